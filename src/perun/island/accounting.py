@@ -69,6 +69,14 @@ class Calls(NamedTuple):
     ambiguous: Times
 
 
+class Entered(NamedTuple):
+    """The islands of a thread: the one that it began in, and when it entered which others."""
+
+    first: int
+    times: Times
+    islands: NDArray[np.int32]
+
+
 class Between(NamedTuple):
     """The time of a thread in no call, in one island, and how much of it was stopped; ns."""
 
@@ -89,13 +97,13 @@ class Account(NamedTuple):
 
 
 def account(
-    calls: Any, apis: Sequence[Api], life: tuple[int, int], island: int, stops: Stops, rule: str
+    calls: Any, apis: Sequence[Api], life: tuple[int, int], entered: Entered, stops: Stops, rule: str
 ) -> Account:
     """The account of one thread.
 
     :param calls: its records (`Recording.columns`) in the order of their starts; one may lie in another.
     :param apis: what their numbers mean.
-    :param life: when the thread began and ended. :param island: the one that it began in.
+    :param life: when the thread began and ended. :param entered: the islands that it was in.
     :param rule: one of :data:`perun.island.stop_rules.RULES`.
     """
     born, died = life
@@ -116,7 +124,7 @@ def account(
             by_rule[name] += verdict
         found.stopped[position] = verdicts[rule]
     top = parents < 0
-    between = _between(start[top], end[top], calls["island"][top], life, island, stops)
+    between = _between(start[top], end[top], life, entered, stops)
     return Account(died - born, found, between, by_rule)
 
 
@@ -175,11 +183,15 @@ def _without_children(values: Times, parents: Times) -> Times:
 
 
 def _between(
-    start: Times, end: Times, islands: Any, life: tuple[int, int], island: int, stops: Stops
+    start: Times, end: Times, life: tuple[int, int], entered: Entered, stops: Stops
 ) -> dict[int, Between]:
-    begins = np.concatenate(([life[0]], end))
-    ends = np.maximum(begins, np.concatenate((start, [life[1]])))
-    where = np.concatenate(([island], islands)).astype(np.int64)
+    """What is left of the life without these calls, by island."""
+    times = np.clip(entered.times, *life)
+    # Entering an island parts the time between calls as a call does that takes none.
+    order = np.argsort(np.concatenate((start, times)), kind="stable")
+    begins = np.concatenate(([life[0]], np.maximum.accumulate(np.concatenate((end, times))[order])))
+    ends = np.maximum(begins, np.append(np.concatenate((start, times))[order], life[1]))
+    where = np.append(entered.first, entered.islands)[np.searchsorted(times, begins, "right")]
     stopped = stops.within(begins, ends)
     return {
         number: Between(int((ends - begins)[where == number].sum()), int(stopped[where == number].sum()))

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from perun.island.scan import Scan
 
 Table = NDArray[np.void]
+Times = NDArray[np.int64]
+Islands = NDArray[np.int32]
 SLOT: Final = np.dtype(
     [("start", "u8"), ("end", "u8"), ("amount", "i8"), ("api", "u2"), ("flags", "u2"), ("object", "u4")]
 )
@@ -55,10 +57,21 @@ def table(scan: Scan, islands: list[int]) -> Table:
     return np.concatenate(parts) if parts else np.zeros(0, DTYPE)
 
 
-def _of_thread(scan: Scan, number: int, island: int) -> Table:
+def entered(scan: Scan, number: int) -> tuple[Times, Islands]:
+    """When a thread entered which island."""
+    slots = _slots(scan, number)
+    notes = slots[slots["api"] == layout.NOTE_ENTERED]
+    return notes["start"].astype(np.int64), notes["object"].astype(np.int32)
+
+
+def _slots(scan: Scan, number: int) -> Table:
     with scan._opened() as file:
-        pieces = [scan.array(file, chunk) for chunk in scan.chunks[number]]
-    slots = np.concatenate([piece[~is_text(piece)] for piece in pieces])
+        pieces = [scan.array(file, chunk) for chunk in scan.chunks.get(number, [])]
+    return np.concatenate([piece[~is_text(piece)] for piece in pieces] or [np.zeros(0, SLOT)])
+
+
+def _of_thread(scan: Scan, number: int, island: int) -> Table:
+    slots = _slots(scan, number)
     calls = slots[(slots["api"] > 0) & (slots["api"] < len(layout.APIS))]
     calls = calls[np.argsort(calls["start"], kind="stable")]
     made = np.zeros(len(calls), DTYPE)

@@ -87,14 +87,27 @@ def _profile(title: str, created: int, destroyed: int, opened: list[tuple[int, i
         "endValue": destroyed,
     }
     yield json.dumps(head)[:-1] + ',"events":['
-    last = created
-    for number, (frame, start, end) in enumerate(opened):
-        # Events must not go back in time.
-        start = max(last, start)
-        last = max(start, end)
-        pair = ({"type": "O", "frame": frame, "at": start}, {"type": "C", "frame": frame, "at": last})
-        yield ("," if number else "") + ",".join(json.dumps(event) for event in pair)
+    for number, event in enumerate(_nested(opened)):
+        yield "," * bool(number) + json.dumps(event)
     yield "]}"
+
+
+def _nested(calls: Iterable[tuple[int, int, int]]) -> Iterator[dict[str, Any]]:
+    """The events of calls: one that overlaps the one before is cut off where that ends, as the format wants
+    it.
+    """
+    open_calls: list[tuple[int, int]] = []
+    for frame, start, end in calls:
+        while open_calls and open_calls[-1][1] <= start:
+            yield _event("C", *open_calls.pop())
+        yield _event("O", frame, start)
+        open_calls.append((frame, min(end, open_calls[-1][1]) if open_calls else end))
+    while open_calls:
+        yield _event("C", *open_calls.pop())
+
+
+def _event(type: str, frame: int, at: int) -> dict[str, Any]:
+    return {"type": type, "frame": frame, "at": at}
 
 
 def _about(process: int, thread: int, what: str, value: str | int) -> dict[str, Any]:

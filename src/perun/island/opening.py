@@ -82,8 +82,11 @@ class Recorded:
     @property
     def stops(self) -> list[tuple[int, int]]:
         """When the program was stopped, ns since the start of the run."""
-        starts, ends = ((times - self.start).tolist() for times in (self._stops.starts, self._stops.ends))
-        return list(zip(starts, ends, strict=True))
+        stops = self._accounted[2]
+        return [
+            (start - self.start, end - self.start)
+            for start, end in zip(stops.starts.tolist(), stops.ends.tolist(), strict=True)
+        ]
 
     @property
     def by_rule(self) -> dict[str, float]:
@@ -132,16 +135,14 @@ class Recorded:
             yield Span(process, lane, recording.apis[call.api], label, start, max(start, end), call.amount)
 
     @cached_property
-    def _accounted(self) -> tuple[list[Usage], list[ThreadTime]]:
-        rows: list[Usage] = []
-        threads: list[ThreadTime] = []
-        for number, recording in enumerate(self.recordings):
-            # The supervisor is the parent of the program, not of processes that this starts.
-            ended, stops = (self.end, self._stops) if number == 0 else (recording.ended, NO_STOPS)
-            used, lives = accounts.of_process(number, recording, ended, stops, self.rule)
+    def _accounted(self) -> tuple[list[Usage], list[ThreadTime], Stops]:
+        # The supervisor is the parent of the program, not of the processes that this starts.
+        rows, threads, stops = accounts.of_process(0, self.recordings[0], self.end, self._stops, self.rule)
+        for number, recording in enumerate(self.recordings[1:], 1):
+            used, lives, _ = accounts.of_process(number, recording, recording.ended, NO_STOPS, self.rule)
             rows += used
             threads += lives
-        return rows, threads
+        return rows, threads, stops
 
 
 def read(folder: Path, rule: str = "") -> Recorded:

@@ -64,6 +64,8 @@ def run(words: list[str], is_safe: bool) -> None:
     """
     module = sys.modules["__main__"] = ModuleType("__main__")
     module.__dict__["__builtins__"] = sys.modules["builtins"]
+    if sys.version_info < (3, 14):
+        module.__dict__["__annotations__"] = {}
     sys.argv = words
     if words[0] == "-c":
         _run_text(module, words, is_safe)
@@ -73,7 +75,7 @@ def run(words: list[str], is_safe: bool) -> None:
             sys.path.insert(0, os.getcwd())
         _run_module(words[1], True)
     elif _is_importable(words[0]):
-        sys.path.insert(0, words[0])
+        sys.path.insert(0, os.path.abspath(words[0]))
         _run_module("__main__", False)
     else:
         _run_file(module, words[0], is_safe)
@@ -103,11 +105,7 @@ def _run_module(name: str, is_named: bool) -> None:
 def _run_file(module: ModuleType, path: str, is_safe: bool) -> None:
     from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 
-    file = (
-        path
-        if path.startswith("/")
-        else os.path.join(os.getcwd(), path[2:] if path.startswith("./") else path)
-    )
+    file = os.path.join(os.getcwd(), path)
     if not is_safe:
         sys.path.insert(0, os.path.dirname(os.path.realpath(file)))
     try:

@@ -18,7 +18,7 @@ from perun.island.scan import DamagedRecording, Scan, folded
 from perun.wording import counted
 
 if TYPE_CHECKING:
-    from perun.island.columns import Table
+    from perun.island.columns import Islands, Table, Times
 
 __all__ = ["Call", "DamagedRecording", "Object", "Recording", "Thread", "read"]
 
@@ -67,6 +67,14 @@ class Recording:
     def calls(self) -> Iterator[Call]:
         """The calls of all threads merged by their starts, in constant memory."""
         return merge(*(self.of_thread(thread.number) for thread in self.threads), key=attrgetter("start"))
+
+    def entered(self, number: int) -> tuple[Times, Islands]:
+        """When a thread entered an island other than that of its begin [ns], and the numbers of these; numpy
+        arrays.
+        """
+        from perun.island.columns import entered
+
+        return entered(self._scan, number)
 
     def columns(self) -> Table:
         """All calls as a numpy array with the fields of `Call` (`columns.DTYPE`), by thread and start."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from perun.island.accounting import Account, Stops, account
+from perun.island.accounting import Account, Entered, Stops, account
 from perun.island.layout import CONCURRENT, Api
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class Consumption(NamedTuple):
 
 def of_process(
     number: int, recording: Recording, ended: int, stops: Stops, rule: str
-) -> tuple[list[Usage], list[ThreadTime]]:
-    """The rows and the lives of the threads of one process.
+) -> tuple[list[Usage], list[ThreadTime], Stops]:
+    """The rows and the lives of the threads of one process, and its stops as its calls tell them more exactly.
 
     :param number: its position in the run. :param ended: when it ended, ns. :param stops: when it was
         stopped.
@@ -101,7 +101,8 @@ def of_process(
         calls = columns[first:last]
         born, died = life_of(thread, ended)
         taking = (calls["flags"] & CONCURRENT) == 0
-        found = account(calls[taking], recording.apis, (born, died), thread.island, stops, rule)
+        entered = Entered(thread.island, *recording.entered(thread.number))
+        found = account(calls[taking], recording.apis, (born, died), entered, stops, rule)
         own = _Rows(number, name, recording)
         own.calls(calls[taking], found)
         own.concurrent(calls[~taking])
@@ -111,7 +112,7 @@ def of_process(
         by_rule = {rule: (stopped + outside) / SECOND for rule, stopped in found.by_rule.items()}
         ambiguous = int(found.calls.ambiguous.sum()) / SECOND
         lives.append(ThreadTime(number, name, born, died, by_rule[rule], ambiguous, by_rule))
-    return rows, lives
+    return rows, lives, stops
 
 
 def life_of(thread: Thread, ended: int) -> tuple[int, int]:
@@ -187,6 +188,7 @@ class _Rows:
         self._process = process
         self._thread = thread
         self._recording = recording
+        self._islands = unique_names(recording.islands)
         self._found: dict[tuple[int, str, str, int], Usage] = {}
         self._stopped: Counter[int] = Counter()
 
@@ -265,8 +267,9 @@ class _Rows:
         self._found[island, type, subtype, -1] = row._replace(amount=seconds, unit="s", seconds=seconds)
 
     def _row(self, island: int, type: str, subtype: str) -> Usage:
-        name = self._recording.islands[island]
-        return Usage(self._process, self._thread, name, type, subtype, "", 0.0, "", 0, 0, 0.0)
+        return Usage(
+            self._process, self._thread, self._islands[island], type, subtype, "", 0.0, "", 0, 0, 0.0
+        )
 
     def _label(self, number: int) -> str:
         return label_of(self._recording, number)

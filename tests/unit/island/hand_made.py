@@ -75,7 +75,10 @@ class HandMade:
         threads: Sequence[Thread] = (),
         objects: Sequence[Object] = (),
         islands: Sequence[str] = ("program",),
+        entered: Sequence[tuple[float, int]] = (),
     ) -> None:
+        """`entered` are the islands that the first thread was in, and since when [s]."""
+        self._entered = list(entered)
         self._calls = list(calls)
         self.threads = list(threads)
         self.objects = list(objects)
@@ -87,3 +90,8 @@ class HandMade:
 
     def of_thread(self, number: int) -> Iterator[Call]:
         return iter(sorted((one for one in self._calls if one.thread == number), key=lambda one: one.start))
+
+    def entered(self, number: int) -> tuple[Any, Any]:
+        pairs = self._entered if number == 0 else []
+        times = np.array([ns(time) for time, _ in pairs], np.int64)
+        return times, np.array([island for _, island in pairs], np.int32)

@@ -13,7 +13,7 @@ from hand_made import api, call, columns, ns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perun.island.accounting import NO_STOPS, Account, Stops, account
+from perun.island.accounting import NO_STOPS, Account, Entered, Stops, account
 from perun.island.layout import APIS
 from perun.island.record import Call
 from perun.island.stop_rules import RULES
@@ -53,8 +53,20 @@ def stops(*pairs: tuple[float, float]) -> Stops:
     return Stops(*(np.array([ns(pair[end]) for pair in pairs], np.int64) for end in (0, 1)))
 
 
-def of(calls: list[Call], life: tuple[float, float], stopped: Stops, rule: str = "exact") -> Account:
-    return account(columns(calls), APIS, (ns(life[0]), ns(life[1])), 0, stopped, rule)
+def entered(first: int = 0, *others: tuple[float, int]) -> Entered:
+    times = np.array([ns(time) for time, _ in others], np.int64)
+    return Entered(first, times, np.array([island for _, island in others], np.int64))
+
+
+def of(
+    calls: list[Call],
+    life: tuple[float, float],
+    stopped: Stops,
+    rule: str = "exact",
+    islands: Entered | None = None,
+) -> Account:
+    known = islands or entered()
+    return account(columns(calls), APIS, (ns(life[0]), ns(life[1])), known, stopped, rule)
 
 
 def parts(found: Account) -> int:
@@ -89,11 +101,15 @@ def test_outside_of_calls_a_stop_is_stopped_time() -> None:
     assert found.calls.stopped.tolist() == [ns(0.5), 0]
 
 
-def test_the_time_between_calls_belongs_to_the_island_of_the_call_before() -> None:
-    calls = [call("file.write", 1, 2, island=1), call("file.write", 4, 5, island=2)]
-    found = of(calls, (0, 10), stops((2.5, 3)))
-    assert {island: one.time for island, one in found.between.items()} == {0: ns(1), 1: ns(2), 2: ns(5)}
-    assert found.between[1].stopped == ns(0.5)
+def test_the_time_between_calls_belongs_to_the_island_that_the_thread_is_in() -> None:
+    calls = [call("file.write", 1, 2), call("file.write", 4, 5), call("file.write", 7, 8)]
+    islands = entered(0, (0.5, 1), (2, 0), (3, 2), (4.5, 1), (9, 0))
+    found = of(calls, (0, 10), stops((2.5, 3.25)), islands=islands)
+    assert {island: one.time for island, one in found.between.items()} == {
+        0: ns(0.5 + 1 + 1), 1: ns(0.5 + 2 + 1), 2: ns(1),
+    }  # fmt: skip
+    assert {island: one.stopped for island, one in found.between.items()} == {0: ns(0.5), 1: 0, 2: ns(0.25)}
+    assert parts(found) == found.live
 
 
 def test_the_time_of_a_call_in_another_one_counts_once_for_the_inner() -> None:
@@ -119,8 +135,8 @@ def test_a_call_that_never_returned_lasts_to_the_end_of_the_thread() -> None:
 
 def test_what_a_damaged_recording_says_counts_no_time_twice() -> None:
     calls = [
-        call("file.read", -5, 3), call("file.read", 2, 4), call("file.read", 3.5, 1), call("file.read", 9, 20),
-        call("file.read", 30, 40),
+        call("file.read", -5, 3), call("file.read", 2, 4), call("file.read", 3.5, 1),
+        call("file.read", 9, 20), call("file.read", 30, 40),
     ]  # fmt: skip
     found = of(calls, (0, 10), stops((1, 2.5), (9.5, 30)))
     assert parts(found) == found.live
@@ -146,7 +162,8 @@ class Plan(NamedTuple):
 
 
 KINDS = (
-    ("file.write", ""), ("file.read", ""), ("time.sleep", ""), ("lock.acquire", ""), ("socket.recv", "tcprecv"),
+    ("file.write", ""), ("file.read", ""), ("time.sleep", ""), ("lock.acquire", ""),
+    ("socket.recv", "tcprecv"),
 )  # fmt: skip
 
 
@@ -216,7 +233,7 @@ def test_a_random_thread_is_accounted_as_the_simulator_does(rule: str, plan: Pla
     edges = [step for step in sorted(plan.stopped) if step - 1 not in plan.stopped]
     ends = [step + 1 for step in sorted(plan.stopped) if step + 1 not in plan.stopped]
     during = Stops(np.array(edges, np.int64), np.array(ends, np.int64))
-    result = account(columns(plan.calls), APIS, (0, plan.length), 0, during, rule)
+    result = account(columns(plan.calls), APIS, (0, plan.length), entered(), during, rule)
     found = Counter({"stopped": sum(one.stopped for one in result.between.values())})
     found["cpu"] = sum(one.time - one.stopped for one in result.between.values())
     made = sorted(plan.calls, key=lambda one: one.start)

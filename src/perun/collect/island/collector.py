@@ -72,6 +72,7 @@ class _Builder:
     def __init__(self, run: Run, params: IslandParams) -> None:
         self._run = run
         self._params = params
+        self._shown = parts.shown_objects(run.cwd)
         self._resources: list[dict[str, Any]] = []
         self._units: dict[tuple[str, str], str] = {}
         self._facts: dict[str, Any] = {}
@@ -82,14 +83,14 @@ class _Builder:
         """Take what one run recorded; its timeline only if it is the first."""
         self._samples.append(sample)
         order = len(self._samples)
-        rows = parts.rows_of(opened.usage, opened.processes)
+        rows = parts.rows_of(opened.usage, opened.processes, self._shown)
         self._units |= {(row.type, row.subtype): row.unit for row in rows}
         self._resources += parts.times_of(str(self._run), order, opened)
         self._resources += parts.resources_of(rows, order)
         if order == 1:
             self._facts = parts.facts_of(opened)
             if self._params.timeline_entries:
-                self._timeline = timeline_region(opened, self._params.timeline_entries)
+                self._timeline = timeline_region(opened, self._params.timeline_entries, self._shown)
 
     def profile(self, ctx: CollectContext) -> Profile:
         """The profile of all runs.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.profile.island import COLUMNS, NO_OBJECT, SEVERAL, Api, Entry, Thread, Timeline
@@ -94,10 +94,10 @@ def _together(one: Entry, other: Entry) -> Entry:
     )
 
 
-def timeline_region(opened: Recorded, most: int) -> dict[str, Any]:
+def timeline_region(opened: Recorded, most: int, shown: Callable[[str], str]) -> dict[str, Any]:
     """The region `timeline` of a profile.
 
-    :param most: about how many entries it has at most.
+    :param most: about how many entries it has at most. :param shown: how an object is named.
     """
     apis: dict[Any, int] = {}
     objects: dict[str, int] = {}
@@ -122,7 +122,7 @@ def timeline_region(opened: Recorded, most: int) -> dict[str, Any]:
         opened.processes,
         [Thread(lane.name, lane.process, lane.created, lane.destroyed) for lane in opened.lanes],
         [Api(api.name, api.type, api.subtype, "ns" if api.unit == "s" else api.unit) for api in apis],
-        list(objects),
+        list(map(shown, objects)),
         columns or dict.fromkeys(COLUMNS, ()),
         _stops(opened.stops),
         joined.calls,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -39,18 +41,30 @@ class Row(NamedTuple):
     physical: int
 
 
-def rows_of(usage: Iterable[Usage], processes: Sequence[str]) -> list[Row]:
+def shown_objects(cwd: Path) -> Callable[[str], str]:
+    """How objects are named: paths below the folder of the run are relative to it, as each version of a
+    project is measured in a folder of its own."""
+    folders = tuple(dict.fromkeys(os.path.join(one, "") for one in (str(cwd), os.path.realpath(cwd))))
+
+    def shown(name: str) -> str:
+        return next((name[len(folder) :] for folder in folders if name.startswith(folder)), name)
+
+    return shown
+
+
+def rows_of(usage: Iterable[Usage], processes: Sequence[str], shown: Callable[[str], str] = str) -> list[Row]:
     """The rows of a run; those of the least objects are put together, so that there are at most
     :data:`MAX_OBJECTS` and one for each thread and kind.
 
     :param processes: the names of the processes, by which threads are told apart if there are several.
+    :param shown: how an object is named.
     """
     found = []
     for one in usage:
         thread = f"{one.thread} in {processes[one.process]}" if len(processes) > 1 else one.thread
         found.append(
             Row(
-                one.type, one.subtype, one.object or thread, thread, one.island, one.unit, one.amount,
+                one.type, one.subtype, shown(one.object) or thread, thread, one.island, one.unit, one.amount,
                 one.calls, one.seconds, one.ambiguous, one.physical,
             )
         )  # fmt: skip
@@ -144,7 +158,7 @@ def units_of(found: Mapping[tuple[str, str], str]) -> dict[str, str]:
         known[kind][subtype] = unit
     units = {_TIME: "s"}
     for kind, subtypes in sorted(known.items()):
-        each = sorted(subtypes.values())
+        each = sorted(subtypes.values(), reverse=True)  # where two are as frequent, a real unit
         units[kind] = common = max(dict.fromkeys(each), key=each.count)
         units |= {f"{kind} ({name})": unit for name, unit in sorted(subtypes.items()) if unit != common}
     return units
