@@ -46,24 +46,37 @@ class Patching:
                 continue
             spec = finder.find_spec(name, path, target)
             if spec is not None:
-                self._prepare(spec, name)
+                if hasattr(spec.loader, "exec_module"):
+                    spec.loader = _Loader(spec.loader, lambda module: self._done(name, module))  # type: ignore[assignment]
                 return spec
         return None
 
-    def _prepare(self, spec: ModuleSpec, name: str) -> None:
-        loader = spec.loader
-        execute = getattr(loader, "exec_module", None)
-        if loader is None or execute is None:
-            return
+    def _done(self, name: str, module: Any) -> None:
+        patch = self._patches.pop(name, None)
+        if patch is not None:
+            patch(self._recorder, module)
 
-        def exec_module(module: Any) -> None:
-            vars(loader).pop("exec_module", None)
-            execute(module)
-            patch = self._patches.pop(name, None)
-            if patch is not None:
-                patch(self._recorder, module)
 
+class _Loader:
+    """Stands in for the loader of a module until that is executed, and then patches the module."""
+
+    def __init__(self, loader: Any, patch: Callable[[Any], None]) -> None:
+        self._loader = loader
+        self._patch = patch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: Any) -> Any:
+        """What the loader makes, by the protocol of loaders."""
+        spec.loader = self._loader
         try:
-            loader.exec_module = exec_module  # type: ignore[method-assign]
-        except (AttributeError, TypeError):
-            return  # a loader of Python's own modules, which is one for all: `sys.modules` has these already
+            return self._loader.create_module(spec) if hasattr(self._loader, "create_module") else None
+        finally:
+            spec.loader = self
+
+    def exec_module(self, module: Any) -> None:
+        """Execute the module, whose loader is its own again, and patch it."""
+        module.__loader__ = module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        self._patch(module)
