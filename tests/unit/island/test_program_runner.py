@@ -426,3 +426,21 @@ def test_a_group_that_is_stopped_is_one_stop_seen_by_the_supervisor(running: Cal
     found = program.finish()
     ((start, end),) = found.stops
     assert end - start >= (until - since) * 0.5
+
+
+def test_a_share_of_a_processor_is_held_by_stops(tmp_path: Path) -> None:
+    code = "import time\nwhile time.process_time() < 0.2: pass\nprint(time.process_time(), file=open('used', 'w'))\n"
+    found = recorded(tmp_path, code, "--limit", "cpu=0.05")
+    used = float((tmp_path / "used").read_text())
+    assert found.live >= (used - 0.1) / 0.05, (
+        "it used 0.05 of a processor, but for what it used before a look"
+    )
+    assert found.result.held == "duty cycle"
+    assert len(found.stops) > 2
+    assert found.by_rule["exact"] > found.live / 2
+
+
+def test_a_limited_program_that_waits_is_not_stopped(tmp_path: Path) -> None:
+    found = recorded(tmp_path, "import time; time.sleep(0.3)", "--limit", "cpu=0.9")
+    (sleep,) = (span for span in found.spans() if span.api.name == "time.sleep")
+    assert all(not (sleep.start + 100_000_000 < start < sleep.end) for start, _ in found.stops)
