@@ -13,7 +13,7 @@ from hand_made import api, call, columns, ns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perun.island.accounting import NO_STOPS, Account, Entered, Stops, account
+from perun.island.accounting import Account, Entered, Stops, account, no_stops
 from perun.island.layout import APIS
 from perun.island.record import Call
 from perun.island.stop_rules import RULES
@@ -129,7 +129,7 @@ def test_the_time_of_a_call_in_another_one_counts_once_for_the_inner() -> None:
 
 def test_a_call_that_never_returned_lasts_to_the_end_of_the_thread() -> None:
     one = call("time.sleep", 1, 2, ns(100))._replace(end=-1)
-    found = of([one], (0, 4), NO_STOPS)
+    found = of([one], (0, 4), no_stops())
     assert found.calls.actual.tolist() == [ns(3)]
 
 

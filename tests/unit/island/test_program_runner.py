@@ -429,7 +429,10 @@ def test_a_group_that_is_stopped_is_one_stop_seen_by_the_supervisor(running: Cal
 
 
 def test_a_share_of_a_processor_is_held_by_stops(tmp_path: Path) -> None:
-    code = "import time\nwhile time.process_time() < 0.2: pass\nprint(time.process_time(), file=open('used', 'w'))\n"
+    code = (
+        "import time\nwhile time.process_time() < 0.2: pass\n"
+        "print(time.process_time(), file=open('used', 'w'))\n"
+    )
     found = recorded(tmp_path, code, "--limit", "cpu=0.05")
     used = float((tmp_path / "used").read_text())
     assert found.live >= (used - 0.1) / 0.05, (

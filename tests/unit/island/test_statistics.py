@@ -9,7 +9,7 @@ import pytest
 from hand_made import HandMade, call, ns, thread
 
 from perun.island import statistics
-from perun.island.accounting import NO_STOPS, Stops
+from perun.island.accounting import Stops, no_stops
 from perun.island.layout import CONCURRENT
 from perun.island.record import Object, Recording, Thread
 from perun.island.statistics import ThreadTime, Usage
@@ -20,9 +20,9 @@ SOCKET = Object(2, "tcp", "example.org:80", 1, 0, -1, {})
 
 
 def accounted(
-    made: HandMade, ended: float = 10, stops: Stops = NO_STOPS, rule: str = "exact"
+    made: HandMade, ended: float = 10, stops: Stops | None = None, rule: str = "exact"
 ) -> tuple[list[Usage], list[ThreadTime]]:
-    rows, lives, _ = statistics.of_process(0, cast("Recording", made), ns(ended), stops, rule)
+    rows, lives, _ = statistics.of_process(0, cast("Recording", made), ns(ended), stops or no_stops(), rule)
     return rows, lives
 
 
