@@ -4,40 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from perun.island import layout
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from perun.island.scan import Scan
 
-Table = NDArray[np.void]
-Times = NDArray[np.int64]
-Islands = NDArray[np.int32]
-SLOT: Final = np.dtype(
-    [("start", "u8"), ("end", "u8"), ("amount", "i8"), ("api", "u2"), ("flags", "u2"), ("object", "u4")]
-)
-"""As `layout.SLOT`."""
-DTYPE: Final = np.dtype(
-    [
-        *(
-            ("thread", "i4"),
-            ("island", "i4"),
-            ("api", "u2"),
-            ("start", "i8"),
-            ("end", "i8"),
-            ("object", "i4"),
-        ),
-        *(("amount", "i8"), ("physical", "i8"), ("expected", "i8"), ("arrived", "i8"), ("flags", "u2")),
-    ]
-)
-"""The fields of `recorded.Call`."""
+    Table = NDArray[np.void]
+    Times = NDArray[np.int64]
+    Islands = NDArray[np.int32]
+
+SLOT: Final = [
+    *(("start", "u8"), ("end", "u8"), ("amount", "i8"), ("api", "u2"), ("flags", "u2"), ("object", "u4"))
+]
+"""As `layout.SLOT`, for numpy."""
+DTYPE: Final = [
+    *(("thread", "i4"), ("island", "i4"), ("api", "u2"), ("start", "i8"), ("end", "i8"), ("object", "i4")),
+    *(("amount", "i8"), ("physical", "i8"), ("expected", "i8"), ("arrived", "i8"), ("flags", "u2")),
+]
+"""The fields of `recorded.Call`, for numpy."""
 _TEXTS: Final = (layout.NOTE_OBJECT, layout.NOTE_THREAD, layout.NOTE_ISLAND)
 
 
 def is_text(slots: Table) -> NDArray[np.bool_]:
     """Which slots hold text that belongs to the note before it."""
+    import numpy as np
+
     text = np.zeros(len(slots), np.bool_)
     end = 0
     for place in np.flatnonzero(np.isin(slots["api"], _TEXTS)).tolist():
@@ -53,24 +47,32 @@ def table(scan: Scan, islands: list[int]) -> Table:
     :param islands: the island in which each thread begins.
     :raises DamagedRecording: where the file changed meanwhile.
     """
+    import numpy as np
+
     parts = [_of_thread(scan, number, islands[number]) for number in sorted(scan.chunks)]
     return np.concatenate(parts) if parts else np.zeros(0, DTYPE)
 
 
 def entered(scan: Scan, number: int) -> tuple[Times, Islands]:
     """When a thread entered which island."""
+    import numpy as np
+
     slots = _slots(scan, number)
     notes = slots[slots["api"] == layout.NOTE_ENTERED]
     return notes["start"].astype(np.int64), notes["object"].astype(np.int32)
 
 
 def _slots(scan: Scan, number: int) -> Table:
+    import numpy as np
+
     with scan._opened() as file:
         pieces = [scan.array(file, chunk) for chunk in scan.chunks.get(number, [])]
     return np.concatenate([piece[~is_text(piece)] for piece in pieces] or [np.zeros(0, SLOT)])
 
 
 def _of_thread(scan: Scan, number: int, island: int) -> Table:
+    import numpy as np
+
     slots = _slots(scan, number)
     calls = slots[(slots["api"] > 0) & (slots["api"] < len(layout.APIS))]
     calls = calls[np.argsort(calls["start"], kind="stable")]
@@ -87,6 +89,8 @@ def _of_thread(scan: Scan, number: int, island: int) -> Table:
     for note, name in ((layout.NOTE_EXPECTED, "expected"), (layout.NOTE_ARRIVED, "arrived")):
         at, notes = _notes(slots, calls["start"], note)
         np.maximum.at(made[name], at, notes["end"].astype(np.int64))
+    # It is asked for after the call, and told in ms.
+    made["arrived"] = np.minimum(made["arrived"], made["end"])
     at, notes = _notes(slots, calls["start"], layout.NOTE_PHYSICAL)
     np.add.at(made["physical"], at, notes["amount"])
     return made
@@ -94,6 +98,8 @@ def _of_thread(scan: Scan, number: int, island: int) -> Table:
 
 def _notes(slots: Table, starts: NDArray[np.uint64], note: int) -> tuple[NDArray[np.intp], Table]:
     """Positions of the calls that notes of one kind are about, and the notes."""
+    import numpy as np
+
     notes = slots[slots["api"] == note]
     at = np.searchsorted(starts, notes["start"], "right") - 1
     fits = (at >= 0) & (len(starts) > 0)
@@ -102,6 +108,8 @@ def _notes(slots: Table, starts: NDArray[np.uint64], note: int) -> tuple[NDArray
 
 
 def _positions(scan: Scan, numbers: NDArray[np.uint32]) -> NDArray[np.int32]:
+    import numpy as np
+
     known = np.array(sorted(scan.positions), np.uint32)
     if not len(known):
         return np.full(len(numbers), -1, np.int32)
@@ -110,6 +118,8 @@ def _positions(scan: Scan, numbers: NDArray[np.uint32]) -> NDArray[np.int32]:
 
 
 def _islands(slots: Table, starts: NDArray[np.uint64], island: int) -> NDArray[np.int32]:
+    import numpy as np
+
     entered = slots[slots["api"] == layout.NOTE_ENTERED]
     numbers = np.concatenate([np.array([island], np.int64), entered["object"].astype(np.int64)])
     return numbers[np.searchsorted(entered["start"], starts, "right")].astype(np.int32)

@@ -12,7 +12,6 @@ was.
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
 
 MAGIC = b"PERUNISL"
 VERSION = 1
@@ -61,7 +60,7 @@ NOTE_ENTERED = 0xFF14
 """From `start` on the thread is in the island with the number of the object."""
 
 
-class Api(NamedTuple):
+class Api:
     """A call that is recorded.
 
     :ivar type: and `subtype` are those in profiles.
@@ -70,12 +69,15 @@ class Api(NamedTuple):
     :ivar blocking: its duration says nothing of its own: somebody else decides when it returns.
     """
 
-    name: str
-    type: str
-    subtype: str
-    resource: str
-    unit: str
-    blocking: bool
+    __slots__ = ("blocking", "name", "resource", "subtype", "type", "unit")
+
+    def __init__(self, name: str, type: str, subtype: str, resource: str, unit: str, blocking: bool) -> None:
+        self.name = name
+        self.type = type
+        self.subtype = subtype
+        self.resource = resource
+        self.unit = unit
+        self.blocking = blocking
 
 
 KINDS = ("tcp", "udp", "unix", "net")
@@ -83,7 +85,8 @@ KINDS = ("tcp", "udp", "unix", "net")
 
 
 def _of_kinds(name: str, verb: str, resource: str, unit: str, blocking: bool) -> list[Api]:
-    return [Api(name, "net", f"{kind}-{verb}", resource or kind + verb, unit, blocking) for kind in KINDS]
+    """The same call on each kind of socket; `{}` in the resource stands for the kind."""
+    return [Api(name, "net", f"{kind}-{verb}", resource.format(kind), unit, blocking) for kind in KINDS]
 
 
 APIS = (
@@ -110,11 +113,11 @@ APIS = (
     Api("wait.poll", "wait", "poll", "", "", True),
     Api("wait.process", "wait", "process", "", "", True),
     Api("exit", "exit", "exit", "exit", "", False),
-    Api("pipe.read", "disk", "piperead", "fileread", "B", True),
     *_of_kinds("socket.connect", "connect", "outsockets", "", True),
     *_of_kinds("socket.accept", "accept", "insockets", "", True),
-    *_of_kinds("socket.send", "send", "", "B", True),
-    *_of_kinds("socket.recv", "recv", "", "B", True),
+    *_of_kinds("socket.send", "send", "{}send", "B", True),
+    *_of_kinds("socket.recv", "recv", "{}recv", "B", True),
+    *_of_kinds("socket.close", "close", "", "", False),
     *_of_kinds("ssl.handshake", "handshake", "", "", True),
 )
 """All of them: the position is the number in a record."""

@@ -12,6 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from perun.island.columns import entered, table
 from perun.island.layout import APIS, Api
 from perun.island.recorded import Call, Object, Thread
 from perun.island.scan import DamagedRecording, Scan, folded
@@ -72,14 +73,10 @@ class Recording:
         """When a thread entered an island other than that of its begin [ns], and the numbers of these; numpy
         arrays.
         """
-        from perun.island.columns import entered
-
         return entered(self._scan, number)
 
     def columns(self) -> Table:
         """All calls as a numpy array with the fields of `Call` (`columns.DTYPE`), by thread and start."""
-        from perun.island.columns import table
-
         return table(self._scan, [thread.island for thread in self.threads])
 
 

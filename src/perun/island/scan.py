@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from perun.errors import PerunError
 from perun.island import layout
+from perun.island.columns import SLOT, is_text
 from perun.island.recorded import Call, Object, Thread
 from perun.regular import open_regular
 
@@ -169,8 +170,6 @@ class Scan:
         """All slots of a chunk that were taken, those of texts too (dtype: `columns.SLOT`)."""
         import numpy as np
 
-        from perun.island.columns import SLOT
-
         data = np.frombuffer(self._body(file, chunk), SLOT)
         free = np.flatnonzero(data["start"] == 0)
         # A text may hold such a slot; what follows the last slot is nothing but zeros.
@@ -213,8 +212,6 @@ class Scan:
 
     def _learn(self, thread: int, chunk: Chunk, slots: NDArray[np.void]) -> None:
         import numpy as np
-
-        from perun.island.columns import is_text
 
         if not len(slots):
             return
@@ -287,7 +284,7 @@ def folded(slots: Iterator[Slot], thread: int, positions: dict[int, int], island
                     elif api == layout.NOTE_EXPECTED:
                         call[8] = max(call[8], end)
                     elif api == layout.NOTE_ARRIVED:
-                        call[9] = max(call[9], end)
+                        call[9] = max(call[9], min(end, call[4]))
                     break
             continue
         while waiting and (waiting[0][4] == -1 or waiting[0][4] <= start):

@@ -59,7 +59,9 @@ def recorded(
     return run(argv, **options)
 
 
-def alone(program: Path | str, folder: Path, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+def alone(
+    program: Path | str, folder: Path, *arguments: str | Path, **options: Any
+) -> subprocess.CompletedProcess[str]:
     """Run a program without a recorder."""
     path = program if isinstance(program, Path) else written(folder.with_name(f"{folder.name}.py"), program)
     return run([options.pop("python", sys.executable), str(path), *map(str, arguments)], **options)
@@ -67,7 +69,9 @@ def alone(program: Path | str, folder: Path, *arguments: str | Path, **options: 
 
 def run(argv: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONHASHSEED": "0"}
-    return subprocess.run(argv, capture_output=True, text=True, check=False, env=environ, input="given\n", **options)
+    return subprocess.run(
+        argv, capture_output=True, text=True, check=False, env=environ, input="given\n", **options
+    )
 
 
 def written(path: Path, text: str) -> Path:

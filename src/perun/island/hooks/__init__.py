@@ -6,17 +6,18 @@ are patched when it imports them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
 from ..recorder.base import Recorder
 from . import files, sockets, waiting
 from .imports import Patching
 
+TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 __all__ = ["install"]
 
-_PATCHES: dict[str, Callable[[Recorder, Any], None]] = {
+_PATCHES = {
     "_thread": waiting.patch_thread,
     "threading": waiting.patch_threading,
     "random": waiting.patch_random,
@@ -37,7 +38,7 @@ def install(recorder: Recorder, limits: Any = None, *, all_calls: bool = False) 
     recorder.limits = limits
     files.install(recorder)
     waiting.install(recorder, all_calls)
-    patching = Patching({name: partial(patch, recorder) for name, patch in _PATCHES.items()})
+    patching = Patching(recorder, _PATCHES)
 
     def uninstall() -> None:
         patching.remove()

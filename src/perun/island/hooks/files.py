@@ -13,8 +13,6 @@ import os
 import stat
 import sys
 from time import monotonic_ns
-from types import MethodType
-from typing import Any
 
 from ..layout import NUMBERS
 from ..recorder.base import Recorder
@@ -28,9 +26,15 @@ from ..recorder.rules import (
     ONE,
     RAW,
     RESULT,
-    Describe,
     Rule,
 )
+
+TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..recorder.rules import Describe
+
 
 _READ, _WRITE, _LINE = NUMBERS["file.read"], NUMBERS["file.write"], NUMBERS["file.readline"]
 _FLUSH, _CLOSE, _NEXT = NUMBERS["file.flush"], NUMBERS["file.close"], NUMBERS["file.next"]
@@ -110,7 +114,7 @@ def _record_stream(recorder: Any, stream: Any, name: str) -> None:
         for method, rule in {"read": _READS["read"], "readline": _READS["readline"], **_WRITES}.items():
             original = getattr(io.TextIOWrapper, method)
             made = recorder.wrapped(original, io.TextIOWrapper, rule, recorder.limited(rule.api))
-            recorder.replace(stream, method, MethodType(made, stream))
+            recorder.replace(stream, method, made.__get__(stream))
 
 
 def _replace_open(recorder: Recorder, replacement: Any) -> None:

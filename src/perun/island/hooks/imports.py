@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from importlib.machinery import ModuleSpec
-from typing import Any
 
-Patch = Callable[[Any], None]
+TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from importlib.machinery import ModuleSpec
+    from typing import Any
+
+    from ..recorder.base import Recorder
+
+    Patch = Callable[[Recorder, Any], None]
 
 
 class Patching:
@@ -16,11 +21,12 @@ class Patching:
     :param patches: of each module what is done when it has been executed; at once where it is loaded.
     """
 
-    def __init__(self, patches: dict[str, Patch]) -> None:
-        self._patches = {}
+    def __init__(self, recorder: Recorder, patches: Mapping[str, Patch]) -> None:
+        self._recorder = recorder
+        self._patches: dict[str, Patch] = {}
         for name, patch in patches.items():
             if name in sys.modules:
-                patch(sys.modules[name])
+                patch(recorder, sys.modules[name])
             else:
                 self._patches[name] = patch
         sys.meta_path.insert(0, self)
@@ -40,24 +46,37 @@ class Patching:
                 continue
             spec = finder.find_spec(name, path, target)
             if spec is not None:
-                self._prepare(spec, name)
+                if hasattr(spec.loader, "exec_module"):
+                    spec.loader = _Loader(spec.loader, lambda module: self._done(name, module))  # type: ignore[assignment]
                 return spec
         return None
 
-    def _prepare(self, spec: ModuleSpec, name: str) -> None:
-        loader = spec.loader
-        execute = getattr(loader, "exec_module", None)
-        if loader is None or execute is None:
-            return
+    def _done(self, name: str, module: Any) -> None:
+        patch = self._patches.pop(name, None)
+        if patch is not None:
+            patch(self._recorder, module)
 
-        def exec_module(module: Any) -> None:
-            vars(loader).pop("exec_module", None)
-            execute(module)
-            patch = self._patches.pop(name, None)
-            if patch is not None:
-                patch(module)
 
+class _Loader:
+    """Stands in for the loader of a module until that is executed, and then patches the module."""
+
+    def __init__(self, loader: Any, patch: Callable[[Any], None]) -> None:
+        self._loader = loader
+        self._patch = patch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: Any) -> Any:
+        """What the loader makes, by the protocol of loaders."""
+        spec.loader = self._loader
         try:
-            loader.exec_module = exec_module  # type: ignore[method-assign]
-        except (AttributeError, TypeError):
-            return  # a loader of Python's own modules, which is one for all: `sys.modules` has these already
+            return self._loader.create_module(spec) if hasattr(self._loader, "create_module") else None
+        finally:
+            spec.loader = self
+
+    def exec_module(self, module: Any) -> None:
+        """Execute the module, whose loader is its own again, and patch it."""
+        module.__loader__ = module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        self._patch(module)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from time import monotonic_ns
-from typing import Any
 
 from ..layout import KINDS, NOTE_ARRIVED, NUMBERS
 from ..recorder.base import Recorder
@@ -24,6 +24,11 @@ from ..recorder.rules import (
     WAITS,
     Rule,
 )
+
+TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
+if TYPE_CHECKING:
+    from typing import Any
+
 
 _SEND, _RECV = NUMBERS["socket.send"], NUMBERS["socket.recv"]
 _TCP_INFO, _TCP_INFO_SIZE, _LAST_DATA = 11, 104, slice(52, 56)
@@ -54,7 +59,7 @@ def patch_socket(recorder: Recorder, module: Any) -> None:
         recorder.patch(owner, name, Rule(NUMBERS["socket.connect"], ONE, rules | ALWAYS, describe.connected))
     accepted = Rule(NUMBERS["socket.accept"], ONE, rules | ALWAYS, describe.accepted)
     recorder.patch(owner, "accept", accepted)
-    recorder.patch(owner, "_real_close", Rule(NUMBERS["file.close"], NOTHING, OF_SELF | CLOSES))
+    recorder.patch(owner, "_real_close", Rule(NUMBERS["socket.close"], NOTHING, OF_SELF | BY_KIND | CLOSES))
 
 
 def patch_ssl(recorder: Recorder, module: Any) -> None:
@@ -105,7 +110,7 @@ class _Describing:
         if result is not None and time - start >= LONG and self._kind(sock) == "tcp":
             info = sock.getsockopt(self._module.IPPROTO_TCP, _TCP_INFO, _TCP_INFO_SIZE)
             if len(info) >= _LAST_DATA.stop:
-                ago = int.from_bytes(info[_LAST_DATA], __import__("sys").byteorder)
+                ago = int.from_bytes(info[_LAST_DATA], sys.byteorder)
                 arrived = max(time - ago * 1_000_000, start)
                 self._recorder.event(NOTE_ARRIVED, number, start, arrived, 0, 0)
         return number

@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from time import monotonic_ns
-from typing import Any
 
 from ..layout import CONCURRENT, NUMBERS, RAISED
 from ..recorder.base import Recorder
@@ -21,6 +20,11 @@ from ..recorder.rules import (
     WAITS,
     Rule,
 )
+
+TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
+if TYPE_CHECKING:
+    from typing import Any
+
 
 _START = NUMBERS["thread.start"]
 _ENDS = ("_exit", "abort", "execv", "execve")

@@ -5,14 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable
 from itertools import count
 from time import monotonic_ns
-from types import ModuleType
-from typing import Any
 
 from .. import layout
 from .rules import Limited, Rule
+
+TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _FILES = 1000
 
@@ -96,7 +98,7 @@ class Recorder:
         original = vars(owner)[name] if found else getattr(owner, name, None)
         if original is None:
             return
-        kind = None if isinstance(owner, ModuleType) else getattr(original, "__objclass__", owner)
+        kind = None if isinstance(owner, type(sys)) else getattr(original, "__objclass__", owner)
         self.replace(owner, name, self.wrapped(original, kind, rule, self.limited(rule.api)))
 
     def replace(self, owner: Any, name: str, value: Any) -> None:

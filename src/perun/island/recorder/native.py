@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from importlib.machinery import ExtensionFileLoader
-from importlib.util import module_from_spec, spec_from_loader
-from typing import Any
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import ExtensionFileLoader
 
 from .base import Recorder, is_plain, real_dictionary
-from .rules import Limited, Rule
+
+TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .rules import Limited, Rule
 
 LIBRARY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_recorder.abi3.so")
 
@@ -17,12 +21,10 @@ def load() -> Any:
     """The module `_recorder`, `None` where it was not built or this Python cannot load it."""
     if not is_plain() or not os.path.exists(LIBRARY):
         return None
+    # What `importlib` does, without loading that.
     loader = ExtensionFileLoader("_recorder", LIBRARY)
-    spec = spec_from_loader("_recorder", loader)
-    if spec is None:
-        return None
     try:
-        module = module_from_spec(spec)
+        module = loader.create_module(ModuleSpec("_recorder", loader, origin=LIBRARY))
         loader.exec_module(module)
     except ImportError:
         return None
@@ -43,6 +45,7 @@ class NativeRecorder(Recorder):
         self.text = library.text  # type: ignore[method-assign]
         self.track = library.track  # type: ignore[method-assign]
         self.number_of = library.number_of  # type: ignore[method-assign]
+        self.thread_ends = library.thread_ends  # type: ignore[method-assign]
         self.open_file = library.open  # type: ignore[method-assign]
         self.close_file = library.close  # type: ignore[method-assign]
         super().__init__(folder)
@@ -54,7 +57,7 @@ class NativeRecorder(Recorder):
 
     def wrapped(self, original: Any, owner: type | None, rule: Rule, limited: Limited) -> Any:
         """A function, or a method of `owner`, that calls the original and records that."""
-        return self._library.wrap(original, owner, (*rule[:3], rule.describe, *limited))
+        return self._library.wrap(original, owner, _told(rule, limited))
 
     def put(self, owner: Any, name: str, value: Any) -> None:
         """Replace an attribute of a module or class, also of one that Python holds for immutable."""
@@ -67,5 +70,10 @@ class NativeRecorder(Recorder):
 
     def patch_next(self, owner: type, rule: Rule) -> None:
         """Record each step of an iteration over objects of this type, until `unpatch`."""
-        if self._library.wrap_next(owner, (*rule[:3], rule.describe, *self.limited(rule.api))):
+        if self._library.wrap_next(owner, _told(rule, self.limited(rule.api))):
             self._undo.append(lambda: self._library.unwrap_next(owner))
+
+
+def _told(rule: Rule, limited: Limited) -> tuple[Any, ...]:
+    """What the library is told of a call (`fill_call` of native/module.c)."""
+    return rule.api, rule.amount, rule.rules, rule.describe, limited.before, limited.after, limited.failed

@@ -5,13 +5,11 @@ own (`pure_files`)."""
 from __future__ import annotations
 
 import os
-import weakref
 from _thread import _local, get_native_id
-from collections.abc import Callable
+from _weakref import ref
 from itertools import count
 from time import monotonic_ns as now
 from time import thread_time_ns, time_ns
-from typing import Any
 
 from .. import layout
 from .base import Recorder
@@ -34,6 +32,11 @@ from .rules import (
     Limited,
     Rule,
 )
+
+TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _SIZE = 1 << 14
 _SLOT = layout.SLOT.size
@@ -231,7 +234,7 @@ class PureRecorder(Recorder):
                 self.event(layout.NOTE_CLOSED, number, time, time, 0, 0)
 
         try:
-            self._kinds[key] = number, kind, weakref.ref(thing, gone)
+            self._kinds[key] = number, kind, ref(thing, gone)
         except TypeError:
             return False
         return True
@@ -272,7 +275,7 @@ class Function:
 
 def wrapped(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited) -> Callable[..., Any]:
     """A function that calls the original and records that."""
-    api, kind_of_amount, rules, describe = rule
+    api, kind_of_amount, rules, describe = rule.api, rule.amount, rule.rules, rule.describe
     known = recorder._kinds
 
     def call(*arguments: Any, **named: Any) -> Any:
@@ -373,13 +376,13 @@ def amount_of(kind: int, result: Any, first: Any, nested: int) -> int:
         if kind == LENGTH_OF_RESULT:
             return len(result)
         if kind == LENGTH_OF_FIRST:
-            return len(first) if isinstance(first, (bytes, str)) else memoryview(first).nbytes
+            return int(len(first) if isinstance(first, (bytes, str)) else memoryview(first).nbytes)
         if kind == NANOSECONDS_OF_FIRST:
-            return max(round(first * 1e9), 0)
+            return max(int(first * 1e9 + 0.5), 0)
         if kind == NESTED:
             return nested
         if kind == FIRST_OF_RESULT:
-            return result[0] if isinstance(result[0], int) else len(result[0])
+            return int(result[0]) if isinstance(result[0], int) else len(result[0])
     except (TypeError, ValueError, LookupError, OverflowError):
         pass
     return 0

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
 from time import monotonic_ns as now
-from typing import Any
 
 from .. import layout
 from .pure import PureRecorder, wrapped
 from .rules import Limited, Rule
+
+TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _pack = layout.SLOT.pack_into
 _FULL = 1 << 14
@@ -42,7 +45,7 @@ def classes(recorder: PureRecorder, methods: list[tuple[type, str, Rule]]) -> di
             if not issubclass(base, owner) or (owner is io.IOBase and base is io.FileIO):
                 continue
             limited = recorder.limited(rule.api)
-            fast = name == "write" and base is not io.FileIO and limited == Limited()
+            fast = name == "write" and base is not io.FileIO and not limited.after
             make = _fast_write if fast else wrapped
             body[name] = make(recorder, getattr(base, name), rule, limited)
         body["__repr__"] = _repr(base)

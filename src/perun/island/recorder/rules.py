@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Describe = Callable[[Any, tuple[Any, ...], dict[str, Any], Any, int], int | None]
+    """(self or None, arguments, named ones, result or None, start) -> number of the object, or 0."""
 
 # What the amount of a call is (`enum amount` of native/calls.h).
 NOTHING, ONE, RESULT, LENGTH_OF_RESULT, LENGTH_OF_FIRST, NANOSECONDS_OF_FIRST, NESTED, FIRST_OF_RESULT = (
@@ -27,22 +32,32 @@ WAITS = 64
 
 LONG = 1_000_000
 
-Describe = Callable[[Any, "tuple[Any, ...]", "dict[str, Any]", Any, int], "int | None"]
-"""(self or None, arguments, named ones, result or None, start) -> number of the object, or 0."""
 
-
-class Rule(NamedTuple):
+class Rule:
     """How a function or method is recorded; `api` is a position in `layout.APIS`."""
 
-    api: int
-    amount: int = NOTHING
-    rules: int = 0
-    describe: Describe | None = None
+    __slots__ = ("amount", "api", "describe", "rules")
+
+    def __init__(
+        self, api: int, amount: int = NOTHING, rules: int = 0, describe: Describe | None = None
+    ) -> None:
+        self.api = api
+        self.amount = amount
+        self.rules = rules
+        self.describe = describe
 
 
-class Limited(NamedTuple):
+class Limited:
     """What is done for the limits: `before` a counted call, `after` any, and where a counted one `failed`."""
 
-    before: Callable[[int], None] | None = None
-    after: Callable[[int, int], int] | None = None
-    failed: Callable[[int], None] | None = None
+    __slots__ = ("after", "before", "failed")
+
+    def __init__(
+        self,
+        before: Callable[[int], None] | None = None,
+        after: Callable[[int, int], int] | None = None,
+        failed: Callable[[int], None] | None = None,
+    ) -> None:
+        self.before = before
+        self.after = after
+        self.failed = failed

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from perun.plugin.params import param
 from perun.view._common import options
 
-FORMATS = ("html", "text", "csv", "json", "chrome", "speedscope")
+FORMATS = ("html", "summary", "text", "csv", "json", "chrome", "speedscope")
 
 
 @dataclass(frozen=True)
@@ -17,8 +17,9 @@ class TimelineParams:
     format: str = param(
         "html",
         choices=FORMATS,
-        help="A page (html); the events of all threads in the order of time as text, CSV or JSON; or a file "
-        "for Perfetto and chrome://tracing (chrome) or https://www.speedscope.app (speedscope).",
+        help="A page (html); what was used and where the time went (summary); the events of all threads in "
+        "the order of time as text, CSV or JSON; or a file for Perfetto and chrome://tracing (chrome) or "
+        "https://www.speedscope.app (speedscope).",
     )
     filename: str = options.filename(
         "Write to this file, which is replaced if it exists. Formats but html go to the terminal without it."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
@@ -13,6 +14,7 @@ from perun.view._common.chart import command_line
 from perun.view._common.files import destination, report, write_pieces
 from perun.view._common.interactive import write_interactive_page
 from perun.view.timeline.params import TimelineParams
+from perun.view.timeline.summary import summary
 from perun.wording import counted
 
 if TYPE_CHECKING:
@@ -42,6 +44,10 @@ class TimelineView:
             raise UsageError(
                 f"a browser cannot show --format {params.format}", "leave out --view-in-browser or --format"
             )
+        if params.format == "summary":
+            lines = [command_line(profile), "", *summary(usage_of(profile))]
+            _write(params, (f"{line}\n" for line in lines), out)
+            return
         timeline = timeline_of(profile)
         if params.format != "html":
             _export(profile, timeline, params, out)
@@ -94,7 +100,10 @@ def _title(profile: Profile, params: TimelineParams) -> str:
 def _export(profile: Profile, timeline: Timeline, params: TimelineParams, out: TextIO) -> None:
     from perun.view.timeline.exporting import pieces_of
 
-    pieces = pieces_of(timeline, params.format, _title(profile, params))
+    _write(params, pieces_of(timeline, params.format, _title(profile, params)), out)
+
+
+def _write(params: TimelineParams, pieces: Iterable[str], out: TextIO) -> None:
     if not params.filename:
         for piece in pieces:
             out.write(piece)

@@ -273,6 +273,12 @@ static PyObject *thread_state(PyObject *module, PyObject *arguments) {
     return answer;
 }
 
+static PyObject *end_thread(PyObject *module, PyObject *nothing) {
+    (void)module, (void)nothing;
+    thread_ends();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"open", open_recording, METH_VARARGS, NULL},
     {"close", close_recording, METH_VARARGS, NULL},
@@ -285,6 +291,7 @@ static PyMethodDef functions[] = {
     {"event", write_event, METH_VARARGS, NULL},
     {"text", write_text, METH_VARARGS, NULL},
     {"thread_state", thread_state, METH_VARARGS, NULL},
+    {"thread_ends", end_thread, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

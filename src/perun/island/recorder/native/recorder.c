@@ -61,7 +61,7 @@ static void sample(struct thread *thread, uint64_t time, bool ended) {
         chunk->cpu = cpu_time();
         chunk->runqueue = runqueue_time();
         chunk->sampled = time;
-        if (ended)
+        if (ended && !chunk->ended)
             chunk->ended = now();
     }
     errno = error;
@@ -193,6 +193,12 @@ void recording_close(int64_t read, int64_t written) {
     recording->written_end = written;
     recording->ended = now();
     recording_forget();
+}
+
+void thread_ends(void) {
+    struct thread *thread = this_thread();
+    if (thread)
+        sample(thread, now(), true);
 }
 
 struct thread *this_thread(void) {

@@ -67,6 +67,8 @@ void finish(struct thread *thread, struct frame *frame, uint64_t end, uint16_t a
 /* Write a whole record. */
 void event(struct thread *thread, uint64_t start, uint64_t end, uint16_t api, uint16_t flags, uint32_t object,
            int64_t amount);
+/* This thread is about to end. */
+void thread_ends(void);
 /* A record with text behind it. */
 void event_text(struct thread *thread, uint64_t start, uint16_t api, uint32_t object, const char *text, size_t size);
 
