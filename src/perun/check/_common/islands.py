@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterator
+from copy import copy
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -61,11 +62,8 @@ class IslandSamples(Samples):
 
     def without(self, locations: Container[str]) -> IslandSamples:
         """The same without these locations."""
-        made = object.__new__(IslandSamples)
-        made.__dict__ = {
-            **self.__dict__,
-            "series": {name: one for name, one in self.series.items() if name not in locations},
-        }
+        made = copy(self)
+        made.series = {name: one for name, one in self.series.items() if name not in locations}
         return made
 
     def _usage(self, profile: Profile, command: str) -> dict[str, Series]:
@@ -144,7 +142,7 @@ def of_single_runs(
         yield DegradationInfo(
             PerformanceChange.MaybeDegradation if grown else PerformanceChange.MaybeOptimization,
             location,
-            *readable_pair(*values, known.metric.unit),
+            *readable_pair(values[0], values[1], known.metric.unit),
             "ratio",
             values[1] / values[0] if values[0] else 0.0,
             values=(values[0], values[1]),

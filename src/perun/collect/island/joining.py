@@ -123,7 +123,7 @@ def timeline_region(opened: Recorded, most: int, shown: Callable[[str], str]) ->
         [Thread(lane.name, lane.process, lane.created, lane.destroyed) for lane in opened.lanes],
         [Api(api.name, api.type, api.subtype, "ns" if api.unit == "s" else api.unit) for api in apis],
         list(map(shown, objects)),
-        columns or dict.fromkeys(COLUMNS, ()),
+        columns or {name: [] for name in COLUMNS},
         _stops(opened.stops),
         joined.calls,
     ).as_region()

@@ -98,7 +98,7 @@ def _summed(rows: Iterable[Row]) -> list[Row]:
         numbers = sums.setdefault(row[:6], [0, 0, 0.0, 0.0, 0])
         for place, value in enumerate(row[6:]):
             numbers[place] += value
-    return [Row(*key, *numbers) for key, numbers in sums.items()]  # type: ignore[arg-type,call-arg]
+    return [Row(*key, *numbers) for key, numbers in sums.items()]  # type: ignore[arg-type]
 
 
 def resources_of(rows: Sequence[Row], order: int) -> list[dict[str, Any]]:
