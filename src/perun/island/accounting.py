@@ -5,7 +5,7 @@ All times are whole ns of CLOCK_MONOTONIC, so that what a thread did sums to its
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.island.stop_rules import RULES
@@ -110,7 +110,13 @@ class Account(NamedTuple):
 
 
 def account(
-    calls: Any, apis: Sequence[Api], life: tuple[int, int], entered: Entered, stops: Stops, rule: str
+    calls: Any,
+    apis: Sequence[Api],
+    life: tuple[int, int],
+    entered: Entered,
+    stops: Stops,
+    rule: str,
+    waits: Container[int] = (),
 ) -> Account:
     """The account of one thread.
 
@@ -118,6 +124,7 @@ def account(
     :param apis: what their numbers mean.
     :param life: when the thread began and ended. :param entered: the islands that it was in.
     :param rule: one of :data:`perun.island.stop_rules.RULES`.
+    :param waits: numbers of objects whose calls wait for somebody else: pipes, terminals.
     """
 
     import numpy as np
@@ -131,9 +138,10 @@ def account(
     found = Calls(own, np.zeros(len(calls), np.int64), np.zeros(len(calls), np.int64))
     by_rule = dict.fromkeys(RULES, 0)
     for position in np.flatnonzero(inside > 0).tolist():
-        one = _Call(calls[position], apis, int(start[position]), int(own[position]), int(inside[position]))
+        call = calls[position]
+        one = _Call(call, apis, int(start[position]), int(own[position]), int(inside[position]))
         verdicts = {"exact": one.exact(stops), "seed": one.seed(), "source2010": one.by("source2010")}
-        if one.is_ambiguous:
+        if call["arrived"] < 0 and (apis[call["api"]].blocking or call["object"] in waits):
             found.ambiguous[position] = verdicts["exact"] if rule == "exact" else 0
             verdicts["exact"] = 0
         for name, verdict in verdicts.items():
@@ -156,7 +164,6 @@ class _Call:
         self._expected = max(0, deadline - start)
         arrived = int(call["arrived"])
         self._waited = min(max(0, arrived - start), actual) if arrived >= 0 else 0
-        self.is_ambiguous = api.blocking and arrived < 0
 
     def exact(self, stops: Stops) -> int:
         """What the stops cost: until data arrives that it waits for, nothing."""

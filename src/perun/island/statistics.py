@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SECOND: Final = 1_000_000_000
 _SHORT: Final = 50_000
 """ns: a call that takes less has not waited for a device or for another process, but computed."""
+_NOT_WAITED_FOR: Final = ("file", "device")
+"""Kinds of objects that nobody else fills or empties."""
 CONSUMPTION: Final = {
     "tcpsend": "netsend", "udpsend": "netsend", "unixsend": "netsend",
     "tcprecv": "netrecv", "udprecv": "netrecv", "unixrecv": "netrecv",
@@ -96,6 +98,7 @@ def of_process(
     names = unique_names(thread.name for thread in recording.threads)
     bounds = np.searchsorted(columns["thread"], np.arange(len(names) + 1))
     stops = stops.tightened(_moments(columns))
+    waits = {item.number for item in recording.objects if item.kind not in _NOT_WAITED_FOR}
     rows: list[Usage] = []
     lives: list[ThreadTime] = []
     for thread, name, first, last in zip(recording.threads, names, bounds[:-1], bounds[1:], strict=True):
@@ -103,7 +106,7 @@ def of_process(
         born, died = life_of(thread, ended)
         taking = (calls["flags"] & CONCURRENT) == 0
         entered = Entered(thread.island, *recording.entered(thread.number))
-        found = account(calls[taking], recording.apis, (born, died), entered, stops, rule)
+        found = account(calls[taking], recording.apis, (born, died), entered, stops, rule, waits)
         own = _Rows(number, name, recording)
         own.calls(calls[taking], found)
         own.concurrent(calls[~taking])

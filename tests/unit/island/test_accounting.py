@@ -84,7 +84,7 @@ def test_a_stop_in_a_call(case: str) -> None:
         assert parts(found) == found.live == ns(6)
 
 
-@pytest.mark.parametrize("name", ["pipe.read", "lock.acquire", "thread.join", "socket.accept"])
+@pytest.mark.parametrize("name", ["lock.acquire", "thread.join", "socket.accept"])
 def test_waiting_for_somebody_else_is_never_silently_stopped(name: str) -> None:
     found = of([call(name, 0, 3)], (0, 4), stops((1, 2)))
     assert found.calls.stopped.tolist() == [0]

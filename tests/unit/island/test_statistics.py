@@ -158,3 +158,14 @@ def test_what_a_stop_takes_from_a_call_is_no_time_of_that() -> None:
 
 def test_a_process_that_recorded_no_thread_has_no_rows() -> None:
     assert accounted(HandMade()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "ambiguous"), [("pipe", 0.5), ("terminal", 0.5), ("file", 0), ("device", 0)]
+)
+def test_reading_a_pipe_waits_for_who_writes_to_it(kind: str, ambiguous: float) -> None:
+    made = HandMade([call("file.read", 1, 3, 8, object=0)], [main_thread()], [FILE._replace(kind=kind)])
+    rows, (life,) = accounted(made, 10, stops((1.5, 2)))
+    assert life.ambiguous == ambiguous
+    assert life.stopped == 0.5 - ambiguous
+    assert one(rows, subtype="fileread").ambiguous == ambiguous
