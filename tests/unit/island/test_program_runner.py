@@ -304,10 +304,21 @@ class Running:
             assert time.monotonic() < deadline
             time.sleep(0.002)
 
+    def looks(self) -> int:
+        """How often the supervisor, the parent, waited for something: it does when it has noted what happened."""
+        parent = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()[1]
+        lines = Path(f"/proc/{parent}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+
+    def stop(self, pid: int) -> None:
+        """Stop the process or group, so that the supervisor has seen it."""
+        looks = self.looks()
+        os.kill(pid, signal.SIGSTOP)
+        self.until(lambda: self.state() == "T" and self.looks() > looks)
+
     def stop_for(self, seconds: float, pid: int) -> tuple[int, int]:
         """Stop the process or group; since when it was certainly stopped, and until when, ns."""
-        os.kill(pid, signal.SIGSTOP)
-        self.until(lambda: self.state() == "T")
+        self.stop(pid)
         since = time.monotonic_ns()
         time.sleep(seconds)
         until = time.monotonic_ns()
@@ -387,8 +398,7 @@ def test_a_program_that_is_killed_while_it_is_stopped_was_stopped_to_its_end(
     running: Callable[..., Running],
 ) -> None:
     program = running(COMPUTING)
-    os.kill(program.pid, signal.SIGSTOP)
-    program.until(lambda: program.state() == "T")
+    program.stop(program.pid)
     os.kill(program.pid, signal.SIGKILL)
     program.process.wait(60)
     found = program.finish()
