@@ -24,7 +24,7 @@ from types import CodeType
 from typing import Any, Final
 
 from perun.island import hooks, record, statistics
-from perun.island.accounting import NO_STOPS
+from perun.island.accounting import no_stops
 from perun.island.limits import Limits
 from perun.island.record import Call, Recording
 from perun.island.recorder import Recorder, open_recorder
@@ -106,7 +106,7 @@ class Island:
         if not self._number:
             return []
         recording = record_here().recording()
-        rows, _, _ = statistics.of_process(0, recording, time.monotonic_ns(), NO_STOPS, "exact")
+        rows, _, _ = statistics.of_process(0, recording, time.monotonic_ns(), no_stops(), "exact")
         name = statistics.unique_names(recording.islands)[self._number]
         return [row for row in rows if row.island == name]
 

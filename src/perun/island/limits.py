@@ -177,8 +177,8 @@ class Limits:
     def acquire(self, resource: str) -> None:
         """Count one more that the program holds.
 
-        :raises OSError: if it may hold no more, as by the system's own limit (EMFILE). :raises RuntimeError: of
-            threads and timers, as Python's own.
+        :raises OSError: if it may hold no more, as by the system's own limit (EMFILE).
+        :raises RuntimeError: for a thread or timer, as Python's own.
         """
         most = self._most.get(resource)
         if most is None:

@@ -16,7 +16,7 @@ from perun.errors import JobFailed
 from perun.island import record
 from perun.island import result as results
 from perun.island import statistics as accounts
-from perun.island.accounting import NO_STOPS, Stops
+from perun.island.accounting import Stops, no_stops
 from perun.island.record import Recording
 from perun.island.result import Result
 from perun.island.statistics import ThreadTime, Usage
@@ -139,7 +139,7 @@ class Recorded:
         # The supervisor is the parent of the program, not of the processes that this starts.
         rows, threads, stops = accounts.of_process(0, self.recordings[0], self.end, self._stops, self.rule)
         for number, recording in enumerate(self.recordings[1:], 1):
-            used, lives, _ = accounts.of_process(number, recording, recording.ended, NO_STOPS, self.rule)
+            used, lives, _ = accounts.of_process(number, recording, recording.ended, no_stops(), self.rule)
             rows += used
             threads += lives
         return rows, threads, stops
@@ -162,5 +162,5 @@ def read(folder: Path, rule: str = "") -> Recorded:
             "check that it is Python 3.9 or newer",
         )
     with StopLog(folder / results.STOPS) as log:
-        stops = Stops(*log.columns()) if len(log) else NO_STOPS
+        stops = Stops(*log.columns()) if len(log) else no_stops()
     return Recorded(result, found, stops, rule or result.stop_rule)

@@ -10,8 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-import numpy as np
-
 from perun.island.accounting import Account, Entered, Stops, account
 from perun.island.layout import CONCURRENT, Api
 
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
 SECOND: Final = 1_000_000_000
 _SHORT: Final = 50_000
 """ns: a call that takes less has not waited for a device or for another process, but computed."""
+_NOT_WAITED_FOR: Final = ("file", "device")
+"""Kinds of objects that nobody else fills or empties."""
 CONSUMPTION: Final = {
     "tcpsend": "netsend", "udpsend": "netsend", "unixsend": "netsend",
     "tcprecv": "netrecv", "udprecv": "netrecv", "unixrecv": "netrecv",
@@ -85,16 +85,20 @@ class Consumption(NamedTuple):
 def of_process(
     number: int, recording: Recording, ended: int, stops: Stops, rule: str
 ) -> tuple[list[Usage], list[ThreadTime], Stops]:
-    """The rows and the lives of the threads of one process, and its stops as its calls tell them more exactly.
+    """The rows and the lives of the threads of one process, and its stops as its calls tell them best.
 
     :param number: its position in the run. :param ended: when it ended, ns. :param stops: when it was
         stopped.
     :param rule: what counts as stopped, one of :data:`perun.island.stop_rules.RULES`.
     """
+
+    import numpy as np
+
     columns = recording.columns()
     names = unique_names(thread.name for thread in recording.threads)
     bounds = np.searchsorted(columns["thread"], np.arange(len(names) + 1))
     stops = stops.tightened(_moments(columns))
+    waits = {item.number for item in recording.objects if item.kind not in _NOT_WAITED_FOR}
     rows: list[Usage] = []
     lives: list[ThreadTime] = []
     for thread, name, first, last in zip(recording.threads, names, bounds[:-1], bounds[1:], strict=True):
@@ -102,7 +106,7 @@ def of_process(
         born, died = life_of(thread, ended)
         taking = (calls["flags"] & CONCURRENT) == 0
         entered = Entered(thread.island, *recording.entered(thread.number))
-        found = account(calls[taking], recording.apis, (born, died), entered, stops, rule)
+        found = account(calls[taking], recording.apis, (born, died), entered, stops, rule, waits)
         own = _Rows(number, name, recording)
         own.calls(calls[taking], found)
         own.concurrent(calls[~taking])
@@ -177,6 +181,8 @@ def _sum(one: Usage, two: Usage) -> Usage:
 
 
 def _moments(columns: Any) -> Any:
+    import numpy as np
+
     ends = columns["end"]
     return np.sort(np.concatenate((columns["start"], ends[ends >= 0])))
 
@@ -234,6 +240,9 @@ class _Rows:
 
     def _groups(self, calls: Any) -> Iterator[Any]:
         """The positions of the calls of one island, API and object."""
+
+        import numpy as np
+
         if not len(calls):
             return
         objects = len(self._recording.objects) + 1
@@ -243,6 +252,8 @@ class _Rows:
         yield from np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
 
     def _add(self, calls: Any, spent: int, ambiguous: int) -> None:
+        import numpy as np
+
         island, number, item = (int(calls[0][name]) for name in ("island", "api", "object"))
         api: Api = self._recording.apis[number]
         amounts, physical = calls["amount"], calls["physical"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import threading
 import time
@@ -191,8 +192,6 @@ def end_as(status: int) -> NoReturn:
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         raise SystemExit(code)
-    import resource
-
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     with contextlib.suppress(OSError, ValueError):  # SIGKILL has no handler
         signal.signal(-code, signal.SIG_DFL)
