@@ -116,12 +116,13 @@ def _resource(row: Row, order: int) -> dict[str, Any]:
         "subtype": row.subtype,
         "uid": row.uid,
         "thread": row.thread,
-        "trace": _trace(row),
         "amount": row.amount,
         "calls": row.calls,
         "seconds": row.seconds,
         "order": order,
     }
+    if order == 1:  # a flame graph shows one run, as the timeline does, and not the sum of all
+        resource["trace"] = _trace(row)
     if row.ambiguous:
         resource["ambiguous"] = row.ambiguous
     if row.physical not in (0, row.amount) and row.unit == "B":
