@@ -27,6 +27,8 @@ _SAME_AGAIN: Final = frozenset({"disk", "random"})
 """Types whose calls are as many in each run of a program, as they wait for nobody."""
 _AMOUNTS: Final = _SAME_AGAIN | {"net"}
 """Types whose amounts are the same in each run."""
+_LONG_ONLY: Final = frozenset({"lock", "wait"})
+"""Types of which only calls that take long are recorded, so that their number says nothing."""
 _SHORT: Final = 0.01
 """Seconds: less than a tick of the scheduler says nothing of a single run."""
 
@@ -91,7 +93,7 @@ def _values(row: Usage, command: str) -> Iterator[tuple[_Key, float]]:
     if row.unit != "s":
         for uid in (command, *objects):
             yield _Key(uid, row.subtype, row.unit, USAGE, row.type in _AMOUNTS), row.amount
-    if row.calls:
+    if row.calls and row.type not in _LONG_ONLY:
         yield _Key(command, f"{row.subtype} {CALLS}", "", USAGE, row.type in _SAME_AGAIN), row.calls
     if row.seconds:
         for uid in (command, row.thread, *objects):

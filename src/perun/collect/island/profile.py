@@ -176,6 +176,6 @@ def facts_of(opened: Recorded) -> dict[str, Any]:
         "stops": {"count": len(stopped), "seconds": sum(stopped) / 1e9, "stopped-by-rule": opened.by_rule},
         "unattributed": opened.unattributed._asdict(),
         "held": result.held,
-        "throttled": result.throttled,
+        "throttled": result.throttled / 1e9,
         "notes": opened.notes,
     }
