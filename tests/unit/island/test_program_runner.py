@@ -305,7 +305,7 @@ class Running:
             time.sleep(0.002)
 
     def looks(self) -> int:
-        """How often the supervisor, the parent, waited for something: it does when it has noted what happened."""
+        """How often the supervisor, the parent, has waited: it does when it has noted what happened."""
         parent = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()[1]
         lines = Path(f"/proc/{parent}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
