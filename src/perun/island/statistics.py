@@ -83,13 +83,14 @@ class Consumption(NamedTuple):
 
 
 def of_process(
-    number: int, recording: Recording, ended: int, stops: Stops, rule: str
+    number: int, recording: Recording, ended: int, stops: Stops, rule: str, throttled: int = 0
 ) -> tuple[list[Usage], list[ThreadTime], Stops]:
     """The rows and the lives of the threads of one process, and its stops as its calls tell them best.
 
     :param number: its position in the run. :param ended: when it ended, ns. :param stops: when it was
         stopped.
     :param rule: what counts as stopped, one of :data:`perun.island.stop_rules.RULES`.
+    :param throttled: ns for which the scheduler held its control group back.
     """
 
     import numpy as np
@@ -110,7 +111,7 @@ def of_process(
         own = _Rows(number, name, recording)
         own.calls(calls[taking], found)
         own.concurrent(calls[~taking])
-        own.between(thread, found)
+        own.between(thread, found, throttled)
         rows += own.usage()
         outside = sum(one.stopped for one in found.between.values())
         by_rule = {rule: (stopped + outside) / SECOND for rule, stopped in found.by_rule.items()}
@@ -212,7 +213,7 @@ class _Rows:
         for rows in self._groups(calls):
             self._add(calls[rows], 0, 0)
 
-    def between(self, thread: Thread, found: Account) -> None:
+    def between(self, thread: Thread, found: Account, throttled: int) -> None:
         """What the thread did in no call: it computed, or waited for a processor or for the interpreter's
         lock.
         """
@@ -221,10 +222,12 @@ class _Rows:
         outside = {island: one.time - one.stopped for island, one in found.between.items()}
         total = sum(outside.values())
         user = total if computing < 0 else min(total, computing)
-        queue = min(total - user, max(0, thread.run_queue))
+        held = min(total - user, throttled)
+        queue = min(total - user - held, max(0, thread.run_queue))
         for island, time in outside.items():
-            own_user, own_queue = (part * time // total if total else 0 for part in (user, queue))
-            parts = {"user-thread": own_user, "runqueue": own_queue, "gil-other": time - own_user - own_queue}
+            whole = {"user-thread": user, "runqueue": queue, "throttled": held}
+            parts = {subtype: part * time // total if total else 0 for subtype, part in whole.items()}
+            parts["gil-other"] = time - sum(parts.values())
             for subtype, spent in parts.items():
                 if spent:
                     self._time(island, "cpu", subtype, spent)

@@ -14,7 +14,9 @@ from typing import Any, Final
 
 import pytest
 
+from perun.errors import CollectorUnavailable
 from perun.island import opening
+from perun.island.cpu_limit import control_group
 from perun.island.opening import Recorded
 
 ISLAND: Final = [sys.executable, "-m", "perun.island"]
@@ -305,7 +307,7 @@ class Running:
             time.sleep(0.002)
 
     def looks(self) -> int:
-        """How often the supervisor, the parent, waited for something: it does when it has noted what happened."""
+        """How often the supervisor, the parent, has waited: it does when it has noted what happened."""
         parent = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()[1]
         lines = Path(f"/proc/{parent}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
@@ -455,3 +457,21 @@ def test_a_limited_program_that_waits_is_not_stopped(tmp_path: Path) -> None:
     found = recorded(tmp_path, "import time; time.sleep(0.3)", "--limit", "cpu=0.9")
     (sleep,) = (span for span in found.spans() if span.api.name == "time.sleep")
     assert all(not (sleep.start + 100_000_000 < start < sleep.end) for start, _ in found.stops)
+
+
+def test_a_control_group_holds_a_program_back_without_stops(tmp_path: Path) -> None:
+    code = "import time\nwhile time.process_time() < 0.2: pass\n"
+    options = ("--limit", "cpu=0.25", "--hold-cpu-by", "cgroup")
+    try:
+        control_group(0.25).remove()
+    except CollectorUnavailable as refused:
+        found = run(*ISLAND, *options, "-c", code, cwd=tmp_path)
+        assert (found.returncode, found.stdout) == (refused.exit_code, "")
+        assert "cannot make a control group" in found.stderr
+        assert "--hold-cpu-by stops" in found.stderr
+        return
+    told = recorded(tmp_path, code, *options)
+    assert (told.result.held, told.stops) == ("cgroup", [])
+    seconds = {row.subtype: row.seconds for row in told.usage if row.type == "cpu"}
+    assert 0 < seconds["throttled"] <= told.result.throttled / 1e9 + 1e-9
+    assert told.live > 0.2

@@ -169,3 +169,10 @@ def test_reading_a_pipe_waits_for_who_writes_to_it(kind: str, ambiguous: float) 
     assert life.ambiguous == ambiguous
     assert life.stopped == 0.5 - ambiguous
     assert one(rows, subtype="fileread").ambiguous == ambiguous
+
+
+def test_what_the_scheduler_held_back_is_told_and_sums_to_the_life() -> None:
+    made = cast("Recording", HandMade([], [main_thread(cpu=ns(2), run_queue=ns(3))]))
+    rows, _, _ = statistics.of_process(0, made, ns(10), no_stops(), "exact", ns(4))
+    seconds = {row.subtype: row.seconds for row in rows}
+    assert seconds == {"user-thread": 2, "throttled": 4, "runqueue": 3, "gil-other": 1}
