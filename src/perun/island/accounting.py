@@ -5,14 +5,13 @@ All times are whole ns of CLOCK_MONOTONIC, so that what a thread did sums to its
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import numpy as np
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.island.stop_rules import RULES
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from perun.island.layout import Api
@@ -27,6 +26,8 @@ class Stops:
     """
 
     def __init__(self, starts: Times, ends: Times) -> None:
+        import numpy as np
+
         self.starts = starts
         self.ends = ends
         self._totals = np.concatenate(([0], np.cumsum(ends - starts)))
@@ -39,21 +40,33 @@ class Stops:
 
         :param moments: times at which the process did something, rising.
         """
+
+        import numpy as np
+
         following = np.searchsorted(moments, self.starts, "right")
         seen = np.append(moments, np.iinfo(np.int64).max)[following]
         return Stops(self.starts, np.minimum(self.ends, seen))
 
     def within(self, start: Any, end: Any) -> Any:
         """For how many ns of each interval the process was stopped."""
+
+        import numpy as np
+
         return self._until(end) - self._until(np.minimum(start, end))
 
     def _until(self, times: Any) -> Any:
+        import numpy as np
+
         position = np.searchsorted(self.ends, times, "right")
         starts = np.append(self.starts, np.iinfo(np.int64).max)
         return self._totals[position] + np.maximum(0, times - np.minimum(starts[position], times))
 
 
-NO_STOPS: Final = Stops(np.zeros(0, np.int64), np.zeros(0, np.int64))
+def no_stops() -> Stops:
+    """Those of a process that was never stopped."""
+    import numpy as np
+
+    return Stops(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class Calls(NamedTuple):
@@ -97,7 +110,13 @@ class Account(NamedTuple):
 
 
 def account(
-    calls: Any, apis: Sequence[Api], life: tuple[int, int], entered: Entered, stops: Stops, rule: str
+    calls: Any,
+    apis: Sequence[Api],
+    life: tuple[int, int],
+    entered: Entered,
+    stops: Stops,
+    rule: str,
+    waits: Container[int] = (),
 ) -> Account:
     """The account of one thread.
 
@@ -105,7 +124,11 @@ def account(
     :param apis: what their numbers mean.
     :param life: when the thread began and ended. :param entered: the islands that it was in.
     :param rule: one of :data:`perun.island.stop_rules.RULES`.
+    :param waits: numbers of objects whose calls wait for somebody else: pipes, terminals.
     """
+
+    import numpy as np
+
     born, died = life
     start = np.clip(calls["start"], born, died)
     end = np.maximum(start, np.clip(np.where(calls["end"] < 0, died, calls["end"]), born, died))
@@ -115,9 +138,10 @@ def account(
     found = Calls(own, np.zeros(len(calls), np.int64), np.zeros(len(calls), np.int64))
     by_rule = dict.fromkeys(RULES, 0)
     for position in np.flatnonzero(inside > 0).tolist():
-        one = _Call(calls[position], apis, int(start[position]), int(own[position]), int(inside[position]))
+        call = calls[position]
+        one = _Call(call, apis, int(start[position]), int(own[position]), int(inside[position]))
         verdicts = {"exact": one.exact(stops), "seed": one.seed(), "source2010": one.by("source2010")}
-        if one.is_ambiguous:
+        if call["arrived"] < 0 and (apis[call["api"]].blocking or call["object"] in waits):
             found.ambiguous[position] = verdicts["exact"] if rule == "exact" else 0
             verdicts["exact"] = 0
         for name, verdict in verdicts.items():
@@ -140,7 +164,6 @@ class _Call:
         self._expected = max(0, deadline - start)
         arrived = int(call["arrived"])
         self._waited = min(max(0, arrived - start), actual) if arrived >= 0 else 0
-        self.is_ambiguous = api.blocking and arrived < 0
 
     def exact(self, stops: Stops) -> int:
         """What the stops cost: until data arrives that it waits for, nothing."""
@@ -161,6 +184,9 @@ def _parents(start: Times, end: Times) -> Times:
 
     Where a damaged recording has calls that overlap, the later one is cut off at the end of the earlier one.
     """
+
+    import numpy as np
+
     parents = np.full(len(start), -1, np.int64)
     latest = np.maximum.accumulate(end)
     inner = np.flatnonzero(start[1:] < latest[:-1]) + 1
@@ -176,6 +202,8 @@ def _parents(start: Times, end: Times) -> Times:
 
 
 def _without_children(values: Times, parents: Times) -> Times:
+    import numpy as np
+
     own = values.copy()
     children = parents >= 0
     np.subtract.at(own, parents[children], values[children])
@@ -186,6 +214,9 @@ def _between(
     start: Times, end: Times, life: tuple[int, int], entered: Entered, stops: Stops
 ) -> dict[int, Between]:
     """What is left of the life without these calls, by island."""
+
+    import numpy as np
+
     times = np.clip(entered.times, *life)
     # Entering an island parts the time between calls as a call does that takes none.
     order = np.argsort(np.concatenate((start, times)), kind="stable")

@@ -43,12 +43,6 @@ class WrongLimit(ValueError):
     """The text of a limit means nothing; the message says what is wrong and what is possible."""
 
 
-class LimitReached(OSError):
-    """The program holds as many of something as it may: the error that the system has for too many open
-    files.
-    """
-
-
 class Limit(NamedTuple):
     """One limit: `value` per second of a rate, at one time of a count; of `cpu`, the share of one
     processor.
@@ -112,7 +106,7 @@ class Bucket:
 
 
 class Limits:
-    """The limits of a process, or of one island in it.
+    """The limits of a process.
 
     :param limits: those to hold; of two with one name the later counts. `cpu` is held from outside, by the
         runner.
@@ -183,7 +177,8 @@ class Limits:
     def acquire(self, resource: str) -> None:
         """Count one more that the program holds.
 
-        :raises LimitReached: if it may hold no more; of threads and timers a RuntimeError, as Python's own.
+        :raises OSError: if it may hold no more, as by the system's own limit (EMFILE).
+        :raises RuntimeError: for a thread or timer, as Python's own.
         """
         most = self._most.get(resource)
         if most is None:
@@ -194,7 +189,7 @@ class Limits:
                 return
         if resource == "events":
             raise RuntimeError(f"can't start new thread: limit {resource}={most}")
-        raise LimitReached(errno.EMFILE, f"Too many open {COUNTS[resource]}: limit {resource}={most}")
+        raise OSError(errno.EMFILE, f"Too many open {COUNTS[resource]}: limit {resource}={most}")
 
     def release(self, resource: str) -> None:
         """The program holds one less."""

@@ -16,13 +16,14 @@ from perun.errors import JobFailed
 from perun.island import record
 from perun.island import result as results
 from perun.island import statistics as accounts
-from perun.island.accounting import NO_STOPS, Stops
+from perun.island.accounting import Stops, no_stops
 from perun.island.record import Recording
 from perun.island.result import Result
 from perun.island.statistics import ThreadTime, Usage
 from perun.island.stop_log import StopLog
 from perun.island.stop_rules import RULES
 from perun.island.timeline import Lane, Span
+from perun.wording import counted
 
 PREFIX: Final = "rec."
 """Start of the names of recordings."""
@@ -111,6 +112,10 @@ class Recorded:
     def notes(self) -> list[str]:
         """What is missing, in sentences."""
         found = [note for one in self.recordings for note in one.notes]
+        if self.result.lost_stops:
+            found.append(
+                f"{counted(self.result.lost_stops, 'stop')} could not be written down: no room on the disk"
+            )
         if self.result.status < 0:
             found.append(
                 "the supervisor was killed, so that the end of the program and its last stop are not known"
@@ -137,9 +142,11 @@ class Recorded:
     @cached_property
     def _accounted(self) -> tuple[list[Usage], list[ThreadTime], Stops]:
         # The supervisor is the parent of the program, not of the processes that this starts.
-        rows, threads, stops = accounts.of_process(0, self.recordings[0], self.end, self._stops, self.rule)
+        rows, threads, stops = accounts.of_process(
+            0, self.recordings[0], self.end, self._stops, self.rule, self.result.throttled
+        )
         for number, recording in enumerate(self.recordings[1:], 1):
-            used, lives, _ = accounts.of_process(number, recording, recording.ended, NO_STOPS, self.rule)
+            used, lives, _ = accounts.of_process(number, recording, recording.ended, no_stops(), self.rule)
             rows += used
             threads += lives
         return rows, threads, stops
@@ -162,5 +169,5 @@ def read(folder: Path, rule: str = "") -> Recorded:
             "check that it is Python 3.9 or newer",
         )
     with StopLog(folder / results.STOPS) as log:
-        stops = Stops(*log.columns()) if len(log) else NO_STOPS
+        stops = Stops(*log.columns()) if len(log) else no_stops()
     return Recorded(result, found, stops, rule or result.stop_rule)

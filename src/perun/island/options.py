@@ -8,6 +8,7 @@ from typing import Final
 from perun.island.stop_rules import RULES
 from perun.plugin.params import param
 
+HOLDERS: Final = ("stops", "cgroup")
 FORMATS: Final = ("text", "json")
 TIMELINES: Final = ("none", "text", "json", "csv")
 
@@ -28,6 +29,12 @@ class IslandOptions:
         metavar="<seconds>",
         minimum=0,
         help="Seconds of a rate that may be used at once, before a limit makes the program wait.",
+    )
+    hold_cpu_by: str = param(
+        HOLDERS[0],
+        choices=HOLDERS,
+        help="How the share of --limit cpu is held: the program is stopped again and again (stops), or the "
+        "scheduler holds its control group back (cgroup), which needs the right to make one.",
     )
     stop_rule: str = param(
         "exact",

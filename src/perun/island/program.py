@@ -65,7 +65,7 @@ def run(words: list[str], is_safe: bool) -> None:
     module = sys.modules["__main__"] = ModuleType("__main__")
     module.__dict__["__builtins__"] = sys.modules["builtins"]
     if sys.version_info < (3, 14):
-        module.__dict__["__annotations__"] = {}
+        vars(module)["__annotations__"] = {}
     sys.argv = words
     if words[0] == "-c":
         _run_text(module, words, is_safe)

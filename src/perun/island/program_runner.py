@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from perun.errors import JobFailed, UsageError
 from perun.island import result as results
+from perun.island.cpu_limit import ControlGroup, control_group
 from perun.island.limits import Limits, WrongLimit
 from perun.island.options import IslandOptions
 from perun.island.result import Result
@@ -65,10 +66,12 @@ def run(program: Program, options: IslandOptions, folder: Path, *, native: str =
 
     :param folder: is made; it must not hold a run already. :param native: see :meth:`Program.argv`.
     :raises UsageError: for a limit that means nothing, or a folder that cannot be used.
+    :raises CollectorUnavailable: where no control group can be made, which the options ask for.
     :raises JobFailed: if the program cannot be started.
     """
-    cpu = limits_of(options).cpu
+    share = limits_of(options).cpu
     folder = _made(folder)
+    cpu = control_group(share) if share and options.hold_cpu_by == "cgroup" else share
     argv = program.argv(folder, options, native)
     result = Result(
         list(program.words), time.monotonic_ns(), time.time_ns(), limits=options.limit, burst=options.burst,
@@ -98,7 +101,9 @@ def run(program: Program, options: IslandOptions, folder: Path, *, native: str =
     return results.read(folder)
 
 
-def _supervise(start: Start, folder: Path, result: Result, cpu: float | None, pipes: Sequence[int]) -> None:
+def _supervise(
+    start: Start, folder: Path, result: Result, cpu: float | ControlGroup | None, pipes: Sequence[int]
+) -> None:
     """In the supervisor: it never returns."""
     told, tell, alive, keep_alive = pipes
     try:

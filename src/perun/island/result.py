@@ -42,8 +42,10 @@ class Result(NamedTuple):
     all_calls: bool = False
     held: str = ""
     """How the limit of `cpu` was held: `duty cycle`, `cgroup`; "" without one."""
-    throttled: float = 0.0
-    """Seconds for which the scheduler held the control group of the program back."""
+    throttled: int = 0
+    """ns for which the scheduler held the control group of the program back."""
+    lost_stops: int = 0
+    """Stops that could not be written to the log."""
 
     @property
     def ending(self) -> str:
@@ -90,10 +92,10 @@ def read(folder: Path) -> Result:
 
 
 def _validate(result: Result) -> None:
-    for name in ("started", "realtime", "pid", "ended", "status"):
+    for name in ("started", "realtime", "pid", "ended", "status", "throttled", "lost_stops"):
         if type(getattr(result, name)) is not int:
             raise TypeError(f"{name} is no whole number")
-    for name in ("user", "system", "burst", "throttled"):
+    for name in ("user", "system", "burst"):
         if type(getattr(result, name)) not in (int, float):
             raise TypeError(f"{name} is no number")
     for name in ("argv", "limits"):

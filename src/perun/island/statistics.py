@@ -10,8 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-import numpy as np
-
 from perun.island.accounting import Account, Entered, Stops, account
 from perun.island.layout import CONCURRENT, Api
 
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
 SECOND: Final = 1_000_000_000
 _SHORT: Final = 50_000
 """ns: a call that takes less has not waited for a device or for another process, but computed."""
+_NOT_WAITED_FOR: Final = ("file", "device")
+"""Kinds of objects that nobody else fills or empties."""
 CONSUMPTION: Final = {
     "tcpsend": "netsend", "udpsend": "netsend", "unixsend": "netsend",
     "tcprecv": "netrecv", "udprecv": "netrecv", "unixrecv": "netrecv",
@@ -83,18 +83,23 @@ class Consumption(NamedTuple):
 
 
 def of_process(
-    number: int, recording: Recording, ended: int, stops: Stops, rule: str
+    number: int, recording: Recording, ended: int, stops: Stops, rule: str, throttled: int = 0
 ) -> tuple[list[Usage], list[ThreadTime], Stops]:
-    """The rows and the lives of the threads of one process, and its stops as its calls tell them more exactly.
+    """The rows and the lives of the threads of one process, and its stops as its calls tell them best.
 
     :param number: its position in the run. :param ended: when it ended, ns. :param stops: when it was
         stopped.
     :param rule: what counts as stopped, one of :data:`perun.island.stop_rules.RULES`.
+    :param throttled: ns for which the scheduler held its control group back.
     """
+
+    import numpy as np
+
     columns = recording.columns()
     names = unique_names(thread.name for thread in recording.threads)
     bounds = np.searchsorted(columns["thread"], np.arange(len(names) + 1))
     stops = stops.tightened(_moments(columns))
+    waits = {item.number for item in recording.objects if item.kind not in _NOT_WAITED_FOR}
     rows: list[Usage] = []
     lives: list[ThreadTime] = []
     for thread, name, first, last in zip(recording.threads, names, bounds[:-1], bounds[1:], strict=True):
@@ -102,11 +107,11 @@ def of_process(
         born, died = life_of(thread, ended)
         taking = (calls["flags"] & CONCURRENT) == 0
         entered = Entered(thread.island, *recording.entered(thread.number))
-        found = account(calls[taking], recording.apis, (born, died), entered, stops, rule)
+        found = account(calls[taking], recording.apis, (born, died), entered, stops, rule, waits)
         own = _Rows(number, name, recording)
         own.calls(calls[taking], found)
         own.concurrent(calls[~taking])
-        own.between(thread, found)
+        own.between(thread, found, throttled)
         rows += own.usage()
         outside = sum(one.stopped for one in found.between.values())
         by_rule = {rule: (stopped + outside) / SECOND for rule, stopped in found.by_rule.items()}
@@ -177,6 +182,8 @@ def _sum(one: Usage, two: Usage) -> Usage:
 
 
 def _moments(columns: Any) -> Any:
+    import numpy as np
+
     ends = columns["end"]
     return np.sort(np.concatenate((columns["start"], ends[ends >= 0])))
 
@@ -206,7 +213,7 @@ class _Rows:
         for rows in self._groups(calls):
             self._add(calls[rows], 0, 0)
 
-    def between(self, thread: Thread, found: Account) -> None:
+    def between(self, thread: Thread, found: Account, throttled: int) -> None:
         """What the thread did in no call: it computed, or waited for a processor or for the interpreter's
         lock.
         """
@@ -215,10 +222,12 @@ class _Rows:
         outside = {island: one.time - one.stopped for island, one in found.between.items()}
         total = sum(outside.values())
         user = total if computing < 0 else min(total, computing)
-        queue = min(total - user, max(0, thread.run_queue))
+        held = min(total - user, throttled)
+        queue = min(total - user - held, max(0, thread.run_queue))
         for island, time in outside.items():
-            own_user, own_queue = (part * time // total if total else 0 for part in (user, queue))
-            parts = {"user-thread": own_user, "runqueue": own_queue, "gil-other": time - own_user - own_queue}
+            whole = {"user-thread": user, "runqueue": queue, "throttled": held}
+            parts = {subtype: part * time // total if total else 0 for subtype, part in whole.items()}
+            parts["gil-other"] = time - sum(parts.values())
             for subtype, spent in parts.items():
                 if spent:
                     self._time(island, "cpu", subtype, spent)
@@ -234,6 +243,9 @@ class _Rows:
 
     def _groups(self, calls: Any) -> Iterator[Any]:
         """The positions of the calls of one island, API and object."""
+
+        import numpy as np
+
         if not len(calls):
             return
         objects = len(self._recording.objects) + 1
@@ -243,6 +255,8 @@ class _Rows:
         yield from np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
 
     def _add(self, calls: Any, spent: int, ambiguous: int) -> None:
+        import numpy as np
+
         island, number, item = (int(calls[0][name]) for name in ("island", "api", "object"))
         api: Api = self._recording.apis[number]
         amounts, physical = calls["amount"], calls["physical"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import threading
 import time
@@ -17,18 +18,11 @@ from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 from perun.island import result as results
-from perun.island.limits import Bucket
+from perun.island.cpu_limit import ControlGroup, hold_by_stops
 from perun.island.result import Result
 from perun.island.stop_log import StopWriter
 
-SECOND: Final = 1_000_000_000
 _IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
-_CPU_CLOCK: Final = 2
-"""CPUCLOCK_SCHED of the clock of a process, see clock_getcpuclockid(3)."""
-_POLL: Final = 0.01
-"""Seconds between two looks at the CPU time of a program whose share is limited."""
-_WORTH_STOPPING: Final = 2_000_000
-"""ns: for less a program is not stopped."""
 _EDGES: Final = os.WEXITED | os.WSTOPPED | os.WCONTINUED
 
 
@@ -43,10 +37,14 @@ class Start(NamedTuple):
     front: int
 
 
-def supervise(start: Start, folder: Path, result: Result, cpu: float | None, alive: int) -> None:
+def supervise(
+    start: Start, folder: Path, result: Result, cpu: float | ControlGroup | None, alive: int
+) -> None:
     """Start the program, note its stops in the folder, and its end; then return.
 
-    All signals are blocked. :param cpu: the share of one processor that the program may use.
+    All signals are blocked.
+
+    :param cpu: the share of one processor that the program gets by stops, or the group that holds it.
     :param alive: a descriptor that ends where the front was killed: so is the program then.
     :raises OSError: if the program cannot be started, or the folder not written.
     """
@@ -57,12 +55,16 @@ def supervise(start: Start, folder: Path, result: Result, cpu: float | None, ali
             setpgroup=start.group, setsigmask=start.mask, setsigdef=_IGNORED_BY_PYTHON,
         )  # fmt: skip
         _leave_streams()
-        result = result._replace(pid=pid, started=began, held="duty cycle" if cpu else "")
+        group = cpu if isinstance(cpu, ControlGroup) else None
+        if group:
+            group.add(pid)
+        held = "cgroup" if group else "duty cycle" if cpu else ""
+        result = result._replace(pid=pid, started=began, held=held)
         results.write(folder, result)
         threading.Thread(target=_end_with_front, args=(alive, pid), daemon=True).start()
         watched = _Watched(pid, stops)
-        if cpu:
-            _hold(watched, start.front, cpu)
+        if isinstance(cpu, float):
+            hold_by_stops(watched, start.front, cpu)
         while not watched.look():
             pass
         ended = time.monotonic_ns()
@@ -72,9 +74,12 @@ def supervise(start: Start, folder: Path, result: Result, cpu: float | None, ali
     results.write(
         folder,
         result._replace(
-            ended=ended, status=status, user=usage.ru_utime, system=usage.ru_stime, io=read_and_written
+            ended=ended, status=status, user=usage.ru_utime, system=usage.ru_stime, io=read_and_written,
+            throttled=group.throttled() if group else 0, lost_stops=watched.lost,
         ),
-    )
+    )  # fmt: skip
+    if group:
+        group.remove()
 
 
 class _Watched:
@@ -83,6 +88,7 @@ class _Watched:
     def __init__(self, pid: int, stops: StopWriter) -> None:
         self.pid = pid
         self.since = 0
+        self.lost = 0
         self._stops = stops
 
     def look(self, flags: int = 0) -> bool:
@@ -104,57 +110,11 @@ class _Watched:
     def ended(self, now: int) -> None:
         """A stop, if there is one, ended."""
         if self.since:
-            self._stops.append(self.since, now)
+            try:
+                self._stops.append(self.since, now)
+            except OSError:  # no room; the program goes on all the same
+                self.lost += 1
         self.since = 0
-
-
-def _hold(watched: _Watched, front: int, share: float) -> None:
-    """Stop the program again and again, so that it uses this share of one processor, until it ends.
-
-    What it has used leaks out of a bucket. It is stopped until the bucket is empty.
-    """
-    bucket = Bucket(share)
-    used = 0
-    while not _ended_within(watched, _POLL):
-        if watched.since:  # by somebody else, who will let it go on
-            continue
-        now, before = time.monotonic_ns(), used
-        used = _cpu_time(watched.pid, used)
-        empty = bucket.spend((used - before) / SECOND, now)
-        if empty - now < _WORTH_STOPPING:
-            continue
-        os.kill(watched.pid, signal.SIGSTOP)
-        has_ended = _ended_within(watched, (empty - now) / SECOND)
-        while not has_ended and _is_stopped(front):  # Ctrl-Z meanwhile: the shell will let both go on
-            has_ended = _ended_within(watched, _POLL)
-        os.kill(watched.pid, signal.SIGCONT)
-        if has_ended:
-            return
-
-
-def _ended_within(watched: _Watched, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while (left := deadline - time.monotonic()) > 0:
-        signal.sigtimedwait([signal.SIGCHLD], left)
-        if watched.look(os.WNOHANG):
-            return True
-    return False
-
-
-def _cpu_time(pid: int, before: int) -> int:
-    """CPU time [ns] of all threads of the process; what it was before where the process has ended."""
-    try:
-        return time.clock_gettime_ns((~pid << 3) | _CPU_CLOCK)
-    except OSError:
-        return before
-
-
-def _is_stopped(pid: int) -> bool:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
-    return text.rpartition(b") ")[2][:1] == b"T"
 
 
 def _io(pid: int) -> tuple[int, int]:
@@ -191,8 +151,6 @@ def end_as(status: int) -> NoReturn:
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         raise SystemExit(code)
-    import resource
-
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     with contextlib.suppress(OSError, ValueError):  # SIGKILL has no handler
         signal.signal(-code, signal.SIG_DFL)

@@ -14,7 +14,9 @@ from typing import Any, Final
 
 import pytest
 
+from perun.errors import CollectorUnavailable
 from perun.island import opening
+from perun.island.cpu_limit import control_group
 from perun.island.opening import Recorded
 
 ISLAND: Final = [sys.executable, "-m", "perun.island"]
@@ -304,10 +306,21 @@ class Running:
             assert time.monotonic() < deadline
             time.sleep(0.002)
 
+    def looks(self) -> int:
+        """How often the supervisor, the parent, has waited: it does when it has noted what happened."""
+        parent = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()[1]
+        lines = Path(f"/proc/{parent}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+
+    def stop(self, pid: int) -> None:
+        """Stop the process or group, so that the supervisor has seen it."""
+        looks = self.looks()
+        os.kill(pid, signal.SIGSTOP)
+        self.until(lambda: self.state() == "T" and self.looks() > looks)
+
     def stop_for(self, seconds: float, pid: int) -> tuple[int, int]:
         """Stop the process or group; since when it was certainly stopped, and until when, ns."""
-        os.kill(pid, signal.SIGSTOP)
-        self.until(lambda: self.state() == "T")
+        self.stop(pid)
         since = time.monotonic_ns()
         time.sleep(seconds)
         until = time.monotonic_ns()
@@ -315,6 +328,7 @@ class Running:
         return since, until
 
     def finish(self) -> Recorded:
+        self.folder.with_name("end").touch()
         self.process.communicate("\n", timeout=60)
         return opened(self.folder)
 
@@ -333,10 +347,7 @@ def running(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         one.process.communicate()
 
 
-COMPUTING = (
-    "import select, sys\nprint(os.getpid(), flush=True)\n"
-    "while not select.select([sys.stdin], [], [], 0)[0]: sum(range(1000))\n"
-)
+COMPUTING = "print(os.getpid(), flush=True)\nwhile not os.path.exists('end'): sum(range(1000))\n"
 WRITING = (
     "out = open('out', 'w', buffering=1)\nprint(os.getpid(), flush=True)\n"
     "while True: out.write('1234567\\n')\n"
@@ -389,8 +400,7 @@ def test_a_program_that_is_killed_while_it_is_stopped_was_stopped_to_its_end(
     running: Callable[..., Running],
 ) -> None:
     program = running(COMPUTING)
-    os.kill(program.pid, signal.SIGSTOP)
-    program.until(lambda: program.state() == "T")
+    program.stop(program.pid)
     os.kill(program.pid, signal.SIGKILL)
     program.process.wait(60)
     found = program.finish()
@@ -426,3 +436,42 @@ def test_a_group_that_is_stopped_is_one_stop_seen_by_the_supervisor(running: Cal
     found = program.finish()
     ((start, end),) = found.stops
     assert end - start >= (until - since) * 0.5
+
+
+def test_a_share_of_a_processor_is_held_by_stops(tmp_path: Path) -> None:
+    code = (
+        "import time\nwhile time.process_time() < 0.2: pass\n"
+        "print(time.process_time(), file=open('used', 'w'))\n"
+    )
+    found = recorded(tmp_path, code, "--limit", "cpu=0.05")
+    used = float((tmp_path / "used").read_text())
+    assert found.live >= (used - 0.1) / 0.05, (
+        "it used 0.05 of a processor, but for what it used before a look"
+    )
+    assert found.result.held == "duty cycle"
+    assert len(found.stops) > 2
+    assert found.by_rule["exact"] > found.live / 2
+
+
+def test_a_limited_program_that_waits_is_not_stopped(tmp_path: Path) -> None:
+    found = recorded(tmp_path, "import time; time.sleep(0.3)", "--limit", "cpu=0.9")
+    (sleep,) = (span for span in found.spans() if span.api.name == "time.sleep")
+    assert all(not (sleep.start + 100_000_000 < start < sleep.end) for start, _ in found.stops)
+
+
+def test_a_control_group_holds_a_program_back_without_stops(tmp_path: Path) -> None:
+    code = "import time\nwhile time.process_time() < 0.2: pass\n"
+    options = ("--limit", "cpu=0.25", "--hold-cpu-by", "cgroup")
+    try:
+        control_group(0.25).remove()
+    except CollectorUnavailable as refused:
+        found = run(*ISLAND, *options, "-c", code, cwd=tmp_path)
+        assert (found.returncode, found.stdout) == (refused.exit_code, "")
+        assert "cannot make a control group" in found.stderr
+        assert "--hold-cpu-by stops" in found.stderr
+        return
+    told = recorded(tmp_path, code, *options)
+    assert (told.result.held, told.stops) == ("cgroup", [])
+    seconds = {row.subtype: row.seconds for row in told.usage if row.type == "cpu"}
+    assert 0 < seconds["throttled"] <= told.result.throttled / 1e9 + 1e-9
+    assert told.live > 0.2

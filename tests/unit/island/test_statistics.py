@@ -9,7 +9,7 @@ import pytest
 from hand_made import HandMade, call, ns, thread
 
 from perun.island import statistics
-from perun.island.accounting import NO_STOPS, Stops
+from perun.island.accounting import Stops, no_stops
 from perun.island.layout import CONCURRENT
 from perun.island.record import Object, Recording, Thread
 from perun.island.statistics import ThreadTime, Usage
@@ -20,9 +20,9 @@ SOCKET = Object(2, "tcp", "example.org:80", 1, 0, -1, {})
 
 
 def accounted(
-    made: HandMade, ended: float = 10, stops: Stops = NO_STOPS, rule: str = "exact"
+    made: HandMade, ended: float = 10, stops: Stops | None = None, rule: str = "exact"
 ) -> tuple[list[Usage], list[ThreadTime]]:
-    rows, lives, _ = statistics.of_process(0, cast("Recording", made), ns(ended), stops, rule)
+    rows, lives, _ = statistics.of_process(0, cast("Recording", made), ns(ended), stops or no_stops(), rule)
     return rows, lives
 
 
@@ -158,3 +158,21 @@ def test_what_a_stop_takes_from_a_call_is_no_time_of_that() -> None:
 
 def test_a_process_that_recorded_no_thread_has_no_rows() -> None:
     assert accounted(HandMade()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "ambiguous"), [("pipe", 0.5), ("terminal", 0.5), ("file", 0), ("device", 0)]
+)
+def test_reading_a_pipe_waits_for_who_writes_to_it(kind: str, ambiguous: float) -> None:
+    made = HandMade([call("file.read", 1, 3, 8, object=0)], [main_thread()], [FILE._replace(kind=kind)])
+    rows, (life,) = accounted(made, 10, stops((1.5, 2)))
+    assert life.ambiguous == ambiguous
+    assert life.stopped == 0.5 - ambiguous
+    assert one(rows, subtype="fileread").ambiguous == ambiguous
+
+
+def test_what_the_scheduler_held_back_is_told_and_sums_to_the_life() -> None:
+    made = cast("Recording", HandMade([], [main_thread(cpu=ns(2), run_queue=ns(3))]))
+    rows, _, _ = statistics.of_process(0, made, ns(10), no_stops(), "exact", ns(4))
+    seconds = {row.subtype: row.seconds for row in rows}
+    assert seconds == {"user-thread": 2, "throttled": 4, "runqueue": 3, "gil-other": 1}
