@@ -49,7 +49,8 @@ _pack = layout.SLOT.pack_into
 OWN_WORK = -1
 """Instead of the number of an object: the recorder itself is at work."""
 OBJECT = "_perun_object"
-"""Attribute of files of the classes of `pure_files`: the number of the object, in the upper half of a word."""
+"""Attribute of the files of `pure_files`: the number of the object and the API of a write, as in a slot."""
+_WRITE = layout.NUMBERS["file.write"]
 _open, _read, _pwrite, _close = os.open, os.read, os.pwrite, os.close
 
 
@@ -171,6 +172,15 @@ class Thread:
         self.at = self.low = _FIRST
 
 
+class Only:
+    """The thread of a process that has started no other: what belongs to a thread takes longer to find."""
+
+    __slots__ = ("thread",)
+
+    def __init__(self) -> None:
+        self.thread: Thread | None = None
+
+
 class PureRecorder(Recorder):
     """Records by functions of Python around the originals."""
 
@@ -179,6 +189,8 @@ class PureRecorder(Recorder):
     def __init__(self, folder: str) -> None:
         self.lost = 0
         self.local = _local()
+        self.only = Only()
+        self.ended = False
         self._kinds: dict[int, tuple[int, int, Any]] = {}
         super().__init__(folder)
 
@@ -187,6 +199,7 @@ class PureRecorder(Recorder):
         descriptor = _open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         _close(descriptor)
         self.path = path
+        self.only.thread = None
         vars(self.local).clear()  # in a new process, this is the only thread
         self._rooms = count(layout.HEADER_SIZE, _SIZE)
         self._threads = count()
@@ -199,9 +212,12 @@ class PureRecorder(Recorder):
 
     def close_file(self, read: int, written: int) -> None:
         """As in the base class."""
+        # The functions here lose their globals while the interpreter ends, and files are still closed then.
+        last = Thread(self, 0)
+        last.top = OWN_WORK
         self.here().spill()
         self._header(now(), read, written)
-        self.room = lambda size: 0  # type: ignore[method-assign]
+        self.ended, self.only.thread = True, last
 
     def _header(self, ended: int, read: int, written: int) -> bool:
         about = (os.getpid(), os.getppid(), 0, self._started, self._clock, ended, self.lost)
@@ -213,7 +229,9 @@ class PureRecorder(Recorder):
         try:
             found: Thread = self.local.thread
         except AttributeError:
-            found = self.local.thread = Thread(self, next(self._threads))
+            number = next(self._threads)
+            found = self.local.thread = Thread(self, number)
+            self.only.thread = None if number else found
         return found
 
     def room(self, size: int) -> int:
@@ -260,14 +278,14 @@ class PureRecorder(Recorder):
         key = id(thing)
 
         def gone(_: object) -> None:
-            if self._kinds.pop(key, None) is not None and closes:
+            if not self.ended and self._kinds.pop(key, None) is not None and closes:
                 time = now()
                 self.event(layout.NOTE_CLOSED, number, time, time, 0, 0)
 
         try:
             self._kinds[key] = number, kind, ref(thing, gone)
             if OBJECT in type(thing).__dict__:
-                setattr(thing, OBJECT, number << 32)
+                setattr(thing, OBJECT, number << 32 | _WRITE)
         except TypeError:
             return False
         return True
@@ -312,6 +330,8 @@ def wrapped(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited)
     known = recorder._kinds
 
     def call(*arguments: Any, **named: Any) -> Any:
+        if recorder.ended:
+            return original(*arguments, **named)
         thread = recorder.here()
         if thread.top == OWN_WORK:
             return original(*arguments, **named)
@@ -322,7 +342,7 @@ def wrapped(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited)
         first = (
             arguments[1] if own is not None and len(arguments) > 1 else arguments[0] if arguments else None
         )
-        if number and thread.top == number << 32:
+        if number and thread.top >> 32 == number:
             return _absorbed(thread, original, rule, first, arguments, named)
         if limited.before:
             limited.before(api + kind * bool(rules & BY_KIND))
@@ -330,11 +350,12 @@ def wrapped(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited)
         thread.top, thread.absorbing, thread.physical, thread.nested = number << 32, 0, 0, 0
         at, base, start = thread.slot(), thread.base, now()
         shown = api + (kind if rules & BY_KIND else 0)
-        _pack(thread.buffer, at, start, 0, 0, shown, 0, number)
+        # What is asked of a sleep counts however it ends.
+        amount = amount_of(kind_of_amount, None, first, 0) if kind_of_amount == NANOSECONDS_OF_FIRST else 0
+        _pack(thread.buffer, at, start, 0, amount, shown, 0, number)
         if rules & WAITS:
             thread.spill()
         result, flags = None, layout.RAISED
-        amount = 0
         deadline = 0
         try:
             result = original(*arguments, **named)

@@ -12,6 +12,7 @@ import os
 from time import monotonic_ns as now
 
 from .. import layout
+from ..layout import NUMBERS
 from .pure import OBJECT, PureRecorder, Thread, wrapped
 from .rules import LENGTH_OF_RESULT, RESULT, Limited, Rule
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_NEXT = layout.NUMBERS["file.next"]
+_NEXT = NUMBERS["file.next"]
 _MANY = 1 << 12
 """Words of recent calls that are kept in memory."""
 _DEFAULTS = {
@@ -70,22 +71,23 @@ def _fast(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited) -
     A call is whole when it is recorded. What is recorded goes to the disk with the buffer of the file, or
     when there are `_MANY` words of it.
     """
-    api, local = rule.api, recorder.local
-    slow = wrapped(recorder, original, rule, limited)
+    api, local, only = rule.api, recorder.local, recorder.only
+    other = api ^ NUMBERS["file.write"]
+    slow, inner = wrapped(recorder, original, rule, limited), _inner
 
     def write(self: Any, data: Any, /) -> Any:
         try:
-            thread = local.thread
+            thread = only.thread or local.thread
             word = self._perun_object
         except AttributeError:
             return slow(self, data)
         if thread.top:
-            return slow(self, data) if thread.top != word else _absorbed(thread, original, self, (data,))
+            return inner(thread, slow, original, self, (data,))
         thread.top = word
         start = now()
         try:
             result = original(self, data)
-            thread.extend((start, now(), result, word | api))
+            thread.extend((start, now(), result, word))
         except BaseException:
             _failed(thread, start, api, word)
             raise
@@ -96,17 +98,17 @@ def _fast(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited) -
 
     def read(self: Any, *data: Any) -> Any:
         try:
-            thread = local.thread
+            thread = only.thread or local.thread
             word = self._perun_object
         except AttributeError:
             return slow(self, *data)
         if thread.top:
-            return slow(self, *data) if thread.top != word else _absorbed(thread, original, self, data)
+            return inner(thread, slow, original, self, data)
         thread.top = word
         start = now()
         try:
             result = original(self, *data)
-            thread.extend((start, now(), len(result) if result else 0, word | api))
+            thread.extend((start, now(), len(result) if result else 0, word ^ other))
         except BaseException:
             _failed(thread, start, api, word)
             raise
@@ -123,8 +125,10 @@ def _fast(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited) -
     return call
 
 
-def _absorbed(thread: Thread, original: Any, self: Any, data: tuple[Any, ...]) -> Any:
-    """Call what is part of another call on the same file."""
+def _inner(thread: Thread, slow: Any, original: Any, self: Any, data: tuple[Any, ...]) -> Any:
+    """A call inside of another one: it is a part of that if that is on the same file."""
+    if thread.top >> 32 != self._perun_object >> 32:
+        return slow(self, *data)
     thread.absorbing += 1
     try:
         result = original(self, *data)
