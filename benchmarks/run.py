@@ -29,6 +29,7 @@ import documents
 import fuzz
 import fuzz_speed
 import instructions
+import island
 import kernel
 import memory
 import moving_average
@@ -55,6 +56,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     tables: (tables.tables,),
     memory: (memory.memory,),
     instructions: (instructions.instructions,),
+    island: (island.island,),
     fuzz_speed: (fuzz_speed.fuzz_speed,),
     fuzz: (fuzz.fuzz,),
     tracing: (tracing.complexity, tracing.engines),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -206,3 +207,33 @@ def test_dark_and_narrow(open_page: Callable[..., Page], written: Callable[..., 
     page = open_page(path, dark=True, width=420, height=700)
     assert pixel(page, 0.95, 0) != light
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_a_busy_program(
+    open_page: Callable[..., Page], written: Callable[..., Path], screenshot: Callable[..., Path]
+) -> None:
+    """What the manual shows: threads that read, write, wait and sleep."""
+    random = Random(4)
+    kinds = ((WRITE, "build/out.log#1"), (READ, "data.csv#1"), (RECV, "tcp example.org:443#1"), (SLEEP, ""))
+    calls: list[Call] = []
+    for thread in range(4):
+        now = random.randrange(20 * MS)
+        while now < 1_900 * MS:
+            duration = int(random.expovariate(1 / (12 * MS)))
+            calls.append((thread, *random.choice(kinds), now, duration, random.randrange(10_000)))
+            now += duration + int(random.expovariate(1 / (6 * MS)))
+    calls += [(4, SLEEP, "", number * 40 * MS, (600 + number * 90) * MS, 0) for number in range(6)]
+    names = ("MainThread", "worker-1", "worker-2", "worker-3", "loop")
+    rows = [real(2.0)]
+    for name in names[:4]:
+        rows.append(usage("filewrite", 8e6, uid="build/out.log#1", thread=name, calls=80, seconds=0.5))
+        rows.append(usage("user-thread", 0.9, thread=name, seconds=0.9))
+        rows.append(usage("sleep", 0.6, thread=name, calls=30, seconds=0.6))
+    stops = [(700 * MS, 60 * MS), (1_300 * MS, 20 * MS)]
+    line = timeline(names, calls, end=2_000 * MS, stops=stops)
+    page = open_page(written(TimelineView(), profile(rows, line)))
+    page.wait_for_timeout(50)
+    screenshot(page, "timeline")
+    assert page.locator("#threads-rows tr").count() == 5
+    legend = page.locator("#legend").inner_text()
+    assert all(name in legend for name in ("disk filewrite", "net tcp-recv", "sleep", "stopped \u2013 80 ms"))

@@ -5,40 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from perun.island import layout
+from perun.island.scan import Scan
+from perun.island.slots import SLOT, is_text
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from perun.island.scan import Scan
-
     Table = NDArray[np.void]
     Times = NDArray[np.int64]
     Islands = NDArray[np.int32]
 
-SLOT: Final = [
-    *(("start", "u8"), ("end", "u8"), ("amount", "i8"), ("api", "u2"), ("flags", "u2"), ("object", "u4"))
-]
-"""As `layout.SLOT`, for numpy."""
 DTYPE: Final = [
     *(("thread", "i4"), ("island", "i4"), ("api", "u2"), ("start", "i8"), ("end", "i8"), ("object", "i4")),
     *(("amount", "i8"), ("physical", "i8"), ("expected", "i8"), ("arrived", "i8"), ("flags", "u2")),
 ]
 """The fields of `recorded.Call`, for numpy."""
-_TEXTS: Final = (layout.NOTE_OBJECT, layout.NOTE_THREAD, layout.NOTE_ISLAND)
-
-
-def is_text(slots: Table) -> NDArray[np.bool_]:
-    """Which slots hold text that belongs to the note before it."""
-    import numpy as np
-
-    text = np.zeros(len(slots), np.bool_)
-    end = 0
-    for place in np.flatnonzero(np.isin(slots["api"], _TEXTS)).tolist():
-        if place >= end:
-            end = place + 1 - (-max(int(slots["amount"][place]), 0) // layout.SLOT.size)
-            text[place + 1 : end] = True
-    return text
 
 
 def table(scan: Scan, islands: list[int]) -> Table:

@@ -43,7 +43,7 @@ class Recording:
         self.pid: int = head.pid
         self.parent: int = head.parent
         self.started: int = head.started
-        self.ended: int = head.ended or max(scan.last, head.started)
+        self.ended: int = max(scan.last, head.started, head.ended)
         self.clock: int = head.clock
         self.io = (head.read, head.written)
         self.io_end = (head.read_end, head.written_end)

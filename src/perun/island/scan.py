@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from perun.errors import PerunError
 from perun.island import layout
-from perun.island.columns import SLOT, is_text
 from perun.island.recorded import Call, Object, Thread
+from perun.island.slots import SLOT, TEXTS, is_text
 from perun.regular import open_regular
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _LARGEST: Final = 1 << 42
 _UNKNOWN: Final = (1 << 64) - 1
 _LARGEST_CHUNK: Final = 1 << 24
-_TEXTS: Final = (layout.NOTE_OBJECT, layout.NOTE_THREAD, layout.NOTE_ISLAND)
 Slot = tuple[int, int, int, int, int, int]
 """Start, end, amount, API, flags, object."""
 
@@ -161,13 +160,13 @@ class Scan:
                         skipped -= 1
                     elif not slot[0]:
                         break
-                    elif slot[3] in _TEXTS:
+                    elif slot[3] in TEXTS:
                         skipped = -(-slot[2] // layout.SLOT.size)
                     else:
                         yield slot
 
     def array(self, file: BinaryIO, chunk: Chunk) -> NDArray[np.void]:
-        """All slots of a chunk that were taken, those of texts too (dtype: `columns.SLOT`)."""
+        """All slots of a chunk that were taken, those of texts too (dtype: `slots.SLOT`)."""
         import numpy as np
 
         data = np.frombuffer(self._body(file, chunk), SLOT)
@@ -222,7 +221,7 @@ class Scan:
             self.last = max(self.last, int(plain["start"].max()), chunk.sampled, chunk.ended)
             ends = plain["end"][plain["api"] < layout.FIRST_NOTE]
             self.last = max(self.last, int(ends.max()) if len(ends) else 0)
-        for place in np.flatnonzero(~text & np.isin(slots["api"], _TEXTS)).tolist():
+        for place in np.flatnonzero(~text & np.isin(slots["api"], TEXTS)).tolist():
             start, _, amount, api, _, number = slots[place].item()
             data = slots[place + 1 :].tobytes()[: max(amount, 0)]
             self._notes.append(Note(thread, api, start, number, data))

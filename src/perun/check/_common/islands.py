@@ -27,6 +27,10 @@ _SAME_AGAIN: Final = frozenset({"disk", "random"})
 """Types whose calls are as many in each run of a program, as they wait for nobody."""
 _AMOUNTS: Final = _SAME_AGAIN | {"net"}
 """Types whose amounts are the same in each run."""
+_LONG_ONLY: Final = frozenset({"lock", "wait"})
+"""Types of which only calls that take long are recorded, so that their number says nothing."""
+_SAYS_IT_ALL: Final = frozenset({"disk", "net", "cpu"})
+"""Types whose subtypes no other type has."""
 _SHORT: Final = 0.01
 """Seconds: less than a tick of the scheduler says nothing of a single run."""
 
@@ -74,7 +78,7 @@ class IslandSamples(Samples):
             for key, value in _values(row, command):
                 sums[key][row.order - 1] += value
             if row.uid != row.thread and row.unit != "s":
-                self.objects[f"{row.uid} [{row.subtype}]"] = row.subtype
+                self.objects[f"{row.uid} [{_kind(row)}]"] = _kind(row)
         found = {}
         for key, values in sums.items():
             metric = Metric(key.uid, key.type, key.what, key.unit, key.exact)
@@ -88,14 +92,20 @@ class IslandSamples(Samples):
 def _values(row: Usage, command: str) -> Iterator[tuple[_Key, float]]:
     """What a resource adds to the series of the whole, of its thread and of its object."""
     objects = [row.uid] if row.uid != row.thread else []
+    what = _kind(row)
     if row.unit != "s":
         for uid in (command, *objects):
-            yield _Key(uid, row.subtype, row.unit, USAGE, row.type in _AMOUNTS), row.amount
-    if row.calls:
-        yield _Key(command, f"{row.subtype} {CALLS}", "", USAGE, row.type in _SAME_AGAIN), row.calls
+            yield _Key(uid, what, row.unit, USAGE, row.type in _AMOUNTS), row.amount
+    if row.calls and row.type not in _LONG_ONLY:
+        yield _Key(command, f"{what} {CALLS}", "", USAGE, row.type in _SAME_AGAIN), row.calls
     if row.seconds:
         for uid in (command, row.thread, *objects):
-            yield _Key(uid, f"{row.subtype} {TIME}", "s", TIME, False), row.seconds
+            yield _Key(uid, f"{what} {TIME}", "s", TIME, False), row.seconds
+
+
+def _kind(row: Usage) -> str:
+    """What locations call a kind: `filewrite`, but `thread start`, as timers are started, too."""
+    return row.subtype if row.type in _SAYS_IT_ALL or row.type == row.subtype else f"{row.type} {row.subtype}"
 
 
 def left_out(old: IslandSamples, new: IslandSamples, share: float) -> set[str]:

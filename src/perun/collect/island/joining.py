@@ -2,96 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.profile.island import COLUMNS, NO_OBJECT, SEVERAL, Api, Entry, Thread, Timeline
+import numpy as np
+
+from perun.collect._common.columns import Ints
+from perun.island.statistics import label_of
+from perun.profile.island import COLUMNS, NO_OBJECT, SEVERAL, Api, Thread, Timeline
 
 if TYPE_CHECKING:
     from perun.island.opening import Recorded
+    from perun.island.record import Recording
 
 MAX_STOPS: Final = 10_000
 """Stops that a timeline has at most; of more those that are near become one."""
-
-_FIRST_GAP: Final = 1_000
-"""Nanoseconds between two calls that are joined first."""
-_STEP: Final = 4
+_GAPS: Final = tuple(1_000 * 4**step for step in range(28))
+"""Nanoseconds that may be between two calls of an entry, one after the other tried; the last is a year and
+more."""
 _OF_SEVERAL: Final = 1_000_000
-"""Nanoseconds from which on calls are joined whatever their object: a screen has no thousand points for a
-second."""
+"""From this gap on calls are joined whatever their object: a screen has no thousand points for a second."""
 
 
-class Joined:
-    """Takes calls in the order of their starts and keeps at most so many entries of them.
+class Calls(NamedTuple):
+    """Calls in the order of threads and, of each, of starts: the columns of a timeline, shape (n,)."""
 
-    A call belongs to the entry before it of the same thread, function and object if it starts within a gap
-    after that. The gap is 0 at first, and grows whenever there are twice as many entries as there may be:
-    then those that there are are joined again. So its memory does not depend on the number of calls.
+    thread: Ints
+    api: Ints
+    object: Ints
+    start: Ints
+    duration: Ints
+    amount: Ints
 
-    :ivar calls: how many calls the entries stand for.
-    :ivar gap: nanoseconds; two calls that are farther apart are two entries.
+
+class Joined(NamedTuple):
+    """Entries in the order of threads and starts: the columns of a timeline, by their names.
+
+    :param gap: nanoseconds; calls of one entry are no farther apart. 0 where each is an entry of its own.
     """
 
-    def __init__(self, most: int) -> None:
-        """:param most: how many entries there may be, unless there are more threads and functions."""
-        self._most = max(most, 1)
-        self._entries: list[Entry] = []
-        self._last: dict[tuple[int, int, int], int] = {}
-        self.calls = 0
-        self.gap = 0
-
-    def add(self, entries: Iterable[Entry]) -> None:
-        """Take more calls, or entries of several, with starts that do not decrease."""
-        for entry in entries:
-            self._add(entry)
-            self.calls += entry.calls
-            if len(self._entries) > 2 * self._most:
-                self._coarsen()
-
-    def entries(self) -> list[Entry]:
-        """The entries in the order of threads and starts."""
-        while len(self._entries) > self._most and self._coarsen():
-            pass
-        return sorted(self._entries, key=lambda entry: (entry.thread, entry.start, -entry.duration))
-
-    def _add(self, entry: Entry) -> None:
-        if self.gap >= _OF_SEVERAL:
-            key = (entry.thread, entry.api, SEVERAL)
-        else:
-            key = (entry.thread, entry.api, entry.object)
-        place = self._last.get(key)
-        if place is not None and self.gap:
-            before = self._entries[place]
-            end = before.start + before.duration
-            if entry.start - end <= self.gap:
-                self._entries[place] = _together(before, entry)
-                return
-        self._last[key] = len(self._entries)
-        self._entries.append(entry)
-
-    def _coarsen(self) -> bool:
-        """Join the entries anew with a longer gap; whether there may be fewer."""
-        if self.gap >= _OF_SEVERAL and len(self._entries) <= len(self._last):
-            return False
-        self.gap = self.gap * _STEP or _FIRST_GAP
-        entries, self._entries, self._last = self._entries, [], {}
-        for entry in entries:
-            self._add(entry)
-        return True
+    columns: dict[str, Ints]
+    gap: int
 
 
-def _together(one: Entry, other: Entry) -> Entry:
-    end = max(one.start + one.duration, other.start + other.duration)
-    return Entry(
-        one.thread,
-        one.api,
-        one.object if one.object == other.object else SEVERAL,
-        one.start,
-        end - one.start,
-        one.busy + other.busy,
-        one.amount + other.amount,
-        one.calls + other.calls,
-    )
+def joined(calls: Calls, most: int) -> Joined:
+    """The calls as entries: those of one thread to one function on one object that follow closely are one.
+
+    :param most: how many entries there may be, unless there are more threads and functions.
+    """
+    if len(calls.start) <= most:
+        return Joined(
+            _together(calls, calls.object, np.arange(len(calls.start)), np.arange(len(calls.start))), 0
+        )
+    gap = 0
+    for objects in (calls.object, np.full_like(calls.object, SEVERAL)):
+        order = np.lexsort((calls.start, objects, calls.api, calls.thread))
+        keys = np.stack((calls.thread, calls.api, objects))[:, order]
+        begins = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))
+        apart = calls.start[order][1:] - (calls.start + calls.duration)[order][:-1]
+        for gap in _GAPS:
+            if objects is calls.object and gap >= _OF_SEVERAL:
+                break
+            firsts = begins | np.append(True, apart > gap)
+            if int(firsts.sum()) <= most:
+                return Joined(_together(calls, objects, order, np.flatnonzero(firsts)), gap)
+    return Joined(_together(calls, objects, order, np.flatnonzero(begins)), gap)
+
+
+def _together(calls: Calls, objects: Ints, order: Ints, firsts: Ints) -> dict[str, Ints]:
+    """The entries that begin at the places `firsts` of the calls in this order."""
+    if not len(firsts):
+        return {name: np.zeros(0, np.int64) for name in COLUMNS}
+    start = calls.start[order][firsts]
+    ends = np.maximum.reduceat((calls.start + calls.duration)[order], firsts)
+    found = {
+        "thread": calls.thread[order][firsts],
+        "api": calls.api[order][firsts],
+        "object": objects[order][firsts],
+        "start": start,
+        "duration": ends - start,
+        "busy": np.add.reduceat(calls.duration[order], firsts),
+        "amount": np.add.reduceat(calls.amount[order], firsts),
+        "calls": np.diff(np.append(firsts, len(order))),
+    }
+    shown = np.lexsort((-found["duration"], found["start"], found["thread"]))
+    return {name: found[name][shown] for name in COLUMNS}
 
 
 def timeline_region(opened: Recorded, most: int, shown: Callable[[str], str]) -> dict[str, Any]:
@@ -101,36 +96,56 @@ def timeline_region(opened: Recorded, most: int, shown: Callable[[str], str]) ->
     """
     apis: dict[Any, int] = {}
     objects: dict[str, int] = {}
-    joined = Joined(most)
-    joined.add(
-        Entry(
-            span.thread,
-            apis.setdefault(span.api, len(apis)),
-            objects.setdefault(span.object, len(objects)) if span.object else NO_OBJECT,
-            span.start,
-            span.end - span.start,
-            span.end - span.start,
-            span.amount,
-            span.calls,
-        )
-        for span in opened.spans()
-    )
-    entries = joined.entries()
-    columns = dict(zip(COLUMNS, map(list, zip(*entries, strict=True)), strict=True)) if entries else {}
+    parts, first = [], 0
+    lives = np.array([thread.destroyed for thread in opened.threads], np.int64)
+    for recording in opened.recordings:
+        parts.append(_calls(recording, first, lives, opened.start, apis, objects))
+        first += len(recording.threads)
+    calls = Calls(*map(np.concatenate, zip(*parts, strict=True)))
+    columns = joined(calls, most).columns
     return Timeline(
         round(opened.live * 1e9),
         opened.processes,
         [Thread(lane.name, lane.process, lane.created, lane.destroyed) for lane in opened.lanes],
         [Api(api.name, api.type, api.subtype, "ns" if api.unit == "s" else api.unit) for api in apis],
         list(map(shown, objects)),
-        columns or {name: [] for name in COLUMNS},
+        {name: column.tolist() for name, column in columns.items()},
         _stops(opened.stops),
-        joined.calls,
+        len(calls.start),
     ).as_region()
+
+
+def _calls(
+    recording: Recording, first: int, lives: Ints, start: int, apis: dict[Any, int], objects: dict[str, int]
+) -> Calls:
+    """The calls of a process.
+
+    :param first: the number of its first thread in the run. :param lives: when each thread of the run ended.
+    :param apis: and :param objects: get what is new in it.
+    """
+    table = recording.columns()
+    used_apis, api = np.unique(table["api"], return_inverse=True)
+    used_objects, object = np.unique(table["object"], return_inverse=True)
+    names = [label_of(recording, number) for number in used_objects.tolist()]
+    thread = table["thread"].astype(np.int64) + first
+    begin = table["start"]
+    # A call that has not returned lasts as long as its thread.
+    end = np.maximum(np.where(table["end"] < 0, lives[thread], table["end"]), begin)
+    numbers = [apis.setdefault(recording.apis[number], len(apis)) for number in used_apis.tolist()]
+    places = [objects.setdefault(name, len(objects)) if name else NO_OBJECT for name in names]
+    return Calls(
+        thread,
+        np.array(numbers, np.int64)[api],
+        np.array(places, np.int64)[object],
+        begin - start,
+        end - begin,
+        table["amount"].astype(np.int64),
+    )
 
 
 def _stops(stops: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Starts and durations; of very many stops those that are near become one."""
-    joined = Joined(MAX_STOPS)
-    joined.add(Entry(0, 0, NO_OBJECT, start, end - start, end - start, 0, 1) for start, end in stops)
-    return [(one.start, one.duration) for one in joined.entries()]
+    starts, ends = np.array(stops, np.int64).reshape(-1, 2).T
+    same = np.zeros_like(starts)
+    columns = joined(Calls(same, same, same, starts, ends - starts, same), MAX_STOPS).columns
+    return list(zip(columns["start"].tolist(), columns["duration"].tolist(), strict=True))

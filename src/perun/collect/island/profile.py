@@ -116,12 +116,13 @@ def _resource(row: Row, order: int) -> dict[str, Any]:
         "subtype": row.subtype,
         "uid": row.uid,
         "thread": row.thread,
-        "trace": _trace(row),
         "amount": row.amount,
         "calls": row.calls,
         "seconds": row.seconds,
         "order": order,
     }
+    if order == 1:  # a flame graph shows one run, as the timeline does, and not the sum of all
+        resource["trace"] = _trace(row)
     if row.ambiguous:
         resource["ambiguous"] = row.ambiguous
     if row.physical not in (0, row.amount) and row.unit == "B":
@@ -175,6 +176,6 @@ def facts_of(opened: Recorded) -> dict[str, Any]:
         "stops": {"count": len(stopped), "seconds": sum(stopped) / 1e9, "stopped-by-rule": opened.by_rule},
         "unattributed": opened.unattributed._asdict(),
         "held": result.held,
-        "throttled": result.throttled,
+        "throttled": result.throttled / 1e9,
         "notes": opened.notes,
     }

@@ -49,7 +49,7 @@ class Recorder:
         raise NotImplementedError
 
     def close_file(self, read: int, written: int) -> None:
-        """Complete the recording; nothing is recorded any more."""
+        """Complete the recording: the interpreter is about to end."""
         raise NotImplementedError
 
     def event(self, api: int, number: int, start: int, end: int, amount: int, flags: int) -> None:
@@ -174,7 +174,7 @@ class Recorder:
         return before
 
     def close(self) -> None:
-        """Complete the recording. Without this it is that of a killed program."""
+        """The interpreter is about to end. Without this the recording is that of a killed program."""
         if not self._closed:
             self._closed = True
             self.close_file(*_input_output())

@@ -8,6 +8,7 @@ import os
 from _thread import _local, get_native_id
 from _weakref import ref
 from itertools import count
+from struct import pack
 from time import monotonic_ns as now
 from time import thread_time_ns, time_ns
 
@@ -41,9 +42,15 @@ if TYPE_CHECKING:
 _SIZE = 1 << 14
 _SLOT = layout.SLOT.size
 _FIRST = layout.CHUNK.size
+_WORDS = 400
 _LATER = 100_000_000
 """ns after which what was recorded is written."""
 _pack = layout.SLOT.pack_into
+OWN_WORK = -1
+"""Instead of the number of an object: the recorder itself is at work."""
+OBJECT = "_perun_object"
+"""Attribute of the files of `pure_files`: the number of the object and the API of a write, as in a slot."""
+_WRITE = layout.NUMBERS["file.write"]
 _open, _read, _pwrite, _close = os.open, os.read, os.pwrite, os.close
 
 
@@ -59,7 +66,6 @@ class Thread:
         self.number = number
         self.island = 0
         self.chunks = 0
-        self.ignoring = 0
         self.top = 0
         self.absorbing = 0
         self.physical = 0
@@ -69,9 +75,28 @@ class Thread:
         self.low = _SIZE  # from where on nothing is written yet
         self.base = 0
         self.due = 0
+        self.recent: list[int] = []  # whole calls that are not yet in the buffer: four words of each
+        self.extend = self.recent.extend
+
+    def flush(self) -> None:
+        """Put the recent calls into the buffer, many at once: one by one takes twice as long."""
+        recent = self.recent
+        for first in range(0, len(recent), _WORDS):
+            words = recent[first : first + _WORDS]
+            data = pack(f"{len(words)}q", *words)
+            while data:
+                if self.at == _SIZE:
+                    self._next_chunk()
+                piece = data[: _SIZE - self.at]
+                self.buffer[self.at : self.at + len(piece)] = piece
+                self.at += len(piece)
+                data = data[len(piece) :]
+        recent.clear()
 
     def slot(self) -> int:
         """The place of a new slot in the buffer."""
+        if self.recent:
+            self.flush()
         at = self.at
         if at == _SIZE:
             self._next_chunk()
@@ -81,6 +106,8 @@ class Thread:
 
     def add(self, start: int, end: int, amount: int, api: int, flags: int, number: int) -> None:
         """Record a whole call."""
+        if self.recent:
+            self.flush()
         at = self.at
         if at == _SIZE:
             self._next_chunk()
@@ -94,6 +121,7 @@ class Thread:
         """Record text; what does not fit into a chunk is cut off."""
         data = data[: _SIZE - _FIRST - _SLOT]
         slots = 1 + -(-len(data) // _SLOT)
+        self.flush()
         if self.at + slots * _SLOT > _SIZE:
             self._next_chunk()
         at = self.at
@@ -104,10 +132,13 @@ class Thread:
 
     def spill(self, ended: int = 0) -> None:
         """Write what is recorded and not yet written, and a sample of the thread."""
+        self.flush()
+        self.due = now() + _LATER
+        if self.base:
+            self._write(ended)
+
+    def _write(self, ended: int) -> None:
         time = now()
-        self.due = time + _LATER
-        if not self.base:
-            return
         head = layout.CHUNK.pack(
             *(layout.CHUNK_MAGIC, _SIZE, self.number, self.chunks - 1, get_native_id()),
             *(time, thread_time_ns(), _waited(), ended, 0),
@@ -134,11 +165,20 @@ class Thread:
 
     def _next_chunk(self) -> None:
         if self.base:
-            self.spill()
+            self._write(0)
         self.base = self.recorder.room(_SIZE)
         self.chunks += 1
         self.buffer = bytearray(_SIZE)
         self.at = self.low = _FIRST
+
+
+class Only:
+    """The thread of a process that has started no other: what belongs to a thread takes longer to find."""
+
+    __slots__ = ("thread",)
+
+    def __init__(self) -> None:
+        self.thread: Thread | None = None
 
 
 class PureRecorder(Recorder):
@@ -148,6 +188,9 @@ class PureRecorder(Recorder):
 
     def __init__(self, folder: str) -> None:
         self.lost = 0
+        self.local = _local()
+        self.only = Only()
+        self.ended = False
         self._kinds: dict[int, tuple[int, int, Any]] = {}
         super().__init__(folder)
 
@@ -156,7 +199,8 @@ class PureRecorder(Recorder):
         descriptor = _open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         _close(descriptor)
         self.path = path
-        self.local = _local()
+        self.only.thread = None
+        vars(self.local).clear()  # in a new process, this is the only thread
         self._rooms = count(layout.HEADER_SIZE, _SIZE)
         self._threads = count()
         self.lost = 0
@@ -168,9 +212,12 @@ class PureRecorder(Recorder):
 
     def close_file(self, read: int, written: int) -> None:
         """As in the base class."""
+        # The functions here lose their globals while the interpreter ends, and files are still closed then.
+        last = Thread(self, 0)
+        last.top = OWN_WORK
         self.here().spill()
         self._header(now(), read, written)
-        self.room = lambda size: 0  # type: ignore[method-assign]
+        self.ended, self.only.thread = True, last
 
     def _header(self, ended: int, read: int, written: int) -> bool:
         about = (os.getpid(), os.getppid(), 0, self._started, self._clock, ended, self.lost)
@@ -182,7 +229,9 @@ class PureRecorder(Recorder):
         try:
             found: Thread = self.local.thread
         except AttributeError:
-            found = self.local.thread = Thread(self, next(self._threads))
+            number = next(self._threads)
+            found = self.local.thread = Thread(self, number)
+            self.only.thread = None if number else found
         return found
 
     def room(self, size: int) -> int:
@@ -229,12 +278,14 @@ class PureRecorder(Recorder):
         key = id(thing)
 
         def gone(_: object) -> None:
-            if self._kinds.pop(key, None) is not None and closes:
+            if not self.ended and self._kinds.pop(key, None) is not None and closes:
                 time = now()
                 self.event(layout.NOTE_CLOSED, number, time, time, 0, 0)
 
         try:
             self._kinds[key] = number, kind, ref(thing, gone)
+            if OBJECT in type(thing).__dict__:
+                setattr(thing, OBJECT, number << 32 | _WRITE)
         except TypeError:
             return False
         return True
@@ -279,8 +330,10 @@ def wrapped(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited)
     known = recorder._kinds
 
     def call(*arguments: Any, **named: Any) -> Any:
+        if recorder.ended:
+            return original(*arguments, **named)
         thread = recorder.here()
-        if thread.ignoring:
+        if thread.top == OWN_WORK:
             return original(*arguments, **named)
         own = arguments[0] if rules & OF_SELF and arguments else None
         number, kind, _ = known.get(id(own), (0, 0, None)) if own is not None else (0, 0, None)
@@ -289,19 +342,20 @@ def wrapped(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited)
         first = (
             arguments[1] if own is not None and len(arguments) > 1 else arguments[0] if arguments else None
         )
-        if number and thread.top == number:
+        if number and thread.top >> 32 == number:
             return _absorbed(thread, original, rule, first, arguments, named)
         if limited.before:
             limited.before(api + kind * bool(rules & BY_KIND))
         outer = thread.top, thread.absorbing, thread.physical, thread.nested
-        thread.top, thread.absorbing, thread.physical, thread.nested = number, 0, 0, 0
+        thread.top, thread.absorbing, thread.physical, thread.nested = number << 32, 0, 0, 0
         at, base, start = thread.slot(), thread.base, now()
         shown = api + (kind if rules & BY_KIND else 0)
-        _pack(thread.buffer, at, start, 0, 0, shown, 0, number)
+        # What is asked of a sleep counts however it ends.
+        amount = amount_of(kind_of_amount, None, first, 0) if kind_of_amount == NANOSECONDS_OF_FIRST else 0
+        _pack(thread.buffer, at, start, 0, amount, shown, 0, number)
         if rules & WAITS:
             thread.spill()
         result, flags = None, layout.RAISED
-        amount = 0
         deadline = 0
         try:
             result = original(*arguments, **named)
@@ -397,13 +451,13 @@ def _described(
     result: Any,
     start: int,
 ) -> int:
-    thread.ignoring += 1
+    top, thread.top = thread.top, OWN_WORK
     try:
         return int(describe(own, arguments, named, result, start) or 0)
     except Exception:
         return 0
     finally:
-        thread.ignoring -= 1
+        thread.top = top
 
 
 def _waited() -> int:

@@ -19,7 +19,7 @@
   const count = (number, one, many) => `${number.toLocaleString("en-US")} ${number === 1 ? one : many}`;
   const threadName = number => {
     const [name, process] = threads[number];
-    return data.processes.length > 1 ? `${name} (${data.processes[process]})` : name;
+    return data.processes.length > 1 ? `${name} in ${data.processes[process]}` : name;
   };
   const objectName = entry => {
     const object = columns.object[entry];
@@ -124,6 +124,9 @@
     byId("sheet").style.height = height + "px";
     label = Math.min(190, Math.round(size.width * 0.22));
     sharpen(canvas, size.width, size.height);
+    // The strip stands above the calls, and not above the names of the threads.
+    overview.style.marginLeft = label + "px";
+    overview.style.width = `calc(100% - ${label}px)`;
     sharpen(overview, overview.clientWidth, 46);
     roles = themeColours();
   }

@@ -1,5 +1,7 @@
 """Does all that programs do with files, and prints what it sees: recorded or not, that must be the same."""
 
+# ruff: noqa: SIM115, RUF059 - how files are opened is what is tested here
+
 import codecs
 import contextlib
 import copy
@@ -42,7 +44,28 @@ os.chdir(sys.argv[1])
 EXACT = len(sys.argv) > 2
 
 print("modes")
-for mode in ("w", "wb", "w+", "wb+", "a", "ab", "a+", "r", "rb", "r+", "rb+", "x", "xb", "rt", "U", "", "rw", "rr", "br", 3):
+for mode in (
+    "w",
+    "wb",
+    "w+",
+    "wb+",
+    "a",
+    "ab",
+    "a+",
+    "r",
+    "rb",
+    "r+",
+    "rb+",
+    "x",
+    "xb",
+    "rt",
+    "U",
+    "",
+    "rw",
+    "rr",
+    "br",
+    3,
+):
     for buffering in (-1, 0, 1, 2, 100):
         name = f"modes-{buffering}"
         if mode in ("x", "xb") and os.path.exists(name + "x"):
@@ -58,20 +81,59 @@ for mode in ("w", "wb", "w+", "wb+", "a", "ab", "a+", "r", "rb", "r+", "rb+", "x
             assert entered is file
             if file.writable():
                 file.write(b"bytes\n" if "b" in mode else "text\n")
-            kinds = [base for base in (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
-                     if isinstance(file, base)]
+            kinds = [
+                base
+                for base in (
+                    io.TextIOWrapper,
+                    io.BufferedReader,
+                    io.BufferedWriter,
+                    io.BufferedRandom,
+                    io.FileIO,
+                )
+                if isinstance(file, base)
+            ]
             print(
-                *(mode, buffering, kinds, file.mode, file.name, file.readable(), file.seekable(), file.tell()),
+                *(
+                    mode,
+                    buffering,
+                    kinds,
+                    file.mode,
+                    file.name,
+                    file.readable(),
+                    file.seekable(),
+                    file.tell(),
+                ),
                 *(type(file).__name__, type(file).__module__, isinstance(file, io.IOBase), repr(file)),
                 *(str(one.message) for one in told),
             )
             if isinstance(file, io.TextIOWrapper):
-                print(file.line_buffering, file.encoding, file.errors, file.newlines, file.write_through, repr(file.buffer), repr(file.buffer.raw))
+                print(
+                    file.line_buffering,
+                    file.encoding,
+                    file.errors,
+                    file.newlines,
+                    file.write_through,
+                    repr(file.buffer),
+                    repr(file.buffer.raw),
+                )
         print(file.closed, error(file.read), error(file.write, "x"))
 
 print("arguments")
-for arguments in ((), ("missing",), ("missing", "w", 1, None, None, "x"), (b"bytes.txt", "w"), (pathlib.Path("path.txt"), "w"), (3.5,),
-                  ("a\0b",), ("modes-1", "rb", -1, "utf-8"), ("modes-1", "r", -1, "nonsense"), ("modes-1", "rb", 1), (-1,), (99,), (".",)):
+for arguments in (
+    (),
+    ("missing",),
+    ("missing", "w", 1, None, None, "x"),
+    (b"bytes.txt", "w"),
+    (pathlib.Path("path.txt"), "w"),
+    (3.5,),
+    ("a\0b",),
+    ("modes-1", "rb", -1, "utf-8"),
+    ("modes-1", "r", -1, "nonsense"),
+    ("modes-1", "rb", 1),
+    (-1,),
+    (99,),
+    (".",),
+):
     print(arguments, error(open, *arguments), error(io.open, *arguments))
 print(error(open, "modes-1", nonsense=1), error(open, file="modes-1", mode="rb", newline="\n"))
 assert open is io.open
@@ -87,7 +149,15 @@ with os.fdopen(descriptor, "rb+") as file:
 print("text")
 with open("text", "w+", encoding="utf-16", newline="\r\n") as file:
     print(file.write("žluťoučký\n"), file.writelines(["a\n", "b\n"]), file.flush(), file.seek(0))
-    print(file.readline(), file.readlines(), file.seek(0), next(file), error(file.tell), list(file), file.reconfigure(newline=""))
+    print(
+        file.readline(),
+        file.readlines(),
+        file.seek(0),
+        next(file),
+        error(file.tell),
+        list(file),
+        file.reconfigure(newline=""),
+    )
     print(error(file.write, b"x"), error(file.write), error(file.writelines, [1]), error(file.read, "x"))
 with open("text", encoding="utf-16") as file:
     for line in file:
@@ -98,17 +168,39 @@ with open("text", encoding="utf-16") as file:
 
 print("binary")
 with open("binary", "wb") as file:
-    print(file.write(bytearray(b"a" * 9000)), file.write(memoryview(b"bc")), file.writelines([b"d", b"e"]), error(file.write, "x"))
+    print(
+        file.write(bytearray(b"a" * 9000)),
+        file.write(memoryview(b"bc")),
+        file.writelines([b"d", b"e"]),
+        error(file.write, "x"),
+    )
     print(os.stat("binary").st_size, file.flush(), os.stat("binary").st_size)
 with open("binary", "rb") as file:
     into = bytearray(5)
-    print(file.peek(3)[:3], file.read1(4), file.readinto(into), into, file.readinto1(into), len(file.read()), file.read(), file.readline())
+    print(
+        file.peek(3)[:3],
+        file.read1(4),
+        file.readinto(into),
+        into,
+        file.readinto1(into),
+        len(file.read()),
+        file.read(),
+        file.readline(),
+    )
     print(file.seek(-3, 2), file.readlines(), file.seek(0))
 detached = open("binary", "rb")
 raw = detached.detach()
 print(raw.read(2), error(detached.read), raw.close())
 with open("binary", "rb+", 0) as file:
-    print(repr(file), file.readall()[-2:], file.write(b"end"), file.read(), file.seek(0), file.read(2), next(file)[:2])
+    print(
+        repr(file),
+        file.readall()[-2:],
+        file.write(b"end"),
+        file.read(),
+        file.seek(0),
+        file.read(2),
+        next(file)[:2],
+    )
 wrapped = io.TextIOWrapper(io.BufferedWriter(open("layers", "wb", 0)), line_buffering=True)
 print(wrapped.write("layers\n"), os.stat("layers").st_size, io.BufferedReader(io.FileIO("layers")).read())
 
@@ -129,7 +221,11 @@ with zipfile.ZipFile("zip", "w", zipfile.ZIP_DEFLATED) as archive:
     archive.write("json")
     archive.writestr("more", "x" * 1000)
     print(archive.namelist(), error(zipfile.ZipFile, open("json", "rb")))
-print(zipfile.ZipFile("zip").read("more")[:3], shutil.unpack_archive("zip", "unpacked", "zip"), sorted(os.listdir("unpacked")))
+print(
+    zipfile.ZipFile("zip").read("more")[:3],
+    shutil.unpack_archive("zip", "unpacked", "zip"),
+    sorted(os.listdir("unpacked")),
+)
 with gzip.open("gzip", "wt") as file:
     file.write("zipped\n" * 3)
 print(gzip.open("gzip").read(), [line for line in gzip.open("gzip", "rt")])
@@ -137,26 +233,57 @@ with tarfile.open("tar.gz", "w:gz") as tape:
     tape.add("json")
 print(tarfile.open("tar.gz").getnames(), tarfile.open("tar.gz").extractfile("json").read())
 with open("json", "rb") as source, open("copied", "wb") as target:
-    print(shutil.copyfileobj(source, target), target.tell(), shutil.copy("json", "copied-2"), shutil.move("copied-2", "moved"))
+    print(
+        shutil.copyfileobj(source, target),
+        target.tell(),
+        shutil.copy("json", "copied-2"),
+        shutil.move("copied-2", "moved"),
+    )
 with open("out", "w") as file:
     print("before", file=file, flush=True)
-    done = subprocess.run([sys.executable, "-c", "import sys; print('child'); print(input(), file=sys.stderr)"], stdout=file,
-                          stdin=open("json"), stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; print('child'); print(input(), file=sys.stderr)"],
+        stdout=file,
+        stdin=open("json"),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     print("after", file=file)
 print(open("out").read(), done.returncode, done.stderr)
 with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
     print(process.communicate(b"through"))
-with tempfile.TemporaryFile("w+") as file, tempfile.NamedTemporaryFile() as named, tempfile.SpooledTemporaryFile(max_size=3) as spooled:
-    print(file.write("x"), named.write(b"y"), named.file.name == named.name, spooled.write(b"long enough"), spooled.fileno() > 2)
+with (
+    tempfile.TemporaryFile("w+") as file,
+    tempfile.NamedTemporaryFile() as named,
+    tempfile.SpooledTemporaryFile(max_size=3) as spooled,
+):
+    print(
+        file.write("x"),
+        named.write(b"y"),
+        named.file.name == named.name,
+        spooled.write(b"long enough"),
+        spooled.fileno() > 2,
+    )
 path = pathlib.Path("pathlib")
-print(path.write_text("text"), path.read_bytes(), path.write_bytes(b"abc"), path.open().read(), sorted(path.parent.glob("pat*")))
+print(
+    path.write_text("text"),
+    path.read_bytes(),
+    path.write_bytes(b"abc"),
+    path.open().read(),
+    sorted(path.parent.glob("pat*")),
+)
 with codecs.open("codecs", "w", "latin-1") as file:
     print(file.write("é"), file.stream.mode)
 with contextlib.redirect_stdout(open("redirected", "w")):
     print("hidden")
 sys.stdout.flush()
 print(open("redirected").read())
-print(sys.stdout is sys.__stdout__, type(sys.stdout).__name__, error(input) if sys.stdin.isatty() else "", sys.stdin.read())
+print(
+    sys.stdout is sys.__stdout__,
+    type(sys.stdout).__name__,
+    error(input) if sys.stdin.isatty() else "",
+    sys.stdin.read(),
+)
 
 print("objects")
 file = open("unclosed", "w")
@@ -175,8 +302,20 @@ write = open("method", "w").write
 print(write("through a method"), write.__name__, write.__self__.close())
 if EXACT:
     file = open("exact", "w")
-    print(type(file) is io.TextIOWrapper, type(file.buffer) is io.BufferedWriter, type(file.buffer.raw) is io.FileIO, re.sub("0x[0-9a-f]+", "0x", repr(file.write)))
-    print(file.fileno(), io.TextIOWrapper.write, io.TextIOWrapper.write.__doc__, open, open.__module__, sorted(vars(io.TextIOWrapper)))
+    print(
+        type(file) is io.TextIOWrapper,
+        type(file.buffer) is io.BufferedWriter,
+        type(file.buffer.raw) is io.FileIO,
+        re.sub("0x[0-9a-f]+", "0x", repr(file.write)),
+    )
+    print(
+        file.fileno(),
+        io.TextIOWrapper.write,
+        io.TextIOWrapper.write.__doc__,
+        open,
+        open.__module__,
+        sorted(vars(io.TextIOWrapper)),
+    )
     try:
         with open("exact") as file:
             file.write("not writable")

@@ -1,6 +1,10 @@
 """Uses sockets, threads, locks, timers, sleeps, processes and asyncio, and prints what it sees."""
 
+# ruff: noqa: SIM115, RUF059 - how files are opened is what is tested here
+
+import _thread
 import asyncio
+import http.server
 import inspect
 import io
 import os
@@ -15,14 +19,10 @@ import ssl
 import sys
 import threading
 import time
-import traceback
-import _thread
 import urllib.request
-import http.server
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing import Process, Pipe
-
+from multiprocessing import Pipe, Process
 
 EXACT = len(sys.argv) > 2
 
@@ -53,23 +53,48 @@ thread = threading.Thread(target=serve, name="server")
 thread.start()
 clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
 for number, client in enumerate(clients):
-    print(client.send(b"a" * (number + 1)), client.recv(10), client.sendall(b"b"), client.recv_into(bytearray(5)))
+    print(
+        client.send(b"a" * (number + 1)),
+        client.recv(10),
+        client.sendall(b"b"),
+        client.recv_into(bytearray(5)),
+    )
     with client.makefile("rw") as file:
         print(file.write("line\n"), file.flush(), file.readline())
-    print(type(client), isinstance(client, socket.socket), error(client.recv), error(client.send, "text"), error(client.recv, -1))
+    print(
+        type(client),
+        isinstance(client, socket.socket),
+        error(client.recv),
+        error(client.send, "text"),
+        error(client.recv, -1),
+    )
     client.close()
     print(client.fileno(), error(client.send, b"x"))
 thread.join()
 server.close()
 print(error(socket.create_connection, ("127.0.0.1", port)))
 one, two = socket.socketpair()
-print(one.send(b"pair"), two.recv(2, socket.MSG_PEEK), two.recvmsg(10)[0], one.sendmsg([b"a", b"b"]), two.recvfrom(5))
+print(
+    one.send(b"pair"),
+    two.recv(2, socket.MSG_PEEK),
+    two.recvmsg(10)[0],
+    one.sendmsg([b"a", b"b"]),
+    two.recvfrom(5),
+)
 two.settimeout(0.01)
-print(error(two.recv, 1), two.gettimeout(), one.setblocking(False), error(one.recv, 1), select.select([one], [two], [], 0)[1] == [two])
+print(
+    error(two.recv, 1),
+    two.gettimeout(),
+    one.setblocking(False),
+    error(one.recv, 1),
+    select.select([one], [two], [], 0)[1] == [two],
+)
 one.close(), two.close()
 datagram, other = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
 datagram.bind(("127.0.0.1", 0))
-print(other.sendto(b"datagram", datagram.getsockname()), datagram.recvfrom(100)[0], EXACT and socket.socket.send)
+print(
+    other.sendto(b"datagram", datagram.getsockname()), datagram.recvfrom(100)[0], EXACT and socket.socket.send
+)
 datagram.close(), other.close()
 print(EXACT and error(socket.socket.send, 1, b""), inspect.signature(socket.socket.makefile))
 duplicate = socket.socket()
@@ -96,13 +121,31 @@ with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as web:
 
 print("time")
 start = time.monotonic()
-print(time.sleep(0.01), time.monotonic() - start >= 0.01, error(time.sleep, -1), error(time.sleep, "x"), error(time.sleep), EXACT and time.sleep)
-print(pickle.loads(pickle.dumps(time.sleep)) is time.sleep, time.sleep.__doc__[:20], len(os.urandom(5)), error(os.urandom, -1))
-print(len(secrets.token_bytes(7)), uuid.uuid4().version, 0 <= random.SystemRandom().random() < 1, random.Random(1).random())
+print(
+    time.sleep(0.01),
+    time.monotonic() - start >= 0.01,
+    error(time.sleep, -1),
+    error(time.sleep, "x"),
+    error(time.sleep),
+    EXACT and time.sleep,
+)
+print(
+    pickle.loads(pickle.dumps(time.sleep)) is time.sleep,
+    time.sleep.__doc__[:20],
+    len(os.urandom(5)),
+    error(os.urandom, -1),
+)
+print(
+    len(secrets.token_bytes(7)),
+    uuid.uuid4().version,
+    0 <= random.SystemRandom().random() < 1,
+    random.Random(1).random(),
+)
 
 
 async def work():
     """Sleep, and talk to a server."""
+
     async def answer(reader, writer):
         writer.write((await reader.readline()).upper())
         await writer.drain()
@@ -122,13 +165,27 @@ print(asyncio.run(work()), error(asyncio.run, asyncio.sleep("x")))
 
 print("threads")
 lock, condition, done = threading.Lock(), threading.Condition(), threading.Event()
-print(lock.acquire(), lock.acquire(timeout=0.01), lock.acquire(False), lock.release(), error(lock.release), lock.locked(), type(lock))
+print(
+    lock.acquire(),
+    lock.acquire(timeout=0.01),
+    lock.acquire(False),
+    lock.release(),
+    error(lock.release),
+    lock.locked(),
+    type(lock),
+)
 with lock, condition:
     print(condition.wait(0.01), done.wait(0.01), lock.locked())
 timer = threading.Timer(0.01, done.set)
 timer.start()
 print(done.wait(5), timer.join(), threading.Timer(5, done.set).cancel())
-print([thread.name for thread in threading.enumerate() if "serve" not in thread.name and "process" not in thread.name])
+print(
+    [
+        thread.name
+        for thread in threading.enumerate()
+        if "serve" not in thread.name and "process" not in thread.name
+    ]
+)
 
 
 def fail():
@@ -147,7 +204,12 @@ with ThreadPoolExecutor(3) as pool:
 ready = _thread.allocate_lock()
 ready.acquire()
 _thread.start_new_thread(ready.release, ())
-print(ready.acquire(timeout=5), error(_thread.start_new_thread, 1, ()), error(_thread.start_new_thread, print), error(threading.Thread(target=1).join))
+print(
+    ready.acquire(timeout=5),
+    error(_thread.start_new_thread, 1, ()),
+    error(_thread.start_new_thread, print),
+    error(threading.Thread(target=1).join),
+)
 
 print("processes")
 here, there = Pipe()

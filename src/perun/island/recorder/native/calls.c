@@ -2,6 +2,8 @@
 
 enum { FEW = 8 };
 
+bool ending;
+
 static PyObject *run(struct call *call, PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names,
                      bool method) {
     if (call->next)
@@ -175,10 +177,14 @@ PyObject *invoke(struct call *call, PyObject *self, PyObject *const *arguments, 
     uint16_t api = (uint16_t)(call->api + (known && call->rules & BY_KIND ? known->kind : 0));
     if (object && thread->top && thread->top->object == object)
         return absorbed(call, thread->top, self, arguments, count, names, method);
-    if (call->before && !allowed(call->before, api))
+    if (call->before && !ending && !allowed(call->before, api))
         return NULL;
     struct frame frame;
     begin(thread, &frame, api, object);
+    /* What is asked of a sleep counts however it ends. */
+    int64_t asked = call->amount == NANOSECONDS_OF_FIRST && count ? nanoseconds(arguments[0]) : 0;
+    if (asked && frame.slot)
+        frame.slot->amount = asked;
     PyObject *result = run(call, self, arguments, count, names, method);
     uint64_t end = now();
     uint16_t flags = result || !PyErr_Occurred() ? 0 : RAISED;
@@ -188,16 +194,16 @@ PyObject *invoke(struct call *call, PyObject *self, PyObject *const *arguments, 
         finish(thread, &frame, end, 0, 0, 0, 0);
         return result;
     }
-    if (call->describe && (!known || call->rules & ALWAYS || end - frame.start >= LONG)) {
+    if (call->describe && !ending && (!known || call->rules & ALWAYS || end - frame.start >= LONG)) {
         uint32_t number = described(call, self, arguments, count, names, result, frame.start);
         object = number ? number : object;
         if (call->rules & BY_KIND && self && (known = find(self)))
             api = (uint16_t)(call->api + known->kind);
     }
-    int64_t amount = result ? amount_of(call, result, count ? arguments[0] : NULL, &frame) : 0;
-    if (!result && call->failed)
+    int64_t amount = result ? amount_of(call, result, count ? arguments[0] : NULL, &frame) : asked;
+    if (!result && call->failed && !ending)
         undone(call->failed, api);
-    if (result && call->after) {
+    if (result && call->after && !ending) {
         if (!limited(call, &frame, api, object, amount)) {
             Py_DECREF(result);
             result = NULL;

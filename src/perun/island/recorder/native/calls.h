@@ -52,6 +52,9 @@ struct object *find(PyObject *address);
 int remember(PyObject *address, PyObject *reference, uint32_t number, uint16_t kind, bool closes);
 void forget(PyObject *address);
 
+/* The interpreter ends: functions of Python are not asked any more. */
+extern bool ending;
+
 PyObject *invoke(struct call *call, PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names,
                  bool method);
 PyObject *next_item(struct call *call, PyObject *self);

@@ -216,6 +216,7 @@ static PyObject *open_recording(PyObject *module, PyObject *arguments) {
     (void)module;
     if (!PyArg_ParseTuple(arguments, "O&LL", PyUnicode_FSConverter, &path, &read, &written))
         return NULL;
+    ending = false;
     int error = recording_open(PyBytes_AsString(path), read, written);
     Py_DECREF(path);
     if (!error)
@@ -230,6 +231,7 @@ static PyObject *close_recording(PyObject *module, PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "LL", &read, &written))
         return NULL;
     recording_close(read, written);
+    ending = true;
     Py_RETURN_NONE;
 }
 

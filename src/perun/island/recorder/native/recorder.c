@@ -192,7 +192,6 @@ void recording_close(int64_t read, int64_t written) {
     recording->read_end = read;
     recording->written_end = written;
     recording->ended = now();
-    recording_forget();
 }
 
 void thread_ends(void) {

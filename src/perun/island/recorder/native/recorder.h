@@ -53,7 +53,8 @@ static inline uint64_t now(void) {
 
 /* Start a recording in a new file; answers 0, or the number of the error. */
 int recording_open(const char *path, int64_t read, int64_t written);
-/* The process ends: what is known of this thread and of the process goes to the file. */
+/* The process ends: what is known of this thread and of the process goes to the file. What the interpreter still does,
+ * as flushing files, is recorded. */
 void recording_close(int64_t read, int64_t written);
 /* Nothing is recorded any more; mappings of threads stay until these end. */
 void recording_forget(void);
