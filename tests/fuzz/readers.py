@@ -16,6 +16,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from perun import machine
 from perun.cli import formats as cli_formats
 from perun.collect._common.elf import read_elf
@@ -28,6 +30,9 @@ from perun.collect.trace.engines.records import boundaries, pieces
 from perun.config import cache as config_cache
 from perun.config import layers
 from perun.config import reader as config_reader
+from perun.island import record, result, statistics
+from perun.island.accounting import Stops
+from perun.island.stop_log import StopLog
 from perun.porcelain.run import in_place, journal
 from perun.profile.format import chunks, columnar, seven_bits
 from perun.profile.format import json as formats
@@ -283,6 +288,28 @@ def _format(data: bytes, folder: Path) -> object:
     return cli_formats.parse(text, ("type", "cmd", "id"), "format.status")
 
 
+def _island(data: bytes, folder: Path) -> object:
+    _put(folder / "rec.1", data)
+    recording = record.read(folder / "rec.1")
+    stops = Stops(np.array([recording.started]), np.array([recording.started + 1000]))
+    rows, threads, _ = statistics.of_process(0, recording, recording.ended, stops, "exact")
+    calls = list(recording.calls())
+    labels = [statistics.label_of(recording, call.object) for call in calls]
+    return statistics.consumption(rows), threads, labels
+
+
+def _island_stops(data: bytes, folder: Path) -> object:
+    _put(folder / "stops", data)
+    with StopLog(folder / "stops") as log:
+        return list(log.between(-(1 << 62), 1 << 62)), log.stopped(0, 1 << 62), log.columns()
+
+
+def _island_result(data: bytes, folder: Path) -> object:
+    _put(folder / result.NAME, data)
+    found = result.read(folder)
+    return found.ending, found
+
+
 READERS: Mapping[str, Read] = {
     "profile": _profile,
     "profile-header": _header,
@@ -297,6 +324,9 @@ READERS: Mapping[str, Read] = {
     "pending-cache": _pending_cache,
     "changes": _changes,
     "batch": _batch,
+    "island": _island,
+    "island-stops": _island_stops,
+    "island-result": _island_result,
     "in-place": _in_place,
     "statistics": _statistics,
     "statistics-content": _content_of_statistics,

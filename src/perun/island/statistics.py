@@ -281,9 +281,9 @@ class _Rows:
         self._found[island, type, subtype, -1] = row._replace(amount=seconds, unit="s", seconds=seconds)
 
     def _row(self, island: int, type: str, subtype: str) -> Usage:
-        return Usage(
-            self._process, self._thread, self._islands[island], type, subtype, "", 0.0, "", 0, 0, 0.0
-        )
+        known = 0 <= island < len(self._islands)  # or the recording is damaged
+        name = self._islands[island] if known else f"island {island}"
+        return Usage(self._process, self._thread, name, type, subtype, "", 0.0, "", 0, 0, 0.0)
 
     def _label(self, number: int) -> str:
         return label_of(self._recording, number)
