@@ -75,8 +75,8 @@ ENDINGS = {
     "abort": "import os; os.abort()",
     "Ctrl-C": "raise KeyboardInterrupt",
     "threads and atexit": (
-        "import atexit, threading, time\natexit.register(print, 'atexit')\n"
-        "threading.Thread(target=lambda: (time.sleep(.02), print('thread'))).start()\nprint('main')"
+        "import atexit, threading\natexit.register(print, 'atexit')\nmay = threading.Event()\n"
+        "threading.Thread(target=lambda: (may.wait(), print('thread'))).start()\nprint('main')\nmay.set()"
     ),
     "standard input": "import sys\nfor line in sys.stdin: print(line.upper(), end='')\nprint(input.__name__)",
     "itself": (
