@@ -145,8 +145,7 @@ def _closing(recorder: Recorder) -> Describe:
 def known(recorder: Recorder, file: Any, start: int, name: str = "") -> int:
     """Name a file, and know it and what it consists of; answers with its number."""
     kind, found = _identity(file)
-    facts = {"mode": str(getattr(file, "mode", ""))}
-    number = recorder.new_object(kind, name or found, start, **facts)
+    number = recorder.new_object(kind, name or found, start, f"mode\0{getattr(file, 'mode', '')}\0")
     buffer = getattr(file, "buffer", file)
     raw = getattr(buffer, "raw", buffer)
     recorder.track(file, number, 0, True)
@@ -159,12 +158,16 @@ def known(recorder: Recorder, file: Any, start: int, name: str = "") -> int:
 
 def _identity(file: Any) -> tuple[str, str]:
     """Kind and name of a file: its absolute path, or what it is where it has none."""
+    name = file.name
+    # Whether a file can be positioned is known already; what else it is the system must be asked.
+    plain = type(name) is str and name[:1] == "/" and "/." not in name and "//" not in name
+    if plain and name[:5] != "/dev/" and file.seekable():
+        return "file", name
     try:
         descriptor = file.fileno()
         kind = _kind(os.fstat(descriptor).st_mode, descriptor)
     except (OSError, ValueError):
         return "file", ""
-    name = getattr(file, "name", descriptor)
     if isinstance(name, int):
         if kind not in ("file", "terminal", "device"):
             return kind, kind

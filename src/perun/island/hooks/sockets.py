@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from time import monotonic_ns
 
-from ..layout import KINDS, NOTE_ARRIVED, NUMBERS
+from ..layout import KINDS, NOTE_ARRIVED, NUMBERS, text
 from ..recorder.base import Recorder
 from ..recorder.rules import (
     ALWAYS,
@@ -132,7 +132,8 @@ class _Describing:
 
     def _known(self, sock: Any, name: str, **facts: str) -> int:
         recorder, kind = self._recorder, self._kind(sock)
-        number = recorder.new_object(kind, name, monotonic_ns(), own=self._own(sock), **facts)
+        more = text({"own": self._own(sock), **facts}).decode("utf-8", "surrogatepass")
+        number = recorder.new_object(kind, name, monotonic_ns(), more)
         recorder.track(sock, number, KINDS.index(kind), True)
         return number
 

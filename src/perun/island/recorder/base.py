@@ -141,10 +141,14 @@ class Recorder:
 
         return Limited(after=after)
 
-    def new_object(self, kind: str, name: str, start: int, **facts: str) -> int:
-        """Name an object that the program opened at `start`; answers with its number."""
+    def new_object(self, kind: str, name: str, start: int, more: str = "") -> int:
+        """Name an object that the program opened at `start`; answers with its number.
+
+        :param more: other facts, as `layout.text` makes text of them.
+        """
         number = next(self._numbers)
-        self.say(number, start, kind=kind, name=name, **facts)
+        data = f"kind\0{kind}\0name\0{name}\0{more}".encode("utf-8", "surrogatepass")
+        self.text(layout.NOTE_OBJECT, number, start, data)
         return number
 
     def say(self, number: int, start: int, **facts: str) -> None:

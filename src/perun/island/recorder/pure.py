@@ -128,7 +128,8 @@ class Thread:
         _pack(self.buffer, at, start, start, len(data), note, 0, number)
         self.buffer[at + _SLOT : at + _SLOT + len(data)] = data
         self.at = at + slots * _SLOT
-        self.spill()
+        if start > self.due:
+            self.spill()
 
     def spill(self, ended: int = 0) -> None:
         """Write what is recorded and not yet written, and a sample of the thread."""

@@ -1,6 +1,6 @@
 """Does all that programs do with files, and prints what it sees: recorded or not, that must be the same."""
 
-# ruff: noqa: SIM115, RUF059 - how files are opened is what is tested here
+# ruff: noqa: SIM115 - how files are opened is what is tested here
 
 import codecs
 import contextlib

@@ -1,6 +1,6 @@
 """Uses sockets, threads, locks, timers, sleeps, processes and asyncio, and prints what it sees."""
 
-# ruff: noqa: SIM115, RUF059 - how files are opened is what is tested here
+# ruff: noqa: RUF059 - how files are opened is what is tested here
 
 import _thread
 import asyncio

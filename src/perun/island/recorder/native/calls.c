@@ -179,45 +179,52 @@ PyObject *invoke(struct call *call, PyObject *self, PyObject *const *arguments, 
         return absorbed(call, thread->top, self, arguments, count, names, method);
     if (call->before && !ending && !allowed(call->before, api))
         return NULL;
-    struct frame frame;
-    begin(thread, &frame, api, object);
+    struct frame *frame = begin(thread, api, object);
+    if (!frame)
+        return run(call, self, arguments, count, names, method);
     /* What is asked of a sleep counts however it ends. */
     int64_t asked = call->amount == NANOSECONDS_OF_FIRST && count ? nanoseconds(arguments[0]) : 0;
-    if (asked && frame.slot)
-        frame.slot->amount = asked;
+    if (asked && frame->slot)
+        frame->slot->amount = asked;
     PyObject *result = run(call, self, arguments, count, names, method);
     uint64_t end = now();
     uint16_t flags = result || !PyErr_Occurred() ? 0 : RAISED;
-    if (frame.generation != (thread = this_thread(), thread ? thread->generation : frame.generation + 1))
-        return result; /* the process is a copy that records elsewhere, or not at all */
-    if (call->rules & ONLY_LONG && end - frame.start < LONG) {
-        finish(thread, &frame, end, 0, 0, 0, 0);
+    thread = this_thread();
+    if (!thread || frame->generation != thread->generation) {
+        drop(frame);
         return result;
     }
-    if (call->describe && !ending && (!known || call->rules & ALWAYS || end - frame.start >= LONG)) {
-        uint32_t number = described(call, self, arguments, count, names, result, frame.start);
+    if (call->rules & ONLY_LONG && end - frame->start < LONG) {
+        finish(thread, frame, end, 0, 0, 0, 0);
+        return result;
+    }
+    if (call->describe && !ending && (!known || call->rules & ALWAYS || end - frame->start >= LONG)) {
+        uint32_t number = described(call, self, arguments, count, names, result, frame->start);
         object = number ? number : object;
         if (call->rules & BY_KIND && self && (known = find(self)))
             api = (uint16_t)(call->api + known->kind);
     }
-    int64_t amount = result ? amount_of(call, result, count ? arguments[0] : NULL, &frame) : asked;
+    int64_t amount = result ? amount_of(call, result, count ? arguments[0] : NULL, frame) : asked;
     if (!result && call->failed && !ending)
         undone(call->failed, api);
     if (result && call->after && !ending) {
-        if (!limited(call, &frame, api, object, amount)) {
+        if (!limited(call, frame, api, object, amount)) {
             Py_DECREF(result);
             result = NULL;
             flags = RAISED;
         }
         end = now();
-        if (!(thread = this_thread()))
+        thread = this_thread();
+        if (!thread || frame->generation != thread->generation) {
+            drop(frame);
             return result;
+        }
     }
     if (call->rules & RAW) {
-        frame.physical = 0;
+        frame->physical = 0;
         flags |= PHYSICAL;
     }
-    finish(thread, &frame, end, api, object, amount, flags);
+    finish(thread, frame, end, api, object, amount, flags);
     if (call->rules & CLOSES && object)
         event(thread, end, end, NOTE_CLOSED, 0, object, 0);
     return result;

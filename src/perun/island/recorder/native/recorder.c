@@ -72,6 +72,11 @@ static void leave(void *state) {
     if (thread->generation == generation && recording)
         sample(thread, now(), true);
     release(thread->mapping);
+    while (thread->unused) {
+        struct frame *frame = thread->unused;
+        thread->unused = frame->outer;
+        free(frame);
+    }
     free(thread);
     mine = NULL;
 }
@@ -209,14 +214,22 @@ struct thread *this_thread(void) {
     if (!thread && !(thread = calloc(1, sizeof *thread)))
         return NULL;
     release(thread->mapping);
-    *thread = (struct thread){.generation = generation, .number = atomic_fetch_add(&threads, 1)};
+    *thread = (struct thread){
+        .generation = generation, .number = atomic_fetch_add(&threads, 1), .unused = thread->unused};
     mine = thread;
     pthread_setspecific(key, thread);
     return thread;
 }
 
-void begin(struct thread *thread, struct frame *frame, uint16_t api, uint32_t object) {
+struct frame *begin(struct thread *thread, uint16_t api, uint32_t object) {
+    struct frame *frame = thread->unused;
+    if (frame)
+        thread->unused = frame->outer;
+    else if (!(frame = malloc(sizeof *frame)))
+        return NULL;
     *frame = (struct frame){.outer = thread->top, .object = object, .generation = thread->generation};
+    if (thread->top)
+        thread->top->inner = frame;
     frame->slot = reserve(thread);
     if (frame->slot) {
         frame->mapping = thread->mapping;
@@ -226,13 +239,19 @@ void begin(struct thread *thread, struct frame *frame, uint16_t api, uint32_t ob
     frame->start = now();
     if (frame->slot)
         fill(frame->slot, frame->start, api, object);
+    return frame;
 }
+
+void drop(struct frame *frame) { free(frame); }
 
 void finish(struct thread *thread, struct frame *frame, uint64_t end, uint16_t api, uint32_t object, int64_t amount,
             uint16_t flags) {
-    if (frame->generation != thread->generation)
-        return; /* the process is a copy, or another recording began */
-    thread->top = frame->outer;
+    if (frame->inner)
+        frame->inner->outer = frame->outer;
+    else
+        thread->top = frame->outer;
+    if (frame->outer)
+        frame->outer->inner = frame->inner;
     struct slot *slot = frame->slot;
     if (slot && !api) {
         slot->start = 0;
@@ -253,6 +272,8 @@ void finish(struct thread *thread, struct frame *frame, uint64_t end, uint16_t a
         event(thread, frame->start, frame->start, NOTE_PHYSICAL, 0, object, frame->physical);
     if (end - thread->sampled > SAMPLE_EVERY && end > thread->sampled)
         sample(thread, end, false);
+    frame->outer = thread->unused;
+    thread->unused = frame;
 }
 
 void event(struct thread *thread, uint64_t start, uint64_t end, uint16_t api, uint16_t flags, uint32_t object,

@@ -18,9 +18,9 @@ struct mapping {
     unsigned users; /* the thread, and the calls that have a slot in it and have not returned */
 };
 
-/* A call that has not returned; it lies on the stack of the thread. */
+/* A call that has not returned. It does not lie on the stack, as there are programs that exchange that of a thread. */
 struct frame {
-    struct frame *outer;
+    struct frame *outer, *inner;
     struct slot *slot; /* NULL: lost */
     struct mapping *mapping;
     uint64_t start;
@@ -35,6 +35,7 @@ struct thread {
     struct mapping *mapping;
     struct slot *next, *end;
     struct frame *top;
+    struct frame *unused; /* linked by `outer` */
     uint64_t sampled;
     uint32_t number;
     uint32_t chunks;
@@ -61,7 +62,10 @@ void recording_forget(void);
 
 /* The state of this thread, NULL where nothing is recorded. */
 struct thread *this_thread(void);
-void begin(struct thread *thread, struct frame *frame, uint16_t api, uint32_t object);
+/* Record that a call begins; NULL where there is no memory. */
+struct frame *begin(struct thread *thread, uint16_t api, uint32_t object);
+/* The call is not recorded any further, as the process is a copy, or another recording began. */
+void drop(struct frame *frame);
 /* Complete the record; `api` 0 drops it where it is the last one. */
 void finish(struct thread *thread, struct frame *frame, uint64_t end, uint16_t api, uint32_t object, int64_t amount,
             uint16_t flags);
