@@ -98,7 +98,8 @@ def of_process(
     columns = recording.columns()
     names = unique_names(thread.name for thread in recording.threads)
     bounds = np.searchsorted(columns["thread"], np.arange(len(names) + 1))
-    stops = stops.tightened(_moments(columns))
+    if len(stops.starts):
+        stops = stops.tightened(_moments(columns))
     waits = {item.number for item in recording.objects if item.kind not in _NOT_WAITED_FOR}
     rows: list[Usage] = []
     lives: list[ThreadTime] = []

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pytest
 
 from perun.errors import CollectorUnavailable
-from perun.island import opening
+from perun.island import opening, report
 from perun.island.cpu_limit import control_group
 from perun.island.opening import Recorded
 
@@ -75,8 +75,8 @@ ENDINGS = {
     "abort": "import os; os.abort()",
     "Ctrl-C": "raise KeyboardInterrupt",
     "threads and atexit": (
-        "import atexit, threading, time\natexit.register(print, 'atexit')\n"
-        "threading.Thread(target=lambda: (time.sleep(.02), print('thread'))).start()\nprint('main')"
+        "import atexit, threading\natexit.register(print, 'atexit')\nmay = threading.Event()\n"
+        "threading.Thread(target=lambda: (may.wait(), print('thread'))).start()\nprint('main')\nmay.set()"
     ),
     "standard input": "import sys\nfor line in sys.stdin: print(line.upper(), end='')\nprint(input.__name__)",
     "itself": (
@@ -283,7 +283,7 @@ def test_a_folder_with_a_run_is_not_overwritten(tmp_path: Path) -> None:
 class Running:
     """A program in an island that says `ready` and then does something until it is told to end."""
 
-    def __init__(self, tmp_path: Path, code: str, *options: str) -> None:
+    def __init__(self, tmp_path: Path, code: str, *options: str, errors: bool = False) -> None:
         (tmp_path / "prog.py").write_text(f"import os\n{code}")
         self.folder = tmp_path / "run"
         words = [*ISLAND, "--record-to", str(self.folder), *options, str(tmp_path / "prog.py")]
@@ -291,6 +291,7 @@ class Running:
             words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if errors else None,
             text=True,
             cwd=tmp_path,
             start_new_session=True,
@@ -340,8 +341,8 @@ class Running:
 def running(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
 
-    def start(code: str, *options: str) -> Running:
-        started.append(Running(tmp_path, code, *options))
+    def start(code: str, *options: str, errors: bool = False) -> Running:
+        started.append(Running(tmp_path, code, *options, errors=errors))
         return started[-1]
 
     yield start
@@ -554,3 +555,30 @@ def test_ctrl_c_ends_the_program_and_the_report_comes(shell: Shell, tmp_path: Pa
     shell.until("Time consumption")
     shell.type("echo code=$?\n")
     shell.until("code=130")
+
+
+def test_what_is_open_at_the_end_is_told(tmp_path: Path) -> None:
+    code = (
+        "kept = open('kept', 'w')\nwith open('closed', 'w') as file: file.write('1')\n"
+        "import os; os._exit(0)\n"
+    )
+    found = recorded(tmp_path, code)
+    state = {Path(one.object).name: one.closed is None for one in found.objects if one.kind == "file"}
+    assert state.items() >= {"kept#1": True, "closed#1": False}.items()
+    lines = list(report.as_text(found))
+    assert any("closed#1  filewrite " in line and "(open)" not in line for line in lines)
+    assert any("kept#1  filesopened  (open)" in line for line in lines)
+
+
+def test_who_kills_the_supervisor_ends_the_program_and_is_told_so(running: Callable[..., Running]) -> None:
+    program = running(COMPUTING, errors=True)
+    parent = int(Path(f"/proc/{program.pid}/stat").read_text().rpartition(") ")[2].split()[1])
+    os.kill(parent, signal.SIGKILL)
+    _, errors = program.process.communicate(timeout=60)
+    assert (program.process.returncode, errors) == (
+        8, "perun.island: the supervisor of the program was killed, and so was the program\n",
+    )  # fmt: skip
+    program.until(lambda: not Path(f"/proc/{program.pid}").exists() or program.state() == "Z")
+    found = opened(program.folder)
+    assert found.result.status == -1
+    assert "the supervisor was killed" in found.notes[0]
