@@ -137,5 +137,8 @@ def text(facts: dict[str, str]) -> bytes:
 
 def facts(data: bytes) -> dict[str, str]:
     """What :func:`text` made text of; an incomplete pair at the end is left out."""
-    words = data.decode("utf-8", "surrogatepass").split("\0")
+    try:
+        words = data.decode("utf-8", "surrogatepass").split("\0")
+    except UnicodeDecodeError:
+        words = data.decode("utf-8", "replace").split("\0")
     return dict(zip(words[:-1:2], words[1:-1:2]))  # noqa: B905 - Python 3.9 knows no `strict`
