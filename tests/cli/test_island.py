@@ -146,6 +146,15 @@ def test_other_programs_are_refused(project: Any, perun: Callable[..., Any]) -> 
     assert "standard input" in done.err
 
 
+def test_an_interpreter_that_is_too_old_is_refused(project: Any, perun: Callable[..., Any]) -> None:
+    old = project.path / "python2"
+    old.write_text("#!/bin/sh\necho SyntaxError >&2\nexit 1\n")
+    old.chmod(0o755)
+    done = perun("collect", "-c", "./python2 prog.py", "island", check=False)
+    assert "the collector island needs Python 3.9 or newer" in done.err
+    assert "SyntaxError" not in done.err
+
+
 @pytest.mark.parametrize("limit", ["filewrite", "filewrite=", "filewrite=x", "nonsense=3", "cpu=-1"])
 def test_wrong_limits_are_refused(
     collect: Callable[..., Collected], perun: Callable[..., Any], limit: str

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,6 +42,8 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
     except PerunError as problem:
         _complain(problem)
         raise SystemExit(problem.exit_code) from None
+    except KeyboardInterrupt:  # while the report is made; the program has ended
+        raise SystemExit(128 + signal.SIGINT) from None
     end_as(status)
 
 

@@ -49,9 +49,10 @@ class Stops:
 
     def within(self, start: Any, end: Any) -> Any:
         """For how many ns of each interval the process was stopped."""
-
         import numpy as np
 
+        if not len(self.starts):
+            return 0 * start
         return self._until(end) - self._until(np.minimum(start, end))
 
     def _until(self, times: Any) -> Any:

@@ -138,7 +138,8 @@ def text(facts: dict[str, str]) -> bytes:
 def facts(data: bytes) -> dict[str, str]:
     """What :func:`text` made text of; an incomplete pair at the end is left out."""
     try:
-        words = data.decode("utf-8", "surrogatepass").split("\0")
-    except UnicodeDecodeError:
-        words = data.decode("utf-8", "replace").split("\0")
+        decoded = data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:  # damaged
+        decoded = data.decode("utf-8", "replace")
+    words = decoded.split("\0")
     return dict(zip(words[:-1:2], words[1:-1:2]))  # noqa: B905 - Python 3.9 knows no `strict`

@@ -36,6 +36,19 @@ class Unattributed(NamedTuple):
     written: int
 
 
+class Life(NamedTuple):
+    """A file or a socket of a process: its name, as in :class:`Usage`, and from when to when it was open.
+
+    Times are ns since the start of the run; `closed` is None where it was open at the end of the process.
+    """
+
+    process: int
+    kind: str
+    object: str
+    opened: int
+    closed: int | None
+
+
 class Recorded:
     """A run of a program, opened: what its threads used and where their time went.
 
@@ -79,6 +92,18 @@ class Recorded:
             Lane(one.process, one.name, one.created - self.start, one.destroyed - self.start)
             for one in self.threads
         ]
+
+    @property
+    def objects(self) -> list[Life]:
+        """All files and sockets, in the order in which each process opened them."""
+        return [
+            Life(
+                process, item.kind, accounts.label_of(recording, item.number), item.opened - self.start,
+                item.closed - self.start if item.closed >= 0 else None,
+            )
+            for process, recording in enumerate(self.recordings)
+            for item in recording.objects
+        ]  # fmt: skip
 
     @property
     def stops(self) -> list[tuple[int, int]]:

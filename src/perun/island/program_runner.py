@@ -25,6 +25,8 @@ _FROM_KERNEL: Final = 128
 """SI_KERNEL: the terminal sent the signal, to the program as well."""
 _LEFT_ALONE: Final = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT}
 """What stops the front together with the program, and lets both go on."""
+_STARTING: Final = 5.0
+"""Seconds in which the supervisor has started the program."""
 _NOT_PASSED_ON: Final = {signal.SIGCHLD, signal.SIGWINCH, signal.SIGURG}
 
 
@@ -98,7 +100,10 @@ def run(program: Program, options: IslandOptions, folder: Path, *, native: str =
         problem = stream.read().decode("utf-8", "replace")
     if problem:
         raise JobFailed(f"cannot run {program.python}: {problem}")
-    return results.read(folder)
+    result = results.read(folder)
+    if result.status < 0:
+        raise JobFailed("the supervisor of the program was killed, and so was the program")
+    return result
 
 
 def _supervise(
@@ -136,7 +141,9 @@ def _pass_on(signals: set[signal.Signals], supervisor: int, folder: Path) -> Non
 
 
 def _signal_program(folder: Path, number: int) -> None:
-    pid = results.read(folder).pid
+    deadline = time.monotonic() + _STARTING
+    while (pid := results.read(folder).pid) < 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
     if pid > 0:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)

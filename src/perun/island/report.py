@@ -47,6 +47,14 @@ def as_json(run: Recorded) -> dict[str, Any]:
             }
             for one, lane in zip(run.threads, run.lanes, strict=True)
         ],
+        "objects": [
+            {
+                **one._asdict(),
+                "opened": one.opened / SECOND,
+                "closed": None if one.closed is None else one.closed / SECOND,
+            }
+            for one in run.objects
+        ],
         "usage": [row._asdict() for row in run.usage],
         "time": [one._asdict() for one in statistics.consumption(run.usage)],
         "notes": run.notes,
@@ -62,8 +70,14 @@ def as_text(run: Recorded) -> Iterator[str]:
     islands = {row.island for row in used}
     if len(islands) > 1:
         yield from _table("Islands", used, lambda row: f"{row.island}  {row.subtype}")
-    yield from _table("Files", [row for row in used if row.type == "disk" and row.object], _of_object)
-    yield from _table("Sockets", [row for row in used if row.type == "net" and row.object], _of_object)
+    left_open = {(one.process, one.object) for one in run.objects if one.closed is None}
+
+    def shown(row: Usage) -> str:
+        state = "  (open)" if (row.process, row.object) in left_open else ""
+        return f"{row.object}  {row.subtype}{state}"
+
+    yield from _table("Files", [row for row in used if row.type == "disk" and row.object], shown)
+    yield from _table("Sockets", [row for row in used if row.type == "net" and row.object], shown)
     if len(run.threads) > 1:
         yield from _table("Threads", used, lambda row: f"{_thread(run, row)}  {row.subtype}")
     yield from _times(statistics.consumption(rows))
@@ -106,10 +120,6 @@ def _table(title: str, rows: Sequence[Usage], key: Any) -> Iterator[str]:
         yield f"  {printable(name):<44} {row.calls:>10,} {amount:>14} {row.seconds:>12.6f}"
     if len(found) > _MOST:
         yield f"  and {len(found) - _MOST} more, which --format json lists"
-
-
-def _of_object(row: Usage) -> str:
-    return f"{row.object}  {row.subtype}"
 
 
 def _thread(run: Recorded, row: Usage) -> str:

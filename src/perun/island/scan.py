@@ -183,7 +183,7 @@ class Scan:
             raise self.damaged("it does not begin as one")
         _, version, *rest = layout.HEADER.unpack(data[: layout.HEADER.size])
         if version != layout.VERSION:
-            raise self.damaged(f"its version is {version}, this Perun reads {layout.VERSION}")
+            raise self.damaged(f"its version is {version}, this Perun reads version {layout.VERSION}")
         return Head(*rest)
 
     def _chunks(self, file: BinaryIO) -> Iterator[Chunk]:

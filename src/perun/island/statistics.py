@@ -98,7 +98,8 @@ def of_process(
     columns = recording.columns()
     names = unique_names(thread.name for thread in recording.threads)
     bounds = np.searchsorted(columns["thread"], np.arange(len(names) + 1))
-    stops = stops.tightened(_moments(columns))
+    if len(stops.starts):
+        stops = stops.tightened(_moments(columns))
     waits = {item.number for item in recording.objects if item.kind not in _NOT_WAITED_FOR}
     rows: list[Usage] = []
     lives: list[ThreadTime] = []
@@ -281,9 +282,9 @@ class _Rows:
         self._found[island, type, subtype, -1] = row._replace(amount=seconds, unit="s", seconds=seconds)
 
     def _row(self, island: int, type: str, subtype: str) -> Usage:
-        return Usage(
-            self._process, self._thread, self._islands[island], type, subtype, "", 0.0, "", 0, 0, 0.0
-        )
+        known = 0 <= island < len(self._islands)  # or the recording is damaged
+        name = self._islands[island] if known else f"island {island}"
+        return Usage(self._process, self._thread, name, type, subtype, "", 0.0, "", 0, 0, 0.0)
 
     def _label(self, number: int) -> str:
         return label_of(self._recording, number)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +18,7 @@ from typing import Any, Final
 import pytest
 
 from perun.errors import CollectorUnavailable
-from perun.island import opening
+from perun.island import opening, report
 from perun.island.cpu_limit import control_group
 from perun.island.opening import Recorded
 
@@ -72,8 +75,8 @@ ENDINGS = {
     "abort": "import os; os.abort()",
     "Ctrl-C": "raise KeyboardInterrupt",
     "threads and atexit": (
-        "import atexit, threading, time\natexit.register(print, 'atexit')\n"
-        "threading.Thread(target=lambda: (time.sleep(.02), print('thread'))).start()\nprint('main')"
+        "import atexit, threading\natexit.register(print, 'atexit')\nmay = threading.Event()\n"
+        "threading.Thread(target=lambda: (may.wait(), print('thread'))).start()\nprint('main')\nmay.set()"
     ),
     "standard input": "import sys\nfor line in sys.stdin: print(line.upper(), end='')\nprint(input.__name__)",
     "itself": (
@@ -280,7 +283,7 @@ def test_a_folder_with_a_run_is_not_overwritten(tmp_path: Path) -> None:
 class Running:
     """A program in an island that says `ready` and then does something until it is told to end."""
 
-    def __init__(self, tmp_path: Path, code: str, *options: str) -> None:
+    def __init__(self, tmp_path: Path, code: str, *options: str, errors: bool = False) -> None:
         (tmp_path / "prog.py").write_text(f"import os\n{code}")
         self.folder = tmp_path / "run"
         words = [*ISLAND, "--record-to", str(self.folder), *options, str(tmp_path / "prog.py")]
@@ -288,6 +291,7 @@ class Running:
             words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if errors else None,
             text=True,
             cwd=tmp_path,
             start_new_session=True,
@@ -337,8 +341,8 @@ class Running:
 def running(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
 
-    def start(code: str, *options: str) -> Running:
-        started.append(Running(tmp_path, code, *options))
+    def start(code: str, *options: str, errors: bool = False) -> Running:
+        started.append(Running(tmp_path, code, *options, errors=errors))
         return started[-1]
 
     yield start
@@ -460,8 +464,8 @@ def test_a_limited_program_that_waits_is_not_stopped(tmp_path: Path) -> None:
 
 
 def test_a_control_group_holds_a_program_back_without_stops(tmp_path: Path) -> None:
-    code = "import time\nwhile time.process_time() < 0.2: pass\n"
-    options = ("--limit", "cpu=0.25", "--hold-cpu-by", "cgroup")
+    code = "import time\nwhile time.process_time() < 0.1: pass\n"
+    options = ("--limit", "cpu=0.05", "--hold-cpu-by", "cgroup")
     try:
         control_group(0.25).remove()
     except CollectorUnavailable as refused:
@@ -474,4 +478,107 @@ def test_a_control_group_holds_a_program_back_without_stops(tmp_path: Path) -> N
     assert (told.result.held, told.stops) == ("cgroup", [])
     seconds = {row.subtype: row.seconds for row in told.usage if row.type == "cpu"}
     assert 0 < seconds["throttled"] <= told.result.throttled / 1e9 + 1e-9
-    assert told.live > 0.2
+    assert told.live > 0.1
+
+
+class Shell:
+    """An interactive shell in a terminal of its own."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.said = ""
+        code = "import pty; pty.spawn(['bash', '--norc', '--noediting', '-i'])"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=tmp_path,
+            env={**os.environ, "PS1": "$ ", "TERM": "dumb"},
+            start_new_session=True,
+            bufsize=0,
+        )
+
+    def type(self, keys: str) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(keys.encode())
+
+    def until(self, words: str) -> None:
+        """Read until the shell or a program says this; a minute means never."""
+        assert self._process.stdout
+        deadline = time.monotonic() + 60
+        while words not in self.said:
+            assert select.select([self._process.stdout], [], [], deadline - time.monotonic())[0], self.said
+            self.said += self._process.stdout.read(4096).decode()
+        self.said = self.said.partition(words)[2]
+
+    def close(self) -> None:
+        # The shell gets a hangup, and passes it on to its jobs.
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    if not shutil.which("bash"):
+        pytest.skip("there is no bash")
+    found = Shell(tmp_path)
+    yield found
+    found.close()
+
+
+def test_the_shell_stops_and_continues_the_program_as_any_job(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text("print('up', 6 * 7)\nprint('got', input())\n")
+    shell.type(f"{shlex.join(ISLAND)} --record-to run prog.py\n")
+    shell.until("up 42")
+    shell.type("\x1a")
+    shell.until("Stopped")
+    shell.type("fg\n")
+    shell.until("prog.py")
+    shell.type("hello\n")
+    shell.until("got hello")
+    shell.type("echo code=$?\n")
+    shell.until("code=0")
+    found = opened(tmp_path / "run")
+    assert len(found.stops) == 1
+    # It waited for a terminal meanwhile.
+    ((start, end),) = found.stops
+    ambiguous = sum(life.ambiguous for life in found.threads)
+    assert ambiguous + found.by_rule["exact"] == pytest.approx((end - start) / 1e9, abs=MILLISECOND)
+
+
+def test_ctrl_c_ends_the_program_and_the_report_comes(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text("import time\nprint('up', 6 * 7)\ntime.sleep(100)\n")
+    shell.type(f"{shlex.join(ISLAND)} prog.py\n")
+    shell.until("up 42")
+    shell.type("\x03")
+    shell.until("KeyboardInterrupt")
+    shell.until("ended: killed by SIGINT, after")
+    shell.until("Time consumption")
+    shell.type("echo code=$?\n")
+    shell.until("code=130")
+
+
+def test_what_is_open_at_the_end_is_told(tmp_path: Path) -> None:
+    code = (
+        "kept = open('kept', 'w')\nwith open('closed', 'w') as file: file.write('1')\n"
+        "import os; os._exit(0)\n"
+    )
+    found = recorded(tmp_path, code)
+    state = {Path(one.object).name: one.closed is None for one in found.objects if one.kind == "file"}
+    assert state.items() >= {"kept#1": True, "closed#1": False}.items()
+    lines = list(report.as_text(found))
+    assert any("closed#1  filewrite " in line and "(open)" not in line for line in lines)
+    assert any("kept#1  filesopened  (open)" in line for line in lines)
+
+
+def test_who_kills_the_supervisor_ends_the_program_and_is_told_so(running: Callable[..., Running]) -> None:
+    program = running(COMPUTING, errors=True)
+    parent = int(Path(f"/proc/{program.pid}/stat").read_text().rpartition(") ")[2].split()[1])
+    os.kill(parent, signal.SIGKILL)
+    _, errors = program.process.communicate(timeout=60)
+    assert (program.process.returncode, errors) == (
+        8, "perun.island: the supervisor of the program was killed, and so was the program\n",
+    )  # fmt: skip
+    program.until(lambda: not Path(f"/proc/{program.pid}").exists() or program.state() == "Z")
+    found = opened(program.folder)
+    assert found.result.status == -1
+    assert "the supervisor was killed" in found.notes[0]

@@ -176,3 +176,8 @@ def test_what_the_scheduler_held_back_is_told_and_sums_to_the_life() -> None:
     rows, _, _ = statistics.of_process(0, made, ns(10), no_stops(), "exact", ns(4))
     seconds = {row.subtype: row.seconds for row in rows}
     assert seconds == {"user-thread": 2, "throttled": 4, "runqueue": 3, "gil-other": 1}
+
+
+def test_an_island_that_a_damaged_recording_does_not_name_is_told_by_its_number() -> None:
+    rows, _ = accounted(HandMade([call("file.write", 1, 2, 8, island=7)], [main_thread()]))
+    assert {row.island for row in rows if row.subtype == "filewrite"} == {"island 7"}

@@ -82,4 +82,4 @@ def test_a_long_timeline_is_merged_in_constant_memory() -> None:
         return found
 
     peak(100)
-    assert peak(5000) < peak(500) + 10_000
+    assert peak(2000) < peak(200) + 10_000

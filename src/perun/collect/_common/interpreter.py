@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -51,6 +52,19 @@ def program_of(run: Run, what: str = "--python", others: str = _OTHERS) -> Inter
             "put the program into a file, and measure that",
         )
     return Interpreted(path, options, words)
+
+
+def succeeds(code: str, run: Run, python: str, options: Sequence[str] = ()) -> bool:
+    """Whether the interpreter, in the place of the run, executes the code and ends with success."""
+    done = subprocess.run(
+        [python, *options, "-c", code],
+        cwd=run.cwd,
+        env=dict(run.environ),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    return not done.returncode
 
 
 def _interpreter(path: str) -> list[str]:

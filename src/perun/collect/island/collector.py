@@ -6,13 +6,13 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from perun.collect._common.interpreter import program_of
+from perun.collect._common.interpreter import program_of, succeeds
 from perun.collect._common.profiles import new_profile
 from perun.collect._common.runs import completed, require_recorded, shortfalls
 from perun.collect.island import profile as parts
 from perun.collect.island.joining import timeline_region
 from perun.collect.island.params import IslandParams
-from perun.errors import PerunError
+from perun.errors import CollectorUnavailable, PerunError
 from perun.island import opening
 from perun.island.engine import words_of
 from perun.island.program_runner import Program, limits_of
@@ -29,6 +29,7 @@ COLLECTOR_TYPE: Final = TYPE
 COLLECTOR_DEFAULT_UNITS: Final = {
     "time": "s", "cpu": "s", "stopped": "s", "sleep": "s", "disk": "B", "net": "B", "random": "B",
 }  # fmt: skip
+_SUPPORTS: Final = "import sys; sys.exit(sys.version_info < (3, 9))"
 _OTHERS: Final = "perun collect trace records programs of other languages"
 
 
@@ -49,6 +50,7 @@ class IslandCollector:
         """Run the command `repeat` times, each in an island of its own.
 
         :raises UsageError: where the command is no Python program, or a limit is none.
+        :raises CollectorUnavailable: where its interpreter is too old.
         :raises JobFailed: where the command cannot be started, or fails (unless the parameters ignore that).
         :raises Interrupted: where the user stops a run; it has the profile of what was recorded by then.
         """
@@ -117,8 +119,22 @@ def _record(run: Run, params: IslandParams, folder: Path, ctx: CollectContext) -
     once = params.repeat == 1
     with Execution(run, ctx.scratch, params.timeout, engine=engine, single_run=once) as execution:
         sample = execution.record()
+        if sample.status and not any(folder.glob(f"{opening.PREFIX}*")):
+            _require_support(run, program.python)
         require_recorded(run, sample, execution.last_errors(), ignore_failure=params.ignore_failure)
         return sample
+
+
+def _require_support(run: Run, python: str) -> None:
+    """Refuse an interpreter that cannot load the recorder.
+
+    :raises CollectorUnavailable: where it is none that can.
+    """
+    if not succeeds(_SUPPORTS, run, python):
+        raise CollectorUnavailable(
+            f"the collector island needs Python 3.9 or newer, which {python} is not",
+            "run the program with a newer Python",
+        )
 
 
 def _opened(folder: Path, sample: Sample) -> Recorded:
