@@ -1,0 +1,96 @@
+"""The pieces by their names: the one way to the data of pages, for a server and for a static site."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from perun.errors import ProfileNotFound
+from perun.porcelain.web import data
+from perun.porcelain.web.changed import Reported, change_list
+from perun.porcelain.web.comparing import compare
+from perun.porcelain.web.coverage import coverage
+from perun.porcelain.web.grid import grid
+from perun.porcelain.web.overview import overview
+from perun.porcelain.web.series import PIECE, points, series_list, series_page
+from perun.porcelain.web.state import State
+from perun.porcelain.web.versions import CHUNK, commits, history, message, site, values
+
+_ID: Final = "[0-9a-f]{12}"
+_NUMBER: Final = r"0|[1-9]\d{0,8}"
+_NAME: Final = re.compile(
+    rf"(?P<plain>site|history|series|changes|overview|grid|coverage)"
+    rf"|(?P<chunk>commits|values)/(?P<number>{_NUMBER})"
+    rf"|series/(?P<id>{_ID})(?:/(?P<piece>{_NUMBER}))?"
+    rf"|compare/(?P<pair>[^/\s]{{1,400}})"
+    rf"|message/(?P<version>[^/\s]{{1,200}})",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The pieces of one state. :ivar name: of the state. :ivar served: whether a server answers.
+
+    :ivar reported: of which pairs of versions there is a comparison; of all where a server answers.
+    """
+
+    state: State
+    name: str
+    served: bool = True
+    reported: Reported = lambda pair: True
+
+    def piece(self, name: str) -> data.AnyPiece:
+        """The piece of that name.
+
+        :raises ProfileNotFound: if there is none. :raises PerunError: if what it is of cannot be read.
+        """
+        found = _NAME.fullmatch(name)
+        if found is None:
+            raise ProfileNotFound(f"there is no piece {name[:100]!r}", "docs/dashboard.md has their names")
+        state = self.state
+        if found["plain"]:
+            return self._plain(found["plain"])
+        if found["chunk"]:
+            number = int(found["number"])
+            if number * CHUNK >= len(state.commits.versions):
+                raise ProfileNotFound(f"there is no chunk {number} of versions")
+            return commits(state, number) if found["chunk"] == "commits" else values(state, number)
+        if found["piece"]:
+            first = int(found["piece"]) * PIECE
+            return points(state, found["id"], first, first + PIECE - 1)
+        if found["id"]:
+            return series_page(state, found["id"], self.reported)
+        if found["pair"]:
+            return compare(state, found["pair"])
+        return message(state.repo, found["version"])
+
+    def _plain(self, name: str) -> data.AnyPiece:
+        state = self.state
+        match name:
+            case "site":
+                return site(state, name=self.name, served=self.served)
+            case "history":
+                return history(state)
+            case "series":
+                return series_list(state)
+            case "changes":
+                return change_list(state, self.reported)
+            case "overview":
+                return overview(state, self.reported)
+            case "grid":
+                return grid(state)
+            case _:
+                return coverage(state)
+
+    def names(self) -> Iterator[str]:
+        """The names of all pieces of a static site but its comparisons."""
+        yield from ("site", "history", "series", "changes", "overview", "grid", "coverage")
+        count = len(self.state.commits.versions)
+        for number in range(-(-count // CHUNK)):
+            yield f"commits/{number}"
+            yield f"values/{number}"
+        for one in self.state.groups:
+            yield f"series/{one}"
