@@ -1,0 +1,148 @@
+// The page of a commit: what it changed and why, what it measured; without a commit, the newest ones.
+pages.commit = async site => {
+  const wanted = place().get("c");
+  byId("one").hidden = !wanted;
+  byId("all").hidden = Boolean(wanted);
+  if (!wanted) return commitList(site);
+  const at = await positionOf(wanted), commit = await loadCommit(at);
+  if (!commit || (/^[0-9a-f]{9,}$/i.test(wanted) && !commit.checksum.startsWith(wanted.toLowerCase())))
+    throw new NoPiece("commit", `There is no commit ${cut(wanted, 60)} here.`, "It may lie on a branch that is merged, or be newer than this page.");
+  commitHead(commit, site);
+  const {changes} = await load("changes"), own = changes.filter(one => one.version.at === at);
+  const perhaps = changes.filter(one => one.possible > 1 && one.version.at !== at && one.since.at < at && at < one.version.at);
+  commitSteps(own, perhaps, commit, site);
+  await Promise.all([commitWhy(own, commit), commitValues(commit, site)]);
+  commitProfiles(commit);
+  return undefined;
+};
+
+function commitHead(commit, site) {
+  const subject = firstLine(commit.subject);
+  document.title = `${short(commit.checksum)} ${visible(cut(subject, 80))}`;
+  document.querySelector("#head h1").textContent = visible(cut(subject, 400)) || short(commit.checksum);
+  fill("meta", h("span", {class: "mono", title: commit.checksum}, commit.checksum.slice(0, 12)), h("span", {class: "text"}, cut(commit.author, 80)), when(commit.date),
+    commit.tags?.map(tag => h("span", {class: "chip"}, cut(tag, 50))), commit.branch > 0 && site.branches[commit.branch] &&
+    h("span", {class: "chip"}, `on ${cut(site.branches[commit.branch].name, 60)}`), commit.damaged && h("span", {class: "chip mark"}, cut(commit.damaged, 160)));
+  const go = (at, text, label, key) => {
+    const made = h("a", {class: "chip", "aria-keyshortcuts": key}, text);
+    if (known(at)) loadCommit(at).then(other => { if (other) made.href = commitLink(other.checksum); made.title = other ? firstLine(other.subject) : label; }, () => {});
+    keysOfPage[key] = () => made.href && location.assign(made.href);
+    return known(at) ? made : null;
+  };
+  const parents = (commit.parents || []).filter(known);
+  childOf(commit, site).then(child => fill("step",
+    parents.map((at, i) => go(at, i ? "← Merged parent" : "← Parent", "Parent", i ? "{" : "[")), go(child, "Child →", "Child", "]")), () => {});
+}
+// The newer commit that has this one as its parent, on the same line where there is one.
+async function childOf(commit, site) {
+  for (let at = commit.at + 1; at < Math.min(site.commits, commit.at + 60); at++) {
+    const other = await loadCommit(at);
+    if (other?.parents?.[0] === commit.at) return at;
+  }
+  return null;
+}
+
+function commitSteps(own, perhaps, commit, site) {
+  if (own.length) panel("steps", [changeList(own.map(one => [one]), "Changes of this commit", stepOfCommit), own.length === 1 && acknowledgeLine(own, site)],
+    {note: `${plural(own.length, "series")} changed level${own[0].possible > 1 ? `; one of ${plural(own[0].possible, "commit")} that were not all measured` : ""}`});
+  else if (perhaps.length) panel("steps", changeList(byCommit(perhaps), "Changes that this commit may have brought"),
+    {title: "What it may have changed", note: "It was not measured: one of the commits in between brought these"});
+  else panel("steps", commit.profiles?.length ? empty("It changed no level", "What it measured lies within the noise of its series, or too few commits after it are measured.")
+    : empty("It is not measured", "Measure it to see its values.", `perun run matrix --minor-version ${short(commit.checksum)}`));
+}
+const stepOfCommit = one => [h("a", {href: compareLink(one.since.checksum, one.version.checksum)}, `Compare with ${short(one.since.checksum)}`),
+  h("small", {}, one.machine ? cut(one.machine, 60) : "on any machine")];
+const acknowledgeLine = (own, site) => h("p", {class: "in"}, acknowledgeButton(own[0], site));
+
+// Why: functions, models and the differential flame graph, of the comparison with the commit before.
+async function commitWhy(own, commit) {
+  const reported = own.find(one => one.report) || (live && own[0]);
+  if (!reported) {
+    byId("why").hidden = !own.length;
+    if (own.length) panel("why", empty("No report is part of this site", "The functions that changed, with the lines of the commit:", `perun explain ${short(commit.checksum)}`));
+    return;
+  }
+  try {
+    const report = await load(`compare/${reported.since.checksum}..${commit.checksum}`);
+    panel("why", reportParts(report, {most: 12}), {note: h("a", {href: compareLink(reported.since.checksum, commit.checksum)}, "The whole comparison")});
+  } catch (problem) {
+    panel("why", empty("The comparison cannot be shown", problem.message, `perun explain ${short(commit.checksum)}`));
+  }
+}
+
+// The values at a commit, beside those of the nearest measured one before it.
+async function commitValues(commit, site) {
+  const own = await valuesAt(commit.at, site);
+  if (!own.size) { byId("values").hidden = true; return; }
+  const before = await measuredBefore(commit, site), old = before ? await valuesAt(before.at, site) : new Map();
+  const {series} = await load("series"), names = new Map(series.map(one => [one.id, one]));
+  const rows = [...own].filter(([id]) => names.has(id)).map(([id, now]) => {
+    const earlier = old.get(id), ratio = earlier?.value > 0 ? now.value / earlier.value : null;
+    return {...names.get(id), now, earlier, ratio, apart: earlier && (now.low > earlier.high || now.high < earlier.low)};
+  });
+  rows.sort((a, b) => Number(b.apart ?? false) - Number(a.apart ?? false) || Math.abs(Math.log(b.ratio || 1)) - Math.abs(Math.log(a.ratio || 1)));
+  panel("values", table([
+    {title: "Series", name: true, sort: one => one.title, cell: one => [h("a", {href: seriesLink(one.id, {c: commit.checksum})}, cut(one.title, 110)),
+      one.command !== one.title && h("div", {class: "muted small"}, cut(one.command, 110))]},
+    {title: "Value", end: true, sort: one => one.now.value, cell: one => amount(one.now.value, one.unit)},
+    {title: "Interval", end: true, wide: true, cell: one => amounts([one.now.low, one.now.high], one.unit)},
+    {title: "Before", end: true, wide: true, cell: one => one.earlier ? amount(one.earlier.value, one.unit) : "–"},
+    {title: "Difference", end: true, sort: one => one.ratio, cell: one => h("span", {class: !one.apart ? "muted" : isWorse(one.ratio, one.larger_is_better) ? "worse" : "better"}, change(one.ratio))},
+  ], rows, {label: "Values", address: one => seriesLink(one.id, {c: commit.checksum})}),
+  {note: before ? h("span", {}, "Beside ", h("a", {href: commitLink(before.checksum)}, short(before.checksum)), ", measured before it; coloured where the intervals are apart") : "The first measured commit"});
+}
+
+// The values of a commit by series: value, low, high.
+async function valuesAt(at, site) {
+  const data = await load(`values/${Math.floor(at / site.chunk)}`), found = new Map(), place = at - data.first;
+  data.series.forEach((id, row) => {
+    const value = data.value[row][place];
+    if (!known(value)) return;
+    const half = (data.half?.[row]?.[place] ?? 0) / 1e4;
+    found.set(id, {value, low: value * (1 - half), high: value * (1 + half)});
+  });
+  return found;
+}
+async function measuredBefore(commit, site) {
+  let at = commit.parents?.[0];
+  for (let tries = 0; known(at) && tries < 2 * site.chunk; tries++) {
+    const other = await loadCommit(at);
+    if (!other || other.profiles?.length) return other;
+    at = other.parents?.[0];
+  }
+  return null;
+}
+
+function commitProfiles(commit) {
+  if (!commit.profiles?.length) { byId("profiles").hidden = true; return; }
+  const views = one => live ? (one.views || []).map(view => [h("a", {href: `show/${commit.checksum}/${encodeURIComponent(one.id)}/${view}`}, view), " "])
+    : h("code", {class: "small"}, `perun show -m ${short(commit.checksum)} ${one.id}`);
+  panel("profiles", table([
+    {title: "Profile", name: true, cell: one => [h("span", {class: "mono"}, cut(one.command || one.name, 110)), one.workload && ` ${cut(one.workload, 80)}`,
+      h("div", {class: "muted small"}, cut(one.name, 120))]},
+    {title: "Collector", cell: one => one.collector},
+    {title: "Made", wide: true, cell: one => known(one.time) ? when(one.time) : "–"},
+    {title: "", cell: one => one.incomplete && h("span", {class: "chip mark"}, cut(one.incomplete, 100))},
+    {title: "Show", end: true, cell: views},
+  ], commit.profiles, {label: "Profiles"}), {note: plural(commit.profiles.length, "profile")});
+}
+
+// The newest commits, in parts.
+async function commitList(site) {
+  if (!site.commits) return panel("list", empty("No commits yet", "Perun keeps profiles by commit.", "git commit"));
+  const last = Math.floor((site.commits - 1) / site.chunk), {changes} = await load("changes");
+  const chosen = place().get("part"), part = Math.max(0, Math.min(last, chosen === null ? last : Number(chosen) || 0));
+  const {first, commits} = await load(`commits/${part}`), found = new Map();
+  for (const one of changes) found.set(one.version.at, [...(found.get(one.version.at) || []), one]);
+  const rows = commits.map((commit, i) => commit && {...commit, at: first + i, steps: found.get(first + i) || []}).filter(Boolean).reverse();
+  const go = (number, text) => number >= 0 && number <= last && h("button", {type: "button", onclick: () => { setPlace({part: number === last ? null : number}, {push: true}); draw(); }}, text);
+  fill("meta", plural(site.commits, "commit"), `, ${site.measured.toLocaleString("en-US")} of them measured`);
+  return panel("list", table([
+    {title: "Commit", name: true, cell: one => [h("a", {href: commitLink(one.checksum)}, h("span", {class: "mono"}, short(one.checksum)), " ", cut(firstLine(one.subject), 110)),
+      " ", one.tags?.map(tag => h("span", {class: "chip"}, cut(tag, 40)))]},
+    {title: "Author", wide: true, cell: one => cut(one.author, 40)},
+    {title: "Date", wide: true, cell: one => when(one.date)},
+    {title: "Changes", cell: one => one.steps.length ? [changeSize(one.steps[0]), one.steps.length > 1 ? h("span", {class: "muted"}, ` and ${one.steps.length - 1} more`) : ""] : ""},
+    {title: "Profiles", end: true, cell: one => one.damaged ? h("span", {class: "chip mark"}, "damaged") : one.profiles?.length ? String(one.profiles.length) : h("span", {class: "muted"}, "–")},
+  ], rows, {label: "Commits", address: one => commitLink(one.checksum)}), {tools: [go(part + 1, "Newer"), go(part - 1, "Older")], note: part === last ? "" : `Part ${last - part + 1} of ${last + 1}`});
+}
