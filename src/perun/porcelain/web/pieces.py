@@ -67,6 +67,13 @@ class Pieces:
             return compare(state, found["pair"])
         return message(state.repo, found["version"])
 
+    def points(self, series: str, first: int, last: int) -> data.Points:
+        """The points of a series at positions `first` to `last`, both included.
+
+        :raises ProfileNotFound: if there is no such series.
+        """
+        return points(self.state, series, first, last)
+
     def _plain(self, name: str) -> data.AnyPiece:
         state = self.state
         match name:

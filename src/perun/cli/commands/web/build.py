@@ -1,0 +1,7 @@
+"""`perun web build`."""
+import click
+
+
+@click.command()
+def build() -> None:
+    """x"""
