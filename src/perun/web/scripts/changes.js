@@ -15,8 +15,8 @@ function changeRow(one, others = [], who = commitOfChange) {
   return h("li", {class: `change ${acknowledged ? "known" : ""}`, "data-row": seriesLink(one.series, {c: version.checksum})},
     h("div", {class: "size"}, changeSize(one), h("small", {}, changeInterval(one.interval) || (one.exact ? "exact" : ""))),
     h("div", {class: "what"},
-      h("a", {class: "name", href: seriesLink(one.series, {c: version.checksum})}, cut(one.title, 120)),
-      h("small", {title: one.command}, [levels(one), one.command && one.command !== one.title ? cut(one.command, 90) : ""].filter(Boolean).join(" · "))),
+      h("a", {class: "name", href: seriesLink(one.series, {c: version.checksum})}, cut(nameOf(one), 120)),
+      h("small", {title: one.command}, [levels(one), one.command && one.command !== nameOf(one) ? cut(one.command, 90) : ""].filter(Boolean).join(" · "))),
     one.spark ? spark(one.spark.value, {change: one.spark.change, worse: acknowledged ? null : one.degradation}) : h("span", {class: "wide-only"}),
     h("div", {class: "who"}, who(one)),
     h("div", {class: "marks"}, marks(one), others.length > 0 &&
@@ -26,7 +26,7 @@ function changeRow(one, others = [], who = commitOfChange) {
 const commitOfChange = ({version, possible}) => [
   h("a", {href: commitLink(version.checksum), title: firstLine(version.subject)},
     h("span", {class: "mono"}, short(version.checksum)), " ", cut(firstLine(version.subject), 90)),
-  h("small", {}, cut(version.author, 40), ", ", when(version.date), possible > 1 ? `, or one of ${plural(possible - 1, "commit")} before it` : ""),
+  h("small", {}, cut(version.author, 40), ", ", when(version.date), possible > 1 ? `, or ${possible === 2 ? "the commit" : `one of ${possible - 1} commits`} before it` : ""),
 ];
 
 // +34 %, with an arrow, so that the direction does not hang on the colour.
@@ -62,7 +62,7 @@ function acknowledgeButton(one, site) {
 function acknowledge(one) {
   const because = h("input", {name: "because", maxlength: "400"}), until = h("input", {name: "until", type: "date"});
   const problem = h("p", {class: "worse", role: "alert"});
-  const form = h("form", {method: "dialog"}, h("h2", {}, `Acknowledge ${change(one.ratio)} of ${cut(one.title, 80)}`),
+  const form = h("form", {method: "dialog"}, h("h2", {}, `Acknowledge ${change(one.ratio)} of ${cut(nameOf(one), 80)}`),
     h("label", {}, "Why it is accepted", because), h("label", {}, "Until (for ever where empty)", until), problem,
     h("div", {class: "buttons"}, h("button", {type: "button", onclick: () => box.close()}, "Cancel"), h("button", {class: "main"}, "Acknowledge")));
   const box = h("dialog", {"aria-label": "Acknowledge a change"}, form);

@@ -7,7 +7,7 @@ class LineChart {
   // `canvas` and `map` are elements; `does` has hover(point), open(point), pick(point), moved(view).
   constructor(canvas, map, does) {
     Object.assign(this, {canvas, map, does, lines: [], changes: [], tags: [], dates: [], unit: "", view: {from: 0, to: 1}, full: {from: 0, to: 1},
-      zero: false, log: false, cursor: null, picked: null});
+      zero: false, log: false, trim: false, cursor: null, picked: null});
     this.redraw = oncePerFrame(() => this.draw());
     this.resized = new ResizeObserver(() => this.redraw());
     this.resized.observe(canvas);
@@ -46,7 +46,8 @@ class LineChart {
     let low = Infinity, high = -Infinity;
     for (const line of this.visible) {
       const sparse = this.pixelsApart(line) >= APART;
-      const found = extent(line.at, sparse ? line.low : line.value, sparse ? line.high : line.value, this.view.from, this.view.to);
+      const found = this.trim ? usual(line, this.view.from, this.view.to)
+        : extent(line.at, sparse ? line.low : line.value, sparse ? line.high : line.value, this.view.from, this.view.to);
       if (found) [low, high] = [Math.min(low, found[0]), Math.max(high, found[1])];
     }
     if (low > high) [low, high] = [0, 1];

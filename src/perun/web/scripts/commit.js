@@ -8,9 +8,12 @@ pages.commit = async site => {
   if (!commit || (/^[0-9a-f]{9,}$/i.test(wanted) && !commit.checksum.startsWith(wanted.toLowerCase())))
     throw new NoPiece("commit", `There is no commit ${cut(wanted, 60)} here.`, "It may lie on a branch that is merged, or be newer than this page.");
   commitHead(commit, site);
+  wholeMessage(commit);
   const {changes} = await load("changes"), own = changes.filter(one => one.version.at === at);
   const perhaps = changes.filter(one => one.possible > 1 && one.version.at !== at && one.since.at < at && at < one.version.at);
+  byId("steps").hidden = !own.length && !perhaps.length && commit.checks?.length > 0;
   commitSteps(own, perhaps, commit, site);
+  commitChecks(commit);
   await Promise.all([commitWhy(own, commit), commitValues(commit, site)]);
   commitProfiles(commit);
   return undefined;
@@ -33,6 +36,14 @@ function commitHead(commit, site) {
   childOf(commit, site).then(child => fill("step",
     parents.map((at, i) => go(at, i ? "← Merged parent" : "← Parent", "Parent", i ? "{" : "[")), go(child, "Child →", "Child", "]")), () => {});
 }
+// What the commit says of itself below its first line.
+async function wholeMessage(commit) {
+  const text = live ? (await load(`message/${commit.checksum}`).catch(() => ({text: ""}))).text : commit.subject;
+  const rest = (text || "").split("\n").slice(1).join("\n").trim();
+  byId("message").hidden = !rest;
+  fill("message", rest.split("\n").flatMap((line, i) => i ? [h("br"), cut(line, 500)] : [cut(line, 500)]).slice(0, 400));
+}
+
 // The newer commit that has this one as its parent, on the same line where there is one.
 async function childOf(commit, site) {
   for (let at = commit.at + 1; at < Math.min(site.commits, commit.at + 60); at++) {
@@ -43,15 +54,27 @@ async function childOf(commit, site) {
 }
 
 function commitSteps(own, perhaps, commit, site) {
-  if (own.length) panel("steps", [changeList(own.map(one => [one]), "Changes of this commit", stepOfCommit), own.length === 1 && acknowledgeLine(own, site)],
+  if (own.length) panel("steps", [changeList(own.map(one => [one]), "Changes of this commit", stepOfCommit(site)), own.length === 1 && acknowledgeLine(own, site)],
     {note: `${plural(own.length, "series")} changed level${own[0].possible > 1 ? `; one of ${plural(own[0].possible, "commit")} that were not all measured` : ""}`});
   else if (perhaps.length) panel("steps", changeList(byCommit(perhaps), "Changes that this commit may have brought"),
     {title: "What it may have changed", note: "It was not measured: one of the commits in between brought these"});
-  else panel("steps", commit.profiles?.length ? empty("It changed no level", "What it measured lies within the noise of its series, or too few commits after it are measured.")
+  else if (!commit.checks?.length) panel("steps", commit.profiles?.length ? empty("It changed no level", "What it measured lies within the noise of its series, or too few commits after it are measured.")
     : empty("It is not measured", "Measure it to see its values.", `perun run matrix --minor-version ${short(commit.checksum)}`));
 }
-const stepOfCommit = one => [h("a", {href: compareLink(one.since.checksum, one.version.checksum)}, `Compare with ${short(one.since.checksum)}`),
-  h("small", {}, one.machine ? cut(one.machine, 60) : "on any machine")];
+// What `perun check` found when it compared this commit with the one before.
+function commitChecks({checks}) {
+  byId("checks").hidden = !checks?.length;
+  if (checks?.length) panel("checks", table([
+    {title: "Where", name: true, sort: one => one.location, cell: one => [cut(one.location, 140), h("div", {class: "muted small"}, cut(one.command || "", 110))]},
+    {title: "Verdict", sort: one => one.result, cell: one => h("span", {class: /Degradation/.test(one.result) ? "worse" : /Optimization/.test(one.result) ? "better" : "muted"}, one.result)},
+    {title: "Before", end: true, cell: one => cut(one.before || "–", 60)},
+    {title: "After", end: true, cell: one => cut(one.after || "–", 60)},
+    {title: "Baseline", end: true, wide: true, cell: one => one.baseline ? h("a", {class: "mono", href: commitLink(one.baseline)}, short(one.baseline)) : "–"},
+  ], checks, {label: "Changes that perun check found"}), {note: plural(checks.length, "change")});
+}
+
+const stepOfCommit = site => one => [h("a", {href: compareLink(one.since.checksum, one.version.checksum)}, `Compare with ${short(one.since.checksum)}`),
+  h("small", {}, machineName(site, one.machine) || "on any machine")];
 const acknowledgeLine = (own, site) => h("p", {class: "in"}, acknowledgeButton(own[0], site));
 
 // Why: functions, models and the differential flame graph, of the comparison with the commit before.
@@ -64,53 +87,63 @@ async function commitWhy(own, commit) {
   }
   try {
     const report = await load(`compare/${reported.since.checksum}..${commit.checksum}`);
-    panel("why", reportParts(report, {most: 12}), {note: h("a", {href: compareLink(reported.since.checksum, commit.checksum)}, "The whole comparison")});
+    panel("why", reportParts(report, {most: 8, samples: 3}), {note: h("a", {href: compareLink(reported.since.checksum, commit.checksum)}, "The whole comparison")});
   } catch (problem) {
     panel("why", empty("The comparison cannot be shown", problem.message, `perun explain ${short(commit.checksum)}`));
   }
 }
 
-// The values at a commit, beside those of the nearest measured one before it.
+// The values at a commit, beside the nearest ones before it.
 async function commitValues(commit, site) {
   const own = await valuesAt(commit.at, site);
   if (!own.size) { byId("values").hidden = true; return; }
-  const before = await measuredBefore(commit, site), old = before ? await valuesAt(before.at, site) : new Map();
+  const old = await valuesBefore(commit, site, own);
   const {series} = await load("series"), names = new Map(series.map(one => [one.id, one]));
-  const rows = [...own].filter(([id]) => names.has(id)).map(([id, now]) => {
-    const earlier = old.get(id), ratio = earlier?.value > 0 ? now.value / earlier.value : null;
-    return {...names.get(id), now, earlier, ratio, apart: earlier && (now.low > earlier.high || now.high < earlier.low)};
+  const rows = [...own].filter(([, now]) => names.has(now.id)).map(([key, now]) => {
+    const earlier = old.get(key), ratio = earlier?.value > 0 ? now.value / earlier.value : null;
+    return {...names.get(now.id), on: shortMachine(site, now.machine), now, earlier, ratio, apart: earlier && (now.low > earlier.high || now.high < earlier.low)};
   });
   rows.sort((a, b) => Number(b.apart ?? false) - Number(a.apart ?? false) || Math.abs(Math.log(b.ratio || 1)) - Math.abs(Math.log(a.ratio || 1)));
   panel("values", table([
-    {title: "Series", name: true, sort: one => one.title, cell: one => [h("a", {href: seriesLink(one.id, {c: commit.checksum})}, cut(one.title, 110)),
-      one.command !== one.title && h("div", {class: "muted small"}, cut(one.command, 110))]},
+    {title: "Series", name: true, sort: one => one.title, cell: one => [h("a", {href: seriesLink(one.id, {c: commit.checksum})}, cut(nameOf(one), 110)),
+      h("div", {class: "muted small"}, [one.command === nameOf(one) ? "" : cut(one.command, 110), one.on].filter(Boolean).join(" · "))]},
     {title: "Value", end: true, sort: one => one.now.value, cell: one => amount(one.now.value, one.unit)},
     {title: "Interval", end: true, wide: true, cell: one => amounts([one.now.low, one.now.high], one.unit)},
     {title: "Before", end: true, wide: true, cell: one => one.earlier ? amount(one.earlier.value, one.unit) : "–"},
     {title: "Difference", end: true, sort: one => one.ratio, cell: one => h("span", {class: !one.apart ? "muted" : isWorse(one.ratio, one.larger_is_better) ? "worse" : "better"}, change(one.ratio))},
   ], rows, {label: "Values", address: one => seriesLink(one.id, {c: commit.checksum})}),
-  {note: before ? h("span", {}, "Beside ", h("a", {href: commitLink(before.checksum)}, short(before.checksum)), ", measured before it; coloured where the intervals are apart") : "The first measured commit"});
+  {note: old.size ? "Beside the nearest value before it on the same machine; coloured where the two intervals are apart" : "Nothing was measured before it"});
 }
 
-// The values of a commit by series: value, low, high.
+// The values of a commit by series and machine: id, machine, value, low, high.
 async function valuesAt(at, site) {
   const data = await load(`values/${Math.floor(at / site.chunk)}`), found = new Map(), place = at - data.first;
   data.series.forEach((id, row) => {
     const value = data.value[row][place];
     if (!known(value)) return;
     const half = (data.half?.[row]?.[place] ?? 0) / 1e4;
-    found.set(id, {value, low: value * (1 - half), high: value * (1 + half)});
+    found.set(`${id}/${data.machine?.[row] ?? ""}`, {id, machine: data.machine?.[row] ?? null, value, low: value * (1 - half), high: value * (1 + half)});
   });
   return found;
 }
-async function measuredBefore(commit, site) {
-  let at = commit.parents?.[0];
-  for (let tries = 0; known(at) && tries < 2 * site.chunk; tries++) {
-    const other = await loadCommit(at);
-    if (!other || other.profiles?.length) return other;
-    at = other.parents?.[0];
+// Of each series on each machine the nearest value before a commit, on its branch or the main line.
+async function valuesBefore(commit, site, wanted) {
+  const all = await loadHistory(), found = new Map(), last = Math.floor(commit.at / site.chunk);
+  for (const number of [last, last - 1].filter(one => one >= 0)) {
+    const data = await load(`values/${number}`);
+    data.series.forEach((id, row) => {
+      const machine = data.machine?.[row] ?? null, key = `${id}/${machine ?? ""}`;
+      if (!wanted.has(key) || found.has(key)) return;
+      for (let place = Math.min(commit.at - data.first, data.value[row].length) - 1; place >= 0; place--) {
+        const value = data.value[row][place], at = data.first + place;
+        if (!known(value) || (all.line[at] && all.line[at] !== commit.branch)) continue;
+        const half = (data.half?.[row]?.[place] ?? 0) / 1e4;
+        found.set(key, {at, value, low: value * (1 - half), high: value * (1 + half)});
+        break;
+      }
+    });
   }
-  return null;
+  return found;
 }
 
 function commitProfiles(commit) {

@@ -51,26 +51,26 @@ function startPicking(site) {
 
 // ---- a report: the cases with their rows, distributions, models and flame graphs -----------------------------
 
-function reportParts(report, {most}) {
+function reportParts(report, {most, samples = 12}) {
   const notes = report.notes?.length ? h("div", {class: "notice"}, h("ul", {}, report.notes.map(note => h("li", {class: "text"}, note)))) : null;
-  return [notes, report.cases.map(one => casePart(one, most)), !report.cases.length && h("section", {class: "panel"},
+  return [notes, report.cases.map(one => casePart(one, most, samples)), !report.cases.length && h("section", {class: "panel"},
     empty("Nothing to compare", "No command was measured at both commits.", "perun run matrix"))];
 }
 
-function casePart(one, most) {
-  const changed = one.rows.filter(row => row.result && !/NoChange/.test(row.result)), rows = (changed.length ? one.rows : one.rows).slice(0, most);
+function casePart(one, most, samples = 0) {
+  const changed = one.rows.filter(row => row.result && !/NoChange/.test(row.result)), rows = one.rows.slice(0, most);
   return h("section", {class: "panel case", "aria-label": one.title},
     h("header", {}, h("h2", {class: "name"}, cut(one.title, 200)), h("p", {class: "note"},
       changed.length ? `${plural(changed.length, "value")} of ${one.rows.length} changed` : `${plural(one.rows.length, "value")}, none changed`,
       one.rows.length > rows.length ? `; the first ${rows.length} are shown` : "")),
-    rows.length > 0 && rowsTable(rows), modelsOf(one.models), distributionsOf(one.samples), flameOf(one));
+    rows.length > 0 && rowsTable(rows), modelsOf(one.models), distributionsOf(one.samples?.slice(0, samples)), flameOf(one));
 }
 
 function rowsTable(rows) {
   const scale = forestScale(rows);
   return table([
     {title: "Where", name: true, sort: row => row.location, cell: row => [row.series ? h("a", {href: seriesLink(row.series)}, cut(row.location || row.metric, 140)) : cut(row.location || row.metric, 140),
-      h("div", {class: "muted small"}, [row.location && row.metric !== row.location ? row.metric : "", row.reason ? cut(row.reason, 160) : ""].filter(Boolean).join(" · "))]},
+      h("div", {class: "muted small reason", title: row.reason || null}, [row.location && !row.location.includes(row.metric) ? row.metric : "", row.reason].filter(Boolean).join(" · "))]},
     {title: "Baseline", end: true, sort: row => row.a?.value ?? null, cell: row => valueCell(row.a, row.unit)},
     {title: "Target", end: true, sort: row => row.b?.value ?? null, cell: row => valueCell(row.b, row.unit)},
     {title: "Change", end: true, sort: row => row.ratio, cell: row => ratioCell(row)},
@@ -115,7 +115,7 @@ function modelsOf(models) {
 }
 
 function distributionsOf(samples) {
-  return samples?.length ? h("div", {class: "distributions"}, samples.slice(0, 12).map(one => {
+  return samples?.length ? h("div", {class: "distributions"}, samples.map(one => {
     const canvas = h("canvas", {role: "img", "aria-label": `Measurements of ${one.name}: baseline above, median ${amount(median(one.a), one.unit)}; target below, median ${amount(median(one.b), one.unit)}`});
     const paint = oncePerFrame(() => drawDistribution(canvas, one));
     new ResizeObserver(paint).observe(canvas);
@@ -148,8 +148,8 @@ function drawDistribution(canvas, {a, b, unit}) {
   });
   context.fillStyle = theme.muted;
   context.textAlign = "center";
-  const ticks = axis.ticks(Math.max(2, Math.floor(width / 130)));
-  for (const tick of ticks) if (axis.at(tick) > 60 && axis.at(tick) < width - 16) context.fillText(perunTick(tick, ticks, unit), axis.at(tick), height - 8);
+  const ticks = axis.ticks(Math.max(2, Math.floor(width / 90)));
+  for (const tick of ticks) if (axis.at(tick) > 60 && axis.at(tick) < width - 16) context.fillText(tickText(tick, ticks, unit), axis.at(tick), height - 8);
 }
 
 const flameOf = one => one.flame ? h("iframe", {sandbox: "allow-scripts", loading: "lazy", title: `Differential flame graph of ${one.title}`, src: `./${one.flame}`}) : null;
@@ -158,12 +158,13 @@ const flameOf = one => one.flame ? h("iframe", {sandbox: "allow-scripts", loadin
 
 async function plainComparison(a, b, site) {
   const [old, now, {series}] = await Promise.all([valuesAt(a.at, site), valuesAt(b.at, site), load("series")]);
-  const rows = series.filter(one => old.has(one.id) || now.has(one.id)).map(one => {
-    const [before, after] = [old.get(one.id), now.get(one.id)], both = before && after && before.value > 0;
+  const names = new Map(series.map(one => [one.id, one])), keys = [...new Set([...old.keys(), ...now.keys()])];
+  const rows = keys.filter(key => names.has((old.get(key) ?? now.get(key)).id)).map(key => {
+    const [before, after] = [old.get(key), now.get(key)], one = names.get((before ?? after).id), both = before && after && before.value > 0;
     const interval = both && before.low > 0 ? [after.low / before.high, after.high / before.low] : null;
     const apart = both && (interval ? interval[0] > 1 || interval[1] < 1 : before.value !== after.value);
     const ratio = both ? after.value / before.value : null;
-    return {location: one.title, metric: one.command, unit: one.unit, exact: one.exact, series: one.id, ratio, interval: one.exact ? null : interval,
+    return {location: nameOf(one), metric: [one.command, shortMachine(site, (before ?? after).machine)].filter(Boolean).join(" · "), unit: one.unit, exact: one.exact, series: one.id, ratio, interval: one.exact ? null : interval,
       a: before && {value: before.value, interval: [before.low, before.high]}, b: after && {value: after.value, interval: [after.low, after.high]},
       result: !apart ? "NoChange" : isWorse(ratio, one.larger_is_better) ? "Degradation" : "Optimization"};
   });

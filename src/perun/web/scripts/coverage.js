@@ -4,8 +4,9 @@ const CELLS = {"1": "measured", ".": "not measured", d: "damaged", i: "incomplet
 pages.coverage = async site => {
   const [data, all] = await Promise.all([load("coverage"), loadHistory()]), at = summed(data.at);
   if (!data.rows.length) {
-    panel("strips", empty("Nothing is measured yet", "Each command and workload becomes a row here, each commit a column.", "perun run matrix"));
+    panel("strips", empty("Nothing is measured yet", "Each command and workload becomes a row here, each commit a column.", hintOf(site)));
     byId("missing").hidden = true;
+    fuzzed(data);
     return;
   }
   const rows = data.rows.map(row => ({...row, count: [...row.cells].filter(cell => cell === "1").length,
@@ -14,7 +15,7 @@ pages.coverage = async site => {
   byId("sentence").textContent = `${share} % of the commits are measured`;
   panel("strips", table([
     {title: "Workload", name: true, sort: row => row.title, cell: row => [h("span", {class: "mono"}, cut(row.title, 110)), h("div", {class: "muted small"},
-      [row.collector, known(row.machine) ? site.machines[row.machine]?.name : ""].filter(Boolean).join(" · "))]},
+      [row.collector, machineName(site, row.machine)].filter(Boolean).join(" · "))]},
     {title: "Commits, oldest to newest", cell: row => strip(row, at, all)},
     {title: "Measured", end: true, sort: row => row.count, cell: row => [`${Math.round(100 * row.count / Math.max(at.length, 1))} %`, h("div", {class: "muted small"}, row.count.toLocaleString("en-US"))]},
     {title: "Longest gap", end: true, wide: true, sort: row => row.gap, cell: row => row.gap ? plural(row.gap, "commit") : "none"},
@@ -23,7 +24,20 @@ pages.coverage = async site => {
   const missing = data.missing || [];
   panel("missing", missing.length ? h("ul", {class: "missing"}, missing.slice(0, 50).map(one => h("li", {}, h("span", {}, h("b", {}, plural(one.count, "commit")), " without ",
     h("span", {class: "name mono"}, cut(one.title, 200))), one.command && commandLine(one.command)))) : empty("Nothing is missing", "Each workload is measured at each commit of the main line."));
+  fuzzed(data);
 };
+
+// What fuzzing found is kept in folders, each with a page of its own.
+function fuzzed(data) {
+  const folders = data.fuzzed || [];
+  byId("fuzzed").hidden = !folders.length;
+  if (folders.length) panel("fuzzed", table([
+    {title: "Program", name: true, cell: one => h("span", {class: "mono"}, cut(one.program, 120))},
+    {title: "Folder", cell: one => h("span", {class: "mono name"}, cut(one.folder, 120))},
+    {title: "Results", end: true, cell: one => one.results.toLocaleString("en-US")},
+    {title: "Made", end: true, cell: one => when(one.date)},
+  ], folders, {label: "Results of fuzzing"}));
+}
 
 function longestGap(cells) {
   return Math.max(0, ...cells.split(/[^.]+/).map(part => part.length));

@@ -38,6 +38,21 @@ function decimate(at, value, from, to, width) {
   return found;
 }
 
+// The range of what is seen of a line without its spikes: by John Tukey's outer fences, three times the distance of
+// the quartiles beyond them, around each of its levels.
+function usual(line, from, to) {
+  let found = null;
+  for (const level of line.levels?.length ? line.levels : [{from, to}]) {
+    const start = firstAtLeast(line.at, Math.max(from, level.from)), end = firstAtLeast(line.at, Math.min(to, level.to) + 1e-9);
+    const sorted = line.value.slice(start, end).filter(known).sort();
+    if (!sorted.length) continue;
+    const low = sorted[sorted.length >> 2], high = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * 0.75))], room = 3 * (high - low);
+    const range = [Math.max(sorted[0], low - room), Math.min(sorted.at(-1), high + room)];
+    found = found ? [Math.min(found[0], range[0]), Math.max(found[1], range[1])] : range;
+  }
+  return found;
+}
+
 // Smallest and largest value with `from <= at <= to`; null where there is none.
 function extent(at, low, high, from, to) {
   let min = Infinity, max = -Infinity;

@@ -80,7 +80,7 @@ function table(columns, rows, {label, address, sort, changed, attributes = () =>
         column.title, active ? (direction === "down" ? " ↓" : " ↑") : "") : column.title);
     }));
     body.replaceChildren(...sorted.map(row => h("tr", {"data-row": address?.(row) ?? null, ...attributes(row)},
-      columns.map(column => h("td", {class: [column.end && "end number", column.name && "name", column.wide && "wide-only"].filter(Boolean).join(" ") || null},
+      columns.map(column => h("td", {class: [column.end && "end number", column.number && "number", column.name && "name", column.wide && "wide-only"].filter(Boolean).join(" ") || null},
         column.cell(row))))));
   };
   draw();

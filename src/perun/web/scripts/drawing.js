@@ -20,7 +20,7 @@ function drawAxes(chart, context, theme, width, height) {
   }
   context.stroke();
   context.globalAlpha = 1;
-  for (const tick of ticks) context.fillText(perunTick(tick, ticks, chart.unit), MARGIN.left - 8, chart.y.at(tick));
+  for (const tick of ticks) context.fillText(tickText(tick, ticks, chart.unit), MARGIN.left - 8, chart.y.at(tick));
   drawDates(chart, context, width, height);
 }
 
@@ -65,6 +65,24 @@ function drawLine(chart, context, line, theme) {
   if (sparse) drawPoints(chart, context, line, theme);
   context.globalAlpha = 1;
   drawLevels(chart, context, line);
+  if (chart.trim) drawBeyond(chart, context, line);
+}
+
+// Points that an axis without spikes leaves out, as open triangles at its edge.
+function drawBeyond(chart, context, line) {
+  const found = decimate(line.at, line.value, chart.view.from, chart.view.to, chart.inner);
+  context.lineWidth = 1.3;
+  context.beginPath();
+  for (let i = 0; i < found.count; i++)
+    for (const [beyond, y, tip] of [[chart.y.at(found.max[i]) < MARGIN.top - 2, MARGIN.top + 7, -6], [chart.y.at(found.min[i]) > chart.y.end + 2, chart.y.end - 7, 6]]) {
+      if (!beyond) continue;
+      const x = MARGIN.left + found.x[i];
+      context.moveTo(x - 4, y);
+      context.lineTo(x + 4, y);
+      context.lineTo(x, y + tip);
+      context.lineTo(x - 4, y);
+    }
+  context.stroke();
 }
 
 function drawPath(chart, context, line) {

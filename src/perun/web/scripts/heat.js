@@ -4,15 +4,15 @@ const HEAT = {row: 22, least: Math.log(1.03), most: Math.log(3), quiet: 0.12};
 
 class HeatMap {
   // rows: [{series, title, unit, larger_is_better, value: [...]}]; at: the position of each column;
-  // does: {tell(row, column) -> nodes of the tooltip, open(row, column, event)}.
-  constructor(rows, at, does) {
+  // does: {tell(row, column) -> nodes of the tooltip, open(row, column, event)}; base: the value of a row that others are beside.
+  constructor(rows, at, does, base = rowMedian) {
     Object.assign(this, {at, does, cursor: null});
-    this.rows = rows.map(row => ({...row, shift: shifts(row)}));
+    this.rows = rows.map(row => ({...row, shift: shifts(row, base)}));
     this.span = spanOf(this.rows);
     this.canvas = h("canvas", {tabindex: "0", role: "application", "aria-roledescription": "heat map",
       "aria-label": `${plural(rows.length, "series")} by ${plural(at.length, "commit")}. Arrow keys go from cell to cell, Enter opens the commit.`});
-    this.labels = h("ul", {class: "labels"}, rows.map(row =>
-      h("li", {}, h("a", {href: seriesLink(row.series), title: row.title}, row.title))));
+    this.labels = h("ul", {class: "labels"}, rows.map(row => h("li", {}, h("a", {href: seriesLink(row.series), title: row.title}, row.label ?? row.title),
+      row.on && h("small", {}, row.on))));
     this.axis = h("div", {class: "axis", "aria-hidden": "true"});
     this.element = h("div", {class: "heat"}, this.labels, h("div", {class: "cells"}, this.canvas), this.axis);
     this.redraw = oncePerFrame(() => this.draw());
@@ -40,8 +40,8 @@ class HeatMap {
         while (right < columns && Math.floor(right * this.wide) === Math.floor(left * this.wide)) right++;
         const shift = strongest(row.shift, left, right);
         const x = Math.floor(left * this.wide), end = Math.max(Math.floor(right * this.wide) - gap, x + 1);
-        context.fillStyle = shift === null ? colours.none : colours.of(shift / this.span);
-        if (shift === null) context.fillRect(x, y + HEAT.row / 2 - 3, end - x, 1); else context.fillRect(x, y, end - x, HEAT.row - 4);
+        context.fillStyle = shift === null ? "transparent" : colours.of(shift / this.span);
+        context.fillRect(x, y, end - x, HEAT.row - 4);
         left = right;
       }
     }
@@ -92,11 +92,20 @@ class HeatMap {
   }
 }
 
-// How much worse each value is than the median of the row, as a logarithm: 0 is as always, positive is worse.
-function shifts(row) {
-  const finite = row.value.filter(value => known(value) && value > 0);
-  if (!finite.length) return row.value.map(() => null);
-  const level = median(finite), sign = row.larger_is_better ? -1 : 1;
+// Rows with what tells them apart: without the command where it is that of all, with the machine where there are several.
+function labelled(rows, site) {
+  const end = rows.length ? rows[0].title.slice(rows[0].title.indexOf(" in ")) : "";
+  const common = rows.length > 1 && end.startsWith(" in ") && rows.every(row => row.title.endsWith(end)) ? end.length : 0;
+  return rows.map(row => ({...row, label: common ? row.title.slice(0, -common) : row.title, on: shortMachine(site, row.machine)}));
+}
+
+// How much worse each value is than that of the row, as a logarithm: 0 is as always, positive is worse.
+const isPositive = value => known(value) && value > 0;
+const rowMedian = ({value}) => value.some(isPositive) ? median(value.filter(isPositive)) : null;
+function shifts(row, base = rowMedian) {
+  const level = base(row);
+  if (!(level > 0)) return row.value.map(() => null);
+  const sign = row.larger_is_better ? -1 : 1;
   return row.value.map(value => known(value) && value > 0 ? sign * Math.log(value / level) : null);
 }
 // What has the strongest colour: nearly the largest shift, so that one spike does not make all else pale.
@@ -118,7 +127,7 @@ function heatColours() {
     const share = (i - 32) / 32, size = Math.max(0, (Math.abs(share) - HEAT.quiet) / (1 - HEAT.quiet));
     return mixed(neutral, share > 0 ? worse : better, size ** 0.8);
   });
-  return {none: theme.line, text: theme.text, steps, of: share => steps[Math.round(32 + 32 * Math.max(-1, Math.min(1, share)))]};
+  return {text: theme.text, steps, of: share => steps[Math.round(32 + 32 * Math.max(-1, Math.min(1, share)))]};
 }
 
 // The legend of a heat map.

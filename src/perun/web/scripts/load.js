@@ -73,7 +73,7 @@ async function loadHistory() {
   const data = await load("history");
   const dates = summed(data.dates);
   return {
-    dates, line: data.line, count: dates.length,
+    dates, line: data.line, measured: data.measured, count: dates.length,
     short: at => data.checksums.slice(8 * at, 8 * at + 8),
     find(prefix) {
       const wanted = prefix.slice(0, 8).toLowerCase();

@@ -2,12 +2,13 @@
 pages.overview = async site => {
   const data = await load("overview");
   verdict(data.verdict, site);
-  if (!site.measured) return nothingMeasured();
-  heatOfOverview(data.heat);
+  if (!site.measured) return nothingMeasured(site);
+  heatOfOverview(data.heat, data.verdict.tag, site);
   changesOfOverview(data.changes, site);
-  panel("multiples", h("div", {class: "multiples"}, data.multiples.map(multiple)), {
-    note: `The last values of ${plural(data.multiples.length, "series")}${data.multiples.length < site.series ? ` of ${site.series.toLocaleString("en-US")}` : ""}`,
-    tools: data.multiples.length < site.series && h("a", {href: link("series")}, "All series"),
+  const multiples = data.multiples.filter((one, i, all) => all.findIndex(other => other.series.id === one.series.id) === i);
+  panel("multiples", h("div", {class: "multiples"}, multiples.map(multiple)), {
+    note: `The last values of ${plural(multiples.length, "series")}${multiples.length < site.series ? ` of ${site.series.toLocaleString("en-US")}` : ""}`,
+    tools: multiples.length < site.series && h("a", {href: link("series")}, "All series"),
   });
   return undefined;
 };
@@ -28,30 +29,37 @@ function verdict(data, site) {
   place.removeAttribute("aria-busy");
 }
 
-function nothingMeasured() {
-  panel("heat", empty("Nothing is measured yet", "Each measured commit becomes a column here, each series a row.", "perun run matrix"));
+function nothingMeasured(site) {
+  panel("heat", empty("Nothing is measured yet", "Each measured commit becomes a column here, each series a row.", hintOf(site)));
   for (const id of ["changes", "multiples"]) byId(id).hidden = true;
 }
 
 const HEAT_ROWS = 10;
 
-function heatOfOverview(heat) {
-  if (!heat.rows.length) return panel("heat", empty("No series yet", "A series begins with the first measured commit.", "perun run matrix"));
-  const rows = heat.rows.slice(0, HEAT_ROWS);
-  const map = new HeatMap(rows, heat.commits.map(commit => commit.at), {
+function heatOfOverview(heat, tag, site) {
+  if (!heat.rows.length) return panel("heat", empty("No series yet", "A series begins with the first measured commit.", hintOf(site)));
+  const rows = labelled(heat.rows.slice(0, HEAT_ROWS), site), places = heat.commits.map(commit => commit.at);
+  const map = new HeatMap(rows, places, {
     tell: (row, column) => cellLines(row, column, heat.commits[column]),
     open: (row, column, event) => openCell(row, heat.commits[column].checksum, event),
-  });
+  }, row => levelUntil(row, places, tag));
   map.dated([heat.commits[0], heat.commits.at(-1)].map(commit => commit.date));
-  return panel("heat", map.element, {note: `The newest ${plural(heat.commits.length, "measured commit")}, beside the median of each row`,
+  return panel("heat", map.element, {note: `The newest ${plural(heat.commits.length, "measured commit")}, beside ${tag ? `the level at ${cut(tag.name, 40)}` : "the oldest of them"}`,
     tools: [heatScale(map), h("a", {href: link("grid")}, "All series")]});
+}
+
+// What the verdict is since: the median of a row until the tag, or of its oldest values here where the tag is older.
+function levelUntil({value}, places, tag) {
+  const finite = value.map((one, i) => [one, places[i]]).filter(([one]) => isPositive(one));
+  const until = finite.filter(([, at]) => tag && at <= tag.at), chosen = until.length ? until.slice(-10) : finite.slice(0, 8);
+  return chosen.length ? median(chosen.map(([one]) => one)) : null;
 }
 
 // A cell: the value, how it compares with its row, the commit.
 function cellLines(row, column, commit) {
   const value = row.value[column], shift = row.shift[column];
   return [h("b", {}, known(value) ? amount(value, row.unit) : "not measured"),
-    shift !== null && h("div", {class: "line"}, `${change(Math.exp(row.larger_is_better ? -shift : shift))} from the median of ${cut(row.title, 80)}`),
+    shift !== null && h("div", {class: "line"}, `${change(Math.exp(row.larger_is_better ? -shift : shift))} beside the level before, ${cut(row.label ?? row.title, 80)}`),
     shift === null && h("div", {class: "line"}, cut(row.title, 100)),
     h("div", {class: "line strong"}, h("span", {class: "mono"}, short(commit.checksum)), " ", cut(firstLine(commit.subject || ""), 120)),
     h("div", {class: "line"}, commit.author ? `${cut(commit.author, 60)}, ` : "", day(commit.date))];
@@ -65,7 +73,7 @@ function changesOfOverview(changes, site) {
   if (!changes.length) {
     const text = site.measured < 6 ? "A change of level shows from some six measured commits on: measure more of the history."
       : "No series changed its level in the commits that are measured.";
-    return panel("changes", empty("No changes", text, site.measured < 6 ? "perun run matrix" : "perun changes"));
+    return panel("changes", empty("No changes", text, site.measured < 6 ? hintOf(site) : "perun changes"));
   }
   const groups = byCommit(changes);
   return panel("changes", changeList(groups, "Changes, worst first"), {
@@ -74,11 +82,11 @@ function changesOfOverview(changes, site) {
   });
 }
 
-function multiple(one) {
+function multiple({series: one, spark: values}) {
   return h("a", {class: "multiple", href: seriesLink(one.id), "data-row": seriesLink(one.id), title: `${one.title}\n${one.command}`},
-    h("span", {class: "title name"}, cut(one.title, 80)), spark(one.spark, {width: 240, height: 42}),
+    h("span", {class: "title name"}, cut(nameOf(one), 80)), spark(values, {width: 240, height: 42}),
     h("span", {class: "now"}, amount(one.latest, one.unit)),
-    h("span", {class: "sub"}, h("span", {}, cut(one.command === one.title ? one.metric : one.command, 60)), h("span", {class: "number", title: "the last value beside the median of those shown"}, lastMove(one.spark))));
+    h("span", {class: "sub"}, h("span", {}, cut(one.command === nameOf(one) ? one.metric : one.command, 60)), h("span", {class: "number", title: "the last value beside the median of those shown"}, lastMove(values))));
 }
 // How the last value differs from the median of those shown.
 function lastMove(values) {

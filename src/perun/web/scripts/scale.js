@@ -2,6 +2,7 @@
 function linearScale(low, high, start, end) {
   const factor = (end - start) / (high - low || 1);
   return {
+    end: start,
     at: value => start + (value - low) * factor,
     ticks(most) {
       const step = niceStep((high - low) / Math.max(most, 1)), found = [];
@@ -14,6 +15,7 @@ function linearScale(low, high, start, end) {
 function logScale(low, high, start, end) {
   const inner = linearScale(Math.log(low), Math.log(high), start, end);
   return {
+    end: start,
     at: value => inner.at(Math.log(Math.max(value, low * 1e-9))),
     ticks(most) {
       // Decades, or 1, 2 and 5 of them, or the ticks of a linear axis where there is less than one.
@@ -31,6 +33,8 @@ function logScale(low, high, start, end) {
     },
   };
 }
+// What stands at a tick: all in one unit, with the digits that tell them apart.
+const tickText = (tick, ticks, unit) => ticks.length > 1 ? perunTick(tick, ticks, unit) : perunNumber(tick, unit, 4);
 // 1, 2 or 5 times a power of ten that is at least `size`.
 function niceStep(size) {
   if (!(size > 0)) return 1;

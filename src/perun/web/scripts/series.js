@@ -23,8 +23,8 @@ pages.series = async site => {
 };
 
 function seriesHead({series, configuration}) {
-  document.title = `${visible(cut(series.title, 80))} · ${document.querySelector(".brand span").textContent}`;
-  document.querySelector("#head h1").textContent = visible(cut(series.title, 300));
+  document.title = `${visible(cut(nameOf(series), 80))} · ${document.querySelector(".brand span").textContent}`;
+  document.querySelector("#head h1").textContent = visible(cut(nameOf(series), 300));
   const texts = [configuration.collector, [configuration.cmd, configuration.args, configuration.workload].filter(Boolean).join(" "), series.metric,
     series.exact ? "counted exactly" : "", series.larger_is_better ? "larger is better" : ""];
   fill("subtitle", [...new Set(texts.filter(Boolean))].join(" · "));
@@ -35,17 +35,17 @@ function seriesHead({series, configuration}) {
 // Lines of the series as the chart wants them: colours tell machines apart, dashes the branches.
 function chartLines(data, lines, site) {
   const wanted = {machine: place().get("machine"), branch: place().get("branch")};
-  const several = new Set(lines.map(line => line.machine)).size > 1;
+  const several = new Set(lines.map(line => line.machine)).size > 1, branches = new Set(lines.map(line => line.branch)).size > 1;
   return lines.map((line, number) => {
-    const machine = site.machines[line.machine]?.name ?? "", branch = site.branches[line.branch]?.name ?? site.branch ?? "";
-    const name = [several || !branch ? machine : "", line.branch || !several ? branch : ""].filter(Boolean).join(", ");
+    const machine = machineName(site, line.machine), branch = site.branches[line.branch]?.name ?? site.branch ?? "";
+    const name = [several ? shortMachine(site, line.machine) || machine : "", branches && (line.branch || !several) ? branch : ""].filter(Boolean).join(", ");
     const fits = (!wanted.machine || wanted.machine === machine) && (!wanted.branch || wanted.branch === branch);
-    const made = {...line, name: name || "values", machineName: machine, branchName: branch, strong: line.branch === 0,
+    const made = {...line, name: name || machine || "values", title: [machine, branch].filter(Boolean).join(", "), strong: line.branch === 0,
       colour: several ? (line.machine ?? 0) : line.branch, dash: several ? line.branch : line.branch && 1, shown: fits && number < 40};
     return {...made, levels: line.branch === 0 ? levelsOf(made, data.changes, site) : null};
   });
 }
-const ofMachine = (one, line) => !one.machine || !line.machineName || one.machine === line.machineName;
+const ofMachine = (one, line) => !known(one.machine) || !known(line.machine) || one.machine === line.machine;
 
 function levelsOf(line, changes) {
   const bounds = [...new Set(changes.filter(one => ofMachine(one, line)).map(one => one.version.at))].sort((a, b) => a - b);
@@ -67,6 +67,7 @@ function showLines(data, lines, site, all) {
   const changes = data.changes.flatMap(one => shown.filter(line => line.branch === 0 && ofMachine(one, line)).slice(0, 1).map(line =>
     ({at: one.version.at, since: one.since.at, ratio: one.ratio, worse: one.degradation, known: Boolean(one.acknowledged), line})));
   perunChart.show({lines: shown, changes, unit: data.series.unit, dates: all.dates, tags: site.tags.filter(tag => known(tag.at)), full: {from: first, to: last}});
+  setAxis();
   const [from, to] = (place().get("view") || "").split("..").map(Number);
   const commit = place().get("c");
   if (known(from) && known(to) && to > from) perunChart.look(from, to);
@@ -113,14 +114,20 @@ function makeChart(data, site, all) {
     const {to} = perunChart.full;
     if (value) perunChart.look(to - Number(value) + 0.5, to + 0.5); else perunChart.whole();
   });
-  const axis = choose("Value axis", [["fit", "Fit"], ["zero", "From 0"], ["log", "Log"]], "fit", value => {
-    Object.assign(perunChart, {zero: value === "zero", log: value === "log"});
-    perunChart.redraw();
+  const axis = choose("Value axis", [["", "All values"], ["usual", "Without spikes"], ["zero", "From 0"], ["log", "Log"]], place().get("axis") || "", value => {
+    setPlace({axis: value});
+    setAxis();
   });
   panel("chart", [h("div", {class: "chart"}, canvas, map), h("ul", {class: "legend", id: "lines", "aria-label": "Lines"}), h("div", {id: "points"})], {
     note: h("span", {class: "wide-only"}, "Click opens a commit, Shift + click marks two to compare; drag, or Ctrl + wheel, to move and zoom"),
     tools: [range, axis],
   });
+}
+
+function setAxis() {
+  const axis = place().get("axis");
+  Object.assign(perunChart, {trim: axis === "usual", zero: axis === "zero", log: axis === "log"});
+  perunChart.redraw();
 }
 
 function pointLines(point, data, all, pinned) {
@@ -157,7 +164,7 @@ function legend() {
       "stroke-dasharray": DASHES[line.dash % DASHES.length].join(" ") || null, stroke: lineColour(line)}));
     return made;
   };
-  fill("lines", lines.slice(0, 60).map(line => h("li", {}, h("button", {type: "button", "aria-pressed": String(line.shown), title: line.name,
+  fill("lines", lines.slice(0, 60).map(line => h("li", {}, h("button", {type: "button", "aria-pressed": String(line.shown), title: line.title,
     onclick: event => {
       line.shown = !line.shown;
       event.currentTarget.setAttribute("aria-pressed", String(line.shown));
@@ -178,18 +185,18 @@ function seriesSteps(data, site) {
 
 function stepTable(changes, site) {
   return table([
-    {title: "Change", cell: one => [changeSize(one), " ", h("small", {class: "muted"}, changeInterval(one.interval))]},
-    {title: "Level", cell: levels},
+    {title: "Change", number: true, cell: one => [changeSize(one), " ", h("small", {class: "muted"}, changeInterval(one.interval))]},
+    {title: "Level", number: true, cell: levels},
     {title: "Commit", name: true, cell: one => [h("a", {href: commitLink(one.version.checksum)}, h("span", {class: "mono"}, short(one.version.checksum)), " ",
       cut(firstLine(one.version.subject), 90)), h("div", {class: "muted small"}, cut(one.version.author, 40), ", ", when(one.version.date))]},
-    {title: "", cell: one => [marks(one), one.machine && site.machines.length > 1 ? h("span", {class: "chip"}, cut(one.machine, 40)) : ""]},
+    {title: "", cell: one => [marks(one), known(one.machine) && site.machines.length > 1 ? h("span", {class: "chip", title: machineName(site, one.machine)}, shortMachine(site, one.machine)) : ""]},
     {title: "", end: true, cell: one => [h("a", {href: compareLink(one.since.checksum, one.version.checksum)}, "Compare"), " ", acknowledgeButton(one, site)]},
   ], [...changes].sort((a, b) => b.version.at - a.version.at), {label: "Changes of this series", address: one => commitLink(one.version.checksum)});
 }
 
 const seriesTable = (series, options = {}) => table([
-  {title: "Series", name: true, sort: one => one.title, cell: one => [h("a", {href: seriesLink(one.id)}, cut(one.title, 110)),
-    one.command !== one.title && h("div", {class: "muted small"}, cut(one.command, 110))]},
+  {title: "Series", name: true, sort: one => one.title, cell: one => [h("a", {href: seriesLink(one.id)}, cut(nameOf(one), 110)),
+    one.command !== nameOf(one) && h("div", {class: "muted small"}, cut(one.command, 110))]},
   {title: "Metric", wide: true, sort: one => one.metric, cell: one => one.metric},
   {title: "Trend", cell: one => spark(one.spark || [])},
   {title: "Latest", end: true, sort: one => one.latest, cell: one => amount(one.latest, one.unit)},
@@ -197,10 +204,10 @@ const seriesTable = (series, options = {}) => table([
 ], series, {label: "Series", address: one => seriesLink(one.id), ...options});
 
 async function seriesList(site) {
-  const {series} = await load("series");
-  fill("subtitle", `${plural(series.length, "series")}: what is measured again at each commit`);
+  const {series, more} = await load("series");
+  fill("subtitle", `${plural(series.length + (more || 0), "series")}: what is measured again at each commit`);
   fill("facts");
-  if (!series.length) return panel("list", empty("No series yet", "A series begins with the first measured commit.", "perun run matrix"));
+  if (!series.length) return panel("list", empty("No series yet", "A series begins with the first measured commit.", hintOf(site)));
   const input = h("input", {type: "search", "aria-label": "Filter series", placeholder: "Filter", value: place().get("q") || ""});
   const shown = h("div");
   const draw = () => {

@@ -52,6 +52,22 @@ const moment = seconds => momentFormat.format(seconds * 1000);
 // A date as people remember it, with the exact one as the title.
 const when = seconds => h("time", {datetime: new Date(seconds * 1000).toISOString(), title: moment(seconds)}, ago(seconds));
 
+// What a series is called where its command is beside it, or below.
+const nameOf = one => one.location || one.title;
+const machineName = (site, number) => known(number) ? site.machines[number] ?? "" : "";
+// As few words of its name as tell it from the other machines; empty where there is one.
+function shortMachine(site, number) {
+  const name = machineName(site, number), words = name.split(/[\s,]+/);
+  if (!name || site.machines.length < 2) return "";
+  for (let count = Math.min(2, words.length); count < words.length; count++) {
+    const start = words.slice(0, count).join(" ");
+    if (site.machines.filter(other => other.split(/[\s,]+/).slice(0, count).join(" ") === start).length === 1) return start;
+  }
+  return name;
+}
+// What measures something where nothing is measured.
+const hintOf = site => site.hint || "perun run matrix";
+
 // The median of numbers, of which there is one at least.
 function median(values) {
   const sorted = Float64Array.from(values).sort(), middle = sorted.length >> 1;
