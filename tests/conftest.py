@@ -210,15 +210,18 @@ def _complexity_runtime(sources: Path, library: Path, *more: str | Path) -> Path
 
 
 @pytest.fixture(scope="session")
-def _measured(tmp_path_factory: pytest.TempPathFactory) -> measured_history.Measured:
+def measured_template(tmp_path_factory: pytest.TempPathFactory) -> measured_history.Measured:
+    """Forty measured commits, of which one doubles the costs, with a tag and a branch of four commits."""
     folder = tmp_path_factory.mktemp("measured")
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
     return measured_history.make(folder / "project", side=4, tags={"v1.0": 20}, environ=environ)
 
 
 @pytest.fixture
-def measured(_measured: measured_history.Measured, tmp_path: Path) -> measured_history.Measured:
-    """Forty measured commits, of which one doubles the costs, with a tag and a branch of four commits."""
+def measured(
+    measured_template: measured_history.Measured, tmp_path: Path
+) -> measured_history.Measured:
+    """A copy of it, to be changed."""
     folder = tmp_path / "project"
-    shutil.copytree(_measured.path, folder, symlinks=True)
-    return measured_history.Measured(folder, list(_measured.main), list(_measured.side))
+    shutil.copytree(measured_template.path, folder, symlinks=True)
+    return measured_history.Measured(folder, list(measured_template.main), list(measured_template.side))
