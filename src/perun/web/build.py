@@ -277,11 +277,12 @@ class _Build:
 
     def _index_state(self, checksum: str) -> str:
         """What is another one when profiles or changes of the version are stored."""
-        place = self._state.table.place.get(checksum)
+        state = self._state
+        place = state.table.place.get(checksum) if checksum in state.indexed else None
         changes = 0
         with suppress(OSError):
-            changes = os.stat(self._state.repo.store.changes.path(checksum)).st_mtime_ns
-        return f"{self._state.table.states[place] if place is not None else ''} {changes}"
+            changes = os.stat(state.repo.store.changes.path(checksum)).st_mtime_ns
+        return f"{state.table.states[place] if place is not None else ''} {changes}"
 
 
 def _name_of(state: State) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -41,12 +41,18 @@ def read(repo: Repository, revision: str | None, progress: Progress) -> History:
     versions = list(first_parents(repo, repo.version(revision)))[::-1]
     measured = [one.checksum for one in versions if repo.store.indexes.has(one.checksum)]
     table, damaged = table_of(repo, measured, progress)
-    return along(versions, table, [message for own in damaged.values() for message in own])
+    return along(versions, measured, table, [message for own in damaged.values() for message in own])
 
 
-def along(versions: list[MinorVersion], table: Table, damaged: list[str]) -> History:
-    """What these versions, the oldest first, measured by the table."""
-    kept = [place for place, one in enumerate(versions) if table.has_values(one.checksum)]
+def along(
+    versions: list[MinorVersion], measured: Iterable[str], table: Table, damaged: list[str]
+) -> History:
+    """What these versions, the oldest first, measured by the table.
+
+    :param measured: those with an index; the table may know others that had one.
+    """
+    place_of = {one.checksum: place for place, one in enumerate(versions)}
+    kept = sorted(place_of[one] for one in measured if one in place_of and table.has_values(one))
     columns = [table.place[versions[place].checksum] for place in kept]
     conditions = [table.conditions[one] for one in columns]
     return History(versions, kept, table.keys, table.values[:, columns], conditions, damaged)

@@ -46,14 +46,16 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """What is stored. :ivar found: the changes along the main line.
+    """What is stored. :ivar indexed: the checksums of versions with profiles.
 
+    :ivar found: the changes along the main line.
     :ivar problems: sentences on what cannot be read; :ivar damaged: the same by version.
     """
 
     repo: Repository
     commits: Commits
     table: Table
+    indexed: frozenset[str]
     found: Changes
     acknowledged: Acknowledged
     problems: tuple[str, ...]
@@ -68,7 +70,10 @@ class State:
     def columns(self) -> NDArray[np.intp]:
         """The column of the table of each known version, shape (commits,); -1 without profiles."""
         place = self.table.place
-        columns = (place.get(one.checksum, -1) for one in self.commits.versions)
+        columns = (
+            place.get(one.checksum, -1) if one.checksum in self.indexed else -1
+            for one in self.commits.versions
+        )  # fmt: skip
         return np.fromiter(columns, np.intp, len(self.commits.versions))
 
     @cached_property
@@ -187,7 +192,7 @@ def load(
         acknowledged = Acknowledged()
     main = [commits.versions[place] for place in commits.main]
     found = found_in(
-        repo, history.along(main, table, problems), voting.EFFECT, progress, keeps=revision is None
+        repo, history.along(main, indexed, table, problems), voting.EFFECT, progress, keeps=revision is None
     )
     first = {checksum: own[0] for checksum, own in damaged.items()}
-    return State(repo, commits, table, found, acknowledged, tuple(problems), first)
+    return State(repo, commits, table, frozenset(indexed), found, acknowledged, tuple(problems), first)
