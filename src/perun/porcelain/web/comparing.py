@@ -126,8 +126,8 @@ def _case(
 
 def _ids(state: State, configuration: Configuration) -> dict[str, str]:
     """The ids of the series of a configuration by their locations."""
-    groups = state.groups.values()
-    return {one.key.location: one.id for one in groups if one.key.configuration == configuration}
+    ids = state.of_configuration.get(configuration, ())
+    return {state.groups[one].key.location: one for one in ids}
 
 
 def _row(
