@@ -24,8 +24,8 @@ PAGES: Final = ("overview", "series", "commit", "compare", "grid", "coverage")
 _LABELS: Final = ("Overview", "Series", "Commits", "Compare", "Grid", "Coverage")
 _SCRIPTS: Final = (
     "dom", "load", "words", "place", "tip", "spark", "decimate", "scale", "drawing", "gestures", "chart",
-    "heat", "changes", "search", "keys", "frame", "overview", "series", "commit", "compare", "grid", "coverage",
-    "start",
+    "heat", "changes", "search", "keys", "frame",
+    "overview", "series", "commit", "compare", "grid", "coverage", "start",
 )  # fmt: skip
 """Files of `scripts/`, in the order in which they are joined."""
 _STYLES: Final = ("site", "pages")

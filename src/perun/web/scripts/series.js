@@ -105,8 +105,8 @@ function makeChart(data, site, all) {
       later = setTimeout(() => {
         const whole = view.to - view.from > (perunChart.full.to - perunChart.full.from) * 0.995;
         setPlace({view: whole ? null : `${view.from.toFixed(1)}..${view.to.toFixed(1)}`, n: null, c: null});
-        for (const button of document.querySelectorAll("#chart-tools [data-value]"))
-          if (/^\d*$/.test(button.dataset.value)) button.setAttribute("aria-pressed", String(button.dataset.value === "" && whole));
+        for (const button of document.querySelectorAll("#chart-tools .group:first-child [data-value]"))
+          button.setAttribute("aria-pressed", String(button.dataset.value === "" && whole));
       }, 150);
     },
   });
@@ -114,7 +114,7 @@ function makeChart(data, site, all) {
     const {to} = perunChart.full;
     if (value) perunChart.look(to - Number(value) + 0.5, to + 0.5); else perunChart.whole();
   });
-  const axis = choose("Value axis", [["", "All values"], ["usual", "Without spikes"], ["zero", "From 0"], ["log", "Log"]], place().get("axis") || "", value => {
+  const axis = choose("Value axis", [["", "Fit"], ["usual", "Without spikes"], ["zero", "From 0"], ["log", "Log"]], place().get("axis") || "", value => {
     setPlace({axis: value});
     setAxis();
   });
