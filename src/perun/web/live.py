@@ -12,11 +12,9 @@ from contextlib import suppress
 from threading import Lock, RLock
 from typing import Final, NamedTuple
 
-import msgspec
-
 from perun.errors import PerunError
 from perun.porcelain.repository import PERUN_FOLDER, Repository
-from perun.porcelain.web.pieces import Pieces
+from perun.porcelain.web.pieces import Pieces, encoded
 from perun.porcelain.web.running import running
 from perun.porcelain.web.state import State, load
 from perun.web.feed import atom
@@ -109,11 +107,11 @@ class Live:
         """
         # What runs at the moment changes without anything being stored.
         moment = repr(running(self.repo)) if name == "site" else ""
-        return self._kept(f"{name} {moment}", lambda pieces: msgspec.json.encode(pieces.piece(name)))
+        return self._kept(f"{name} {moment}", lambda pieces: encoded(pieces.piece(name)))
 
     def points(self, series: str, first: int, last: int) -> Answer:
         """The points of a series at positions `first` to `last`, both included."""
-        return answer_of(msgspec.json.encode(self.pieces().points(series, first, last)))
+        return answer_of(encoded(self.pieces().points(series, first, last)))
 
     def feed(self, address: str) -> Answer:
         """The feed of changes. :param address: of the pages."""

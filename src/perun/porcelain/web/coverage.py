@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Final
 
 from perun.porcelain.trend import text_of
 from perun.porcelain.web import data
@@ -11,7 +12,7 @@ from perun.porcelain.web.state import State
 from perun.profile.head import Configuration
 
 _MEASURED, _NOT, _INCOMPLETE, _DAMAGED = "1.id"
-COMMAND = "perun run --crawl-parents matrix --missing"
+COMMAND: Final = "perun run --crawl-parents matrix --missing"
 
 
 def coverage(state: State) -> data.Coverage:
@@ -39,5 +40,6 @@ def coverage(state: State) -> data.Coverage:
             data.Covered(title, configuration.collector, text_of(configuration._replace(workload="")),
                          configuration.workload, state.machine_place(machine), text)
         )  # fmt: skip
-        missing.append(data.Missing(title, text.count(_NOT), COMMAND if text.count(_NOT) else None))
+        if count := text.count(_NOT):
+            missing.append(data.Missing(title, rows[-1].machine, count, COMMAND))
     return data.Coverage(rows, deltas(main), missing, [])

@@ -416,8 +416,9 @@ class Missing:
     """How many versions a configuration was not measured in. :ivar command: what measures them."""
 
     title: str
+    machine: int | None
     count: int
-    command: str | None
+    command: str
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,10 @@ class _Since(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What became of a row of the table since then. :param kind: as of :class:`data.Verdict`."""
+    """What became of a row of the table since then.
+
+    :param kind: as of :class:`data.Verdict`. :param ratio: of the levels now and then.
+    """
 
     group: Group
     row: int
@@ -50,14 +53,16 @@ def overview(state: State, reported: Reported) -> data.Overview:
     later = [one for one in state.changes if state.place_of(one.of.version.checksum) > since.position]
     became = _became(state, since, later)
     order = sorted(became, key=_rank)
+    # Of a series on several machines the one where it became worst.
+    whole = list({one.group.id: one for one in reversed(order)}.values())[::-1]
     chosen = later if later and since.name else state.changes[:CHANGES]
     changes = worst_first(chosen)[:CHANGES]
     return data.Overview(
-        _verdict(state, since, order),
+        _verdict(state, since, whole),
         [shown(state, one, reported, pictured=True) for one in changes],
         len(chosen),
         _heat(state, order),
-        [_multiple(state, one) for one in order[:MULTIPLES]],
+        [_multiple(state, one) for one in whole[:MULTIPLES]],
     )
 
 
@@ -120,9 +125,11 @@ def _verdict(state: State, since: _Since, became: Sequence[_State]) -> data.Verd
     elif count["worse"] > acknowledged:
         kind = "worse"
         worst = became[0]
+        commands = {one.group.key.configuration for one in became}
+        where = worst.group.key.location if len(commands) == 1 else title_of(worst.group.key)
         sentence = (
             f"{count['worse'] - acknowledged} of {judged} series got worse {name}, most "
-            f"{title_of(worst.group.key)}: {percent(worst.ratio - 1)}."
+            f"{where}: {percent(worst.ratio - 1)}."
         )
     elif judged:
         kind = "better" if count["better"] else "same"

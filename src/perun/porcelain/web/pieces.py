@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from perun.errors import ProfileNotFound
 from perun.porcelain.web import data
@@ -18,10 +20,12 @@ from perun.porcelain.web.series import PIECE, points, series_list, series_page
 from perun.porcelain.web.state import State
 from perun.porcelain.web.versions import CHUNK, commits, history, message, site, values
 
+PLAIN: Final = ("site", "history", "series", "changes", "overview", "grid", "coverage")
+"""The pieces of which there is one."""
 _ID: Final = "[0-9a-f]{12}"
 _NUMBER: Final = r"0|[1-9]\d{0,8}"
 _NAME: Final = re.compile(
-    rf"(?P<plain>site|history|series|changes|overview|grid|coverage)"
+    rf"(?P<plain>{'|'.join(PLAIN)})"
     rf"|(?P<chunk>commits|values)/(?P<number>{_NUMBER})"
     rf"|series/(?P<id>{_ID})(?:/(?P<piece>{_NUMBER}))?"
     rf"|compare/(?P<pair>[^/\s]{{1,400}})"
@@ -92,12 +96,10 @@ class Pieces:
             case _:
                 return coverage(state)
 
-    def names(self) -> Iterator[str]:
-        """The names of all pieces of a static site but its comparisons."""
-        yield from ("site", "history", "series", "changes", "overview", "grid", "coverage")
-        count = len(self.state.commits.versions)
-        for number in range(-(-count // CHUNK)):
-            yield f"commits/{number}"
-            yield f"values/{number}"
-        for one in self.state.groups:
-            yield f"series/{one}"
+
+def encoded(piece: data.AnyPiece) -> bytes:
+    """The piece as JSON."""
+    try:
+        return msgspec.json.encode(piece)
+    except UnicodeEncodeError:  # half of a character, which is no text of UTF-8
+        return json.dumps(msgspec.to_builtins(piece)).encode()

@@ -122,13 +122,12 @@ def _commit(state: State, position: int, tags: list[str]) -> data.Commit:
 
 def _profiles(state: State, checksum: str) -> list[data.Profile]:
     infos = [entry.info() for entry in state.repo.store.indexes.read(checksum)]
-    facts = state.repo.store.facts.of_version(checksum)
+    known = state.repo.store.series.of_version(checksum)
     found = []
     for info in infos:
-        fact = facts.get(info.checksum)
-        machine = state.machine_place(fact.machine) if fact else None
-        why = fact.incomplete or None if fact else None
-        found.append(_profile(info, machine, why))
+        one = known.get(info.checksum)
+        machine = state.machine_place(one.machine) if one else None
+        found.append(_profile(info, machine, one.incomplete or None if one else None))
     return found
 
 
