@@ -28,7 +28,9 @@ def graph_of(
         name: Function(name, name, name, 16 * place, 10, 3, Fingerprints(color=digests.get(name, "same")))
         for place, name in enumerate(dict.fromkeys([*own, *others]))
     }
-    made = tuple(Call(one, other.lstrip("@"), "plt" if other[0] == "@" else "direct") for one, other in calls)
+    made = tuple(
+        Call(one, other.lstrip("@"), "plt" if other[0] == "@" else "direct") for one, other in calls
+    )
     return CallGraph("ab", "main", functions, made)
 
 

@@ -190,7 +190,9 @@ def labels(page: Page, side: str) -> list[str]:
 
 def test_scatter_with_models(opened: Open, screenshot: Any) -> None:
     page = opened(ScatterView(), lists("SLList_search(SLList*, int)"))
-    assert page.locator("h1").inner_text() == ("Time of ./app in.txt per size: SLList_search(SLList*, int)")
+    assert page.locator("h1").inner_text() == (
+        "Time of ./app in.txt per size: SLList_search(SLList*, int)"
+    )
     assert page.locator("#chooser").count() == 0
     assert list(visible(page)) == [
         "measured (500 points)",

@@ -1,6 +1,5 @@
 // Keys that work everywhere: / j k Enter ? t, g and a letter, and those of a page (keysOfPage).
 const keysOfPage = {};
-const GOES = {o: "overview", s: "series", c: "commit", d: "compare", g: "grid", v: "coverage"};
 
 function startKeys() {
   let went = 0;
@@ -8,7 +7,8 @@ function startKeys() {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
     const key = event.key, second = event.timeStamp - went < 1500;
     went = 0;
-    if (second && Object.hasOwn(GOES, key)) location.assign(link(GOES[key]));
+    const goes = second && [...document.querySelectorAll("nav a[data-key]")].find(one => one.dataset.key === key);
+    if (goes) location.assign(goes.href);
     else if (key === "g") went = event.timeStamp;
     else if (key === "/") byId("search").focus();
     else if (key === "?") byId("keys").showModal();

@@ -119,7 +119,7 @@ function makeChart(data, site, all) {
     setAxis();
   });
   panel("chart", [h("div", {class: "chart"}, canvas, map), h("ul", {class: "legend", id: "lines", "aria-label": "Lines"}), h("div", {id: "points"})], {
-    note: h("span", {class: "wide-only"}, "Click opens a commit, Shift + click marks two to compare; drag, or Ctrl + wheel, to move and zoom"),
+    note: h("span", {class: "wide-only"}, "A click opens a commit, Shift + click compares two; drag and Ctrl + wheel move and zoom"),
     tools: [range, axis],
   });
 }
