@@ -166,15 +166,17 @@ def test_the_search_finds_commits_tags_and_branches(visit: OpenPage, sample: web
     goes_to(page, f"commit.html?c={checksum}")
 
 
-def test_the_theme_can_be_chosen_and_stays(visit: OpenPage) -> None:
-    page = visit("coverage")
+def test_the_theme_can_be_chosen_and_stays(visit: OpenPage, screenshot: Callable[..., Path]) -> None:
+    page = visit("overview", height=1000)
     assert page.get_attribute("html", "data-dark") is None
+    screenshot(page, "dashboard-overview")
     page.keyboard.press("t")
     assert page.get_attribute("html", "data-dark") == ""
     try:
         page.reload()
         page.wait_for_selector(READY)
         assert page.get_attribute("html", "data-dark") == ""
+        screenshot(page, "dashboard-overview-dark")
     finally:
         page.keyboard.press("t")  # as the system has it again
     assert page.get_attribute("html", "data-dark") is None
@@ -199,8 +201,10 @@ def test_a_chart_is_walked_by_keys_and_two_points_are_compared(
     assert page.locator("#sentence").inner_text().startswith(newest["checksum"][:7])
 
 
-def test_a_click_on_a_point_opens_its_commit(visit: OpenPage, sample: web_sample.Sample) -> None:
-    page = visit("series", f"?id={SERIES}")
+def test_a_click_on_a_point_opens_its_commit(
+    visit: OpenPage, sample: web_sample.Sample, screenshot: Callable[..., Path]
+) -> None:
+    page = visit("series", f"?id={SERIES}&n=120", height=760)
     x, y, at = page.evaluate(
         """() => {
           const line = perunChart.lines[0], index = line.at.length - 5;
@@ -210,6 +214,7 @@ def test_a_click_on_a_point_opens_its_commit(visit: OpenPage, sample: web_sample
     )
     page.mouse.move(x, y)
     assert sample.commits[at]["checksum"][:7] in tip(page)
+    screenshot(page, "dashboard-series")
     page.mouse.click(x, y)
     goes_to(page, f"commit.html?c={sample.commits[at]['checksum'][:8]}")
 
@@ -239,21 +244,6 @@ def test_the_view_of_a_chart_is_part_of_the_address(visit: OpenPage) -> None:
     assert again.evaluate("perunChart.view.to - perunChart.view.from") >= 290
 
 
-def test_no_spike_is_lost_where_a_pixel_has_many_points(visit: OpenPage) -> None:
-    page = visit("series", f"?id={SERIES}")
-    found = page.evaluate(
-        """() => {
-          const count = 100000, at = Float64Array.from({length: count}, (_, i) => i);
-          const value = at.map(i => 10 + Math.sin(i));
-          value[43210] = 99; value[77777] = -7; value[500] = NaN;
-          const columns = decimate(at, value, 0, count - 1, 800);
-          const [high, low] = [columns.max, columns.min].map(part => part.slice(0, columns.count));
-          return [columns.count, Math.max(...high), columns.x[high.indexOf(99)], Math.min(...low)];
-        }"""
-    )
-    assert found == [800, 99, 43210 * 800 // 99999, -7]
-
-
 def test_back_and_forward_lead_through_what_was_seen(visit: OpenPage) -> None:
     page = visit("compare", "?a=v1.3&b=v1.4")
     said = page.locator("#sentence").inner_text()
@@ -275,40 +265,55 @@ def test_back_and_forward_lead_through_what_was_seen(visit: OpenPage) -> None:
     )
 
 
-def test_a_second_tab_shows_its_own_view(visit: OpenPage) -> None:
-    page = visit("series", f"?id={SERIES}&n=50")
+def test_a_second_tab_has_a_view_of_its_own_and_links_keep_the_context(visit: OpenPage) -> None:
+    page = visit("series", f"?id={SERIES}&n=50&machine=laptop")
+    assert page.evaluate("perunChart.visible.map(line => line.name)") == ["laptop"]
+    assert page.locator("nav a", has_text="Grid").get_attribute("href") == "grid.html?machine=laptop"
     other = page.context.new_page()
     try:
         other.goto(page.url.partition("?")[0] + "?id=000000000003")
         other.wait_for_selector(READY)
         assert other.locator("h1").inner_text() == "rehash [exclusive]"
         assert page.locator("h1").inner_text() == "./app small.txt"
-        assert (
-            page.evaluate("perunChart.view.to - perunChart.view.from")
-            < 60
-            < other.evaluate("perunChart.view.to - perunChart.view.from")
-        )
+        width = "perunChart.view.to - perunChart.view.from"
+        assert page.evaluate(width) < 60 < other.evaluate(width)
+        spikes_are_kept(other)
     finally:
         other.close()
 
 
-def test_the_context_goes_with_the_links(visit: OpenPage) -> None:
-    page = visit("series", f"?id={SERIES}&machine=laptop")
-    assert page.evaluate("perunChart.visible.map(line => line.name)") == ["laptop"]
-    assert page.locator("nav a", has_text="Grid").get_attribute("href") == "grid.html?machine=laptop"
+def spikes_are_kept(page: Page) -> None:
+    """Where a column of pixels has many points, the largest and the smallest one are drawn."""
+    found = page.evaluate(
+        """() => {
+          const count = 100000, at = Float64Array.from({length: count}, (_, i) => i);
+          const value = at.map(i => 10 + Math.sin(i));
+          value[43210] = 99; value[77777] = -7; value[500] = NaN;
+          const columns = decimate(at, value, 0, count - 1, 800);
+          const [high, low] = [columns.max, columns.min].map(part => part.slice(0, columns.count));
+          return [columns.count, Math.max(...high), columns.x[high.indexOf(99)], Math.min(...low)];
+        }"""
+    )
+    assert found == [800, 99, 43210 * 800 // 99999, -7]
 
 
-def test_a_commit_says_what_it_changed_and_why(visit: OpenPage, sample: web_sample.Sample) -> None:
+def test_a_commit_says_what_it_changed_and_why(
+    visit: OpenPage, sample: web_sample.Sample, screenshot: Callable[..., Path]
+) -> None:
     change = next(one for one in sample.changes if one["report"])
     page = visit("commit", f"?c={change['version']['checksum'][:7]}")
     assert page.locator("h1").inner_text() == change["version"]["subject"]
     assert page.locator("#steps .change").count() == 2
     why = page.locator("#why").inner_text()
     assert "12 lines of it changed in table.c:40" in why and "0.3 us * n^2" in why
+    page.locator("#why a", has_text="The whole comparison").click()
+    goes_to(page, "compare.html?a=")
+    assert page.locator(".forest").count() == page.locator("tbody .name .reason").count() == 7
+    screenshot(page, "dashboard-compare")
+    page.go_back()
+    page.wait_for_selector(READY)
     page.keyboard.press("[")
     goes_to(page, f"c={sample.commits[change['version']['at'] - 1]['checksum']}")
-    page.keyboard.press("]")
-    goes_to(page, f"c={change['version']['checksum']}")
 
 
 def test_what_is_not_there_is_said(visit: OpenPage) -> None:
@@ -318,68 +323,55 @@ def test_what_is_not_there_is_said(visit: OpenPage) -> None:
     assert "There is no such commit" in page.locator("#a-is").inner_text()
 
 
-@pytest.mark.parametrize("commits", [0, 5])
+@pytest.mark.parametrize("commits", [0, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_repository_without_profiles_is_told_what_to_run(
     visit: OpenPage, tmp_path: Path, commits: int
 ) -> None:
     web_sample.Sample(commits, measured=False).write(tmp_path)
-    for kind in ("overview", "series", "commit", "grid", "coverage"):
+    for kind in ("overview", "series", "coverage") if commits == 0 else ("overview", "commit", "grid"):
         page = visit(kind, folder=tmp_path)
         assert page.get_attribute("html", "data-ready") == "yes", kind
         if kind != "commit":
             assert "perun run matrix" in page.locator("main").inner_text(), kind
 
 
-def test_a_damaged_piece_is_no_blank_page(visit: OpenPage, site: Path, tmp_path: Path) -> None:
-    web_sample.Sample(60).write(tmp_path)
+def test_what_is_damaged_is_said_and_the_rest_is_shown(visit: OpenPage, tmp_path: Path) -> None:
+    sample = web_sample.Sample(60)
+    sample.write(tmp_path)
+    data = {**sample.pieces()["site"], "problems": ["the profile <b>x</b> is damaged"]}
+    (tmp_path / "data" / "site.js").write_text(pages.piece("site", json.dumps(data)))
+    page = visit("coverage", folder=tmp_path)
+    notice = page.locator("#notices").inner_text()
+    assert "<b>x</b> is damaged" in notice and "perun fsck" in notice
+    assert page.locator("#strips tbody tr").count() == 3
     (tmp_path / "data" / "grid.js").write_text(pages.piece("grid", '{"at": [1,'))
     page = visit("grid", folder=tmp_path)
     assert "A file of this site is damaged." in page.locator("#notices").inner_text()
     assert page.locator(".skeleton").count() == 0
 
 
-def test_problems_of_the_store_are_listed(visit: OpenPage, tmp_path: Path) -> None:
-    sample = web_sample.Sample(60)
-    sample.write(tmp_path)
-    data = {**sample.pieces()["site"], "problems": ["the profile <b>x</b> is damaged"]}
-    (tmp_path / "data" / "site.js").write_text(pages.piece("site", json.dumps(data)))
-    notice = visit("coverage", folder=tmp_path).locator("#notices").inner_text()
-    assert "<b>x</b> is damaged" in notice and "perun fsck" in notice
-
-
-def test_names_are_text_on_all_pages(visit: OpenPage, hostile_names: Sequence[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kinds",
+    [("overview", "series", "commit", "compare"), pytest.param(("grid", "coverage"), marks=pytest.mark.slow)],
+)
+def test_names_are_text_on_all_pages(
+    visit: OpenPage, hostile_names: Sequence[str], tmp_path: Path, kinds: Sequence[str]
+) -> None:
     sample = web_sample.Sample(60, names=hostile_names)
     sample.write(tmp_path)
     checksum = sample.changes[1]["version"]["checksum"]
-    for kind, query in {**KINDS, "commit": f"?c={checksum}", "compare": f"?a=v1.3&b={checksum}"}.items():
-        page = visit(kind, query, folder=tmp_path)
+    queries = {**KINDS, "commit": f"?c={checksum}", "compare": f"?a=v1.3&b={checksum}"}
+    for kind in kinds:
+        page = visit(kind, queries[kind], folder=tmp_path)
         assert page.get_attribute("html", "data-ready") == "yes"
         assert page.locator("main img, main script, main b script").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+        if kind == "overview":
+            page.locator("#search").fill("script")
+            page.wait_for_selector("#found .kind")
+            assert "<script>" in page.locator("#found").inner_text()
+        for canvas in page.locator("canvas[tabindex]").all():
+            canvas.focus()
+            page.keyboard.press("ArrowLeft")
+            tip(page)
         assert page.evaluate("window.owned") is None
-    page = visit("series", folder=tmp_path)
-    page.locator("#search").fill("script")
-    page.wait_for_selector("#found .kind")
-    assert "<script>" in page.locator("#found").inner_text()
-    page = visit("overview", folder=tmp_path)
-    page.locator("#heat canvas").focus()
-    page.keyboard.press("ArrowDown")
-    tip(page)
-    assert page.evaluate("window.owned") is None
-
-
-def test_pictures_for_the_manual(
-    visit: OpenPage, screenshot: Callable[..., Path], sample: web_sample.Sample
-) -> None:
-    change = next(one for one in sample.changes if one["report"])
-    screenshot(visit("overview", height=1000), "dashboard-overview")
-    screenshot(visit("overview", dark=True, height=1000), "dashboard-overview-dark")
-    page = visit("series", f"?id={SERIES}&c={change['version']['checksum']}", height=760)
-    page.locator("#chart-canvas").focus()
-    page.keyboard.press("ArrowLeft")
-    tip(page)
-    screenshot(page, "dashboard-series")
-    screenshot(
-        visit("compare", f"?a={change['since']['checksum']}&b={change['version']['checksum']}"),
-        "dashboard-compare",
-    )

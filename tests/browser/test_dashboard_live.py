@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import measured_history
 import pytest
+
+import measured_history
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -2,14 +2,13 @@
 const keysOfPage = {};
 
 function startKeys() {
-  let went = 0;
+  let going = false;
   document.addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
-    const key = event.key, second = event.timeStamp - went < 1500;
-    went = 0;
-    const goes = second && [...document.querySelectorAll("nav a[data-key]")].find(one => one.dataset.key === key);
+    const key = event.key, goes = going && [...document.querySelectorAll("nav a[data-key]")].find(one => one.dataset.key === key);
+    going = false;
     if (goes) location.assign(goes.href);
-    else if (key === "g") went = event.timeStamp;
+    else if (key === "g") going = true;
     else if (key === "/") byId("search").focus();
     else if (key === "?") byId("keys").showModal();
     else if (key === "t") nextTheme();
