@@ -22,7 +22,6 @@ SLOWER: Final = 24
 """The commit that doubles the time of the program, and what it takes of memory."""
 RUNS: Final = 5
 MACHINES: Final = ("Fast 3000", "Slow 100")
-LOCATIONS: Final = ("./app [real]", "sort [real]", "./app")
 
 
 class Measured(NamedTuple):

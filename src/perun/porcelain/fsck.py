@@ -11,9 +11,10 @@ from perun.errors import PerunError
 from perun.plugin.api import Report, silent
 from perun.porcelain import hooks, stats
 from perun.porcelain.bisect.journal import FOLDER as BISECTIONS
+from perun.porcelain.changes.history import table_of
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import checkouts, in_place, journal_file, matrix
-from perun.store.fsck import Finding
+from perun.store.fsck import Finding, rebuild_caches
 from perun.store.fsck import fsck as check_store
 
 
@@ -26,6 +27,21 @@ def fsck(repo: Repository, report: Report = silent, *, repair: bool = False) -> 
     with repo.store.lock() if repair else nullcontext():
         for finding in _findings(repo, report):
             yield _repaired(finding) if repair and finding.repair is not None else finding
+
+
+def rebuild(repo: Repository, report: Report = silent) -> int:
+    """Make all caches anew: what lists show, and what `perun changes` and the dashboard read of a history.
+
+    :returns: how many versions have profiles. :raises LockTimeout: if another process holds the lock.
+    """
+    store = repo.store
+    with store.lock():
+        report("caches of lists", 0, 0)
+        rebuild_caches(store)
+        store.series.clear()
+        versions = list(store.indexes.minors())
+        table_of(repo, versions, lambda done, total: report("versions", done, total))
+    return len(versions)
 
 
 def _repaired(finding: Finding) -> Finding:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.errors import NoHead, VersionControlError
+from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
 from perun.porcelain.repository import Repository
 from perun.porcelain.walking import first_parents
@@ -26,7 +26,8 @@ class Commits:
     """Versions in the order of time, parents before their children; the place of one is its position.
 
     :ivar line: of each version, the branch that it is on, a place in `branches`; 0 is the line of `head`.
-    :ivar heads: of each branch. :ivar tags: names and positions, the oldest first.
+    :ivar heads: of each branch. :ivar tags: names and positions, the oldest first. :ivar problem: why there
+    are none.
     """
 
     versions: tuple[MinorVersion, ...] = ()
@@ -34,6 +35,7 @@ class Commits:
     branches: tuple[str, ...] = ()
     heads: tuple[str, ...] = ()
     tags: tuple[tuple[str, int], ...] = ()
+    problem: str = ""
 
     @cached_property
     def place(self) -> dict[str, int]:
@@ -63,12 +65,14 @@ class Commits:
 def known(repo: Repository, revision: str | None) -> Commits:
     """The versions that are known from `revision`, HEAD if None; none before the first version.
 
-    :raises VersionControlError: if there is no such version.
+    :raises VersionControlError: if there is no version of that name.
     """
     try:
         head = repo.version(revision)
-    except NoHead:
-        return Commits()
+    except VersionControlError as problem:
+        if revision is not None:
+            raise
+        return Commits(problem=problem.message)
     seen = {one.checksum: one for one in repo.vcs.walk_subjects(head)}
     lines = [_Line(_name(repo, revision, head), list(_first_parents(seen, head)))]
     on_lines = {one.checksum for one in lines[0].versions}

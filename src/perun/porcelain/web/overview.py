@@ -54,7 +54,10 @@ def overview(state: State, reported: Reported) -> data.Overview:
     became = _became(state, since, later)
     order = sorted(became, key=_rank)
     # Of a series on several machines the one where it became worst.
-    whole = list({one.group.id: one for one in reversed(order)}.values())[::-1]
+    worst: dict[str, _State] = {}
+    for one in order:
+        worst.setdefault(one.group.id, one)
+    whole = list(worst.values())
     chosen = later if later and since.name else state.changes[:CHANGES]
     changes = worst_first(chosen)[:CHANGES]
     return data.Overview(

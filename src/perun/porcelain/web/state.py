@@ -179,6 +179,7 @@ def load(
         repo, indexed, lambda done, total: progress("versions", done, total), before.table if before else None
     )
     problems = [message for own in damaged.values() for message in own]
+    problems += [commits.problem] if commits.problem else []
     try:
         acknowledged = Acknowledged.load(repo)
     except ConfigError as problem:
