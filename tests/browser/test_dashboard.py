@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import web_sample
 
+from perun.porcelain.web import data
 from perun.web import pages
 
 if TYPE_CHECKING:
@@ -63,6 +65,26 @@ def tip(page: Page) -> str:
         "() => [document.getElementById('tip')].some(tip => !tip.hidden && !tip.textContent.includes('…'))"
     )
     return page.locator("#tip").inner_text()
+
+
+def test_the_made_up_data_have_the_form_of_real_data(sample: web_sample.Sample) -> None:
+    kinds = {
+        "site": data.Site,
+        "history": data.History,
+        "commits": data.Commits,
+        "series": data.SeriesList,
+        "changes": data.ChangeList,
+        "overview": data.Overview,
+        "values": data.Values,
+        "grid": data.Grid,
+        "coverage": data.Coverage,
+        "compare": data.Comparison,
+    }
+    for one in (sample, web_sample.Sample(0)):
+        for name, piece in one.pieces().items():
+            kind = data.SeriesPage if name.startswith("series/") else kinds[name.partition("/")[0]]
+            known = msgspec.to_builtins(msgspec.convert(piece, kind))
+            assert piece == {key: known[key] for key in known if key != "schema"}, name
 
 
 @pytest.mark.each_value("kind", "dark", "width")
@@ -186,6 +208,10 @@ def test_a_chart_is_walked_by_keys_and_two_points_are_compared(
     visit: OpenPage, sample: web_sample.Sample
 ) -> None:
     page = visit("series", f"?id={SERIES}")
+    page.locator("#chart summary").click()
+    assert page.locator("#chart tbody tr").count() == page.evaluate(
+        "perunChart.lines.map(l => l.at.length).reduce((a, b) => a + b)"
+    )
     page.locator("#chart-canvas").focus()
     page.keyboard.press("ArrowLeft")
     newest = [one for one in sample.commits if one["profiles"]][-1]
@@ -338,11 +364,16 @@ def test_a_repository_without_profiles_is_told_what_to_run(
 def test_what_is_damaged_is_said_and_the_rest_is_shown(visit: OpenPage, tmp_path: Path) -> None:
     sample = web_sample.Sample(60)
     sample.write(tmp_path)
-    data = {**sample.pieces()["site"], "problems": ["the profile <b>x</b> is damaged"]}
-    (tmp_path / "data" / "site.js").write_text(pages.piece("site", json.dumps(data)))
+    site = {
+        **sample.pieces()["site"],
+        "problems": ["the profile <b>x</b> is damaged"],
+        "running": {"title": "perun run matrix", "done": 3, "total": 40, "seconds_left": 95},
+    }
+    (tmp_path / "data" / "site.js").write_text(pages.piece("site", json.dumps(site)))
     page = visit("coverage", folder=tmp_path)
     notice = page.locator("#notices").inner_text()
     assert "<b>x</b> is damaged" in notice and "perun fsck" in notice
+    assert "perun run matrix 3 of 40, about 95 s left" in notice
     assert page.locator("#strips tbody tr").count() == 3
     (tmp_path / "data" / "grid.js").write_text(pages.piece("grid", '{"at": [1,'))
     page = visit("grid", folder=tmp_path)

@@ -118,10 +118,30 @@ function makeChart(data, site, all) {
     setPlace({axis: value});
     setAxis();
   });
-  panel("chart", [h("div", {class: "chart"}, canvas, map), h("ul", {class: "legend", id: "lines", "aria-label": "Lines"}), h("div", {id: "points"})], {
+  panel("chart", [h("div", {class: "chart"}, canvas, map), h("ul", {class: "legend", id: "lines", "aria-label": "Lines"}), valuesTable(all)], {
     note: h("span", {class: "wide-only"}, "A click opens a commit, Shift + click compares two; drag and Ctrl + wheel move and zoom"),
     tools: [range, axis],
   });
+}
+
+// What the chart shows, for those who cannot see it or want to copy it; made when it is opened.
+const MOST_VALUES = 500;
+function valuesTable(all) {
+  const shown = h("div");
+  const made = h("details", {class: "values", ontoggle: () => {
+    const {from, to} = perunChart.view, {unit} = perunChart, rows = [];
+    for (const line of perunChart.visible)
+      for (let i = firstAtLeast(line.at, from); i < line.at.length && line.at[i] <= to; i++) rows.push({line, i, at: line.at[i]});
+    rows.sort((a, b) => b.at - a.at);
+    if (made.open) fill(shown, rows.length > MOST_VALUES && h("p", {class: "below muted small"}, `The newest ${MOST_VALUES} of ${rows.length}`), table([
+      {title: "Commit", cell: one => h("a", {class: "mono", href: commitLink(all.short(one.at))}, all.short(one.at).slice(0, 7))},
+      {title: "Date", cell: one => day(all.dates[one.at])},
+      {title: "Measured on", cell: one => one.line.name},
+      {title: "Value", end: true, cell: one => amount(one.line.value[one.i], unit)},
+      {title: "Interval", end: true, cell: one => amounts([one.line.low[one.i], one.line.high[one.i]], unit)},
+    ], rows.slice(0, MOST_VALUES), {label: "Values of the chart"}));
+  }}, h("summary", {}, "The values shown, as a table"), shown);
+  return made;
 }
 
 function setAxis() {
