@@ -109,6 +109,7 @@ class Sample:
             "latest_at": None,
             "interval": None,
             "spark": [],
+            "changes": 0,
         }
 
     def _steps(self) -> list[tuple[int, int, float]]:
@@ -161,6 +162,8 @@ class Sample:
             "machine": None if exact else 0,
             "unit": series["unit"],
             "exact": exact,
+            "result": "Degradation" if ratio > 1 else "Optimization",
+            "remark": "",
             "degradation": (ratio > 1) != series["larger_is_better"],
             "ratio": ratio,
             "interval": [ratio, ratio] if exact else [ratio * 0.97, ratio * 1.03],
@@ -180,7 +183,7 @@ class Sample:
         found: dict[str, Any] = {
             "site": self._site(),
             "history": self._history(),
-            "series": {"series": self.series},
+            "series": {"series": self.series, "more": 0},
             "changes": {"changes": self.changes[::-1], "total": len(self.changes)},
             "overview": self._overview(),
             "grid": self._grid(),
@@ -218,6 +221,10 @@ class Sample:
             "piece": 2048,
             "series": len(self.series),
             "can_acknowledge": False,
+            "state": "0",
+            "pending": 0,
+            "feed": True,
+            "hint": "",
             "machines": ["lab-1", self.name(2, "laptop")],
             "branches": [{"name": "main", "at": end}, {"name": self.name(3, "robin-hood"), "at": end}]
             if self.count
@@ -251,6 +258,7 @@ class Sample:
             "same": 0,
             "unknown": 0,
             "details": "",
+            "acknowledged": 0,
         }
         return {
             "verdict": none
@@ -263,9 +271,11 @@ class Sample:
                 "better": 1,
                 "same": 10,
                 "unknown": 1,
+                "acknowledged": 1,
                 "details": "34 of 40 commits since then are measured. One series is too noisy to say.",
             },
             "changes": sorted(self.changes, key=lambda one: (bool(one["acknowledged"]), -one["ratio"])),
+            "total": len(self.changes),
             "heat": {"commits": [self.ref(at) for at in places], "rows": rows},
             "multiples": [
                 {"series": one, "spark": self.values[i][-60:], "spark_at": [], "state": ""}
@@ -286,7 +296,11 @@ class Sample:
 
     def _grid(self) -> dict[str, Any]:
         places = [at for at in range(self.count) if self.commits[at]["profiles"]]
-        return {"at": places, "rows": [self._row(number, places) for number in range(len(self.series))]}
+        return {
+            "at": places,
+            "rows": [self._row(number, places) for number in range(len(self.series))],
+            "more": 0,
+        }
 
     def _coverage(self) -> dict[str, Any]:
         rows = []
@@ -303,8 +317,20 @@ class Sample:
                     "cells": cells[:60] + "d" + cells[61:],
                 }
             )
-        missing = [{"title": self.name(1, "./sort -n numbers"), "count": 120, "command": "perun run matrix"}]
-        return {"rows": rows, "at": differences(range(self.count)), "missing": missing if rows else []}
+        missing = [
+            {
+                "title": self.name(1, "./sort -n numbers"),
+                "count": 120,
+                "machine": 0,
+                "command": "perun run matrix",
+            }
+        ]
+        return {
+            "rows": rows,
+            "at": differences(range(self.count)),
+            "missing": missing if rows else [],
+            "fuzzed": [],
+        }
 
     def _one(self, number: int) -> dict[str, Any]:
         one, values = self.series[number], self.values[number]
@@ -331,6 +357,7 @@ class Sample:
             },
             "lines": lines,
             "tail": 0,
+            "outline": [],
             "chunks": [],
             "changes": [change for change in self.changes if change["series"] == one["id"]],
             "related": [other["id"] for other in self.series if other is not one][:6],

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 _FOLDER: Final = Path(__file__).parent
 PAGES: Final = ("overview", "series", "commit", "compare", "grid", "coverage")
 _LABELS: Final = ("Overview", "Series", "Commits", "Compare", "Grid", "Coverage")
+_KEYS: Final = "oscdgv"
 _SCRIPTS: Final = (
     "dom", "load", "words", "place", "tip", "spark", "decimate", "scale", "drawing", "gestures", "chart",
-    "heat", "changes", "search", "keys", "frame", "overview", "series", "commit", "compare", "grid",
-    "coverage", "start",
+    "heat", "changes", "search", "keys", "frame",
+    "overview", "series", "commit", "compare", "grid", "coverage", "start",
 )  # fmt: skip
 """Files of `scripts/`, in the order in which they are joined."""
 _STYLES: Final = ("site", "pages")
@@ -71,7 +72,7 @@ def html(page: str, *, project: str, live: bool) -> str:
             project=project,
             live=live,
             policy=STATIC_POLICY,
-            navigation=tuple(zip(PAGES, _LABELS, strict=True)),
+            navigation=tuple(zip(PAGES, _LABELS, _KEYS, strict=True)),
             link=file_name,
             **names,
         )

@@ -12,6 +12,8 @@ import pytest
 import measured_history
 from measured_history import SLOWER
 from perun.porcelain.acknowledged import Acknowledged
+from perun.profile.factory import Profile
+from perun.store.linking import link
 from perun.web import pages
 
 SAME = {"Sec_Fetch_Site": "same-origin"}
@@ -216,14 +218,36 @@ def test_the_feed_is_atom_and_names_each_changed_version(server, measured_templa
     assert root.find("a:updated", space).text == entry.find("a:updated", space).text
 
 
-def test_a_profile_is_shown_in_a_sandbox(serve, measured):
-    found = serve(measured).ask("/api/commits/0").json["commits"][0]
-    (memory,) = [one for one in found["profiles"] if one["collector"] == "memory"]
+def with_stacks(made, place, amount):
+    """Register a profile with call stacks."""
+    header = {"type": "instructions", "units": {"instructions": "instr"}, "cmd": "./app"}
+    profile = Profile({"header": header, "collector_info": {"name": "instructions"}, "postprocessors": []})
+    trace = [{"function": name, "source": "a.c", "line": 1} for name in ("<b>sort</b>", "main")]
+    profile.update_resources(
+        [{"uid": trace[0], "type": "instructions", "subtype": "exclusive", "amount": amount, "trace": trace}]
+    )
+    link(made.open().store, made.main[place], [(profile, f"stacks-{place}.perf", 1_700_000_000)])
+
+
+def test_profiles_with_stacks_are_drawn_in_a_sandbox(serve, measured):
+    with_stacks(measured, 3, 100)
+    with_stacks(measured, 4, 200)
     server = serve(measured)
-    shown = server.ask(f"/show/{found['checksum']}/{memory['id']}/flamegraph")
-    assert shown.status in (200, 404)  # this profile has no call stacks
-    assert server.ask(f"/show/{found['checksum']}/{memory['id']}/raw").status == 404
-    assert server.ask(f"/show/{found['checksum']}/nonsense/flamegraph").status == 404
+    pair = f"{measured.main[3]}..{measured.main[4]}"
+    cases = server.ask(f"/api/compare/{pair}").json["cases"]
+    (flame,) = [case["flame"] for case in cases if "instructions" in case["title"]]
+    assert {case["flame"] for case in cases} == {None, flame}
+    commits = server.ask("/api/commits/0").json["commits"]
+    (profile,) = [one for one in commits[3]["profiles"] if one["collector"] == "instructions"]
+    assert profile["views"] == ["flamegraph"]
+    shown = f"/show/{measured.main[3]}/{profile['id']}"
+    for path in (f"/{flame}", f"{shown}/flamegraph"):
+        answer = server.ask(path)
+        assert (answer.status, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        assert answer.headers["content-security-policy"].startswith("sandbox allow-scripts")
+        assert b"<b>sort" not in answer.body and b"sort" in answer.body
+    other = (f"{shown}/raw", f"/show/{measured.main[3]}/nonsense/flamegraph", f"/show/x/{profile['id']}/y")
+    assert {server.ask(path).status for path in other} == {404}
 
 
 @pytest.fixture

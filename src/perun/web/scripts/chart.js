@@ -26,7 +26,7 @@ class LineChart {
   // Show commits `from` to `to`, as many as there are, at least a few.
   look(from, to) {
     const {from: first, to: last} = this.full;
-    const width = Math.min(Math.max(to - from, LEAST_VIEW), Math.max(last - first, LEAST_VIEW));
+    const width = Math.min(Math.max(to - from, LEAST_VIEW), Math.max(last - first + 1, LEAST_VIEW));
     const start = Math.max(first - 0.5, Math.min(from, last + 0.5 - width));
     this.view = {from: start, to: start + width};
     this.does.moved?.(this.view);

@@ -148,7 +148,7 @@ async function valuesBefore(commit, site, wanted) {
 
 function commitProfiles(commit) {
   if (!commit.profiles?.length) { byId("profiles").hidden = true; return; }
-  const views = one => live ? (one.views || []).map(view => [h("a", {href: `show/${commit.checksum}/${encodeURIComponent(one.id)}/${view}`}, view), " "])
+  const views = one => live && one.views?.length ? one.views.map(view => [h("a", {href: `show/${commit.checksum}/${encodeURIComponent(one.id)}/${view}`}, view), " "])
     : h("code", {class: "small"}, `perun show -m ${short(commit.checksum)} ${one.id}`);
   panel("profiles", table([
     {title: "Profile", name: true, cell: one => [h("span", {class: "mono"}, cut(one.command || one.name, 110)), one.workload && ` ${cut(one.workload, 80)}`,

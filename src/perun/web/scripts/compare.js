@@ -71,7 +71,7 @@ function rowsTable(rows) {
   return table([
     {title: "Where", name: true, sort: row => row.location, cell: row => [row.series ? h("a", {href: seriesLink(row.series)}, cut(row.location || row.metric, 140)) : cut(row.location || row.metric, 140),
       h("div", {class: "muted small reason", title: row.reason || null}, [row.location && !row.location.includes(row.metric) ? row.metric : "", row.reason].filter(Boolean).join(" · "))]},
-    {title: "Baseline", end: true, sort: row => row.a?.value ?? null, cell: row => valueCell(row.a, row.unit)},
+    {title: "Baseline", end: true, wide: true, sort: row => row.a?.value ?? null, cell: row => valueCell(row.a, row.unit)},
     {title: "Target", end: true, sort: row => row.b?.value ?? null, cell: row => valueCell(row.b, row.unit)},
     {title: "Change", end: true, sort: row => row.ratio, cell: row => ratioCell(row)},
     {title: `Interval (${change(scale.low)} to ${change(scale.high)})`, wide: true, cell: row => forest(row, scale)},

@@ -23,7 +23,7 @@ pages.coverage = async site => {
   ], rows, {label: "Measured commits by workload"}), {note: `${plural(at.length, "commit")} of the main line`, tools: coverageLegend()});
   const missing = data.missing || [];
   panel("missing", missing.length ? h("ul", {class: "missing"}, missing.slice(0, 50).map(one => h("li", {}, h("span", {}, h("b", {}, plural(one.count, "commit")), " without ",
-    h("span", {class: "name mono"}, cut(one.title, 200))), one.command && commandLine(one.command)))) : empty("Nothing is missing", "Each workload is measured at each commit of the main line."));
+    h("span", {class: "name mono"}, cut(one.title, 200)), known(one.machine) && h("span", {class: "muted"}, ` on ${machineName(site, one.machine)}`)), one.command && commandLine(one.command)))) : empty("Nothing is missing", "Each workload is measured at each commit of the main line."));
   fuzzed(data);
 };
 

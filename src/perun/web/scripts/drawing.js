@@ -21,6 +21,9 @@ function drawAxes(chart, context, theme, width, height) {
   context.stroke();
   context.globalAlpha = 1;
   for (const tick of ticks) context.fillText(tickText(tick, ticks, chart.unit), MARGIN.left - 8, chart.y.at(tick));
+  // A unit without prefixes of its own stands once, above the ticks.
+  const rest = perunScale(chart.unit)[2];
+  if (rest) context.fillText(cut(rest, 9), MARGIN.left - 8, 9);
   drawDates(chart, context, width, height);
 }
 

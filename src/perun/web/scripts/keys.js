@@ -1,15 +1,14 @@
 // Keys that work everywhere: / j k Enter ? t, g and a letter, and those of a page (keysOfPage).
 const keysOfPage = {};
-const GOES = {o: "overview", s: "series", c: "commit", d: "compare", g: "grid", v: "coverage"};
 
 function startKeys() {
-  let went = 0;
+  let going = false;
   document.addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
-    const key = event.key, second = event.timeStamp - went < 1500;
-    went = 0;
-    if (second && Object.hasOwn(GOES, key)) location.assign(link(GOES[key]));
-    else if (key === "g") went = event.timeStamp;
+    const key = event.key, goes = going && [...document.querySelectorAll("nav a[data-key]")].find(one => one.dataset.key === key);
+    going = false;
+    if (goes) location.assign(goes.href);
+    else if (key === "g") going = true;
     else if (key === "/") byId("search").focus();
     else if (key === "?") byId("keys").showModal();
     else if (key === "t") nextTheme();

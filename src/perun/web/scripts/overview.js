@@ -22,9 +22,10 @@ function verdict(data, site) {
   counts.forEach((one, i) => { bar.children[i].style.flex = `${one.count} 1 0`; });
   const since = data.tag ? [" since ", h("a", {href: compareLink(data.tag.name, site.head || "HEAD")}, cut(data.tag.name, 60)),
     known(data.tag.date) ? [", ", when(data.tag.date)] : ""] : " along the whole history, as there is no tag";
-  fill("verdict-body", data.details && h("p", {}, data.details), whole > 0 && bar,
+  fill("verdict-body", !whole && data.details && h("p", {}, data.details), whole > 0 && bar,
     whole > 0 && h("ul", {class: "counts", "aria-label": "Series"}, counts.map(one =>
-      h("li", {class: one.name === "same" || one.name === "unknown" ? "muted" : one.name}, h("b", {}, one.count.toLocaleString("en-US")), ` ${one.text}`)),
+      h("li", {class: one.name === "same" || one.name === "unknown" ? "muted" : one.name}, h("b", {}, one.count.toLocaleString("en-US")), ` ${one.text}`,
+        one.name === "worse" && data.acknowledged > 0 && `, ${data.acknowledged} of them acknowledged`)),
     h("li", {class: "muted"}, since)));
   place.removeAttribute("aria-busy");
 }

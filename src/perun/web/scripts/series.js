@@ -105,8 +105,8 @@ function makeChart(data, site, all) {
       later = setTimeout(() => {
         const whole = view.to - view.from > (perunChart.full.to - perunChart.full.from) * 0.995;
         setPlace({view: whole ? null : `${view.from.toFixed(1)}..${view.to.toFixed(1)}`, n: null, c: null});
-        for (const button of document.querySelectorAll("#chart-tools [data-value]"))
-          if (/^\d*$/.test(button.dataset.value)) button.setAttribute("aria-pressed", String(button.dataset.value === "" && whole));
+        for (const button of document.querySelectorAll("#chart-tools .group:first-child [data-value]"))
+          button.setAttribute("aria-pressed", String(button.dataset.value === "" && whole));
       }, 150);
     },
   });
@@ -114,14 +114,34 @@ function makeChart(data, site, all) {
     const {to} = perunChart.full;
     if (value) perunChart.look(to - Number(value) + 0.5, to + 0.5); else perunChart.whole();
   });
-  const axis = choose("Value axis", [["", "All values"], ["usual", "Without spikes"], ["zero", "From 0"], ["log", "Log"]], place().get("axis") || "", value => {
+  const axis = choose("Value axis", [["", "Fit"], ["usual", "Without spikes"], ["zero", "From 0"], ["log", "Log"]], place().get("axis") || "", value => {
     setPlace({axis: value});
     setAxis();
   });
-  panel("chart", [h("div", {class: "chart"}, canvas, map), h("ul", {class: "legend", id: "lines", "aria-label": "Lines"}), h("div", {id: "points"})], {
-    note: h("span", {class: "wide-only"}, "Click opens a commit, Shift + click marks two to compare; drag, or Ctrl + wheel, to move and zoom"),
+  panel("chart", [h("div", {class: "chart"}, canvas, map), h("ul", {class: "legend", id: "lines", "aria-label": "Lines"}), valuesTable(all)], {
+    note: h("span", {class: "wide-only"}, "A click opens a commit, Shift + click compares two; drag and Ctrl + wheel move and zoom"),
     tools: [range, axis],
   });
+}
+
+// What the chart shows, for those who cannot see it or want to copy it; made when it is opened.
+const MOST_VALUES = 500;
+function valuesTable(all) {
+  const shown = h("div");
+  const made = h("details", {class: "values", ontoggle: () => {
+    const {from, to} = perunChart.view, {unit} = perunChart, rows = [];
+    for (const line of perunChart.visible)
+      for (let i = firstAtLeast(line.at, from); i < line.at.length && line.at[i] <= to; i++) rows.push({line, i, at: line.at[i]});
+    rows.sort((a, b) => b.at - a.at);
+    if (made.open) fill(shown, rows.length > MOST_VALUES && h("p", {class: "below muted small"}, `The newest ${MOST_VALUES} of ${rows.length}`), table([
+      {title: "Commit", cell: one => h("a", {class: "mono", href: commitLink(all.short(one.at))}, all.short(one.at).slice(0, 7))},
+      {title: "Date", cell: one => day(all.dates[one.at])},
+      {title: "Measured on", cell: one => one.line.name},
+      {title: "Value", end: true, cell: one => amount(one.line.value[one.i], unit)},
+      {title: "Interval", end: true, cell: one => amounts([one.line.low[one.i], one.line.high[one.i]], unit)},
+    ], rows.slice(0, MOST_VALUES), {label: "Values of the chart"}));
+  }}, h("summary", {}, "The values shown, as a table"), shown);
+  return made;
 }
 
 function setAxis() {

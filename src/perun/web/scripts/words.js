@@ -19,8 +19,8 @@ function change(ratio) {
   if (ratio >= 2 || ratio <= 0.5) return `${ratio >= 99.5 ? Math.round(ratio).toLocaleString("en-US") : Number(ratio.toPrecision(2))}x`;
   const percents = 100 * (ratio - 1), size = Math.abs(percents);
   const places = size < 0.095 ? 2 : size < 9.95 ? 1 : 0;
-  const text = size < 5e-4 ? "0" : size.toFixed(places);
-  return `${Number(text) === 0 ? "±" : percents > 0 ? "+" : "−"}${text} %`;
+  const text = size.toFixed(places);
+  return Number(text) === 0 ? "0 %" : `${percents > 0 ? "+" : "−"}${text} %`;
 }
 
 // The interval of a ratio: +31 to +37 %, 2.2x to 2.6x; empty for what is exact.
