@@ -53,7 +53,8 @@ class Pieces:
         """
         found = _NAME.fullmatch(name)
         if found is None:
-            raise ProfileNotFound(f"there is no piece {name[:100]!r}", "docs/dashboard.md has their names")
+            hint = "docs/dashboard-api.md has their names"
+            raise ProfileNotFound(f"there is no piece {name[:100]!r}", hint)
         state = self.state
         if found["plain"]:
             return self._plain(found["plain"])
