@@ -39,9 +39,9 @@ def rebuild(repo: Repository, report: Report = silent) -> int:
         report("caches of lists", 0, 0)
         rebuild_caches(store)
         store.series.clear()
-        versions = list(store.indexes.minors())
-        table_of(repo, versions, lambda done, total: report("versions", done, total))
-    return len(versions)
+        states = {one: state for one in store.indexes.minors() if (state := store.indexes.state(one))}
+        table_of(repo, states, lambda done, total: report("versions", done, total))
+    return len(states)
 
 
 def _repaired(finding: Finding) -> Finding:

@@ -12,12 +12,11 @@ import os
 import stat
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import numpy as np
+from msgspec.structs import replace
 
 from perun import __version__, atomic
 from perun.atomic import temporary_name
@@ -179,6 +178,8 @@ class _Build:
         self._state = state
         self._progress = progress
         self._pairs: dict[str, None] = {}
+        self._checked = frozenset(state.repo.store.changes.minors())
+        self._states = [self._index_state(one.checksum) for one in state.commits.versions]
         self._pieces = Pieces(state, _name_of(state), served=False, reported=self._pairs.__contains__)
 
     def run(self, address: str) -> None:
@@ -195,9 +196,12 @@ class _Build:
 
     def _documents(self) -> None:
         project = self._state.repo.root.resolve().name
+        key = _digest(__version__, project, pages.digest())
         for page in pages.PAGES:
-            text = pages.html(page, project=project, live=False)
-            self._site.put(pages.file_name(page), text.encode("utf-8", "replace"))
+            name = pages.file_name(page)
+            if not self._site.keep(name, key):
+                text = pages.html(page, project=project, live=False)
+                self._site.put(name, text.encode("utf-8", "replace"), key)
         for name, data in pages.assets().items():
             self._site.put(name, data)
 
@@ -236,7 +240,7 @@ class _Build:
     def _chunks(self) -> None:
         """The pieces of versions: `commits/K` and `values/K`."""
         state = self._state
-        states = [self._index_state(one.checksum) for one in state.commits.versions]
+        states = self._states
         context = _digest(__version__, *state.machines)
         for number in range(-(-len(states) // CHUNK)):
             places = range(number * CHUNK, min((number + 1) * CHUNK, len(states)))
@@ -248,24 +252,22 @@ class _Build:
             for kind in ("commits", "values"):
                 self._piece(f"{kind}/{number}", key if kind == "commits" else _digest(key, *state.groups))
 
+    @cached_property
+    def _keys_of_points(self) -> list[str]:
+        """What each piece of points of whatever series is made of."""
+        state = self._state
+        parts = []
+        for first in range(0, len(self._states), PIECE):
+            versions = slice(first, first + PIECE)
+            checksums = [one.checksum for one in state.commits.versions[versions]]
+            parts.append((checksums, self._states[versions], state.commits.line[versions]))
+        return [_digest(__version__, state.machines, *part) for part in parts]
+
     def _series(self, name: str) -> None:
         page = series_page(self._state, name, self._pairs.__contains__)
         self._write(f"series/{name}", page)
         for number in page.chunks:
-            self._piece(f"series/{name}/{number}", self._key_of_points(name, number * PIECE))
-
-    def _key_of_points(self, name: str, first: int) -> str:
-        state = self._state
-        rows = np.array(state.groups[name].rows)
-        columns = state.columns[first : first + PIECE]
-        there = np.flatnonzero(columns >= 0)
-        place = rows[:, np.newaxis], columns[there]
-        table = state.table
-        found = hashlib.blake2b(digest_size=12)
-        for numbers in (table.values[place], table.halves[place], table.counts[place], there,
-                        state.lines[first : first + PIECE]):  # fmt: skip
-            found.update(np.ascontiguousarray(numbers).tobytes())
-        return _digest(__version__, found.hexdigest(), [state.machine_of(int(row)) for row in rows])
+            self._piece(f"series/{name}/{number}", self._keys_of_points[number])
 
     def _piece(self, name: str, key: str = "") -> None:
         if not self._site.keep(_file_of(name), key):
@@ -277,11 +279,13 @@ class _Build:
 
     def _index_state(self, checksum: str) -> str:
         """What is another one when profiles or changes of the version are stored."""
-        place = self._state.table.place.get(checksum)
+        state = self._state
+        place = state.table.place.get(checksum) if checksum in state.indexed else None
         changes = 0
-        with suppress(OSError):
-            changes = os.stat(self._state.repo.store.changes.path(checksum)).st_mtime_ns
-        return f"{self._state.table.states[place] if place is not None else ''} {changes}"
+        if checksum in self._checked:
+            with suppress(OSError):
+                changes = os.stat(state.repo.store.changes.path(checksum)).st_mtime_ns
+        return f"{state.table.states[place] if place is not None else ''} {changes}"
 
 
 def _name_of(state: State) -> str:

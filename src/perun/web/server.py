@@ -13,7 +13,14 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from perun.errors import PerunError, ProfileNotFound, UsageError, VersionControlError
+from perun.errors import (
+    DamagedStore,
+    PerunError,
+    ProfileError,
+    ProfileNotFound,
+    UsageError,
+    VersionControlError,
+)
 from perun.porcelain import acknowledged
 from perun.porcelain.web import comparing, showing
 from perun.web import pages
@@ -26,7 +33,10 @@ LONGEST: Final = 64 << 10
 _DOCUMENTED: Final = "docs/dashboard.md has its form"
 _JSON: Final = "application/json"
 _HTML: Final = "text/html; charset=utf-8"
-_STATUS: Final = ((ProfileNotFound, 404), (VersionControlError, 404), (UsageError, 400))
+_STATUS: Final = (
+    (ProfileNotFound, 404), (VersionControlError, 404), (UsageError, 400), (DamagedStore, 500),
+    (ProfileError, 422),
+)  # fmt: skip
 _KEYS: Final = frozenset({"token", "once"})
 """What the address that a browser is opened with may bring."""
 _SANDBOX: Final = "sandbox allow-scripts allow-downloads; frame-ancestors 'self'"

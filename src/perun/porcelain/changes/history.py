@@ -7,8 +7,7 @@ of all of them.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -39,47 +38,58 @@ def read(repo: Repository, revision: str | None, progress: Progress) -> History:
     :raises VersionControlError: if there is no such version.
     """
     versions = list(first_parents(repo, repo.version(revision)))[::-1]
-    measured = [one.checksum for one in versions if repo.store.indexes.has(one.checksum)]
+    measured = states_of(repo, versions)
     table, damaged = table_of(repo, measured, progress)
-    return along(versions, table, [message for own in damaged.values() for message in own])
+    return along(versions, measured, table, [message for own in damaged.values() for message in own])
 
 
-def along(versions: list[MinorVersion], table: Table, damaged: list[str]) -> History:
-    """What these versions, the oldest first, measured by the table."""
-    kept = [place for place, one in enumerate(versions) if table.has_values(one.checksum)]
+def states_of(repo: Repository, versions: Iterable[MinorVersion]) -> dict[str, State]:
+    """The states of the indexes of those of the versions that have one."""
+    state = repo.store.indexes.state
+    return {one.checksum: found for one in versions if (found := state(one.checksum)) is not None}
+
+
+def along(
+    versions: list[MinorVersion], measured: Iterable[str], table: Table, damaged: list[str]
+) -> History:
+    """What these versions, the oldest first, measured by the table.
+
+    :param measured: those with an index; the table may know others that had one.
+    """
+    place_of = {one.checksum: place for place, one in enumerate(versions)}
+    kept = sorted(place_of[one] for one in table.measured(measured) if one in place_of)
     columns = [table.place[versions[place].checksum] for place in kept]
     conditions = [table.conditions[one] for one in columns]
     return History(versions, kept, table.keys, table.values[:, columns], conditions, damaged)
 
 
 def table_of(
-    repo: Repository, versions: Sequence[str], progress: Progress, known: Table | None = None
+    repo: Repository, states: Mapping[str, State], progress: Progress, known: Table | None = None
 ) -> tuple[Table, dict[str, list[str]]]:
-    """The table with the columns of all these versions, which have an index, and by version what cannot be
-    read.
+    """The table with the columns of these versions, and by version what cannot be read.
 
+    :param states: of the indexes, as :func:`states_of`.
     :param known: the table as it was the last time; it is read from its file if it is not given.
     """
     table = Table.load(repo) if known is None else known
     damaged: dict[str, list[str]] = {}
     fresh: dict[str, Column] = {}
-    for number, checksum in enumerate(versions):
-        if not table.holds(checksum, _state(repo, checksum)):
-            progress(number, len(versions))
+    for number, (checksum, state) in enumerate(states.items()):
+        if not table.holds(checksum, state):
+            progress(number, len(states))
             messages: list[str] = []
             with suppress(DamagedStore):
-                fresh[checksum] = _read_version(repo, checksum, messages)
+                fresh[checksum] = _read_version(repo, checksum, state, messages)
             if messages:
                 damaged[checksum] = messages
-    progress(len(versions), len(versions))
+    progress(len(states), len(states))
     table.add(fresh)
     if fresh:
         table.save(repo)
     return table, damaged
 
 
-def _read_version(repo: Repository, checksum: str, damaged: list[str]) -> Column:
-    state = _state(repo, checksum)
+def _read_version(repo: Repository, checksum: str, state: State, damaged: list[str]) -> Column:
     try:
         profiles = list(_profiles(repo, checksum, damaged))
     except DamagedStore as problem:
@@ -88,16 +98,7 @@ def _read_version(repo: Repository, checksum: str, damaged: list[str]) -> Column
     whole = [(info, one) for info, one in profiles if not one.incomplete]
     under = {(info.configuration, one.machine): one.conditions for info, one in whole}
     incomplete = dict.fromkeys(info.configuration for info, one in profiles if one.incomplete)
-    return Column(state, _cells(whole), under, tuple(incomplete))
-
-
-def _state(repo: Repository, checksum: str) -> State:
-    """The time and the size of the index of a version."""
-    try:
-        status = os.stat(repo.store.indexes.path(checksum))
-    except OSError:
-        return 0, -1
-    return status.st_mtime_ns, status.st_size
+    return Column(state, _cells(whole), under, tuple(incomplete), len(profiles))
 
 
 def _profiles(

@@ -6,7 +6,7 @@ A row for each series and a column for each version, so that a history of ten th
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -43,12 +43,14 @@ class Column(NamedTuple):
     """What one version measured. :param state: of its index, which says whether the column still holds.
 
     :param incomplete: configurations of profiles that lack a part of their run; they count for nothing else.
+    :param profiles: how many can be read.
     """
 
     state: State
     cells: Mapping[SeriesKey, Cell]
     conditions: Conditions
     incomplete: tuple[Configuration, ...] = ()
+    profiles: int = 0
 
 
 class Table:
@@ -65,6 +67,7 @@ class Table:
         self.states: list[State] = []
         self.conditions: list[Conditions] = []
         self.incomplete: list[tuple[Configuration, ...]] = []
+        self.profiles: list[int] = []
         self.values: NDArray[np.float64] = np.empty((0, 0))
         self.halves: NDArray[np.float32] = np.empty((0, 0), np.float32)
         self.counts: NDArray[np.int32] = np.empty((0, 0), np.int32)
@@ -79,10 +82,10 @@ class Table:
         place = self.place.get(checksum)
         return place is not None and self.states[place] == state
 
-    def has_values(self, checksum: str) -> bool:
-        """Whether anything was measured of the version."""
-        place = self.place.get(checksum)
-        return place is not None and bool(np.isfinite(self.values[:, place]).any())
+    def measured(self, versions: Iterable[str]) -> list[str]:
+        """Those of the versions of which anything was measured, in their order."""
+        there = np.isfinite(self.values).sum(axis=0) > 0
+        return [one for one in versions if (place := self.place.get(one)) is not None and there[place]]
 
     def add(self, columns: Mapping[str, Column]) -> None:
         """Add columns; those of versions that are there already are replaced."""
@@ -101,6 +104,7 @@ class Table:
         self.states += [(0, -1)] * (len(self.place) - len(self.states))
         self.conditions += [{}] * (len(self.place) - len(self.conditions))
         self.incomplete += [()] * (len(self.place) - len(self.incomplete))
+        self.profiles += [0] * (len(self.place) - len(self.profiles))
         for checksum, column in columns.items():
             place = self.place[checksum]
             rows = np.fromiter((row[key] for key in column.cells), np.intp, len(column.cells))
@@ -110,7 +114,7 @@ class Table:
             self.halves[rows, place] = [cell.half for cell in cells]
             self.counts[rows, place] = [cell.samples for cell in cells]
             self.states[place], self.conditions[place] = column.state, column.conditions
-            self.incomplete[place] = column.incomplete
+            self.incomplete[place], self.profiles[place] = column.incomplete, column.profiles
 
     @classmethod
     def load(cls, repo: Repository) -> Table:
@@ -134,10 +138,11 @@ class Table:
         self.states = [(int(time), int(size)) for time, size in described["states"]]
         known = [_conditions(one) for one in described["conditions"]]
         self.conditions = [known[number] for number in described["under"]]
+        self.profiles = [int(count) for count in described["profiles"]]
         self.incomplete = [()] * len(versions)
         for place, lacking in described["incomplete"]:
             self.incomplete[place] = tuple(map(_configuration, lacking))
-        if not len(self.states) == len(self.conditions) == len(self.place) == len(versions):
+        if {len(self.states), len(self.conditions), len(self.profiles), len(self.place)} != {len(versions)}:
             raise ValueError("columns are missing")
         shape = len(described["keys"]), len(versions)
         count = shape[0] * shape[1]
@@ -158,6 +163,7 @@ class Table:
             "states": self.states,
             "conditions": [json.loads(text) for text in known],
             "under": under,
+            "profiles": self.profiles,
             "incomplete": [[place, lacking] for place, lacking in enumerate(self.incomplete) if lacking],
         }
         with suppress(OSError), atomic.writing(repo.store.series.path(_FILE)) as file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -129,19 +128,21 @@ def _own(repo: Repository, head: str, known: Iterable[str]) -> list[MinorVersion
 def _merged(lines: list[_Line], tags: Iterable[tuple[str, str]]) -> Commits:
     """The lines as one list in the order of time; a version is never older than its parent."""
     late: dict[str, str] = {}
-    keyed = []
+    keyed: list[tuple[str, int, int]] = []
     for number, line in enumerate(lines):
-        own = []
-        for one in reversed(line.versions):
-            late[one.checksum] = max(one.date, *(late.get(parent, "") for parent in one.parents[:1]), "")
-            own.append((late[one.checksum], number, one))
-        keyed.append(own)
-    ordered = list(heapq.merge(*keyed, key=lambda one: one[:2]))
-    made = Commits(
-        tuple(one[2] for one in ordered), tuple(one[1] for one in ordered),
+        for place in range(len(line.versions) - 1, -1, -1):
+            one = line.versions[place]
+            date = max(one.date, late.get(one.parents[0], "")) if one.parents else one.date
+            late[one.checksum] = date
+            keyed.append((date, number, -place))
+    keyed.sort()
+    versions = tuple(lines[number].versions[-place] for _, number, place in keyed)
+    place_of = {one.checksum: place for place, one in enumerate(versions)}
+    found = sorted((place_of[checksum], name) for name, checksum in tags if checksum in place_of)
+    return Commits(
+        versions,
+        tuple(number for _, number, _ in keyed),
         tuple(line.name for line in lines),
         tuple(line.versions[0].checksum if line.versions else "" for line in lines),
-    )  # fmt: skip
-    places = ((name, made.place.get(checksum, -1)) for name, checksum in tags)
-    found = sorted((place, name) for name, place in places if place >= 0)
-    return Commits(made.versions, made.line, made.branches, made.heads, tuple((n, p) for p, n in found))
+        tuple((name, place) for place, name in found),
+    )

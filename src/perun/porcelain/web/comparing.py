@@ -33,6 +33,8 @@ SAMPLES: Final = 12
 """Series of a configuration whose single values are given."""
 VALUES: Final = 500
 ROWS: Final = 500
+_STACKS: Final = frozenset({"trace", "timestamp"})
+"""Fields of the resources of a profile that has call stacks, one of them."""
 
 
 def versions_of(repo: Repository, name: str) -> tuple[MinorVersion, MinorVersion]:
@@ -117,17 +119,21 @@ def _case(
         data.Sample(one, after[one].metric.unit, _values(before[one]), _values(after[one]))
         for one in both[:SAMPLES]
     ]
-    draws = configuration.collector in flames.TITLES
+    draws = configuration.collector in flames.TITLES and _has_stacks(base) and _has_stacks(head)
     address = f"flame/{pair}/{number}.html" if draws else None
     return data.Case(
         _title(configuration), rows[:ROWS], samples, list(_models(base, head)), address
     )
 
 
+def _has_stacks(profile: Profile) -> bool:
+    return any(not _STACKS.isdisjoint({*group.constants, *group.columns}) for group in profile.groups())
+
+
 def _ids(state: State, configuration: Configuration) -> dict[str, str]:
     """The ids of the series of a configuration by their locations."""
-    groups = state.groups.values()
-    return {one.key.location: one.id for one in groups if one.key.configuration == configuration}
+    ids = state.of_configuration.get(configuration, ())
+    return {state.groups[one].key.location: one for one in ids}
 
 
 def _row(

@@ -25,7 +25,7 @@ def coverage(state: State) -> data.Coverage:
         if checksum in state.damaged:
             damaged[place] = _DAMAGED
         column = state.table.place.get(checksum)
-        if column is None:
+        if column is None or checksum not in state.indexed:
             continue
         for key in state.table.conditions[column]:
             cells[key][place] = _MEASURED

@@ -6,14 +6,13 @@ Numbers have six digits. The form of each piece is `perun.web.NAME/1`: keys may 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 Number = float | int | None
 Numbers = list[Number]
 
 
-@dataclass(frozen=True)
-class Ref:
+class Ref(Struct, frozen=True):
     """A version. :ivar at: its position; -1 of one that is not known."""
 
     at: int
@@ -23,16 +22,14 @@ class Ref:
     subject: str
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(Struct, frozen=True):
     """A branch or a tag, and the position of its version."""
 
     name: str
     at: int
 
 
-@dataclass(frozen=True)
-class Running:
+class Running(Struct, frozen=True):
     """What is measured at the moment. :ivar done: and :ivar total: jobs."""
 
     title: str
@@ -41,8 +38,7 @@ class Running:
     seconds_left: int | None = None
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(Struct, frozen=True):
     """The piece `site`, which each page loads first.
 
     :ivar chunk: versions of one piece `commits/K` or `values/K`. :ivar piece: of one piece `series/ID/K`.
@@ -72,8 +68,7 @@ class Site:
     schema: str = "perun.web.site/1"
 
 
-@dataclass(frozen=True)
-class History:
+class History(Struct, frozen=True):
     """The piece `history`: all versions in short.
 
     :ivar checksums: the first eight digits of each, joined. :ivar dates: the first, and the differences.
@@ -87,8 +82,7 @@ class History:
     schema: str = "perun.web.history/1"
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """A registered profile. :ivar views: names of views that can show it as a page, where one is served."""
 
     id: str
@@ -102,8 +96,7 @@ class Profile:
     views: list[str]
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """A change that `perun check` found, in its words."""
 
     result: str
@@ -115,8 +108,7 @@ class Checked:
     command: str
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """A version. :ivar parents: positions, null of one that is not known."""
 
     checksum: str
@@ -131,8 +123,7 @@ class Commit:
     damaged: str
 
 
-@dataclass(frozen=True)
-class Commits:
+class Commits(Struct, frozen=True):
     """The piece `commits/K`. :ivar first: the position of the first of them."""
 
     first: int
@@ -140,8 +131,7 @@ class Commits:
     schema: str = "perun.web.commits/1"
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(Struct, frozen=True):
     """A series in a list. :ivar spark: at most 40 medians along the main line.
 
     :ivar machine: that of the newest value. :ivar interval: of the newest value.
@@ -163,8 +153,7 @@ class Series:
     spark: Numbers
 
 
-@dataclass(frozen=True)
-class SeriesList:
+class SeriesList(Struct, frozen=True):
     """The piece `series`: all of them, the most important ones first. :ivar more: how many are left out."""
 
     series: list[Series]
@@ -172,8 +161,7 @@ class SeriesList:
     schema: str = "perun.web.series/1"
 
 
-@dataclass(frozen=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """What was measured and how."""
 
     collector: str
@@ -183,8 +171,7 @@ class Configuration:
     postprocessors: list[str]
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """The points of a series on one machine and one branch.
 
     :ivar at: the first position, then differences. :ivar half: half the width of each interval at 95 %, in
@@ -199,8 +186,7 @@ class Line:
     n: list[int] | int
 
 
-@dataclass(frozen=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """A line in at most 300 places, each with the range of its points."""
 
     machine: int | None
@@ -211,8 +197,7 @@ class Outline:
     max: Numbers
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(Struct, frozen=True):
     """The level of a series between two changes. :ivar versions: that it is known of."""
 
     value: Number
@@ -220,24 +205,21 @@ class Level:
     versions: int
 
 
-@dataclass(frozen=True)
-class Acknowledged:
+class Acknowledged(Struct, frozen=True):
     """What acknowledges a change."""
 
     until: str | None
     because: str | None
 
 
-@dataclass(frozen=True)
-class Around:
+class Around(Struct, frozen=True):
     """The values around a change. :ivar change: the place of the first one after it."""
 
     value: Numbers
     change: int
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """A change of the level of one series.
 
     :ivar version: the first measured one of the new level, :ivar since: the last one of the old.
@@ -271,8 +253,7 @@ class Change:
     spark: Around | None
 
 
-@dataclass(frozen=True)
-class ChangeList:
+class ChangeList(Struct, frozen=True):
     """The piece `changes`: the newest first. :ivar total: of them, of which the newest ones are here."""
 
     changes: list[Change]
@@ -280,8 +261,7 @@ class ChangeList:
     schema: str = "perun.web.changes/1"
 
 
-@dataclass(frozen=True)
-class SeriesPage:
+class SeriesPage(Struct, frozen=True):
     """The piece `series/ID`. :ivar lines: their points from position `tail` on; those before are in `chunks`,
     the pieces `series/ID/K`. :ivar related: ids of series of the same command."""
 
@@ -296,16 +276,14 @@ class SeriesPage:
     schema: str = "perun.web.series_page/1"
 
 
-@dataclass(frozen=True)
-class Points:
+class Points(Struct, frozen=True):
     """The piece `series/ID/K`."""
 
     lines: list[Line]
     schema: str = "perun.web.points/1"
 
 
-@dataclass(frozen=True)
-class Tag:
+class Tag(Struct, frozen=True):
     """The tag that a verdict is since."""
 
     name: str
@@ -313,8 +291,7 @@ class Tag:
     date: int
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What became of the project. :ivar kind: `worse`, `better`, `same` or `unknown`.
 
     :ivar worse: (and better, same, unknown) numbers of series; :ivar acknowledged: of those that got worse.
@@ -331,8 +308,7 @@ class Verdict:
     acknowledged: int
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A row of a heat map: the values of a series on one machine."""
 
     series: str
@@ -343,16 +319,14 @@ class Row:
     value: Numbers
 
 
-@dataclass(frozen=True)
-class Heat:
+class Heat(Struct, frozen=True):
     """The newest measured versions, and what of them is drawn."""
 
     commits: list[Ref]
     rows: list[Row]
 
 
-@dataclass(frozen=True)
-class Multiple:
+class Multiple(Struct, frozen=True):
     """A small picture of a series. :ivar spark_at: positions of the places of its spark."""
 
     series: Series
@@ -361,8 +335,7 @@ class Multiple:
     state: str
 
 
-@dataclass(frozen=True)
-class Overview:
+class Overview(Struct, frozen=True):
     """The piece `overview`."""
 
     verdict: Verdict
@@ -373,8 +346,7 @@ class Overview:
     schema: str = "perun.web.overview/1"
 
 
-@dataclass(frozen=True)
-class Values:
+class Values(Struct, frozen=True):
     """The piece `values/K`: what the versions of a chunk measured.
 
     :ivar series: ids, with :ivar machine: of each; :ivar value: and :ivar half: a row for each of them.
@@ -388,8 +360,7 @@ class Values:
     schema: str = "perun.web.values/1"
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """The piece `grid`. :ivar at: the position of the first version of each column."""
 
     at: list[int]
@@ -398,8 +369,7 @@ class Grid:
     schema: str = "perun.web.grid/1"
 
 
-@dataclass(frozen=True)
-class Covered:
+class Covered(Struct, frozen=True):
     """A configuration. :ivar cells: a character for each version of the main line: `1` measured, `.` not, `i`
     incomplete, `d` damaged."""
 
@@ -411,8 +381,7 @@ class Covered:
     cells: str
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """How many versions a configuration was not measured in. :ivar command: what measures them."""
 
     title: str
@@ -421,8 +390,7 @@ class Missing:
     command: str
 
 
-@dataclass(frozen=True)
-class Fuzzed:
+class Fuzzed(Struct, frozen=True):
     """A folder of results of `perun fuzz`."""
 
     folder: str
@@ -431,8 +399,7 @@ class Fuzzed:
     date: int
 
 
-@dataclass(frozen=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """The piece `coverage`. :ivar at: positions of the versions of the main line, as differences."""
 
     rows: list[Covered]
@@ -442,8 +409,7 @@ class Coverage:
     schema: str = "perun.web.coverage/1"
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(Struct, frozen=True):
     """What one side measured of something. :ivar n: samples."""
 
     value: Number
@@ -451,8 +417,7 @@ class Side:
     n: int
 
 
-@dataclass(frozen=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """What of two versions compares. :ivar result: as `perun check` calls it, with its reason."""
 
     location: str
@@ -469,8 +434,7 @@ class Compared:
     reason: str
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """The single values of both sides."""
 
     name: str
@@ -479,8 +443,7 @@ class Sample:
     b: Numbers
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(Struct, frozen=True):
     """How the cost of a function grows on both sides, as formulas."""
 
     name: str
@@ -488,8 +451,7 @@ class Model:
     b: str
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """What of one configuration compares. :ivar flame: the address of a differential flame graph."""
 
     title: str
@@ -499,8 +461,7 @@ class Case:
     flame: str | None
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """The piece `compare/A..B`."""
 
     a: Ref
@@ -510,8 +471,7 @@ class Comparison:
     schema: str = "perun.web.compare/1"
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(Struct, frozen=True):
     """The piece `message/CHECKSUM`: the whole message of a version."""
 
     text: str

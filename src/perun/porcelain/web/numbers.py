@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+_WHOLE: Final = 1e15
 HALVES: Final = 10_000
 """Half the width of an interval is given in such parts of its value."""
 
@@ -18,12 +19,21 @@ def short(value: float) -> float | int | None:
     if value != value or value in (np.inf, -np.inf):
         return None
     value = float(f"{value:.6g}")
-    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+    return int(value) if value.is_integer() and abs(value) < _WHOLE else value
 
 
 def shorts(values: Iterable[float]) -> list[float | int | None]:
-    """Numbers with six digits, as :func:`short`."""
-    return [short(value) for value in values]
+    """Numbers with six digits, as :func:`short`; whole ones stay so only together."""
+    numbers = np.asarray(values if isinstance(values, np.ndarray) else list(values), np.float64)
+    there = np.isfinite(numbers)
+    # One text of all is made and read in a third of the time of single ones.
+    texts = ("%.6g " * numbers.size % tuple(np.where(there, numbers, 0.0).tolist())).split()
+    found: list[float | int | None] = list(map(float, texts))
+    if (numbers == np.rint(numbers)).all() and (np.abs(numbers) < _WHOLE).all():
+        return [int(one) for one in map(float, texts)]
+    if not there.all():
+        found = [one if known else None for one, known in zip(found, there, strict=True)]
+    return found
 
 
 def deltas(places: NDArray[np.integer]) -> list[int]:

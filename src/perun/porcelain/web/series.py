@@ -15,7 +15,7 @@ from perun.porcelain.web.naming import metric_of, title_of
 from perun.porcelain.web.numbers import bucket_size, counts, deltas, halves, medians, ranges, short, shorts
 from perun.porcelain.web.state import Group, State
 
-PIECE: Final = 2048
+PIECE: Final = 1024
 """Positions of one piece of points: what is older than the newest of them never changes again."""
 MOST: Final = 5000
 """Series of the list."""
@@ -34,6 +34,12 @@ def series_list(state: State) -> data.SeriesList:
 
 def listed(state: State, group: Group) -> data.Series:
     """A series as lists have it."""
+    if group.id not in state.listed:
+        state.listed[group.id] = _listed(state, group)
+    return state.listed[group.id]
+
+
+def _listed(state: State, group: Group) -> data.Series:
     key = group.key
     row = state.main_row(group)
     points = state.points(row, state.measured_main)
@@ -70,9 +76,7 @@ def series_page(state: State, name: str, reported: Reported) -> data.SeriesPage:
         (row, line, own) for row in group.rows for line, own in _on_lines(state, row)
     ]
     chunks = sorted({int(one) for _, _, own in places for one in np.unique(own[own < tail] // PIECE)})
-    same = [
-        one.id for one in state.groups.values() if one.key.configuration == configuration and one != group
-    ]
+    same = [one for one in state.of_configuration[configuration] if one != name]
     return data.SeriesPage(
         listed(state, group),
         data.Configuration(*configuration[:4], list(configuration.postprocessors)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,8 +21,9 @@ from perun.porcelain.changes.labels import entry_of
 from perun.porcelain.changes.table import Table
 from perun.porcelain.repository import Repository
 from perun.porcelain.web.commits import MAIN, Commits, known
-from perun.porcelain.web.data import Ref
+from perun.porcelain.web.data import Ref, Series
 from perun.porcelain.web.naming import identity, is_whole
+from perun.profile.head import Configuration
 
 Progress = Callable[[str, int, int], None]
 """Called with what is done, `versions` or `series`, how many are done, and of how many."""
@@ -46,18 +47,22 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """What is stored. :ivar found: the changes along the main line.
+    """What is stored. :ivar indexed: the checksums of versions with profiles.
 
+    :ivar found: the changes along the main line.
     :ivar problems: sentences on what cannot be read; :ivar damaged: the same by version.
+    :ivar listed: entries of lists that were made already.
     """
 
     repo: Repository
     commits: Commits
     table: Table
+    indexed: frozenset[str]
     found: Changes
     acknowledged: Acknowledged
     problems: tuple[str, ...]
     damaged: Mapping[str, str]
+    listed: dict[str, Series] = field(default_factory=dict)
 
     @cached_property
     def lines(self) -> NDArray[np.int32]:
@@ -68,7 +73,10 @@ class State:
     def columns(self) -> NDArray[np.intp]:
         """The column of the table of each known version, shape (commits,); -1 without profiles."""
         place = self.table.place
-        columns = (place.get(one.checksum, -1) for one in self.commits.versions)
+        columns = (
+            place.get(one.checksum, -1) if one.checksum in self.indexed else -1
+            for one in self.commits.versions
+        )  # fmt: skip
         return np.fromiter(columns, np.intp, len(self.commits.versions))
 
     @cached_property
@@ -97,6 +105,14 @@ class State:
         changed = {one.id: len(self.changes_of.get(one.id, ())) for one in made}
         made.sort(key=lambda one: (not is_whole(one.key), -changed[one.id], one.key))
         return {one.id: one for one in made}
+
+    @cached_property
+    def of_configuration(self) -> dict[Configuration, list[str]]:
+        """The ids of the series of each configuration, in their order."""
+        found: defaultdict[Configuration, list[str]] = defaultdict(list)
+        for one in self.groups.values():
+            found[one.key.configuration].append(one.id)
+        return dict(found)
 
     @cached_property
     def machines(self) -> list[str]:
@@ -174,7 +190,7 @@ def load(
     :raises VersionControlError: if there is no such version.
     """
     commits = known(repo, revision)
-    indexed = [one.checksum for one in commits.versions if repo.store.indexes.has(one.checksum)]
+    indexed = history.states_of(repo, commits.versions)
     table, damaged = history.table_of(
         repo, indexed, lambda done, total: progress("versions", done, total), before.table if before else None
     )
@@ -187,7 +203,7 @@ def load(
         acknowledged = Acknowledged()
     main = [commits.versions[place] for place in commits.main]
     found = found_in(
-        repo, history.along(main, table, problems), voting.EFFECT, progress, keeps=revision is None
+        repo, history.along(main, indexed, table, problems), voting.EFFECT, progress, keeps=revision is None
     )
     first = {checksum: own[0] for checksum, own in damaged.items()}
-    return State(repo, commits, table, found, acknowledged, tuple(problems), first)
+    return State(repo, commits, table, frozenset(indexed), found, acknowledged, tuple(problems), first)

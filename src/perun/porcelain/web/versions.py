@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from perun.errors import DamagedStore, PerunError
+from perun.errors import PerunError
 from perun.porcelain.repository import Repository
 from perun.porcelain.tags import identity
 from perun.porcelain.trend import text_of
@@ -37,14 +37,6 @@ def site(state: State, *, name: str, served: bool) -> data.Site:
     """The piece `site`. :param name: of the state. :param served: whether a server answers."""
     commits = state.commits
     head = commits.head
-    summaries = state.repo.store.summaries.load()
-    profiles = 0
-    for one in commits.versions:
-        try:
-            found = summaries.get(one.checksum)
-        except DamagedStore:
-            continue  # it is one of the problems
-        profiles += found.total if found else 0
     branches = zip(commits.branches, commits.heads, strict=True)
     return data.Site(
         project=state.repo.root.resolve().name,
@@ -54,7 +46,7 @@ def site(state: State, *, name: str, served: bool) -> data.Site:
         state=name,
         commits=len(commits.versions),
         measured=len(state.measured),
-        profiles=profiles,
+        profiles=sum(state.table.profiles[column] for column in state.columns if column >= 0),
         pending=len(state.repo.store.pending.list()),
         series=len(state.groups),
         chunk=CHUNK,
