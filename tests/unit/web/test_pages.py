@@ -101,7 +101,6 @@ def test_addresses_of_files_change_with_their_content() -> None:
         "line\nbreak\r",
         "\u2028\u2029",
         "</script>",
-        "\ud800",
     ],
 )
 def test_a_piece_is_one_call_with_its_json_as_text(value: str) -> None:
