@@ -4,13 +4,21 @@ pages.commit = async site => {
   byId("one").hidden = !wanted;
   byId("all").hidden = Boolean(wanted);
   if (!wanted) return commitList(site);
-  const at = await positionOf(wanted), commit = await loadCommit(at);
+  const at = await positionOf(wanted),
+    commit = await loadCommit(at);
   if (!commit || (/^[0-9a-f]{9,}$/i.test(wanted) && !commit.checksum.startsWith(wanted.toLowerCase())))
-    throw new NoPiece("commit", `There is no commit ${cut(wanted, 60)} here.`, "It may lie on a branch that is merged, or be newer than this page.");
+    throw new NoPiece(
+      "commit",
+      `There is no commit ${cut(wanted, 60)} here.`,
+      "It may lie on a branch that is merged, or be newer than this page.",
+    );
   commitHead(commit, site);
   wholeMessage(commit);
-  const {changes} = await load("changes"), own = changes.filter(one => one.version.at === at);
-  const perhaps = changes.filter(one => one.possible > 1 && one.version.at !== at && one.since.at < at && at < one.version.at);
+  const {changes} = await load("changes"),
+    own = changes.filter(one => one.version.at === at);
+  const perhaps = changes.filter(
+    one => one.possible > 1 && one.version.at !== at && one.since.at < at && at < one.version.at,
+  );
   byId("steps").hidden = !own.length && !perhaps.length && commit.checks?.length > 0;
   commitSteps(own, perhaps, commit, site);
   commitChecks(commit);
@@ -23,25 +31,55 @@ function commitHead(commit, site) {
   const subject = firstLine(commit.subject);
   document.title = `${short(commit.checksum)} ${visible(cut(subject, 80))}`;
   document.querySelector("#head h1").textContent = visible(cut(subject, 400)) || short(commit.checksum);
-  fill("meta", h("span", {class: "mono", title: commit.checksum}, commit.checksum.slice(0, 12)), h("span", {class: "text"}, cut(commit.author, 80)), when(commit.date),
-    commit.tags?.map(tag => h("span", {class: "chip"}, cut(tag, 50))), commit.branch > 0 && site.branches[commit.branch] &&
-    h("span", {class: "chip"}, `on ${cut(site.branches[commit.branch].name, 60)}`), commit.damaged && h("span", {class: "chip mark"}, cut(commit.damaged, 160)));
+  fill(
+    "meta",
+    h("span", {class: "mono", title: commit.checksum}, commit.checksum.slice(0, 12)),
+    h("span", {class: "text"}, cut(commit.author, 80)),
+    when(commit.date),
+    commit.tags?.map(tag => h("span", {class: "chip"}, cut(tag, 50))),
+    commit.branch > 0 &&
+      site.branches[commit.branch] &&
+      h("span", {class: "chip"}, `on ${cut(site.branches[commit.branch].name, 60)}`),
+    commit.damaged && h("span", {class: "chip mark"}, cut(commit.damaged, 160)),
+  );
   const go = (at, text, label, key) => {
     const made = h("a", {class: "chip", "aria-keyshortcuts": key}, text);
-    if (known(at)) loadCommit(at).then(other => { if (other) made.href = commitLink(other.checksum); made.title = other ? firstLine(other.subject) : label; }, () => {});
+    if (known(at))
+      loadCommit(at).then(
+        other => {
+          if (other) made.href = commitLink(other.checksum);
+          made.title = other ? firstLine(other.subject) : label;
+        },
+        () => {},
+      );
     keysOfPage[key] = () => made.href && location.assign(made.href);
     return known(at) ? made : null;
   };
   const parents = (commit.parents || []).filter(known);
-  childOf(commit, site).then(child => fill("step",
-    parents.map((at, i) => go(at, i ? "← Merged parent" : "← Parent", "Parent", i ? "{" : "[")), go(child, "Child →", "Child", "]")), () => {});
+  childOf(commit, site).then(
+    child =>
+      fill(
+        "step",
+        parents.map((at, i) => go(at, i ? "← Merged parent" : "← Parent", "Parent", i ? "{" : "[")),
+        go(child, "Child →", "Child", "]"),
+      ),
+    () => {},
+  );
 }
 // What the commit says of itself below its first line.
 async function wholeMessage(commit) {
-  const text = live ? (await load(`message/${commit.checksum}`).catch(() => ({text: ""}))).text : commit.subject;
+  const text = live
+    ? (await load(`message/${commit.checksum}`).catch(() => ({text: ""}))).text
+    : commit.subject;
   const rest = (text || "").split("\n").slice(1).join("\n").trim();
   byId("message").hidden = !rest;
-  fill("message", rest.split("\n").flatMap((line, i) => i ? [h("br"), cut(line, 500)] : [cut(line, 500)]).slice(0, 400));
+  fill(
+    "message",
+    rest
+      .split("\n")
+      .flatMap((line, i) => (i ? [h("br"), cut(line, 500)] : [cut(line, 500)]))
+      .slice(0, 400),
+  );
 }
 
 // The newer commit that has this one as its parent, on the same line where there is one.
@@ -54,27 +92,104 @@ async function childOf(commit, site) {
 }
 
 function commitSteps(own, perhaps, commit, site) {
-  if (own.length) panel("steps", [changeList(own.map(one => [one]), "Changes of this commit", stepOfCommit(site)), own.length === 1 && acknowledgeLine(own, site)],
-    {note: `${plural(own.length, "series")} changed level${own[0].possible > 1 ? `; one of ${plural(own[0].possible, "commit")} that were not all measured` : ""}`});
-  else if (perhaps.length) panel("steps", changeList(byCommit(perhaps), "Changes that this commit may have brought"),
-    {title: "What it may have changed", note: "It was not measured: one of the commits in between brought these"});
-  else if (!commit.checks?.length) panel("steps", commit.profiles?.length ? empty("It changed no level", "What it measured lies within the noise of its series, or too few commits after it are measured.")
-    : empty("It is not measured", "Measure it to see its values.", `perun run matrix --minor-version ${short(commit.checksum)}`));
+  if (own.length)
+    panel(
+      "steps",
+      [
+        changeList(
+          own.map(one => [one]),
+          "Changes of this commit",
+          stepOfCommit(site),
+        ),
+        own.length === 1 && acknowledgeLine(own, site),
+      ],
+      {
+        note: [
+          `${plural(own.length, "series")} changed level`,
+          own[0].possible > 1 && `; it, or another of ${own[0].possible} commits that were not all measured`,
+        ],
+      },
+    );
+  else if (perhaps.length)
+    panel("steps", changeList(byCommit(perhaps), "Changes that this commit may have brought"), {
+      title: "What it may have changed",
+      note: "It was not measured: one of the commits in between brought these",
+    });
+  else if (!commit.checks?.length)
+    panel(
+      "steps",
+      commit.profiles?.length
+        ? empty(
+            "It changed no level",
+            "What it measured lies within the noise of its series, or too few commits after it are measured.",
+          )
+        : empty(
+            "It is not measured",
+            "Measure it to see its values.",
+            `perun run matrix --minor-version ${short(commit.checksum)}`,
+          ),
+    );
 }
 // What `perun check` found when it compared this commit with the one before.
 function commitChecks({checks}) {
   byId("checks").hidden = !checks?.length;
-  if (checks?.length) panel("checks", table([
-    {title: "Where", name: true, sort: one => one.location, cell: one => [cut(one.location, 140), h("div", {class: "muted small"}, cut(one.command || "", 110))]},
-    {title: "Verdict", sort: one => one.result, cell: one => h("span", {class: /Degradation/.test(one.result) ? "worse" : /Optimization/.test(one.result) ? "better" : "muted"}, one.result)},
-    {title: "Before", end: true, cell: one => cut(one.before || "–", 60)},
-    {title: "After", end: true, cell: one => cut(one.after || "–", 60)},
-    {title: "Baseline", end: true, wide: true, cell: one => one.baseline ? h("a", {class: "mono", href: commitLink(one.baseline)}, short(one.baseline)) : "–"},
-  ], checks, {label: "Changes that perun check found"}), {note: plural(checks.length, "change")});
+  if (checks?.length)
+    panel(
+      "checks",
+      table(
+        [
+          {
+            title: "Where",
+            name: true,
+            sort: one => one.location,
+            cell: one => [
+              cut(one.location, 140),
+              h("div", {class: "muted small"}, cut(one.command || "", 110)),
+            ],
+          },
+          {
+            title: "Verdict",
+            sort: one => one.result,
+            cell: one =>
+              h(
+                "span",
+                {
+                  class: /Degradation/.test(one.result)
+                    ? "worse"
+                    : /Optimization/.test(one.result)
+                      ? "better"
+                      : "muted",
+                },
+                one.result,
+              ),
+          },
+          {title: "Before", end: true, cell: one => cut(one.before || "–", 60)},
+          {title: "After", end: true, cell: one => cut(one.after || "–", 60)},
+          {
+            title: "Baseline",
+            end: true,
+            wide: true,
+            cell: one =>
+              one.baseline
+                ? h("a", {class: "mono", href: commitLink(one.baseline)}, short(one.baseline))
+                : "–",
+          },
+        ],
+        checks,
+        {label: "Changes that perun check found"},
+      ),
+      {note: plural(checks.length, "change")},
+    );
 }
 
-const stepOfCommit = site => one => [h("a", {href: compareLink(one.since.checksum, one.version.checksum)}, `Compare with ${short(one.since.checksum)}`),
-  h("small", {}, machineName(site, one.machine) || "on any machine")];
+const stepOfCommit = site => one => [
+  h(
+    "a",
+    {href: compareLink(one.since.checksum, one.version.checksum)},
+    `Compare with ${short(one.since.checksum)}`,
+  ),
+  h("small", {}, machineName(site, one.machine) || "on any machine"),
+];
 const acknowledgeLine = (own, site) => h("p", {class: "in"}, acknowledgeButton(own[0], site));
 
 // Why: functions, models and the differential flame graph, of the comparison with the commit before.
@@ -82,100 +197,63 @@ async function commitWhy(own, commit) {
   const reported = own.find(one => one.report) || (live && own[0]);
   if (!reported) {
     byId("why").hidden = !own.length;
-    if (own.length) panel("why", empty("No report is part of this site", "The functions that changed, with the lines of the commit:", `perun explain ${short(commit.checksum)}`));
+    if (own.length)
+      panel(
+        "why",
+        empty(
+          "No report is part of this site",
+          "The functions that changed, with the lines of the commit:",
+          `perun explain ${short(commit.checksum)}`,
+        ),
+      );
     return;
   }
   try {
     const report = await load(`compare/${reported.since.checksum}..${commit.checksum}`);
-    panel("why", reportParts(report, {most: 8, samples: 3}), {note: h("a", {href: compareLink(reported.since.checksum, commit.checksum)}, "The whole comparison")});
-  } catch (problem) {
-    panel("why", empty("The comparison cannot be shown", problem.message, `perun explain ${short(commit.checksum)}`));
-  }
-}
-
-// The values at a commit, beside the nearest ones before it.
-async function commitValues(commit, site) {
-  const own = await valuesAt(commit.at, site);
-  if (!own.size) { byId("values").hidden = true; return; }
-  const old = await valuesBefore(commit, site, own);
-  const {series} = await load("series"), names = new Map(series.map(one => [one.id, one]));
-  const rows = [...own].filter(([, now]) => names.has(now.id)).map(([key, now]) => {
-    const earlier = old.get(key), ratio = earlier?.value > 0 ? now.value / earlier.value : null;
-    return {...names.get(now.id), on: shortMachine(site, now.machine), now, earlier, ratio, apart: earlier && (now.low > earlier.high || now.high < earlier.low)};
-  });
-  rows.sort((a, b) => Number(b.apart ?? false) - Number(a.apart ?? false) || Math.abs(Math.log(b.ratio || 1)) - Math.abs(Math.log(a.ratio || 1)));
-  panel("values", table([
-    {title: "Series", name: true, sort: one => one.title, cell: one => [h("a", {href: seriesLink(one.id, {c: commit.checksum})}, cut(nameOf(one), 110)),
-      h("div", {class: "muted small"}, [one.command === nameOf(one) ? "" : cut(one.command, 110), one.on].filter(Boolean).join(" · "))]},
-    {title: "Value", end: true, sort: one => one.now.value, cell: one => amount(one.now.value, one.unit)},
-    {title: "Interval", end: true, wide: true, cell: one => amounts([one.now.low, one.now.high], one.unit)},
-    {title: "Before", end: true, wide: true, cell: one => one.earlier ? amount(one.earlier.value, one.unit) : "–"},
-    {title: "Difference", end: true, sort: one => one.ratio, cell: one => h("span", {class: !one.apart ? "muted" : isWorse(one.ratio, one.larger_is_better) ? "worse" : "better"}, change(one.ratio))},
-  ], rows, {label: "Values", address: one => seriesLink(one.id, {c: commit.checksum})}),
-  {note: old.size ? "Beside the nearest value before it on the same machine; coloured where the two intervals are apart" : "Nothing was measured before it"});
-}
-
-// The values of a commit by series and machine: id, machine, value, low, high.
-async function valuesAt(at, site) {
-  const data = await load(`values/${Math.floor(at / site.chunk)}`), found = new Map(), place = at - data.first;
-  data.series.forEach((id, row) => {
-    const value = data.value[row][place];
-    if (!known(value)) return;
-    const half = (data.half?.[row]?.[place] ?? 0) / 1e4;
-    found.set(`${id}/${data.machine?.[row] ?? ""}`, {id, machine: data.machine?.[row] ?? null, value, low: value * (1 - half), high: value * (1 + half)});
-  });
-  return found;
-}
-// Of each series on each machine the nearest value before a commit, on its branch or the main line.
-async function valuesBefore(commit, site, wanted) {
-  const all = await loadHistory(), found = new Map(), last = Math.floor(commit.at / site.chunk);
-  for (const number of [last, last - 1].filter(one => one >= 0)) {
-    const data = await load(`values/${number}`);
-    data.series.forEach((id, row) => {
-      const machine = data.machine?.[row] ?? null, key = `${id}/${machine ?? ""}`;
-      if (!wanted.has(key) || found.has(key)) return;
-      for (let place = Math.min(commit.at - data.first, data.value[row].length) - 1; place >= 0; place--) {
-        const value = data.value[row][place], at = data.first + place;
-        if (!known(value) || (all.line[at] && all.line[at] !== commit.branch)) continue;
-        const half = (data.half?.[row]?.[place] ?? 0) / 1e4;
-        found.set(key, {at, value, low: value * (1 - half), high: value * (1 + half)});
-        break;
-      }
+    panel("why", reportParts(report, {most: 8, samples: 3}), {
+      note: h("a", {href: compareLink(reported.since.checksum, commit.checksum)}, "The whole comparison"),
     });
+  } catch (problem) {
+    panel(
+      "why",
+      empty("The comparison cannot be shown", problem.message, `perun explain ${short(commit.checksum)}`),
+    );
   }
-  return found;
 }
 
 function commitProfiles(commit) {
-  if (!commit.profiles?.length) { byId("profiles").hidden = true; return; }
-  const views = one => live && one.views?.length ? one.views.map(view => [h("a", {href: `show/${commit.checksum}/${encodeURIComponent(one.id)}/${view}`}, view), " "])
-    : h("code", {class: "small"}, `perun show -m ${short(commit.checksum)} ${one.id}`);
-  panel("profiles", table([
-    {title: "Profile", name: true, cell: one => [h("span", {class: "mono"}, cut(one.command || one.name, 110)), one.workload && ` ${cut(one.workload, 80)}`,
-      h("div", {class: "muted small"}, cut(one.name, 120))]},
-    {title: "Collector", cell: one => one.collector},
-    {title: "Made", wide: true, cell: one => known(one.time) ? when(one.time) : "–"},
-    {title: "", cell: one => one.incomplete && h("span", {class: "chip mark"}, cut(one.incomplete, 100))},
-    {title: "Show", end: true, cell: views},
-  ], commit.profiles, {label: "Profiles"}), {note: plural(commit.profiles.length, "profile")});
-}
-
-// The newest commits, in parts.
-async function commitList(site) {
-  if (!site.commits) return panel("list", empty("No commits yet", "Perun keeps profiles by commit.", "git commit"));
-  const last = Math.floor((site.commits - 1) / site.chunk), {changes} = await load("changes");
-  const chosen = place().get("part"), part = Math.max(0, Math.min(last, chosen === null ? last : Number(chosen) || 0));
-  const {first, commits} = await load(`commits/${part}`), found = new Map();
-  for (const one of changes) found.set(one.version.at, [...(found.get(one.version.at) || []), one]);
-  const rows = commits.map((commit, i) => commit && {...commit, at: first + i, steps: found.get(first + i) || []}).filter(Boolean).reverse();
-  const go = (number, text) => number >= 0 && number <= last && h("button", {type: "button", onclick: () => { setPlace({part: number === last ? null : number}, {push: true}); draw(); }}, text);
-  fill("meta", plural(site.commits, "commit"), `, ${site.measured.toLocaleString("en-US")} of them measured`);
-  return panel("list", table([
-    {title: "Commit", name: true, cell: one => [h("a", {href: commitLink(one.checksum)}, h("span", {class: "mono"}, short(one.checksum)), " ", cut(firstLine(one.subject), 110)),
-      " ", one.tags?.map(tag => h("span", {class: "chip"}, cut(tag, 40)))]},
-    {title: "Author", wide: true, cell: one => cut(one.author, 40)},
-    {title: "Date", wide: true, cell: one => when(one.date)},
-    {title: "Changes", cell: one => one.steps.length ? [changeSize(one.steps[0]), one.steps.length > 1 ? h("span", {class: "muted"}, ` and ${one.steps.length - 1} more`) : ""] : ""},
-    {title: "Profiles", end: true, cell: one => one.damaged ? h("span", {class: "chip mark"}, "damaged") : one.profiles?.length ? String(one.profiles.length) : h("span", {class: "muted"}, "–")},
-  ], rows, {label: "Commits", address: one => commitLink(one.checksum)}), {tools: [go(part + 1, "Newer"), go(part - 1, "Older")], note: part === last ? "" : `Part ${last - part + 1} of ${last + 1}`});
+  if (!commit.profiles?.length) {
+    byId("profiles").hidden = true;
+    return;
+  }
+  const views = one =>
+    live && one.views?.length
+      ? one.views.map(view => [
+          h("a", {href: `show/${commit.checksum}/${encodeURIComponent(one.id)}/${view}`}, view),
+          " ",
+        ])
+      : h("code", {class: "small"}, `perun show -m ${short(commit.checksum)} ${one.id}`);
+  panel(
+    "profiles",
+    table(
+      [
+        {
+          title: "Profile",
+          name: true,
+          cell: one => [
+            h("span", {class: "mono"}, cut(one.command || one.name, 110)),
+            one.workload && ` ${cut(one.workload, 80)}`,
+            h("div", {class: "muted small"}, cut(one.name, 120)),
+          ],
+        },
+        {title: "Collector", cell: one => one.collector},
+        {title: "Made", wide: true, cell: one => (known(one.time) ? when(one.time) : "–")},
+        {title: "", cell: one => one.incomplete && h("span", {class: "chip mark"}, cut(one.incomplete, 100))},
+        {title: "Show", end: true, cell: views},
+      ],
+      commit.profiles,
+      {label: "Profiles"},
+    ),
+    {note: plural(commit.profiles.length, "profile")},
+  );
 }

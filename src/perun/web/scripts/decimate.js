@@ -4,20 +4,29 @@
 
 // The first place of an ascending array that holds `value` or more.
 function firstAtLeast(sorted, value) {
-  let low = 0, high = sorted.length;
+  let low = 0,
+    high = sorted.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (sorted[middle] < value) low = middle + 1; else high = middle;
+    if (sorted[middle] < value) low = middle + 1;
+    else high = middle;
   }
   return low;
 }
 
 // Columns of the points with `from <= at <= to` on `width` pixels: arrays x, first, last, min, max of their length.
 function decimate(at, value, from, to, width) {
-  const start = firstAtLeast(at, from), end = firstAtLeast(at, to + 1e-9);
+  const start = firstAtLeast(at, from),
+    end = firstAtLeast(at, to + 1e-9);
   const most = Math.max(0, Math.min(Math.ceil(width) + 1, end - start));
-  const found = {count: 0, x: new Int32Array(most), first: new Float64Array(most), last: new Float64Array(most),
-    min: new Float64Array(most), max: new Float64Array(most)};
+  const found = {
+    count: 0,
+    x: new Int32Array(most),
+    first: new Float64Array(most),
+    last: new Float64Array(most),
+    min: new Float64Array(most),
+    max: new Float64Array(most),
+  };
   const scale = width / Math.max(to - from, 1e-9);
   let column = -1;
   for (let i = start; i < end; i++) {
@@ -43,10 +52,13 @@ function decimate(at, value, from, to, width) {
 function usual(line, from, to) {
   let found = null;
   for (const level of line.levels?.length ? line.levels : [{from, to}]) {
-    const start = firstAtLeast(line.at, Math.max(from, level.from)), end = firstAtLeast(line.at, Math.min(to, level.to) + 1e-9);
+    const start = firstAtLeast(line.at, Math.max(from, level.from)),
+      end = firstAtLeast(line.at, Math.min(to, level.to) + 1e-9);
     const sorted = line.value.slice(start, end).filter(known).sort();
     if (!sorted.length) continue;
-    const low = sorted[sorted.length >> 2], high = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * 0.75))], room = 3 * (high - low);
+    const low = sorted[sorted.length >> 2],
+      high = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * 0.75))],
+      room = 3 * (high - low);
     const range = [Math.max(sorted[0], low - room), Math.min(sorted.at(-1), high + room)];
     found = found ? [Math.min(found[0], range[0]), Math.max(found[1], range[1])] : range;
   }
@@ -55,7 +67,8 @@ function usual(line, from, to) {
 
 // Smallest and largest value with `from <= at <= to`; null where there is none.
 function extent(at, low, high, from, to) {
-  let min = Infinity, max = -Infinity;
+  let min = Infinity,
+    max = -Infinity;
   for (let i = firstAtLeast(at, from), end = firstAtLeast(at, to + 1e-9); i < end; i++) {
     if (low[i] < min) min = low[i];
     if (high[i] > max) max = high[i];

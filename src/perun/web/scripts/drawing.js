@@ -1,7 +1,10 @@
 // What a LineChart draws: axes, lines of points or of columns, levels, changes, the map below.
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
 
-const lineColour = line => perunTheme.series[line.colour % perunTheme.series.length][document.documentElement.hasAttribute("data-dark") ? 1 : 0];
+const lineColour = line =>
+  perunTheme.series[line.colour % perunTheme.series.length][
+    document.documentElement.hasAttribute("data-dark") ? 1 : 0
+  ];
 
 function drawAxes(chart, context, theme, width, height) {
   const ticks = chart.y.ticks(Math.max(2, Math.floor(height / 64)));
@@ -20,7 +23,8 @@ function drawAxes(chart, context, theme, width, height) {
   }
   context.stroke();
   context.globalAlpha = 1;
-  for (const tick of ticks) context.fillText(tickText(tick, ticks, chart.unit), MARGIN.left - 8, chart.y.at(tick));
+  for (const tick of ticks)
+    context.fillText(tickText(tick, ticks, chart.unit), MARGIN.left - 8, chart.y.at(tick));
   // A unit without prefixes of its own stands once, above the ticks.
   const rest = perunScale(chart.unit)[2];
   if (rest) context.fillText(cut(rest, 9), MARGIN.left - 8, 9);
@@ -29,15 +33,22 @@ function drawAxes(chart, context, theme, width, height) {
 
 // Dates below, at commits; tags above, where there is room for them.
 function drawDates(chart, context, width, height) {
-  const {from, to} = chart.view, step = niceStep((to - from) / Math.max(2, Math.floor(chart.inner / 110)));
-  const span = chart.dates.length ? chart.dates[Math.min(chart.dates.length - 1, Math.floor(to))] - chart.dates[Math.max(0, Math.ceil(from))] : 0;
+  const {from, to} = chart.view,
+    step = niceStep((to - from) / Math.max(2, Math.floor(chart.inner / 110)));
+  const span = chart.dates.length
+    ? chart.dates[Math.min(chart.dates.length - 1, Math.floor(to))] -
+      chart.dates[Math.max(0, Math.ceil(from))]
+    : 0;
   const write = span > 400 * DAY ? month : day;
   context.textAlign = "center";
-  let written = "", end = MARGIN.left - 10;
+  let written = "",
+    end = MARGIN.left - 10;
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
-    const place = Math.round(at), x = chart.x.at(place);
+    const place = Math.round(at),
+      x = chart.x.at(place);
     if (place < 0 || place >= chart.dates.length) continue;
-    const text = write(chart.dates[place]), half = context.measureText(text).width / 2;
+    const text = write(chart.dates[place]),
+      half = context.measureText(text).width / 2;
     if (text === written || x - half < end || x + half > width) continue;
     context.fillText(text, x, height - MARGIN.bottom / 2 + 2);
     [written, end] = [text, x + half + 14];
@@ -47,7 +58,9 @@ function drawDates(chart, context, width, height) {
   for (let i = chart.tags.length - 1; i >= 0; i--) {
     const {name, at} = chart.tags[i];
     if (at < from || at > to) continue;
-    const x = chart.x.at(at), text = cut(visible(name), 14), room = context.measureText(text).width + 8;
+    const x = chart.x.at(at),
+      text = cut(visible(name), 14),
+      room = context.measureText(text).width + 8;
     if (x + room > end) continue;
     context.globalAlpha = 0.8;
     context.fillText(text, x + 4, 9);
@@ -58,12 +71,14 @@ function drawDates(chart, context, width, height) {
 }
 
 function drawLine(chart, context, line, theme) {
-  const colour = lineColour(line), sparse = chart.pixelsApart(line) >= APART;
+  const colour = lineColour(line),
+    sparse = chart.pixelsApart(line) >= APART;
   context.strokeStyle = context.fillStyle = colour;
   context.setLineDash(sparse ? DASHES[line.dash % DASHES.length] : []);
   context.lineWidth = 1;
   context.globalAlpha = (sparse ? 0.5 : 0.42) * (line.strong ? 1 : 0.7);
-  if (sparse) drawPath(chart, context, line); else drawColumns(chart, context, line);
+  if (sparse) drawPath(chart, context, line);
+  else drawColumns(chart, context, line);
   context.setLineDash([]);
   if (sparse) drawPoints(chart, context, line, theme);
   context.globalAlpha = 1;
@@ -77,7 +92,10 @@ function drawBeyond(chart, context, line) {
   context.lineWidth = 1.3;
   context.beginPath();
   for (let i = 0; i < found.count; i++)
-    for (const [beyond, y, tip] of [[chart.y.at(found.max[i]) < MARGIN.top - 2, MARGIN.top + 7, -6], [chart.y.at(found.min[i]) > chart.y.end + 2, chart.y.end - 7, 6]]) {
+    for (const [beyond, y, tip] of [
+      [chart.y.at(found.max[i]) < MARGIN.top - 2, MARGIN.top + 7, -6],
+      [chart.y.at(found.min[i]) > chart.y.end + 2, chart.y.end - 7, 6],
+    ]) {
       if (!beyond) continue;
       const x = MARGIN.left + found.x[i];
       context.moveTo(x - 4, y);
@@ -89,7 +107,8 @@ function drawBeyond(chart, context, line) {
 }
 
 function drawPath(chart, context, line) {
-  const start = Math.max(0, firstAtLeast(line.at, chart.view.from) - 1), end = Math.min(line.at.length, firstAtLeast(line.at, chart.view.to) + 1);
+  const start = Math.max(0, firstAtLeast(line.at, chart.view.from) - 1),
+    end = Math.min(line.at.length, firstAtLeast(line.at, chart.view.to) + 1);
   context.beginPath();
   for (let i = start; i < end; i++)
     if (known(line.value[i])) context.lineTo(chart.x.at(line.at[i]), chart.y.at(line.value[i]));
@@ -110,7 +129,8 @@ function drawColumns(chart, context, line) {
 }
 
 function drawPoints(chart, context, line, theme) {
-  const start = firstAtLeast(line.at, chart.view.from), end = firstAtLeast(line.at, chart.view.to + 1e-9);
+  const start = firstAtLeast(line.at, chart.view.from),
+    end = firstAtLeast(line.at, chart.view.to + 1e-9);
   context.globalAlpha = line.strong ? 0.55 : 0.35;
   context.beginPath();
   for (let i = start; i < end; i++) {
@@ -125,7 +145,8 @@ function drawPoints(chart, context, line, theme) {
   context.beginPath();
   for (let i = start; i < end; i++) {
     if (!known(line.value[i])) continue;
-    const x = chart.x.at(line.at[i]), y = chart.y.at(line.value[i]);
+    const x = chart.x.at(line.at[i]),
+      y = chart.y.at(line.value[i]);
     context.moveTo(x + size, y);
     context.arc(x, y, size, 0, 7);
   }
@@ -153,7 +174,11 @@ function drawChanges(chart, context, theme, height) {
     if (!change.line.shown || change.at < chart.view.from || change.at > chart.view.to) continue;
     const x = Math.round((chart.x.at(change.since) + chart.x.at(change.at)) / 2) + 0.5;
     const up = change.ratio > 1;
-    context.strokeStyle = context.fillStyle = change.known ? theme.muted : change.worse ? theme.mark : theme.accent;
+    context.strokeStyle = context.fillStyle = change.known
+      ? theme.muted
+      : change.worse
+        ? theme.mark
+        : theme.accent;
     context.globalAlpha = 0.75;
     context.setLineDash([3, 3]);
     context.beginPath();
@@ -171,9 +196,13 @@ function drawChanges(chart, context, theme, height) {
 }
 
 function drawMarked(chart, context, theme, height) {
-  for (const [point, ring] of [[chart.picked, theme.mark], [chart.cursor, theme.text]]) {
+  for (const [point, ring] of [
+    [chart.picked, theme.mark],
+    [chart.cursor, theme.text],
+  ]) {
     if (!point || !point.line.shown) continue;
-    const x = chart.x.at(point.line.at[point.index]), y = chart.y.at(point.line.value[point.index]);
+    const x = chart.x.at(point.line.at[point.index]),
+      y = chart.y.at(point.line.value[point.index]);
     context.strokeStyle = theme.muted;
     context.lineWidth = 1;
     context.globalAlpha = 0.5;
@@ -194,16 +223,26 @@ function drawMarked(chart, context, theme, height) {
 
 // The whole history in a strip, drawn once, with a window on what is seen above.
 function drawMap(chart, theme) {
-  const {map, full} = chart, width = map.clientWidth, height = map.clientHeight;
+  const {map, full} = chart,
+    width = map.clientWidth,
+    height = map.clientHeight;
   if (!width || !height) return;
-  const key = `${width} ${height} ${devicePixelRatio} ${theme.background} ${chart.lines.map(line => line.shown && line.at.length)}`;
+  const key = [
+    width,
+    height,
+    devicePixelRatio,
+    theme.background,
+    ...chart.lines.map(line => line.shown && line.at.length),
+  ].join();
   if (chart.mapDrawn?.key !== key) chart.mapDrawn = {key, picture: mapPicture(chart, width, height)};
   sharpen(map, width, height);
   map.style.height = "";
-  const context = map.getContext("2d"), inner = width - MARGIN.left - MARGIN.right;
+  const context = map.getContext("2d"),
+    inner = width - MARGIN.left - MARGIN.right;
   context.drawImage(chart.mapDrawn.picture, 0, 0, width, height);
-  const x = at => MARGIN.left + (at - full.from + 0.5) / (full.to - full.from + 1) * inner;
-  const start = x(chart.view.from), end = x(chart.view.to);
+  const x = at => MARGIN.left + ((at - full.from + 0.5) / (full.to - full.from + 1)) * inner;
+  const start = x(chart.view.from),
+    end = x(chart.view.to);
   context.fillStyle = theme.accent;
   context.globalAlpha = 0.13;
   context.fillRect(start, 0, Math.max(end - start, 3), height);
@@ -215,8 +254,11 @@ function drawMap(chart, theme) {
 function mapPicture(chart, width, height) {
   const picture = document.createElement("canvas");
   sharpen(picture, width, height);
-  const context = picture.getContext("2d"), inner = width - MARGIN.left - MARGIN.right, {from, to} = chart.full;
-  let low = Infinity, high = -Infinity;
+  const context = picture.getContext("2d"),
+    inner = width - MARGIN.left - MARGIN.right,
+    {from, to} = chart.full;
+  let low = Infinity,
+    high = -Infinity;
   for (const line of chart.visible) {
     const found = extent(line.at, line.value, line.value, from, to);
     if (found) [low, high] = [Math.min(low, found[0]), Math.max(high, found[1])];
@@ -228,7 +270,8 @@ function mapPicture(chart, width, height) {
     context.globalAlpha = 0.6;
     context.beginPath();
     for (let i = 0; i < found.count; i++)
-      for (const part of ["first", "min", "max", "last"]) context.lineTo(MARGIN.left + found.x[i] + 0.5, y.at(found[part][i]));
+      for (const part of ["first", "min", "max", "last"])
+        context.lineTo(MARGIN.left + found.x[i] + 0.5, y.at(found[part][i]));
     context.stroke();
   }
   return picture;

@@ -1,7 +1,10 @@
 // What surrounds each page: problems of the store, what is running, when the data are of, and news of the server.
 async function frame() {
   const site = await load("site");
-  const what = [`${plural(site.measured, "measured commit")} of ${site.commits.toLocaleString("en-US")}`, plural(site.series, "series")];
+  const what = [
+    `${plural(site.measured, "measured commit")} of ${site.commits.toLocaleString("en-US")}`,
+    plural(site.series, "series"),
+  ];
   fill("made", `${what.join(", ")}. ${live ? "Read" : "Built"} `, when(site.generated), ".");
   notices(site);
   return site;
@@ -11,16 +14,33 @@ function notices(site) {
   const shown = [];
   if (site.running) shown.push(running(site.running));
   if (site.problems?.length)
-    shown.push(h("div", {class: "notice"}, h("b", {}, `${plural(site.problems.length, "problem")} of the store`), " The pages show the rest. ",
-      h("ul", {}, site.problems.slice(0, 5).map(text => h("li", {class: "text"}, text))),
-      site.problems.length > 5 && h("p", {class: "muted"}, `and ${site.problems.length - 5} more`), commandLine("perun fsck")));
+    shown.push(
+      h(
+        "div",
+        {class: "notice"},
+        h("b", {}, `${plural(site.problems.length, "problem")} of the store`),
+        " The pages show the rest. ",
+        h(
+          "ul",
+          {},
+          site.problems.slice(0, 5).map(text => h("li", {class: "text"}, text)),
+        ),
+        site.problems.length > 5 && h("p", {class: "muted"}, `and ${site.problems.length - 5} more`),
+        commandLine("perun fsck"),
+      ),
+    );
   fill("notices", shown);
 }
 
 function running(job) {
   const left = known(job.seconds_left) ? `, about ${perunNumber(job.seconds_left, "s", 2)} left` : "";
-  return h("div", {class: "notice", id: "running"}, h("b", {}, cut(job.title, 120)), ` ${job.done} of ${job.total}${left} `,
-    h("progress", {max: job.total || 1, value: job.done, "aria-label": "Progress"}));
+  return h(
+    "div",
+    {class: "notice", id: "running"},
+    h("b", {}, cut(job.title, 120)),
+    ` ${job.done} of ${job.total}${left} `,
+    h("progress", {max: job.total || 1, value: job.done, "aria-label": "Progress"}),
+  );
 }
 
 // A page that cannot be shown says why, and what helps.
@@ -31,8 +51,16 @@ function failed(problem) {
     one.removeAttribute("aria-busy");
     for (const skeleton of one.querySelectorAll(".skeleton")) skeleton.remove();
   }
-  fill("notices", h("div", {class: "notice", role: "alert"}, h("b", {}, known ? problem.message : "This page could not be drawn."), " ",
-    known ? problem.hint : "Load it again; what went wrong is in the console of the browser."));
+  fill(
+    "notices",
+    h(
+      "div",
+      {class: "notice", role: "alert"},
+      h("b", {}, known ? problem.message : "This page could not be drawn."),
+      " ",
+      known ? problem.hint : "Load it again; what went wrong is in the console of the browser.",
+    ),
+  );
 }
 
 // Draw the page of now; what was loaded before is asked for again.

@@ -1,12 +1,13 @@
 // How a LineChart is used: the pointer, the wheel, two fingers, keys.
 function listenToChart(chart) {
-  const {canvas} = chart, pointers = new Map();
+  const {canvas} = chart,
+    pointers = new Map();
   let moved = 0;
   const local = event => {
     const box = canvas.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
   };
-  const commits = pixels => pixels * (chart.view.to - chart.view.from) / chart.inner;
+  const commits = pixels => (pixels * (chart.view.to - chart.view.from)) / chart.inner;
   canvas.addEventListener("pointerdown", event => {
     if (event.button) return;
     canvas.setPointerCapture(event.pointerId);
@@ -14,7 +15,8 @@ function listenToChart(chart) {
     if (pointers.size === 1) moved = 0;
   });
   canvas.addEventListener("pointermove", event => {
-    const here = local(event), before = pointers.get(event.pointerId);
+    const here = local(event),
+      before = pointers.get(event.pointerId);
     if (!before) {
       const point = chart.nearest(...here);
       chart.setCursor(point);
@@ -47,23 +49,35 @@ function listenToChart(chart) {
     chart.setCursor(null);
     chart.does.hover(null);
   });
-  canvas.addEventListener("wheel", event => {
-    // A plain wheel scrolls the page; two fingers on a touchpad arrive as a wheel with Ctrl.
-    const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey;
-    if (!event.ctrlKey && !event.metaKey && !sideways) return;
-    event.preventDefault();
-    if (sideways && !event.ctrlKey) chart.pan(commits(event.deltaX || event.deltaY));
-    else chart.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) / 120), chart.commitAt(local(event)[0]));
-    chart.does.hover(null);
-  }, {passive: false});
+  canvas.addEventListener(
+    "wheel",
+    event => {
+      // A plain wheel scrolls the page; two fingers on a touchpad arrive as a wheel with Ctrl.
+      const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey;
+      if (!event.ctrlKey && !event.metaKey && !sideways) return;
+      event.preventDefault();
+      if (sideways && !event.ctrlKey) chart.pan(commits(event.deltaX || event.deltaY));
+      else
+        chart.zoom(
+          Math.exp(Math.max(-60, Math.min(60, event.deltaY)) / 120),
+          chart.commitAt(local(event)[0]),
+        );
+      chart.does.hover(null);
+    },
+    {passive: false},
+  );
   canvas.addEventListener("dblclick", () => chart.whole());
-  canvas.addEventListener("blur", () => { chart.setCursor(null); chart.does.hover(null); });
+  canvas.addEventListener("blur", () => {
+    chart.setCursor(null);
+    chart.does.hover(null);
+  });
   canvas.addEventListener("keydown", event => chartKey(chart, event));
 }
 
 function pinch(chart, pointers, id, before, here) {
   const other = [...pointers].find(([one]) => one !== id)[1];
-  const was = Math.max(20, Math.abs(before[0] - other[0])), is = Math.max(20, Math.abs(here[0] - other[0]));
+  const was = Math.max(20, Math.abs(before[0] - other[0])),
+    is = Math.max(20, Math.abs(here[0] - other[0]));
   chart.zoom(was / is, chart.commitAt((here[0] + other[0]) / 2));
 }
 
@@ -76,13 +90,20 @@ function chartKey(chart, event) {
     requestAnimationFrame(() => chart.does.hover(point));
   };
   const actions = {
-    ArrowLeft: () => event.shiftKey ? chart.pan(-width / 10) : go(-1),
-    ArrowRight: () => event.shiftKey ? chart.pan(width / 10) : go(1),
+    ArrowLeft: () => (event.shiftKey ? chart.pan(-width / 10) : go(-1)),
+    ArrowRight: () => (event.shiftKey ? chart.pan(width / 10) : go(1)),
     Home: () => chart.look(chart.full.from - 0.5, chart.full.from - 0.5 + width),
     End: () => chart.look(chart.full.to + 0.5 - width, chart.full.to + 0.5),
-    "+": () => chart.zoom(0.6), "=": () => chart.zoom(0.6), "-": () => chart.zoom(1 / 0.6), 0: () => chart.whole(),
-    Escape: () => { chart.setCursor(null); chart.does.hover(null); },
-    Enter: () => chart.cursor && (event.shiftKey ? chart.does.pick(chart.cursor) : chart.does.open(chart.cursor, event)),
+    "+": () => chart.zoom(0.6),
+    "=": () => chart.zoom(0.6),
+    "-": () => chart.zoom(1 / 0.6),
+    0: () => chart.whole(),
+    Escape: () => {
+      chart.setCursor(null);
+      chart.does.hover(null);
+    },
+    Enter: () =>
+      chart.cursor && (event.shiftKey ? chart.does.pick(chart.cursor) : chart.does.open(chart.cursor, event)),
     " ": () => chart.cursor && chart.does.pick(chart.cursor),
   };
   if (!Object.hasOwn(actions, event.key)) return;
@@ -96,12 +117,18 @@ function listenToMap(chart) {
   const {map} = chart;
   let held = null;
   const at = event => {
-    const box = map.getBoundingClientRect(), inner = box.width - MARGIN.left - MARGIN.right;
-    return chart.full.from - 0.5 + (event.clientX - box.left - MARGIN.left) / inner * (chart.full.to - chart.full.from + 1);
+    const box = map.getBoundingClientRect(),
+      inner = box.width - MARGIN.left - MARGIN.right;
+    return (
+      chart.full.from -
+      0.5 +
+      ((event.clientX - box.left - MARGIN.left) / inner) * (chart.full.to - chart.full.from + 1)
+    );
   };
   map.addEventListener("pointerdown", event => {
     map.setPointerCapture(event.pointerId);
-    const place = at(event), {from, to} = chart.view;
+    const place = at(event),
+      {from, to} = chart.view;
     const inside = place >= from && place <= to && to - from < (chart.full.to - chart.full.from) * 0.98;
     held = inside ? {offset: place - from, width: to - from} : {start: place};
   });
@@ -109,9 +136,14 @@ function listenToMap(chart) {
     if (!held) return;
     const place = at(event);
     if (held.start === undefined) chart.look(place - held.offset, place - held.offset + held.width);
-    else if (Math.abs(place - held.start) > 1) chart.look(Math.min(place, held.start), Math.max(place, held.start));
+    else if (Math.abs(place - held.start) > 1)
+      chart.look(Math.min(place, held.start), Math.max(place, held.start));
   });
-  map.addEventListener("pointerup", () => { held = null; });
-  map.addEventListener("pointercancel", () => { held = null; });
+  map.addEventListener("pointerup", () => {
+    held = null;
+  });
+  map.addEventListener("pointercancel", () => {
+    held = null;
+  });
   map.addEventListener("dblclick", () => chart.whole());
 }

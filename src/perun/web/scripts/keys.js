@@ -4,8 +4,15 @@ const keysOfPage = {};
 function startKeys() {
   let going = false;
   document.addEventListener("keydown", event => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
-    const key = event.key, goes = going && [...document.querySelectorAll("nav a[data-key]")].find(one => one.dataset.key === key);
+    if (
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      event.target.closest("input, select, textarea, dialog")
+    )
+      return;
+    const key = event.key,
+      goes = going && [...document.querySelectorAll("nav a[data-key]")].find(one => one.dataset.key === key);
     going = false;
     if (goes) location.assign(goes.href);
     else if (key === "g") going = true;
@@ -19,15 +26,20 @@ function startKeys() {
     event.preventDefault();
   });
   byId("help").addEventListener("click", () => byId("keys").showModal());
-  byId("keys").addEventListener("click", event => { if (event.target.closest("[data-close]") || event.target === byId("keys")) byId("keys").close(); });
+  byId("keys").addEventListener("click", event => {
+    if (event.target.closest("[data-close]") || event.target === byId("keys")) byId("keys").close();
+  });
   byId("theme").addEventListener("click", nextTheme);
 }
 
 // Rows of lists and tables, in the order of the page.
-const rowsShown = () => [...document.querySelectorAll("main [data-row]")].filter(row => row.offsetParent !== null);
+const rowsShown = () =>
+  [...document.querySelectorAll("main [data-row]")].filter(row => row.offsetParent !== null);
 function stepRow(by) {
-  const rows = rowsShown(), now = rows.findIndex(row => row.classList.contains("at"));
-  const next = rows[now < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.max(0, Math.min(rows.length - 1, now + by))];
+  const rows = rowsShown(),
+    now = rows.findIndex(row => row.classList.contains("at"));
+  const next =
+    rows[now < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.max(0, Math.min(rows.length - 1, now + by))];
   if (!next) return;
   rows[now]?.classList.remove("at");
   next.classList.add("at");
@@ -46,6 +58,8 @@ function nextTheme() {
   try {
     if (localStorage.getItem("perun.theme")) localStorage.removeItem("perun.theme");
     else localStorage.setItem("perun.theme", dark ? "light" : "dark");
-  } catch { return; }
+  } catch {
+    return;
+  }
   dispatchEvent(new Event("perun-theme-chosen"));
 }

@@ -1,6 +1,7 @@
 // Pieces of data by their names: from the server, or, in a site that opens from disk, as scripts.
 const live = document.documentElement.dataset.live === "yes";
-const pieces = new Map(), arrived = new Map();
+const pieces = new Map(),
+  arrived = new Map();
 
 // What a piece could not be had for, as people are told it.
 class NoPiece extends Error {
@@ -30,9 +31,18 @@ async function fetched(name) {
     throw new NoPiece(name, "The server does not answer.", "Start it again: perun web serve");
   }
   let data = null;
-  try { data = await answer.json(); } catch { /* said below */ }
+  try {
+    data = await answer.json();
+  } catch {
+    /* said below */
+  }
   if (answer.ok && data) return data;
-  throw new NoPiece(name, data?.error || `The server answered ${answer.status}.`, data?.hint || "", answer.status);
+  throw new NoPiece(
+    name,
+    data?.error || `The server answered ${answer.status}.`,
+    data?.hint || "",
+    answer.status,
+  );
 }
 
 // Scripts that lie beside the page call this with the name of their piece and its JSON.
@@ -44,7 +54,11 @@ function included(name) {
   return new Promise((resolve, reject) => {
     const script = document.createElement("script");
     arrived.set(name, text => {
-      try { resolve(JSON.parse(text)); } catch { reject(new NoPiece(name, "A file of this site is damaged.", "Build it again: perun web build")); }
+      try {
+        resolve(JSON.parse(text));
+      } catch {
+        reject(new NoPiece(name, "A file of this site is damaged.", "Build it again: perun web build"));
+      }
     });
     const end = () => {
       script.remove();
@@ -73,11 +87,18 @@ async function loadHistory() {
   const data = await load("history");
   const dates = summed(data.dates);
   return {
-    dates, line: data.line, measured: data.measured, count: dates.length,
+    dates,
+    line: data.line,
+    measured: data.measured,
+    count: dates.length,
     short: at => data.checksums.slice(8 * at, 8 * at + 8),
     find(prefix) {
       const wanted = prefix.slice(0, 8).toLowerCase();
-      for (let from = data.checksums.indexOf(wanted); from >= 0; from = data.checksums.indexOf(wanted, from + 1))
+      for (
+        let from = data.checksums.indexOf(wanted);
+        from >= 0;
+        from = data.checksums.indexOf(wanted, from + 1)
+      )
         if (from % 8 === 0) return from / 8;
       return -1;
     },
@@ -107,8 +128,12 @@ async function positionOf(revision) {
 // What a piece with lines holds, as arrays: positions, values and bounds of their intervals.
 function linesOf(lines) {
   return lines.map(line => {
-    const at = summed(line.at), value = Float64Array.from(line.value, one => one ?? NaN), count = at.length;
-    const low = new Float64Array(count), high = new Float64Array(count), n = new Float64Array(count);
+    const at = summed(line.at),
+      value = Float64Array.from(line.value, one => one ?? NaN),
+      count = at.length;
+    const low = new Float64Array(count),
+      high = new Float64Array(count),
+      n = new Float64Array(count);
     for (let i = 0; i < count; i++) {
       const half = (Array.isArray(line.half) ? line.half[i] : line.half) ?? 0;
       low[i] = value[i] * (1 - half / 1e4);
@@ -124,10 +149,12 @@ async function loadSeries(id, more) {
   const data = await load(`series/${id}`);
   const parts = new Map([[Infinity, linesOf(data.lines)]]);
   const whole = () => joined([...parts].sort((a, b) => a[0] - b[0]).map(part => part[1]));
-  await Promise.all((data.chunks || []).map(async number => {
-    parts.set(number, linesOf((await load(`series/${id}/${number}`)).lines));
-    more?.(data, whole);
-  }));
+  await Promise.all(
+    (data.chunks || []).map(async number => {
+      parts.set(number, linesOf((await load(`series/${id}/${number}`)).lines));
+      more?.(data, whole);
+    }),
+  );
   return {...data, lines: whole()};
 }
 
@@ -137,13 +164,23 @@ function joined(parts) {
     const key = `${line.machine}/${line.branch}`;
     lines.set(key, [...(lines.get(key) || []), line]);
   }
-  return [...lines.values()].map(same => same.length === 1 ? same[0] : {
-    ...same[0], ...Object.fromEntries(["at", "value", "low", "high", "n"].map(name => [name, concatenated(same.map(one => one[name]))])),
-  });
+  return [...lines.values()].map(same =>
+    same.length === 1
+      ? same[0]
+      : {
+          ...same[0],
+          ...Object.fromEntries(
+            ["at", "value", "low", "high", "n"].map(name => [name, concatenated(same.map(one => one[name]))]),
+          ),
+        },
+  );
 }
 function concatenated(arrays) {
   const all = new Float64Array(arrays.reduce((sum, one) => sum + one.length, 0));
   let place = 0;
-  for (const one of arrays) { all.set(one, place); place += one.length; }
+  for (const one of arrays) {
+    all.set(one, place);
+    place += one.length;
+  }
   return all;
 }

@@ -4,7 +4,8 @@ const place = () => new URLSearchParams(location.search);
 
 // The address of a page; what belongs to the context comes from the present address, unless it is given.
 function link(page, values = {}) {
-  const here = place(), query = new URLSearchParams();
+  const here = place(),
+    query = new URLSearchParams();
   for (const name of CONTEXT) if (here.has(name)) query.set(name, here.get(name));
   for (const [name, value] of Object.entries(values))
     if (value === null || value === undefined || value === "") query.delete(name);
@@ -23,14 +24,16 @@ function setPlace(values, {push = false} = {}) {
   if (address === location.pathname + location.search) return;
   try {
     history[push ? "pushState" : "replaceState"](null, "", address);
-  } catch { // too often in a moment: the next change says it
+  } catch {
+    // too often in a moment: the next change says it
   }
   linkContext();
 }
 
 // The links of the bar carry the context.
 function linkContext() {
-  for (const one of document.querySelectorAll("a[data-link]")) one.setAttribute("href", link(one.dataset.link));
+  for (const one of document.querySelectorAll("a[data-link]"))
+    one.setAttribute("href", link(one.dataset.link));
 }
 
 const seriesLink = (id, values = {}) => link("series", {id, ...values});

@@ -5,7 +5,8 @@ function linearScale(low, high, start, end) {
     end: start,
     at: value => start + (value - low) * factor,
     ticks(most) {
-      const step = niceStep((high - low) / Math.max(most, 1)), found = [];
+      const step = niceStep((high - low) / Math.max(most, 1)),
+        found = [];
       for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-9; value += step)
         found.push(Math.abs(value) < step * 1e-9 ? 0 : value);
       return found;
@@ -34,10 +35,12 @@ function logScale(low, high, start, end) {
   };
 }
 // What stands at a tick: all in one unit, with the digits that tell them apart.
-const tickText = (tick, ticks, unit) => ticks.length > 1 ? perunTick(tick, ticks, unit) : perunNumber(tick, unit, 4);
+const tickText = (tick, ticks, unit) =>
+  ticks.length > 1 ? perunTick(tick, ticks, unit) : perunNumber(tick, unit, 4);
 // 1, 2 or 5 times a power of ten that is at least `size`.
 function niceStep(size) {
   if (!(size > 0)) return 1;
-  const power = 10 ** Math.floor(Math.log10(size)), rest = size / power;
+  const power = 10 ** Math.floor(Math.log10(size)),
+    rest = size / power;
   return power * (rest <= 1.0001 ? 1 : rest <= 2.0001 ? 2 : rest <= 5.0001 ? 5 : 10);
 }

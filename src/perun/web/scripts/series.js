@@ -1,6 +1,11 @@
 // The page of a series: its values along the commits; without an id, the list of all series.
 let perunChart = null;
-const RANGES = [["50", "50"], ["200", "200"], ["1000", "1,000"], ["", "All"]];
+const RANGES = [
+  ["50", "50"],
+  ["200", "200"],
+  ["1000", "1,000"],
+  ["", "All"],
+];
 
 pages.series = async site => {
   const id = place().get("id");
@@ -25,48 +30,56 @@ pages.series = async site => {
 function seriesHead({series, configuration}) {
   document.title = `${visible(cut(nameOf(series), 80))} · ${document.querySelector(".brand span").textContent}`;
   document.querySelector("#head h1").textContent = visible(cut(nameOf(series), 300));
-  const texts = [configuration.collector, [configuration.cmd, configuration.args, configuration.workload].filter(Boolean).join(" "), series.metric,
-    series.exact ? "counted exactly" : "", series.larger_is_better ? "larger is better" : ""];
+  const texts = [
+    configuration.collector,
+    [configuration.cmd, configuration.args, configuration.workload].filter(Boolean).join(" "),
+    series.metric,
+    series.exact ? "counted exactly" : "",
+    series.larger_is_better ? "larger is better" : "",
+  ];
   fill("subtitle", [...new Set(texts.filter(Boolean))].join(" · "));
-  fill("facts", h("div", {}, h("dt", {}, "Latest"), h("dd", {class: "big"}, amount(series.latest, series.unit)),
-    h("dd", {class: "muted small"}, amounts(series.interval, series.unit) || " ")));
-}
-
-// Lines of the series as the chart wants them: colours tell machines apart, dashes the branches.
-function chartLines(data, lines, site) {
-  const wanted = {machine: place().get("machine"), branch: place().get("branch")};
-  const several = new Set(lines.map(line => line.machine)).size > 1, branches = new Set(lines.map(line => line.branch)).size > 1;
-  return lines.map((line, number) => {
-    const machine = machineName(site, line.machine), branch = site.branches[line.branch]?.name ?? site.branch ?? "";
-    const name = [several ? shortMachine(site, line.machine) || machine : "", branches && (line.branch || !several) ? branch : ""].filter(Boolean).join(", ");
-    const fits = (!wanted.machine || wanted.machine === machine) && (!wanted.branch || wanted.branch === branch);
-    const made = {...line, name: name || machine || "values", title: [machine, branch].filter(Boolean).join(", "), strong: line.branch === 0,
-      colour: several ? (line.machine ?? 0) : line.branch, dash: several ? line.branch : line.branch && 1, shown: fits && number < 40};
-    return {...made, levels: line.branch === 0 ? levelsOf(made, data.changes, site) : null};
-  });
-}
-const ofMachine = (one, line) => !known(one.machine) || !known(line.machine) || one.machine === line.machine;
-
-function levelsOf(line, changes) {
-  const bounds = [...new Set(changes.filter(one => ofMachine(one, line)).map(one => one.version.at))].sort((a, b) => a - b);
-  const levels = [];
-  for (const [i, from] of [-Infinity, ...bounds].entries()) {
-    const start = firstAtLeast(line.at, from), end = i < bounds.length ? firstAtLeast(line.at, bounds[i]) : line.at.length;
-    const finite = Array.from(line.value.subarray(start, end)).filter(known);
-    if (finite.length) levels.push({from: line.at[start], to: line.at[end - 1], value: median(finite)});
-  }
-  return levels;
+  fill(
+    "facts",
+    h(
+      "div",
+      {},
+      h("dt", {}, "Latest"),
+      h("dd", {class: "big"}, amount(series.latest, series.unit)),
+      h("dd", {class: "muted small"}, amounts(series.interval, series.unit) || " "),
+    ),
+  );
 }
 
 function showLines(data, lines, site, all) {
-  if (!lines.length) return panel("chart", empty("No values", "No version of this series can be read.", "perun fsck"));
+  if (!lines.length)
+    return panel("chart", empty("No values", "No version of this series can be read.", "perun fsck"));
   if (!perunChart?.canvas.isConnected) makeChart(data, site, all);
-  const old = new Map(perunChart.lines.map(line => [line.name, line.shown])), shown = chartLines(data, lines, site);
+  const old = new Map(perunChart.lines.map(line => [line.name, line.shown])),
+    shown = chartLines(data, lines, site);
   for (const line of shown) line.shown = old.get(line.name) ?? line.shown;
-  const first = Math.min(...shown.map(line => line.at[0])), last = Math.max(...shown.map(line => line.at.at(-1)));
-  const changes = data.changes.flatMap(one => shown.filter(line => line.branch === 0 && ofMachine(one, line)).slice(0, 1).map(line =>
-    ({at: one.version.at, since: one.since.at, ratio: one.ratio, worse: one.degradation, known: Boolean(one.acknowledged), line})));
-  perunChart.show({lines: shown, changes, unit: data.series.unit, dates: all.dates, tags: site.tags.filter(tag => known(tag.at)), full: {from: first, to: last}});
+  const first = Math.min(...shown.map(line => line.at[0])),
+    last = Math.max(...shown.map(line => line.at.at(-1)));
+  const changes = data.changes.flatMap(one =>
+    shown
+      .filter(line => line.branch === 0 && ofMachine(one, line))
+      .slice(0, 1)
+      .map(line => ({
+        at: one.version.at,
+        since: one.since.at,
+        ratio: one.ratio,
+        worse: one.degradation,
+        known: Boolean(one.acknowledged),
+        line,
+      })),
+  );
+  perunChart.show({
+    lines: shown,
+    changes,
+    unit: data.series.unit,
+    dates: all.dates,
+    tags: site.tags.filter(tag => known(tag.at)),
+    full: {from: first, to: last},
+  });
   setAxis();
   const [from, to] = (place().get("view") || "").split("..").map(Number);
   const commit = place().get("c");
@@ -79,7 +92,8 @@ function showLines(data, lines, site, all) {
 // The commit that a link names, with as much around it as shows the change.
 function lookAround(at, {changes}) {
   if (at < 0) return perunChart.whole();
-  const line = perunChart.visible[0], near = changes.find(one => one.version.at === at);
+  const line = perunChart.visible[0],
+    near = changes.find(one => one.version.at === at);
   const around = Math.max(40, Math.min(400, (near?.after?.versions ?? 60) * 1.5));
   perunChart.look(at - around, at + around);
   const index = line ? firstAtLeast(line.at, at) : -1;
@@ -88,16 +102,26 @@ function lookAround(at, {changes}) {
 }
 
 function makeChart(data, site, all) {
-  const canvas = h("canvas", {class: "main", tabindex: "0", role: "application", "aria-roledescription": "chart", id: "chart-canvas",
-    "aria-label": `${cut(data.series.title, 200)} along the commits. Left and right go from point to point, Enter opens the commit, Space marks it for a comparison.`});
+  const canvas = h("canvas", {
+    class: "main",
+    tabindex: "0",
+    role: "application",
+    "aria-roledescription": "chart",
+    id: "chart-canvas",
+    "aria-label":
+      `${cut(data.series.title, 200)} along the commits. Left and right go from point to point, ` +
+      "Enter opens the commit, Space marks it for a comparison.",
+  });
   const map = h("canvas", {class: "map", "aria-hidden": "true"});
   const commitOf = point => all.short(point.line.at[point.index]);
   let later = 0;
   perunChart = new LineChart(canvas, map, {
-    hover: (point, pinned) => point ? showTip(pointLines(point, data, all, pinned), perunChart.placeOf(point), pinned) : hideTip(),
+    hover: (point, pinned) =>
+      point ? showTip(pointLines(point, data, all, pinned), perunChart.placeOf(point), pinned) : hideTip(),
     open: (point, event) => {
       const address = commitLink(commitOf(point), {series: data.series.id});
-      if (event.ctrlKey || event.metaKey) open(address); else location.assign(address);
+      if (event.ctrlKey || event.metaKey) open(address);
+      else location.assign(address);
     },
     pick: point => pick(point, commitOf, data),
     moved: view => {
@@ -110,57 +134,52 @@ function makeChart(data, site, all) {
       }, 150);
     },
   });
-  const range = choose("Commits shown", RANGES.map(([value, text]) => [value, text]), place().get("n") ?? (place().has("view") || place().has("c") ? "?" : ""), value => {
-    const {to} = perunChart.full;
-    if (value) perunChart.look(to - Number(value) + 0.5, to + 0.5); else perunChart.whole();
-  });
-  const axis = choose("Value axis", [["", "Fit"], ["usual", "Without spikes"], ["zero", "From 0"], ["log", "Log"]], place().get("axis") || "", value => {
-    setPlace({axis: value});
-    setAxis();
-  });
-  panel("chart", [h("div", {class: "chart"}, canvas, map), h("ul", {class: "legend", id: "lines", "aria-label": "Lines"}), valuesTable(all)], {
-    note: h("span", {class: "wide-only"}, "A click opens a commit, Shift + click compares two; drag and Ctrl + wheel move and zoom"),
-    tools: [range, axis],
-  });
-}
-
-// What the chart shows, for those who cannot see it or want to copy it; made when it is opened.
-const MOST_VALUES = 500;
-function valuesTable(all) {
-  const shown = h("div");
-  const made = h("details", {class: "values", ontoggle: () => {
-    const {from, to} = perunChart.view, {unit} = perunChart, rows = [];
-    for (const line of perunChart.visible)
-      for (let i = firstAtLeast(line.at, from); i < line.at.length && line.at[i] <= to; i++) rows.push({line, i, at: line.at[i]});
-    rows.sort((a, b) => b.at - a.at);
-    if (made.open) fill(shown, rows.length > MOST_VALUES && h("p", {class: "below muted small"}, `The newest ${MOST_VALUES} of ${rows.length}`), table([
-      {title: "Commit", cell: one => h("a", {class: "mono", href: commitLink(all.short(one.at))}, all.short(one.at).slice(0, 7))},
-      {title: "Date", cell: one => day(all.dates[one.at])},
-      {title: "Measured on", cell: one => one.line.name},
-      {title: "Value", end: true, cell: one => amount(one.line.value[one.i], unit)},
-      {title: "Interval", end: true, cell: one => amounts([one.line.low[one.i], one.line.high[one.i]], unit)},
-    ], rows.slice(0, MOST_VALUES), {label: "Values of the chart"}));
-  }}, h("summary", {}, "The values shown, as a table"), shown);
-  return made;
+  const range = choose(
+    "Commits shown",
+    RANGES.map(([value, text]) => [value, text]),
+    place().get("n") ?? (place().has("view") || place().has("c") ? "?" : ""),
+    value => {
+      const {to} = perunChart.full;
+      if (value) perunChart.look(to - Number(value) + 0.5, to + 0.5);
+      else perunChart.whole();
+    },
+  );
+  const axis = choose(
+    "Value axis",
+    [
+      ["", "Fit"],
+      ["usual", "Without spikes"],
+      ["zero", "From 0"],
+      ["log", "Log"],
+    ],
+    place().get("axis") || "",
+    value => {
+      setPlace({axis: value});
+      setAxis();
+    },
+  );
+  panel(
+    "chart",
+    [
+      h("div", {class: "chart"}, canvas, map),
+      h("ul", {class: "legend", id: "lines", "aria-label": "Lines"}),
+      valuesTable(all),
+    ],
+    {
+      note: h(
+        "span",
+        {class: "wide-only"},
+        "A click opens a commit, Shift + click compares two; drag and Ctrl + wheel move and zoom",
+      ),
+      tools: [range, axis],
+    },
+  );
 }
 
 function setAxis() {
   const axis = place().get("axis");
   Object.assign(perunChart, {trim: axis === "usual", zero: axis === "zero", log: axis === "log"});
   perunChart.redraw();
-}
-
-function pointLines(point, data, all, pinned) {
-  const {line, index} = point, at = line.at[index], unit = data.series.unit;
-  const interval = line.low[index] === line.high[index] ? "" : `${amounts([line.low[index], line.high[index]], unit)} at 95 %`;
-  const step = data.changes.find(one => one.version.at === at && ofMachine(one, line));
-  const facts = [interval, line.n[index] > 1 ? plural(line.n[index], "measurement") : "", perunChart.visible.length > 1 ? line.name : ""];
-  const checksum = all.short(at);
-  return [h("b", {}, amount(line.value[index], unit)), h("div", {class: "line"}, facts.filter(Boolean).join(" · ")),
-    step && h("div", {class: step.degradation ? "worse" : "better"}, `${change(step.ratio)} ${changeInterval(step.interval)} from here on`),
-    commitLines(at, checksum.slice(0, 7), all.dates[at]),
-    pinned && h("div", {class: "actions"}, h("a", {class: "chip", href: commitLink(checksum, {series: data.series.id})}, "Open the commit"),
-      h("button", {type: "button", onclick: () => { hideTip(); perunChart.does.pick(point); }}, perunChart.picked ? "Compare" : "Compare from here"))];
 }
 
 // The first point is marked; with the second one the two are compared, the older one as the baseline.
@@ -172,74 +191,87 @@ function pick(point, commitOf, data) {
     return;
   }
   perunChart.picked = first ? null : point;
-  fill("chart-note", perunChart.picked ? h("span", {role: "status"}, `${commitOf(point).slice(0, 7)} is marked: Shift + click, or Space, on another point compares the two`) : "");
+  fill(
+    "chart-note",
+    perunChart.picked
+      ? h(
+          "span",
+          {role: "status"},
+          `${commitOf(point).slice(0, 7)} is marked: Shift + click, or Space, on another point compares the two`,
+        )
+      : "",
+  );
   perunChart.redraw();
-}
-
-function legend() {
-  const {lines} = perunChart;
-  byId("lines").hidden = lines.length < 2;
-  const swatch = line => {
-    const made = svg("svg", {viewBox: "0 0 24 10", "aria-hidden": "true"}, svg("line", {x1: 0, x2: 24, y1: 5, y2: 5, "stroke-width": 2.5,
-      "stroke-dasharray": DASHES[line.dash % DASHES.length].join(" ") || null, stroke: lineColour(line)}));
-    return made;
-  };
-  fill("lines", lines.slice(0, 60).map(line => h("li", {}, h("button", {type: "button", "aria-pressed": String(line.shown), title: line.title,
-    onclick: event => {
-      line.shown = !line.shown;
-      event.currentTarget.setAttribute("aria-pressed", String(line.shown));
-      perunChart.redraw();
-    }}, swatch(line), h("span", {}, cut(line.name, 60))))));
 }
 
 function seriesSteps(data, site) {
   if (!data.changes.length)
-    panel("steps", empty("Its level did not change", "What differs from commit to commit is within the noise of this series."));
+    panel(
+      "steps",
+      empty(
+        "Its level did not change",
+        "What differs from commit to commit is within the noise of this series.",
+      ),
+    );
   else panel("steps", stepTable(data.changes, site), {note: plural(data.changes.length, "change")});
   const related = (data.related || []).slice(0, 30);
-  if (related.length) load("series").then(({series}) => {
-    const chosen = new Set(related);
-    panel("list", seriesTable(series.filter(one => chosen.has(one.id))), {title: "Related series", note: "Of the same command, or of the same place"});
-  });
+  if (related.length)
+    load("series").then(({series}) => {
+      const chosen = new Set(related);
+      panel("list", seriesTable(series.filter(one => chosen.has(one.id))), {
+        title: "Related series",
+        note: "Of the same command, or of the same place",
+      });
+    });
 }
 
 function stepTable(changes, site) {
-  return table([
-    {title: "Change", number: true, cell: one => [changeSize(one), " ", h("small", {class: "muted"}, changeInterval(one.interval))]},
-    {title: "Level", number: true, cell: levels},
-    {title: "Commit", name: true, cell: one => [h("a", {href: commitLink(one.version.checksum)}, h("span", {class: "mono"}, short(one.version.checksum)), " ",
-      cut(firstLine(one.version.subject), 90)), h("div", {class: "muted small"}, cut(one.version.author, 40), ", ", when(one.version.date))]},
-    {title: "", cell: one => [marks(one), known(one.machine) && site.machines.length > 1 ? h("span", {class: "chip", title: machineName(site, one.machine)}, shortMachine(site, one.machine)) : ""]},
-    {title: "", end: true, cell: one => [h("a", {href: compareLink(one.since.checksum, one.version.checksum)}, "Compare"), " ", acknowledgeButton(one, site)]},
-  ], [...changes].sort((a, b) => b.version.at - a.version.at), {label: "Changes of this series", address: one => commitLink(one.version.checksum)});
-}
-
-const seriesTable = (series, options = {}) => table([
-  {title: "Series", name: true, sort: one => one.title, cell: one => [h("a", {href: seriesLink(one.id)}, cut(nameOf(one), 110)),
-    one.command !== nameOf(one) && h("div", {class: "muted small"}, cut(one.command, 110))]},
-  {title: "Metric", wide: true, sort: one => one.metric, cell: one => one.metric},
-  {title: "Trend", cell: one => spark(one.spark || [])},
-  {title: "Latest", end: true, sort: one => one.latest, cell: one => amount(one.latest, one.unit)},
-  {title: "Interval", end: true, wide: true, cell: one => amounts(one.interval, one.unit)},
-], series, {label: "Series", address: one => seriesLink(one.id), ...options});
-
-async function seriesList(site) {
-  const {series, more} = await load("series");
-  fill("subtitle", `${plural(series.length + (more || 0), "series")}: what is measured again at each commit`);
-  fill("facts");
-  if (!series.length) return panel("list", empty("No series yet", "A series begins with the first measured commit.", hintOf(site)));
-  const input = h("input", {type: "search", "aria-label": "Filter series", placeholder: "Filter", value: place().get("q") || ""});
-  const shown = h("div");
-  const draw = () => {
-    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = series.filter(one => words.every(word => `${one.title} ${one.command} ${one.metric} ${one.collector}`.toLowerCase().includes(word)));
-    fill(shown, found.length ? seriesTable(found.slice(0, 500), {sort: place().get("sort"), changed: order => setPlace({sort: order})})
-      : empty("No series has these words", "The filter looks at names, commands and metrics."));
-    fill("list-note", found.length < series.length ? `${found.length.toLocaleString("en-US")} of ${series.length.toLocaleString("en-US")}`
-      : series.length > 500 ? "The first 500: filter to see others" : "");
-  };
-  input.addEventListener("input", () => { setPlace({q: input.value}); draw(); });
-  panel("list", shown, {tools: input, note: ""});
-  draw();
-  return undefined;
+  return table(
+    [
+      {
+        title: "Change",
+        number: true,
+        cell: one => [changeSize(one), " ", h("small", {class: "muted"}, changeInterval(one.interval))],
+      },
+      {title: "Level", number: true, cell: levels},
+      {
+        title: "Commit",
+        name: true,
+        cell: one => [
+          h(
+            "a",
+            {href: commitLink(one.version.checksum)},
+            h("span", {class: "mono"}, short(one.version.checksum)),
+            " ",
+            cut(firstLine(one.version.subject), 90),
+          ),
+          h("div", {class: "muted small"}, cut(one.version.author, 40), ", ", when(one.version.date)),
+        ],
+      },
+      {
+        title: "",
+        cell: one => [
+          marks(one),
+          known(one.machine) && site.machines.length > 1
+            ? h(
+                "span",
+                {class: "chip", title: machineName(site, one.machine)},
+                shortMachine(site, one.machine),
+              )
+            : "",
+        ],
+      },
+      {
+        title: "",
+        end: true,
+        cell: one => [
+          h("a", {href: compareLink(one.since.checksum, one.version.checksum)}, "Compare"),
+          " ",
+          acknowledgeButton(one, site),
+        ],
+      },
+    ],
+    [...changes].sort((a, b) => b.version.at - a.version.at),
+    {label: "Changes of this series", address: one => commitLink(one.version.checksum)},
+  );
 }

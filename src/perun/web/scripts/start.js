@@ -4,5 +4,7 @@ startSearch();
 startKeys();
 startNews();
 addEventListener("popstate", draw);
-addEventListener("pageshow", event => { if (event.persisted && live) refresh(); });
+addEventListener("pageshow", event => {
+  if (event.persisted && live) refresh();
+});
 draw();
