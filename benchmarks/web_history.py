@@ -126,18 +126,18 @@ def _commits(folder: Path, commits: int, branches: int, tags: int) -> None:
 
 def _stream(commits: int, branches: int, tags: int) -> Iterator[str]:
     for number in range(commits):
-        yield _commit("main", number, START + APART * number)
+        yield commit("main", number, START + APART * number)
     for number in range(branches):
         fork = _fork(commits, branches, number)
         yield f"reset refs/heads/branch-{number}\nfrom :{fork}\n\n"
         for k in range(max(3, commits // 200)):
-            yield _commit(f"branch-{number}", commits + 1000 * number + k, START + APART * (fork + k) + 60)
+            yield commit(f"branch-{number}", commits + 1000 * number + k, START + APART * (fork + k) + 60)
     for number in range(tags):
         place = commits * (number + 1) // (tags + 1)
         yield f"reset refs/tags/v1.{number}\nfrom :{place + 1}\n\n"
 
 
-def _commit(branch: str, number: int, date: int) -> str:
+def commit(branch: str, number: int, date: int) -> str:
     subject = f"{VERBS[number % len(VERBS)]} the {WORDS[number // 3 % len(WORDS)]} of request {number}"
     message = f"{subject}\n\nA body that says a little more of the reasons.\n"
     lines = f"commit refs/heads/{branch}\nmark :{number + 1}\ncommitter {AUTHORS[number % 3]} {date} +0000\n"
