@@ -30,7 +30,7 @@ from perun.web.live import Answer, Live, answer_of
 
 LONGEST: Final = 64 << 10
 """Bytes of a request."""
-_DOCUMENTED: Final = "docs/dashboard.md has its form"
+_DOCUMENTED: Final = "docs/dashboard-api.md has its form"
 _JSON: Final = "application/json"
 _HTML: Final = "text/html; charset=utf-8"
 _STATUS: Final = (

@@ -94,6 +94,7 @@ class _Server(uvicorn.Server):
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    made = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         made = socket.socket(family, kind, protocol)
@@ -101,6 +102,8 @@ def _listening(host: str, port: int) -> socket.socket:
         made.bind(address)
         made.listen(128)
     except OSError as problem:
+        if made is not None:
+            made.close()
         reason = os.strerror(problem.errno) if problem.errno and problem.errno > 0 else problem.strerror
         raise UsageError(
             f"cannot listen on {host}, port {port}: {reason}",

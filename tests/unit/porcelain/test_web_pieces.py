@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from pathlib import Path
 
+import jsonschema
 import pytest
 
 import measured_history
@@ -16,7 +18,7 @@ from perun.porcelain.init import init
 from perun.porcelain.repository import open_repository
 from perun.porcelain.web import series as series_module
 from perun.porcelain.web import versions as versions_module
-from perun.porcelain.web.pieces import PLAIN, Pieces, encoded
+from perun.porcelain.web.pieces import PLAIN, Pieces, encoded, schema
 from perun.porcelain.web.state import load
 
 
@@ -342,6 +344,24 @@ def test_an_unknown_version_is_an_error(piece):
 
 def test_the_message_of_a_version_is_whole(piece, made):
     assert piece(f"message/{made.main[3]}")["text"].strip() == "Change number 3"
+
+
+def test_the_schema_in_the_manual_is_that_of_the_pieces(piece, made):
+    path = Path(__file__).parents[3] / "docs" / "schemas" / "perun.web-1.schema.json"
+    written = json.loads(path.read_text(encoding="utf-8"))
+    assert written == schema(), "write perun.porcelain.web.pieces.schema() there"
+    validator = jsonschema.Draft202012Validator(written)
+    series = next(iter(piece("series")["series"]))["id"]
+    pair = f"{made.main[measured_history.SLOWER - 1]}..{made.main[measured_history.SLOWER]}"
+    names = [*PLAIN, "commits/0", "values/0", f"series/{series}", f"series/{series}/0", f"compare/{pair}"]
+    found = {}
+    for name in [*names, f"message/{made.main[0]}"]:
+        one = piece(name)
+        validator.validate(one)
+        found[one["schema"]] = name
+    assert len(found) == len(written["anyOf"])
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validate({**piece("grid"), "at": "text"})
 
 
 def test_half_characters_are_no_reason_to_fail(piece):

@@ -135,8 +135,7 @@ def test_who_has_the_token_acknowledges_and_pages_show_it(serve, measured):
     ],
     ids=lambda one: " ".join(f"{name}={value}" for name, value in one.items()),
 )  # fmt: skip
-def test_nobody_else_changes_anything(serve, measured_template, wrong):
-    server = serve(measured_template)
+def test_nobody_else_changes_anything(server, measured_template, wrong):
     headers = {name: value.format(token=server.serving.guard.token) for name, value in wrong.items()}
     answer = server.ask("/api/ack", "POST", acknowledgement(measured_template), **allowed(server, **headers))
     assert answer.status in (403, 421)

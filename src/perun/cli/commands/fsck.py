@@ -10,6 +10,8 @@ import click
 
 from perun.cli.session import Session
 from perun.cli.table import one_line
+from perun.porcelain.fsck import fsck as run
+from perun.porcelain.fsck import rebuild as make_anew
 from perun.wording import plural
 
 if TYPE_CHECKING:
@@ -32,9 +34,6 @@ def fsck(session: Session, repair: bool, rebuild: bool, as_json: bool) -> int:
     something is damaged and was not repaired. --repair says what it does; it never removes the only copy of
     anything.
     """
-    from perun.porcelain.fsck import fsck as run
-    from perun.porcelain.fsck import rebuild as make_anew
-
     repo = session.repository
     findings = []
     with session.progress(0, "verifying", enabled=not as_json) as bar:

@@ -14,7 +14,7 @@ from perun.porcelain.check.compare import Comparer, Pair
 from perun.porcelain.check.pairing import Pairing
 from perun.porcelain.check.report import DEFAULTS, Comparison
 from perun.porcelain.explain import flames
-from perun.porcelain.explain.collecting import ProfilePair
+from perun.porcelain.explain.gathered import ProfilePair
 from perun.porcelain.repository import Repository
 from perun.porcelain.trend import text_of
 from perun.porcelain.web import data

@@ -22,6 +22,8 @@ from perun.profile.changes import PerformanceChange
 CHANGES: Final = 30
 HEAT: Final = (30, 60)
 """Rows and versions of the heat map."""
+_BEFORE: Final = 6
+"""Versions of it before the tag."""
 MULTIPLES: Final = 24
 SPARK: Final = 60
 _LEAST: Final = 2 * voting.FEWEST
@@ -64,7 +66,7 @@ def overview(state: State, reported: Reported) -> data.Overview:
         _verdict(state, since, whole),
         [shown(state, one, reported, pictured=True) for one in changes],
         len(chosen),
-        _heat(state, order),
+        _heat(state, since, order),
         [_multiple(state, one) for one in whole[:MULTIPLES]],
     )
 
@@ -153,8 +155,12 @@ def _verdict(state: State, since: _Since, became: Sequence[_State]) -> data.Verd
     )  # fmt: skip
 
 
-def _heat(state: State, order: Sequence[_State]) -> data.Heat:
-    positions = state.measured_main[-HEAT[1] :]
+def _heat(state: State, since: _Since, order: Sequence[_State]) -> data.Heat:
+    """Versions at even distances from a few before the verdict begins up to the newest one."""
+    every = state.measured_main
+    first = int(np.searchsorted(every, since.position)) - _BEFORE
+    own = every[max(0, min(first, len(every) - HEAT[1])) :]
+    positions = own[np.unique(np.linspace(0, len(own) - 1, min(HEAT[1], len(own))).astype(int))]
     wanted = [(one.group, one.row) for one in order[: HEAT[0]]]
     return data.Heat([state.ref(int(one)) for one in positions], rows(state, wanted, positions, 1))
 

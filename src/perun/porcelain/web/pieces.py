@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, get_args
 
 import msgspec
+import msgspec.structs
 
 from perun.errors import ProfileNotFound
 from perun.porcelain.web import data
@@ -53,7 +54,8 @@ class Pieces:
         """
         found = _NAME.fullmatch(name)
         if found is None:
-            raise ProfileNotFound(f"there is no piece {name[:100]!r}", "docs/dashboard.md has their names")
+            hint = "docs/dashboard-api.md has their names"
+            raise ProfileNotFound(f"there is no piece {name[:100]!r}", hint)
         state = self.state
         if found["plain"]:
             return self._plain(found["plain"])
@@ -103,3 +105,25 @@ def encoded(piece: data.AnyPiece) -> bytes:
         return msgspec.json.encode(piece)
     except UnicodeEncodeError:  # half of a character, which is no text of UTF-8
         return json.dumps(msgspec.to_builtins(piece)).encode()
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of all pieces, each a definition of its own, as `docs/schemas` has it."""
+    kinds = get_args(data.AnyPiece)
+    _, definitions = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    for kind in kinds:
+        definitions[kind.__name__]["properties"]["schema"] = {"const": _name_of(kind)}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:perun:web:1",
+        "title": "perun.web/1",
+        "description": "The pieces of the dashboard. Keys are only ever added to them.",
+        "anyOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds],
+        "$defs": definitions,
+    }
+
+
+def _name_of(kind: type) -> str:
+    """What the pieces of a kind have as their schema."""
+    found: str = next(one.default for one in msgspec.structs.fields(kind) if one.name == "schema")
+    return found

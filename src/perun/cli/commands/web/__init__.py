@@ -37,7 +37,7 @@ class _WebGroup(LazyGroup):
 
 @click.group(cls=_WebGroup, lazy=COMMANDS)
 def web() -> None:
-    """Show what became slower, by how much, since when and why: the dashboard of the project.
+    """Show the dashboard: what got slower, since when and why.
 
     \b
     perun web serve             in the browser of this machine
