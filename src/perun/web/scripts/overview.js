@@ -3,7 +3,7 @@ pages.overview = async site => {
   const data = await load("overview");
   verdict(data.verdict, site);
   if (!site.measured) return nothingMeasured(site);
-  heatOfOverview(data.heat, data.verdict.tag, site);
+  heatOfOverview(data.heat, data.verdict.tag, data.changes, site);
   changesOfOverview(data.changes, site);
   const multiples = data.multiples.filter(
     (one, i, all) => all.findIndex(other => other.series.id === one.series.id) === i,
@@ -82,7 +82,7 @@ function nothingMeasured(site) {
 
 const HEAT_ROWS = 10;
 
-function heatOfOverview(heat, tag, site) {
+function heatOfOverview(heat, tag, changes, site) {
   if (!heat.rows.length)
     return panel(
       "heat",
@@ -97,24 +97,31 @@ function heatOfOverview(heat, tag, site) {
       tell: (row, column) => cellLines(row, column, heat.commits[column]),
       open: (row, column, event) => openCell(row, heat.commits[column].checksum, event),
     },
-    row => levelUntil(row, places, tag),
+    row => levelUntil(row, places, tag, changes),
   );
   map.dated([heat.commits[0], heat.commits.at(-1)].map(commit => commit.date));
   return panel("heat", map.element, {
     note: [
-      `The newest ${plural(heat.commits.length, "measured commit")}, beside `,
-      tag ? `the level at ${cut(tag.name, 40)}` : "the oldest of them",
+      tag && places[0] <= tag.at
+        ? "Measured commits"
+        : `The newest ${plural(places.length, "measured commit")}`,
+      tag ? `, beside the level at ${cut(tag.name, 40)}` : ", beside the oldest of them",
     ],
     tools: [heatScale(map), h("a", {href: link("grid")}, "All series")],
   });
 }
 
-// What the verdict is since: the median of a row until the tag, or of its oldest values here where the tag is older.
-function levelUntil({value}, places, tag) {
-  const finite = value.map((one, i) => [one, places[i]]).filter(([one]) => isPositive(one));
-  const until = finite.filter(([, at]) => tag && at <= tag.at),
-    chosen = until.length ? until.slice(-10) : finite.slice(0, 8);
-  return chosen.length ? median(chosen.map(([one]) => one)) : null;
+// The level of a row at the tag: the median of its newest values until then; where these are not here, the level
+// before its first change since, or its median where nothing changed. Without a tag that of its oldest values.
+function levelUntil(row, places, tag, changes) {
+  const finite = row.value.map((one, i) => [one, places[i]]).filter(([one]) => isPositive(one));
+  if (!finite.length) return null;
+  const until = finite.filter(([, at]) => !tag || at <= tag.at);
+  if (until.length) return median((tag ? until.slice(-10) : until.slice(0, 8)).map(([one]) => one));
+  const since = changes
+    .filter(one => one.series === row.series && one.machine === row.machine && one.version.at > tag.at)
+    .sort((a, b) => a.version.at - b.version.at);
+  return since.length ? since[0].before.value : median(finite.map(([one]) => one));
 }
 
 // A cell: the value, how it compares with its row, the commit.

@@ -17,13 +17,14 @@ function amounts(interval, unit) {
 }
 
 // A ratio as a change: +34 %, or 2.4x from the double on and below the half.
-function change(ratio) {
+// `more`: digits beyond what is enough for one number.
+function change(ratio, more = 0) {
   if (!known(ratio)) return "–";
   if (ratio >= 2 || ratio <= 0.5)
-    return `${ratio >= 99.5 ? Math.round(ratio).toLocaleString("en-US") : Number(ratio.toPrecision(2))}x`;
+    return `${ratio >= 99.5 ? Math.round(ratio).toLocaleString("en-US") : Number(ratio.toPrecision(2 + more))}x`;
   const percents = 100 * (ratio - 1),
     size = Math.abs(percents);
-  const places = size < 0.095 ? 2 : size < 9.95 ? 1 : 0;
+  const places = more + (size < 0.095 ? 2 : size < 9.95 ? 1 : 0);
   const text = size.toFixed(places);
   return Number(text) === 0 ? "0 %" : `${percents > 0 ? "+" : "−"}${text} %`;
 }
@@ -31,15 +32,13 @@ function change(ratio) {
 // The interval of a ratio: +31 to +37 %, 2.2x to 2.6x; empty for what is exact.
 function changeInterval(interval) {
   if (!interval || interval[0] === interval[1]) return "";
-  const [low, high] = interval.map(one => change(one));
+  // As many digits as tell the two ends apart.
+  let [low, high] = interval.map(one => change(one));
+  for (let more = 1; more < 4 && low === high; more++) [low, high] = interval.map(one => change(one, more));
   return low.endsWith(" %") && high.endsWith(" %") ? `${low.slice(0, -2)} to ${high}` : `${low} to ${high}`;
 }
 
-const isTime = unit => Object.hasOwn(perunUnits.times.factors, unit);
 const isWorse = (ratio, largerIsBetter) => ratio > 1 !== largerIsBetter;
-// What a change is called: slower, faster, more, less.
-const comparative = (ratio, unit) =>
-  isTime(unit) ? (ratio > 1 ? "slower" : "faster") : ratio > 1 ? "more" : "less";
 
 const DAY = 86400;
 function ago(seconds) {
