@@ -40,7 +40,8 @@ def web(place: Place) -> Iterator[Row | Count]:
     search = [place.perun, "changes", "--json"]
     subprocess.run(search, cwd=folder, env=environ, check=True, stdout=subprocess.DEVNULL)
     seconds = time.perf_counter() - start
-    yield Row(f"{WHAT}: the first search of all series", seconds, 5 * MINUTE, "5 minutes", None, is_rival=False)
+    what = f"{WHAT}: the first search of all series"
+    yield Row(what, seconds, 5 * MINUTE, "5 minutes", None, is_rival=False)
     served = [_serve(place.perun, folder) for _ in range(ROUNDS)]
     yield Row(f"{WHAT}: from a cold start until overview and a series are answered",
               Measured([one[0] for one in served]), SECOND, "a second", 1.0, is_rival=False)  # fmt: skip
