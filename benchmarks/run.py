@@ -30,6 +30,7 @@ import fuzz
 import fuzz_speed
 import history
 import instructions
+import island
 import kernel
 import memory
 import moving_average
@@ -57,6 +58,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     tables: (tables.tables,),
     memory: (memory.memory,),
     instructions: (instructions.instructions,),
+    island: (island.island,),
     fuzz_speed: (fuzz_speed.fuzz_speed,),
     fuzz: (fuzz.fuzz,),
     tracing: (tracing.complexity, tracing.engines),

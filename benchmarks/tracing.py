@@ -400,4 +400,3 @@ def printed(argv: Sequence[str]) -> tuple[float, float]:
     done = subprocess.run(argv, check=True, capture_output=True, text=True)
     first, second = done.stdout.split()[:2]
     return float(first), float(second)
-

@@ -141,9 +141,7 @@ def traced(
             yield {key: Case(unchanged[0], target, name, effect) for key, target in targets.items()}
 
 
-def _trace(
-    runs: list[Mapping[str, Any]], slow: str = "", effect: int = 0, *, grows: bool = False
-) -> Profile:
+def _trace(runs: list[Mapping[str, Any]], slow: str = "", effect: int = 0, *, grows: bool = False) -> Profile:
     units = {"mixed(time delta)": "us"}
     made = Profile({"header": {"type": "mixed", "cmd": "calls", "units": units, "pooled": len(runs)}})
     for number, uid, (sizes, times) in ((n, *item) for n, run in enumerate(runs) for item in run.items()):

@@ -27,6 +27,7 @@ BUILT = {
     "perun/collect/complexity/libperun_complexity.so",
     "perun/collect/memory/libperun_memory.so",
     "perun/fuzz/coverage/libperun_fuzz.so",
+    "perun/island/recorder/_recorder.abi3.so",
     "perun/process/perun_guard",
     "perun/collect/memory/libperun_memory_analysis.so",
     "perun/process/perun_launch",
@@ -102,10 +103,10 @@ def test_wheel_carries_version_license_and_command(wheel: Path) -> None:
 
 def test_the_wheel_is_for_every_python(wheel: Path) -> None:
     _, _, python, abi, platform = wheel.stem.split("-")
-    assert (python, abi) == ("py3", "none")
+    assert (python, abi) == ("cp311", "abi3")
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/WHEEL"))
-        assert f"Tag: py3-none-{platform}" in archive.read(name).decode().splitlines()
+        assert f"Tag: cp311-abi3-{platform}" in archive.read(name).decode().splitlines()
         names = {"perun/collect/trace/perun_trace", "perun/process/perun_launch"}
         programs = [info for info in archive.infolist() if info.filename in names]
         assert all(info.external_attr >> 16 & 0o111 for info in programs)
@@ -276,7 +277,7 @@ def test_a_release_that_is_tried_changes_nothing_but_dist(release: tuple[Path, s
     folder, said = release
     (built,) = (folder / "dist").glob("*.whl")
     (sources,) = (folder / "dist").glob("*.tar.gz")
-    assert built.name.startswith("perun_pvs-9.8.7-py3-none-manylinux_2_")
+    assert built.name.startswith("perun_pvs-9.8.7-cp311-abi3-manylinux_2_")
     with tarfile.open(sources) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"PKG-INFO", "meson.build", "tools/build_backend.py", "src/perun/__init__.py"} <= names
@@ -358,9 +359,7 @@ def test_a_wheel_built_without_clang_says_what_it_lacks(tmp_path: Path) -> None:
         assert not WITH_CLANG & set(archive.namelist())
     bin_folder = installed(tmp_path, built)
     environ = {**os.environ, "PATH": f"{bin_folder}:{tools}"}
-    said = subprocess.check_output(
-        [bin_folder / "perun", "doctor"], text=True, env=environ, cwd=tmp_path
-    )
+    said = subprocess.check_output([bin_folder / "perun", "doctor"], text=True, env=environ, cwd=tmp_path)
     assert "warn  trace (ebpf): " in said
     if os.uname().machine == "x86_64":
         assert "its probes were not built" in said

@@ -1,8 +1,9 @@
 """How this project is built: by meson-python, whose wheels get the tag that fits what is in them.
 
-What is native here are programs, and libraries that are loaded into programs: nothing of it knows Python's
-interface. meson-python tags a wheel with native files beside its modules for one version of Python, as if
-they were extension modules; one wheel does for all.
+What is native here are programs, and libraries that are loaded into programs, which know nothing of Python's
+interface, and one extension module, which knows its stable part only. meson-python tags a wheel with native
+files beside its modules for one version of Python; one wheel does for all. Without the extension module,
+which is not built where the headers of Python are missing, it does for Pythons other than CPython, too.
 """
 
 from __future__ import annotations
@@ -34,11 +35,19 @@ def build_wheel(
     """Build a wheel in the folder, and answer with its name (PEP 517)."""
     built = Path(wheel_directory, _build_wheel(wheel_directory, config_settings, metadata_directory))
     project, version, _, _, platform = built.stem.split("-")
-    tagged = built.with_name(f"{project}-{version}-py3-none-{platform}.whl")
+    tag = f"{_python(built)}-{platform}"
+    tagged = built.with_name(f"{project}-{version}-{tag}.whl")
     if tagged != built:
-        _retag(built, tagged, f"py3-none-{platform}", f"{project}-{version}.dist-info")
+        _retag(built, tagged, tag, f"{project}-{version}.dist-info")
         built.unlink()
     return tagged.name
+
+
+def _python(wheel: Path) -> str:
+    """The Pythons that the wheel is for, and their binary interface."""
+    with zipfile.ZipFile(wheel) as archive:
+        extended = any(name.endswith(".abi3.so") for name in archive.namelist())
+    return "cp311-abi3" if extended else "py3-none"
 
 
 def _retag(source: Path, target: Path, tag: str, folder: str) -> None:

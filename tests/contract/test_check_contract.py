@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import perun.check
+from islands import profile as island_profile
+from islands import usage
 from perun.check.average_amount_threshold import AverageAmountThreshold, ThresholdParams
 from perun.errors import ProfileError
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, Check, CheckContext
@@ -31,13 +33,15 @@ CHECKS = (
     "growth",
     "hodges_lehmann_ratio",
     "integral_comparison",
+    "island_usage",
     "linear_regression",
     "local_statistics",
     "polynomial_regression",
 )
 NEED_NO_MODELS = ("average_amount_threshold", "exclusive_time_outliers", "growth", "hodges_lehmann_ratio")
 NEED_BOUNDS = ("bound_classes",)
-NEED_MODELS = tuple(name for name in CHECKS if name not in (*NEED_NO_MODELS, *NEED_BOUNDS))
+NEED_ISLANDS = ("island_usage",)
+NEED_MODELS = tuple(name for name in CHECKS if name not in (*NEED_NO_MODELS, *NEED_BOUNDS, *NEED_ISLANDS))
 """Those that compare nothing but models."""
 
 
@@ -90,8 +94,15 @@ def bounds(**amounts: float) -> Profile:
     return made
 
 
+def island(**amounts: float) -> Profile:
+    """The same functions as files to which an island writes."""
+    return island_profile([usage("filewrite", amount, uid=uid) for uid, amount in amounts.items()])
+
+
 def made_for(check: Any, **amounts: float) -> Profile:
     """A profile that the check can compare."""
+    if check.name in NEED_ISLANDS:
+        return island(**amounts)
     return bounds(**amounts) if check.name in NEED_BOUNDS else profile(**amounts)
 
 
@@ -139,6 +150,11 @@ def test_empty_profiles(check: Any) -> None:
         nothing = bounds()
         assert compare(check, nothing, nothing) == []
         assert [one.location for one in compare(check, nothing, bounds(f=1.0))] == ["a.c:4: f"]
+        return
+    if check.name in NEED_ISLANDS:
+        nothing = island_profile()
+        assert [one.location for one in compare(check, nothing, nothing)] == []
+        assert "f [filewrite]" in [one.location for one in compare(check, nothing, island(f=1.0))]
         return
     empty = Profile({"header": {"type": "time"}})
     if check.name in NEED_MODELS:

@@ -7,6 +7,7 @@ import importlib
 import os
 import pkgutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ QUICK: dict[str, Mapping[str, Any]] = {
     "bounds": {"source": ("prog.c",)},
     "complexity": {},
     "instructions": {"callers": 1, "warmup": 0},
+    "island": {},
     "memory": {},
     "regex": {"pattern": (r"out (?P<value>\d+)",), "repeat": 2},
     "time": {"warmup": 1, "repeat": 2},
@@ -38,6 +40,8 @@ QUICK: dict[str, Mapping[str, Any]] = {
 """Every built-in collector, with parameters that keep its run short."""
 
 
+OF_PYTHON = frozenset({"island"})
+"""Those that record Python programs alone."""
 RUN_NOTHING = frozenset({"bounds"})
 """Those that look at sources, so that no command of theirs can fail."""
 
@@ -73,12 +77,23 @@ def calling(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
+SHELL = "#!/bin/sh\necho out 7; echo err >&2; {calling}; exit ${{1:-0}}\n"
+PYTHON = """#!{python}
+import sys
+print("out 7")
+print("err", file=sys.stderr)
+sys.exit(int(sys.argv[1]) if sys.argv[1:] else 0)
+"""
+"""The same for collectors that record Python programs."""
+
+
 @pytest.fixture
-def run(tmp_path: Path, calling: Path) -> Run:
+def run(tmp_path: Path, calling: Path, collector: Any) -> Run:
     project = tmp_path / "project"
     project.mkdir()
     script = project / "prog"
-    script.write_text("#!/bin/sh\necho out 7; echo err >&2; " + f"{calling}; exit ${{1:-0}}\n")
+    text = PYTHON if collector.name in OF_PYTHON else SHELL
+    script.write_text(text.format(calling=calling, python=sys.executable))
     script.chmod(0o755)
     (project / "prog.c").write_text("int f(int n) { int i; for (i = 0; i < n; i++) {} return i; }\n")
     return Run("./prog", cwd=project, environ={"PATH": "/usr/bin:/bin"})
@@ -111,7 +126,7 @@ def test_describes_itself(collector: Any) -> None:
 
 def test_constants_of_the_manual(collector: Any) -> None:
     module = importlib.import_module(f"perun.collect.{collector.name}")
-    assert module.COLLECTOR_TYPE in ("time", "memory", "mixed", "bound")
+    assert module.COLLECTOR_TYPE in ("time", "memory", "mixed", "bound", "island")
     assert module.COLLECTOR_DEFAULT_UNITS
 
 

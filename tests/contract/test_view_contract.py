@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import perun.view
+from islands import WRITE, timeline
 from perun.errors import PerunError, UsageError
 from perun.plugin.api import View, ViewContext
 from perun.plugin.params import specs
@@ -42,6 +43,7 @@ PAGES: dict[str, dict[str, Any]] = {
     "scatter": {"per": "order"},
     "boxplot": {},
     "histogram": {},
+    "timeline": {},
 }
 """Views that write a page to a file, and the parameters that they cannot do without."""
 
@@ -86,6 +88,7 @@ def profile() -> Profile:
             "postprocessors": [],
         }
     )
+    made["timeline"] = timeline(["main"], [(0, WRITE, "a.txt#1", 100, 50, 8)]).as_region()
     uid = {"source": "a.c", "function": "main"}
     made.update_resources(
         [

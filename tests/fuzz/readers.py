@@ -16,6 +16,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from perun import machine
 from perun.cli import formats as cli_formats
 from perun.collect._common.elf import read_elf
@@ -28,15 +30,22 @@ from perun.collect.trace.engines.records import boundaries, pieces
 from perun.config import cache as config_cache
 from perun.config import layers
 from perun.config import reader as config_reader
+from perun.island import record, result, statistics
+from perun.island.accounting import Stops
+from perun.island.stop_log import StopLog
 from perun.porcelain.run import in_place, journal
 from perun.profile.format import chunks, columnar, seven_bits
 from perun.profile.format import json as formats
 from perun.profile.head import Head
+from perun.profile.island import timeline_of, usage_of
 from perun.store import Store, changes, index_file, objects, tree
 from perun.store import stats as stats_file
 from perun.vcs._common.git import history as git_history
 from perun.vcs.svs import Svs
 from perun.vcs.tagit import files as tagit_files
+from perun.view.timeline.exporting import pieces_of
+from perun.view.timeline.summary import summary
+from perun.view.timeline.view import subtitle
 
 MINOR = "ab" * 20
 _RECORDING, _CHUNK = 128, struct.Struct("=4s11I3Q7sBI12x")
@@ -283,6 +292,35 @@ def _format(data: bytes, folder: Path) -> object:
     return cli_formats.parse(text, ("type", "cmd", "id"), "format.status")
 
 
+def _island(data: bytes, folder: Path) -> object:
+    _put(folder / "rec.1", data)
+    recording = record.read(folder / "rec.1")
+    stops = Stops(np.array([recording.started]), np.array([recording.started + 1000]))
+    rows, threads, _ = statistics.of_process(0, recording, recording.ended, stops, "exact")
+    calls = list(recording.calls())
+    labels = [statistics.label_of(recording, call.object) for call in calls]
+    return statistics.consumption(rows), threads, labels
+
+
+def _island_timeline(data: bytes, folder: Path) -> object:
+    profile = formats.loads(data, "p.perf")
+    shown = [*summary(usage_of(profile))]
+    timeline = timeline_of(profile)
+    return shown, subtitle(timeline), [*pieces_of(timeline, "text", "p")]
+
+
+def _island_stops(data: bytes, folder: Path) -> object:
+    _put(folder / "stops", data)
+    with StopLog(folder / "stops") as log:
+        return list(log.between(-(1 << 62), 1 << 62)), log.stopped(0, 1 << 62), log.columns()
+
+
+def _island_result(data: bytes, folder: Path) -> object:
+    _put(folder / result.NAME, data)
+    found = result.read(folder)
+    return found.ending, found
+
+
 READERS: Mapping[str, Read] = {
     "profile": _profile,
     "profile-header": _header,
@@ -297,6 +335,10 @@ READERS: Mapping[str, Read] = {
     "pending-cache": _pending_cache,
     "changes": _changes,
     "batch": _batch,
+    "island": _island,
+    "island-stops": _island_stops,
+    "island-timeline": _island_timeline,
+    "island-result": _island_result,
     "in-place": _in_place,
     "statistics": _statistics,
     "statistics-content": _content_of_statistics,

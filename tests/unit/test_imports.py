@@ -43,6 +43,12 @@ START_UP = {
 BY_NAME = {"plugin/registry.py", "plugin/legacy/__init__.py"}
 """The one way from Perun to its plugins: what is found is loaded when it is used."""
 
+MEASURED = {
+    "island/agent.py", "island/program.py", "island/hooks/files.py", "island/hooks/sockets.py",
+    "island/recorder/__init__.py",
+}  # fmt: skip
+"""What a measured program loads, which must not load for it what it does not need itself."""
+
 ALLOWED = {
     "check": 42, "cli": 31, "collect": 87, "pages": 1, "porcelain": 22, "postprocess": 17, "profile": 14,
     "utils": 1, "view": 38, "workload": 3,
@@ -72,7 +78,7 @@ def local_imports() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for file in sorted(SOURCE.rglob("*.py")):
         path = file.relative_to(SOURCE)
-        if str(path) in START_UP | BY_NAME:
+        if str(path) in START_UP | BY_NAME | MEASURED:
             continue
         package = path.parts[0] if len(path.parts) > 1 else ""
         for statement in imported(ast.parse(file.read_text(encoding="utf-8"))):
@@ -89,7 +95,7 @@ def test_modules_import_at_their_top() -> None:
 
 
 def test_the_modules_of_the_rule_exist() -> None:
-    assert [path for path in sorted(START_UP | BY_NAME) if not (SOURCE / path).is_file()] == []
+    assert [path for path in sorted(START_UP | BY_NAME | MEASURED) if not (SOURCE / path).is_file()] == []
 
 
 def test_an_import_inside_a_function_is_seen() -> None:

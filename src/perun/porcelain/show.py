@@ -53,6 +53,7 @@ CHOICES: Final[Mapping[str, tuple[Choice, ...]]] = {
         Choice((*_BOUNDS, "-h", "reason"), ("reason",)),
         Choice(_BOUNDS),
     ),
+    "island": (Choice(("timeline", "--format", "summary")),),
     "regex": (Choice(("scatter",), ("structure-unit-size",)),),
 }  # fmt: skip
 """The views of a collector, the best one first."""

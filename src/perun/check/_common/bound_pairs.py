@@ -78,9 +78,7 @@ def _pairs(
 ) -> Iterator[BoundPair]:
     shown = new or old
     assert shown is not None
-    told = (
-        gap.of(shown.source, shown.name, one is None) for gap, one in zip(gaps, (old, new), strict=True)
-    )
+    told = (gap.of(shown.source, shown.name, one is None) for gap, one in zip(gaps, (old, new), strict=True))
     unread = "; ".join(filter(None, told))
     loops = list(_loops(old.loops, new.loops)) if old and new else []
     yield BoundPair(
@@ -108,9 +106,7 @@ def _shown(
     raise ValueError("a pair of nothing")
 
 
-def _loops(
-    old: Sequence[Bound], new: Sequence[Bound]
-) -> Iterator[tuple[Bound | None, Bound | None]]:
+def _loops(old: Sequence[Bound], new: Sequence[Bound]) -> Iterator[tuple[Bound | None, Bound | None]]:
     """Loops of one function in both versions: what is bounded alike belongs together, as long as the order
     stays, and what is between belongs together in its order."""
     matcher = SequenceMatcher(None, [one.text for one in old], [one.text for one in new], autojunk=False)

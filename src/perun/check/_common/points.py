@@ -115,9 +115,7 @@ class Medians(NamedTuple):
         return np.log(self.target[positive]) - np.log(self.baseline[positive])
 
 
-def medians_within(
-    old: Series, new: Series, start: float = -np.inf, end: float = np.inf
-) -> Medians | None:
+def medians_within(old: Series, new: Series, start: float = -np.inf, end: float = np.inf) -> Medians | None:
     """The medians of the points from `start` to `end`; None where there are too few points.
 
     The buckets have about :data:`IN_A_BUCKET` points of the version that has fewer.

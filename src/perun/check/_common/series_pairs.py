@@ -39,7 +39,7 @@ class Samples:
     """The series of a profile, and what is known of each by itself, computed when it is first needed."""
 
     def __init__(self, profile: Profile) -> None:
-        self.series: Final = measurements(profile)
+        self.series = measurements(profile)
         self._described: dict[str, Sample] = {}
 
     def described(self, locations: Sequence[str]) -> list[Sample]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -23,9 +24,13 @@ class Interpreted(NamedTuple):
     words: list[str]
 
 
-def program_of(run: Run) -> Interpreted:
+_OTHERS: Final = "leave out --python for other programs"
+
+
+def program_of(run: Run, what: str = "--python", others: str = _OTHERS) -> Interpreted:
     """The Python program that the command runs.
 
+    :param what: needs one, for the message. :param others: what to do with programs of other languages.
     :raises UsageError: if the command runs something else, or a program from standard input.
     :raises JobFailed: if the command does not exist.
     """
@@ -35,19 +40,31 @@ def program_of(run: Run) -> Interpreted:
         interpreter = _interpreter(path)
         if not interpreter:
             raise UsageError(
-                f"--python needs a Python program, but {argv[0]!r} is not one",
-                "measure `python3 program.py`, or a script whose '#!' line names a Python; leave out "
-                "--python for other programs",
+                f"{what} needs a Python program, but {argv[0]!r} is not one",
+                f"measure `python3 program.py`, or a script whose '#!' line names a Python; {others}",
             )
         argv = [*interpreter, path, *argv[1:]]
         path = find_executable(argv[0], run.cwd, run.environ)
     options, words = _split(argv[1:])
     if not words:
         raise UsageError(
-            f"--python cannot record {str(run)!r}, because it reads its program from standard input",
+            f"{what} cannot record {str(run)!r}, because it reads its program from standard input",
             "put the program into a file, and measure that",
         )
     return Interpreted(path, options, words)
+
+
+def succeeds(code: str, run: Run, python: str, options: Sequence[str] = ()) -> bool:
+    """Whether the interpreter, in the place of the run, executes the code and ends with success."""
+    done = subprocess.run(
+        [python, *options, "-c", code],
+        cwd=run.cwd,
+        env=dict(run.environ),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    return not done.returncode
 
 
 def _interpreter(path: str) -> list[str]:

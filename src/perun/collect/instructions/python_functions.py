@@ -11,13 +11,12 @@ import contextlib
 import os
 import re
 import string
-import subprocess
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from perun.collect._common.interpreter import program_of
+from perun.collect._common.interpreter import program_of, succeeds
 from perun.collect.instructions.graph import Function
 from perun.errors import CollectorUnavailable
 from perun.plugin.api import Run
@@ -31,9 +30,7 @@ MAPS: Final = Path("/tmp")
 """Where it writes them: the place is fixed."""
 _MAX_BYTES: Final = 1 << 28
 _ENTRY: Final = re.compile(rb"([0-9a-f]{1,16}) ([0-9a-f]{1,16}) (.*)\n?")
-_SUPPORTS: Final = (
-    "import sys, sysconfig; sys.exit(not sysconfig.get_config_var('PY_HAVE_PERF_TRAMPOLINE'))"
-)
+_SUPPORTS: Final = "import sys, sysconfig; sys.exit(not sysconfig.get_config_var('PY_HAVE_PERF_TRAMPOLINE'))"
 
 
 def require_support(run: Run) -> None:
@@ -43,15 +40,7 @@ def require_support(run: Run) -> None:
     :raises CollectorUnavailable: where its interpreter is too old, or was built without that.
     """
     python = program_of(run).python
-    done = subprocess.run(
-        [python, "-c", _SUPPORTS],
-        cwd=run.cwd,
-        env=dict(run.environ),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode:
+    if not succeeds(_SUPPORTS, run, python):
         raise CollectorUnavailable(
             f"--python needs Python 3.12 or newer on 64-bit Linux, which {python} is not",
             "run the program with a newer Python, or leave --python out: then the functions of the "

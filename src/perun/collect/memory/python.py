@@ -17,7 +17,7 @@ from typing import IO, Any, Final
 import numpy as np
 
 from perun.collect._common.columns import Ints
-from perun.collect._common.interpreter import program_of
+from perun.collect._common.interpreter import program_of, succeeds
 from perun.collect._common.recordings import DamagedRecording
 from perun.collect.memory.analysis import Events
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, REALLOC_RELEASE
@@ -46,15 +46,7 @@ def prepared(run: Run, file: Path, interval: float, follow: bool) -> Run:
     :raises CollectorUnavailable: where its interpreter has no memray.
     """
     python, options, words = program_of(run)
-    found = subprocess.run(
-        [python, *options, "-c", "import memray"],
-        cwd=run.cwd,
-        env=dict(run.environ),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    if found.returncode:
+    if not succeeds("import memray", run, python, options):
         raise CollectorUnavailable(
             f"--python needs memray, which is not installed for {python}",
             f"install it with: {shlex.quote(python)} -m pip install memray",

@@ -12,7 +12,7 @@ from perun.profile.helpers import ProfileInfo
 
 CONDITIONS = ("type", "cmd", "args", "workload", "collector", "postprocessor")
 """Keys of a rule that a profile has to match; besides these a rule has `method` and :data:`INSTEAD_OF`."""
-OF_TYPES: Final[Mapping[str, str]] = {"bound": "bound_classes"}
+OF_TYPES: Final[Mapping[str, str]] = {"bound": "bound_classes", "island": "island_usage"}
 """The method for profiles of a type that those for measured amounts can say nothing of."""
 INSTEAD_OF = "instead_of"
 """Key of a rule: another method, in whose place this one is applied where that can say nothing."""

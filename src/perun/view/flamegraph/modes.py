@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import ProfileError, UsageError
+from perun.profile.island import TYPE
 from perun.profile.memory import SIZES
 from perun.view.flamegraph.stacks import COUNT, Stack, stacks_of
 
@@ -34,17 +35,23 @@ MEMORY: Final = (
     Mode(COUNT, "Count"),
 )
 """Of memory profiles: sizes, and numbers of allocations."""
+ISLAND: Final = (Mode("seconds", "Time"), Mode("calls", "Calls"))
+"""Of islands, whose amounts have different units."""
+_ISLAND_UNITS: Final = {"seconds": "s", "calls": "calls"}
 _BLOCKS: Final = frozenset({"temporary", COUNT})
 
 
 def default_of(profile: Profile) -> str:
-    """The number to show first: of a memory profile what was live at the peak, if it knows that."""
+    """The number to show first: of a memory profile what was live at the peak, if it knows that; of an island
+    the time."""
+    if profile.type == TYPE:
+        return ISLAND[0].of
     return "peak" if _knows_peak(profile) else AMOUNT
 
 
 def modes(profile: Profile, of: str) -> list[Mode]:
     """All that the page can show; one mode is that of the number `of`."""
-    found = list(MEMORY) if _knows_peak(profile) else []
+    found = list(MEMORY) if _knows_peak(profile) else list(ISLAND) if profile.type == TYPE else []
     return found if any(mode.of == of for mode in found) else [Mode(of, of), *found]
 
 
@@ -59,6 +66,8 @@ def amounts_of(profile: Profile, of: str) -> dict[Stack, float]:
 def unit_of(profile: Profile, of: str) -> str:
     """The unit of a number of the resources; empty where it is not known."""
     memory = profile.type == "memory"
+    if profile.type == TYPE and of in _ISLAND_UNITS:
+        return _ISLAND_UNITS[of]
     if memory and of in _BLOCKS:
         return "allocations"
     if of not in (AMOUNT, "exclusive", "timestamp") and not (memory and of in SIZES):

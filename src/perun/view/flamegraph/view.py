@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, TextIO
 
+import perun
 from perun.errors import UsageError
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
@@ -142,8 +143,6 @@ def _stacks(profile: Profile, params: FlameParams, ctx: ViewContext) -> Stacks:
 
 
 def _export(profile: Profile, stacks: Stacks, params: FlameParams, out: TextIO) -> None:
-    import perun
-
     if params.format == "folded":
         text = folded(stacks.amounts, params.by == "line")
     else:
@@ -160,7 +159,6 @@ def _export(profile: Profile, stacks: Stacks, params: FlameParams, out: TextIO) 
 
 
 def _export_calls(profile: Profile, params: FlameParams, out: TextIO) -> None:
-    import perun
     from perun.view.flamegraph.chrome import chrome_trace
 
     if params.of not in ("", "amount"):

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 
-
 class Candidate(NamedTuple):
     """A function that would be traced.
 

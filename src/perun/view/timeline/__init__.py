@@ -1,0 +1,10 @@
+"""Timeline: what each thread of a program did when, and when the program was stopped."""
+
+from __future__ import annotations
+
+from perun.view.timeline.params import TimelineParams
+from perun.view.timeline.view import TimelineView
+
+PLUGIN = TimelineView
+
+__all__ = ["PLUGIN", "TimelineParams", "TimelineView"]
