@@ -146,7 +146,7 @@ def _searched(folder: Path, program: Path, subject: Subject, seconds: float) -> 
     finally:
         journal.close()
         executor.close()
-    return [one.data for one in campaign.interesting], campaign.executions
+    return [one.data for one in campaign.found.interesting], campaign.executions
 
 
 def _afl(folder: Path, program: Path, seeds: Path, seconds: float) -> tuple[list[bytes], int]:

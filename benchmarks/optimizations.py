@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -139,17 +140,25 @@ def measured(
     found: dict[str, list[Traced]] = {pipeline: [] for pipeline in projects}
     right = dict.fromkeys(found, 0)
     slower: dict[str, list[float]] = {pipeline: [] for pipeline in found}
-    for name in names:
-        for pipeline, project in projects.items():
-            project.commit(name)
-            alone = project.alone()
-            traced = project.traces(name)
-            found[pipeline] += traced
-            slower[pipeline] += [one.seconds / alone for one in traced]
-            told = project.named()
-            right[pipeline] += told == name
-            if told != name:
-                print(f"optimizations: {pipeline}: {told or 'nothing'} is named, not {name}", file=sys.stderr)
+    done = 0
+    try:
+        for name in names:
+            for pipeline, project in projects.items():
+                project.commit(name)
+                alone = project.alone()
+                traced = project.traces(name)
+                found[pipeline] += traced
+                slower[pipeline] += [one.seconds / alone for one in traced]
+                told = project.named()
+                right[pipeline] += told == name
+                if told != name:
+                    what = told or "nothing"
+                    print(f"optimizations: {pipeline}: {what} is named, not {name}", file=sys.stderr)
+            done += 1
+    except (KeyboardInterrupt, SystemExit) as stop:  # what was measured by then is told, as a limit missed
+        print(f"optimizations: ended after {done} of {len(names)} slowdowns: {stop}", file=sys.stderr)
+        if not done:
+            raise
     for pipeline in pipelines:
         limit = 0.1 if pipeline == "basic" else None
         for what, field, unit, most in (("calls", "calls", "", limit), ("profile", "size", "B", None)):
@@ -166,7 +175,8 @@ def measured(
 
 
 def main() -> int:
-    """Print the table; 1 where a limit is missed."""
+    """Print the table; 1 where a limit is missed. Where it is interrupted, of what was measured by then."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--perun", default=str(Path(sys.executable).with_name("perun")))
     parser.add_argument("--slowdowns", type=int, default=SLOWDOWNS)

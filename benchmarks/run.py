@@ -28,6 +28,7 @@ import check
 import documents
 import fuzz
 import fuzz_speed
+import history
 import instructions
 import island
 import kernel
@@ -63,6 +64,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     bounds: (bounds.bounds,),
     callgraph: (callgraph.callgraphs,),
     changes: (changes.vote, changes.many),
+    history: (history.history,),
     optimizations: (optimizations.optimizations,),
     verdicts: (
         verdicts.unchanged,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # See that programs are there that some tests need; install Debian's where that may be.
 #
-# Usage: tools/install_tools.sh chromium|tracers|strange|arm64
+# Usage: tools/install_tools.sh chromium|tracers|strange|arm64|servers
 # Never fails: without them these tests are skipped, and say so.
 set -euo pipefail
 
@@ -52,13 +52,18 @@ strange)
       any_file /usr/lib/*/libmimalloc.so.2*
   }
   ;;
+servers)
+  purpose="the tests of remotes in a database"
+  packages=(postgresql)
+  found() { any_file /usr/lib/postgresql/*/bin/pg_ctl; }
+  ;;
 arm64)
   purpose="the tests of the native libraries for 64-bit ARM"
   packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
   found() { any aarch64-linux-gnu-gcc && any qemu-aarch64; }
   ;;
 *)
-  echo "usage: $0 chromium|tracers|strange|arm64" >&2
+  echo "usage: $0 chromium|tracers|strange|arm64|servers" >&2
   exit 2
   ;;
 esac

@@ -84,18 +84,18 @@ def writing(
         if isinstance(problem, OSError) and str(problem.filename or temporary) == str(temporary):
             problem.filename, problem.filename2 = str(path), None  # of a full disk the system says no more
         raise
-    _flush_folder(path.parent)
+    flush_folder(path.parent)
 
 
 def _make_folder(folder: Path) -> None:
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
-        _flush_folder(folder.parent)
+        flush_folder(folder.parent)
 
 
-def _flush_folder(folder: Path) -> None:
-    # Without this the rename itself may be lost with the power, though never half done.
+def flush_folder(folder: Path) -> None:
+    """Flush the names in the folder: else a rename may be lost with the power, though never half done."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

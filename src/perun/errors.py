@@ -25,6 +25,7 @@ EXIT_CODES: Final[dict[int, str]] = {
     12: "`--fail-on inconclusive`: nothing got worse for certain, but something could not be decided; `perun "
     "bisect`: the ends do not differ, or not for certain",
     13: "`--fail-on`: nothing was compared, so that nothing can be said",
+    14: "a remote cannot be reached, refuses, or holds what cannot be read",
     70: "a bug in Perun itself; a report was written",
     129: "the terminal was closed (SIGHUP); otherwise as 130",
     130: "interrupted by Ctrl-C; what a collector recorded until then is a pending profile marked incomplete",
@@ -119,6 +120,12 @@ class JobFailed(PerunError):
     """The measured command, or a command that prepares it, failed; nothing was stored."""
 
     exit_code = 8
+
+
+class RemoteError(PerunError):
+    """A place where a team keeps its profiles cannot be reached, refuses, or holds what cannot be read."""
+
+    exit_code = 14
 
 
 class PluginError(PerunError):

@@ -146,6 +146,8 @@ def test_ranges_and_patterns(perun, history):
     assert failed.code == 6 and "no series matches 'nothing'" in failed.err and "main" in failed.err
     assert perun("changes", "nowhere", check=False).code == 4
     assert perun("changes", "A..B", "--since", "C", check=False).code == 2
+    named = perun("changes", f"{checksums[25]}..", "--format", "junit").lines[1]
+    assert named == '<testsuites name="perun changes">'
 
 
 def test_what_is_remembered_changes_no_answer(perun, history, damage=b"\x00nothing"):

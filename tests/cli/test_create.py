@@ -16,17 +16,21 @@ EVERY = [
     *((family, ()) for family in ("collect", "postprocess", "view", "check", "workload")),
     *((family, ("--legacy",)) for family in ("collect", "postprocess", "view", "check")),
 ]
+AS_PACKAGE = [*EVERY, ("fuzz-rules", ())]
 """Everything that can be created, with its options."""
 LONG_WAY_ONLY = ("postprocess", "check")
 """Families that `make test-all` goes through: what their plugins are made of is that of the others."""
-every = pytest.mark.parametrize(
-    ("family", "options"),
-    [
-        pytest.param(
-            *one, id="".join((one[0], *one[1])), marks=[pytest.mark.slow] * (one[0] in LONG_WAY_ONLY)
-        )
-        for one in EVERY
-    ],
+every, every_package = (
+    pytest.mark.parametrize(
+        ("family", "options"),
+        [
+            pytest.param(
+                *one, id="".join((one[0], *one[1])), marks=[pytest.mark.slow] * (one[0] in LONG_WAY_ONLY)
+            )
+            for one in those
+        ],
+    )
+    for those in (EVERY, AS_PACKAGE)
 )
 ONCE = ("time", "--repeat", "1", "--warmup", "0")
 
@@ -60,6 +64,11 @@ def use(perun, family, name):
         perun("config", "set", f"degradation.{stem}", "{ratio: 1}")  # whatever differs at all
         checked = perun("check", "profiles", "--json", "0@p", "1@p").json
         assert checked["comparisons"][0]["changes"][0]["type"] == "sum"
+    elif family == "fuzz-rules":
+        Path("seed.ini").write_text("[a]\nx = 1\n[b]\n")
+        unmeasured = ("--skip-coverage-testing", "--executions", "1", "--no-minimize", "-np")
+        done = perun("fuzz", "-b", "cat", "-w", "seed.ini", "-o", "found", *unmeasured, "--json").json
+        assert f"{name}.1" in [one["label"] for one in done["rules"]]
     else:
         perun("config", "set", "generators.workload", f"[{{id: mine, type: {stem}, base: 7, count: 3}}]")
         perun("config", "set", "cmds", "[echo]")
@@ -95,7 +104,7 @@ def test_in_the_repository(perun, measured, environment, family, options):
     assert (refused.code, "already" in refused.err) == (9, True)
 
 
-@every
+@every_package
 def test_as_a_package(perun, measured, environment, tmp_path, family, options):
     package = tmp_path / "package"
     perun("utils", "create", family, "my-second", *options, "--package", package)
@@ -151,6 +160,9 @@ def test_supported_types(perun, project, environment, family):
         (("view", "x", "-st", 'a"b'), 2, "is not a valid profile type"),
         (("workload", "x", "--legacy"), 2, "typed contract"),
         (("fuzz", "x"), 2, "fuzz"),
+        (("fuzz-rules", "x"), 2, "--package DIRECTORY"),
+        (("fuzz-rules", "x", "--legacy", "-p", "new"), 2, "typed contract"),
+        (("fuzz-rules", "x", "-st", "time", "-p", "new"), 2, "no profiles"),
     ],
 )
 def test_what_is_refused(perun, project, words, code, message):
@@ -203,7 +215,7 @@ def installed(tmp_path_factory):
 
 
 @pytest.mark.slow
-@every
+@every_package
 def test_installed_in_an_environment_of_its_own(
     perun, measured, environment, installed, tmp_path, family, options
 ):

@@ -94,7 +94,7 @@ def test_the_commit_of_five_percent_names_the_macro_that_the_function_uses(histo
 def test_the_leak_and_what_is_stored_is_used_again(history, tmp_path):
     explain, commits, _ = history
     page = tmp_path / "why.html"
-    answer = explain(commits.leak, *WORDS, "--json")
+    answer = explain(commits.leak, *WORDS, "--collect", "instructions,memory", "--json")
     function = first(answer)
     assert function["function"] == "label"
     leaked = cost(function, "leaked")
@@ -117,6 +117,21 @@ def test_the_leak_and_what_is_stored_is_used_again(history, tmp_path):
     assert nearest.code == 2
     assert "no profile of the two versions has a function 'labels'" in nearest.err
     assert "did you mean 'label'?" in nearest.err
+
+
+def test_what_is_measured_can_be_chosen(history):
+    explain, commits, _ = history
+    answer = explain(commits.five_percent, *WORDS, "--collect", "instructions", "--json").json
+    (case,) = answer["configurations"]
+    assert {one["metric"] for one in case["totals"]} >= {"instructions"}
+    missing = "not measured, as --collect does not name it"
+    assert f"calls: {missing}" in case["unseen"]
+    assert answer["stored"] in (0, 2)
+    refused = explain(commits.leak, *WORDS, "--collect", "instruction", check=False)
+    assert "--collect: 'instruction' is none of instructions, memory, calls" in refused.err
+    spent = explain(commits.commits[1], *WORDS, "--budget", "0.000001", check=False)
+    assert "instructions: the budget of 1e-06 s was spent before" in spent.err
+    assert "--budget: -1 is no time" in explain("HEAD", *WORDS, "--budget", "-1", check=False).err
 
 
 def test_what_cannot_be_explained(history):

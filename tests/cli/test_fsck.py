@@ -120,3 +120,15 @@ def test_profiles_that_lists_know_nothing_of_are_read(perun, project, write_prof
     assert perun("fsck", "--json").json["findings"] == []
     answer = perun("status", "--json").json
     assert [one["measured"]["count"] for one in answer["registered"] + answer["pending"]] == [3, 80_000]
+
+
+def test_acknowledged_changes(perun, project, stored):
+    perun("ack", "HEAD", "main")
+    assert perun("fsck").out == "no damage found\n"
+    path = stored / "acknowledged.json"
+    content = path.read_text().replace('"location"', '"locality"')
+    path.write_text(content)
+    done = perun("fsck", "--repair", check=False)
+    assert done.code == 10
+    assert f"error: {path} is no list of acknowledged changes: entry 1 has no version" in done.out + done.err
+    assert path.read_text() == content

@@ -273,6 +273,8 @@ def test_a_shallow_clone_ends_where_it_was_cut(perun, project, tmp_path):
         "Commit 3",
         "Commit 2",
     ]
+    unknown = perun("changes", "v0.1", cwd=clone, check=False)
+    assert "this is a shallow clone, get the rest with: git fetch --unshallow" in unknown.err
 
 
 def test_a_long_history(perun, git_repository):

@@ -233,7 +233,4 @@ def test_a_tenth_of_the_calls_names_the_same_function(
         assert max(traced(name)) <= 0.1 * whole
         found[name] = named()
     wrong = {name: told for name, told in found.items() if told != name}
-    if pipeline != "basic":
-        # The baseline dropped those of the last level, and of the target `main` alone is left to compare.
-        wrong = {name: told for name, told in wrong.items() if told or not name.startswith("level3_")}
     assert not wrong

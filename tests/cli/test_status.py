@@ -117,6 +117,7 @@ def test_json(perun, project, write_profile):
         "damaged": [],
         "changes": [],
         "steps": [],
+        "bisection": None,
     }
 
 

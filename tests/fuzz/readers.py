@@ -37,11 +37,15 @@ from perun.porcelain.run import in_place, journal
 from perun.profile.format import chunks, columnar, seven_bits
 from perun.profile.format import json as formats
 from perun.profile.head import Head
+from perun.profile.island import timeline_of, usage_of
 from perun.store import Store, changes, index_file, objects, tree
 from perun.store import stats as stats_file
 from perun.vcs._common.git import history as git_history
 from perun.vcs.svs import Svs
 from perun.vcs.tagit import files as tagit_files
+from perun.view.timeline.exporting import pieces_of
+from perun.view.timeline.summary import summary
+from perun.view.timeline.view import subtitle
 
 MINOR = "ab" * 20
 _RECORDING, _CHUNK = 128, struct.Struct("=4s11I3Q7sBI12x")
@@ -298,6 +302,13 @@ def _island(data: bytes, folder: Path) -> object:
     return statistics.consumption(rows), threads, labels
 
 
+def _island_timeline(data: bytes, folder: Path) -> object:
+    profile = formats.loads(data, "p.perf")
+    shown = [*summary(usage_of(profile))]
+    timeline = timeline_of(profile)
+    return shown, subtitle(timeline), [*pieces_of(timeline, "text", "p")]
+
+
 def _island_stops(data: bytes, folder: Path) -> object:
     _put(folder / "stops", data)
     with StopLog(folder / "stops") as log:
@@ -326,6 +337,7 @@ READERS: Mapping[str, Read] = {
     "batch": _batch,
     "island": _island,
     "island-stops": _island_stops,
+    "island-timeline": _island_timeline,
     "island-result": _island_result,
     "in-place": _in_place,
     "statistics": _statistics,

@@ -107,9 +107,10 @@ def searched(case: Case, coverage: Coverage, folder: Path, number: int, times: i
 def found(case: Case, coverage: Coverage, folder: Path, number: int, times: int = 1) -> Growth:
     """Search, minimise the best input, and model its growth."""
     with searched(case, coverage, folder, number, times) as campaign:
-        assert campaign.best >= case.ratio
-        assert bool(campaign.faults) is (case.ends == "fault")
-        worst = campaign.faults[0] if case.ends else max(campaign.interesting, key=lambda one: one.lines)
+        inputs = campaign.found
+        assert inputs.best >= case.ratio
+        assert bool(inputs.faults) is (case.ends == "fault")
+        worst = inputs.faults[0] if case.ends else max(inputs.interesting, key=lambda one: one.lines)
         ran = coverage.run(worst.data, 20)
         small = minimize(worst.data, keeps_cost(coverage.run, ran, 20), tests=150, seconds=1e9)
         assert len(small.data) <= len(worst.data)

@@ -22,24 +22,25 @@ PROGRAM = Program("./prog", "", "/project")
 
 
 def names(one):
-    return [member.name for member in one.interesting]
+    return [member.name for member in one.found.interesting]
 
 
 def test_it_finds_what_is_quadratic(tmp_path):
     one = campaign(tmp_path)
     events = events_of(one)
     assert isinstance(events[0], Began)
-    assert events[0].base == one.base == sum([100, 15, 4, 1])
+    assert events[0].base == one.found.base == sum([100, 15, 4, 1])
     assert isinstance(events[-1], Status)
     assert one.ended == "600 executions were made"
-    best = max(one.interesting, key=lambda member: member.lines)
+    best = max(one.found.interesting, key=lambda member: member.lines)
     assert best.icov > 3
     assert b"     " in best.data
     assert len(best.data) <= 200
     assert best.rules
     assert best.seed == "words.txt"
-    assert [point.value for point in one.coverage] == sorted({point.value for point in one.coverage})
-    assert one.coverage[-1].value == one.best == best.icov
+    values = [point.value for point in one.found.coverage]
+    assert values == sorted(set(values))
+    assert one.found.coverage[-1].value == one.found.best == best.icov
 
 
 def test_the_same_seed_makes_the_same_search(tmp_path):
@@ -61,14 +62,16 @@ def test_it_goes_on_where_the_journal_ends(tmp_path):
     second = campaign(tmp_path, executions=500, seed=9)
     second.restore(islice(read(tmp_path), 1, None))
     assert names(second) == names(first)
-    assert (second.base, second.best, second.executions) == (first.base, first.best, first.executions)
-    assert second.compass.best.tolist() == first.compass.best.tolist()
-    assert second.compass.holders.tolist() == first.compass.holders.tolist()
+    known, restored = first.found, second.found
+    assert (restored.base, restored.best) == (known.base, known.best)
+    assert second.executions == first.executions
+    assert restored.compass.best.tolist() == known.compass.best.tolist()
+    assert restored.compass.holders.tolist() == known.compass.holders.tolist()
     list(second.search())
     assert second.executions == 500
-    assert second.best >= first.best
-    assert len(second.corpus) > len(first.corpus)
-    assert len({member.number for member in second.corpus}) == len(second.corpus)
+    assert second.found.best >= first.found.best
+    assert len(second.found.corpus) > len(first.found.corpus)
+    assert len({member.number for member in second.found.corpus}) == len(second.found.corpus)
 
 
 @pytest.mark.parametrize("cut", [1, 40, 300])
@@ -108,13 +111,13 @@ def test_faults_and_hangs_are_kept_apart(tmp_path):
 
     one = campaign(tmp_path, Here(Fragile()), hang=1.0)
     events = events_of(one)
-    assert one.faults
-    assert all("SIGSEGV" in member.ending for member in one.faults)
-    assert one.hangs
-    assert one.hangs[0].ending == "did not end within 1 s"
+    assert one.found.faults
+    assert all("SIGSEGV" in member.ending for member in one.found.faults)
+    assert one.found.hangs
+    assert one.found.hangs[0].ending == "did not end within 1 s"
     assert {event.kind for event in events if isinstance(event, Found)} == {"slow", "fault", "hang"}
     written = folders.write(tmp_path, one, PROGRAM, {}, 1)
-    for kind, members in (("fault", one.faults), ("hang", one.hangs)):
+    for kind, members in (("fault", one.found.faults), ("hang", one.found.hangs)):
         stored = written.of_kind(kind)
         assert [(tmp_path / found.file).read_bytes() for found in stored] == [one.data for one in members]
         assert all(found.lines is None and found.ratio is None for found in stored)
@@ -127,7 +130,7 @@ def test_more_faults_than_anybody_reads_are_counted(tmp_path):
 
     one = campaign(tmp_path, Here(Broken()))
     events_of(one)
-    assert len(one.faults) == 100
+    assert len(one.found.faults) == 100
     assert one.status().faults == 600 - 2
 
 
@@ -151,8 +154,8 @@ def test_what_is_stopped_early_is_tried_again(tmp_path):
     one = campaign(tmp_path, Here(Slow()), clock=clock)
     events_of(one)
     assert stopped
-    assert {member.data for member in one.interesting} & set(stopped)
-    assert not one.hangs
+    assert {member.data for member in one.found.interesting} & set(stopped)
+    assert not one.found.hangs
 
 
 def test_a_test_raises_the_score_and_its_rules(tmp_path):
@@ -164,7 +167,7 @@ def test_a_test_raises_the_score_and_its_rules(tmp_path):
     one = campaign(tmp_path, test=test, tests_between=True, executions=300, interesting=200)
     events_of(one)
     list(one.measure_rest(1e6))
-    slower = [member for member in one.interesting if member.pcr]
+    slower = [member for member in one.found.interesting if member.pcr]
     assert slower
     assert all(member.score == 2 * member.icov for member in slower)
     assert sum(tally.degradations for tally in one.mutator.tallies.values())
@@ -189,9 +192,9 @@ def test_without_coverage_each_mutation_is_measured(tmp_path):
     events_of(one)
     assert program.runs == 0
     assert len(measured) == 60
-    assert one.interesting
-    assert all(member.pcr for member in one.interesting)
-    assert one.best == 2.0
+    assert one.found.interesting
+    assert all(member.pcr for member in one.found.interesting)
+    assert one.found.best == 2.0
     written = folders.write(tmp_path, one, PROGRAM, {}, 1)
     assert all(found.lines is None for found in written.results)
 
@@ -227,7 +230,7 @@ def test_seeds_that_fail_are_left_out_and_named(tmp_path):
     seeds = SEED, SeedFile(Path("bad.txt"), b"crash")
     one = campaign(tmp_path, executions=20)
     began = events_of(one, *seeds)[0]
-    assert list(one.seeds) == ["words.txt"]
+    assert list(one.found.seeds) == ["words.txt"]
     assert "no seed: bad.txt: the program was killed by SIGSEGV (Segmentation fault)" in began.notes
 
 

@@ -220,6 +220,9 @@ def test_the_program_sees_the_environment_of_the_user(gcc: Path, opened: Open, t
     program = tmp_path / "environ"
     subprocess.run(["gcc", "--coverage", "-o", program, source], check=True, cwd=tmp_path)
     assert total(opened(program, environ={"LD_PRELOAD": "/nothing.so"}), b"") > 0
+    source.write_text('#include <stdlib.h>\nint main(void) { return !getenv("LD_BIND_NOW"); }\n')
+    subprocess.run(["gcc", "--coverage", "-o", program, source], check=True, cwd=tmp_path)
+    assert total(opened(program, environ={"LD_BIND_NOW": "1"}), b"") > 0
     assert not list(tmp_path.rglob("*.gcda"))
 
 

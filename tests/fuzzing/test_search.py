@@ -10,9 +10,11 @@ import pytest
 
 from perun.errors import UsageError
 from perun.fuzz.compass import Compass
+from perun.fuzz.corpus import Member
+from perun.fuzz.halving import Halving, difference
 from perun.fuzz.intervals import choose, divide
 from perun.fuzz.mutating import Mutation
-from perun.fuzz.patience import Patience, Waiting
+from perun.fuzz.patience import Patience
 from perun.fuzz.results import Point, Series
 from perun.fuzz.score import Threshold, change_rate, score
 from perun.fuzz.sizes import SizeLimit
@@ -126,32 +128,110 @@ def test_counts_that_are_not_larger_change_nothing():
     assert compass.favoured == [1]
 
 
-def waiting(data):
-    return Waiting(Mutation(data, None, ()), 0)  # type: ignore[arg-type]
+def mutation(data, parent=b"", seconds=0.001):
+    return Mutation(data, Member(1, "p", parent, "", "s", (), seconds=seconds), ("T.1",))
 
 
-def test_what_was_stopped_gets_more_time_each_time_until_it_is_a_hang():
+def explored(halving, cost, least=1.0, most=10.0):
+    """Run what the search asks for, with a function that tells seconds; the inputs and how long they took."""
+    ran = []
+    while len(ran) < 100:
+        tried = halving.next(least, most)
+        if tried is None:
+            if not halving.deepen(most):
+                break
+            continue
+        seconds = cost(tried.data)
+        ran.append((tried.data, min(seconds, halving.limit)))
+        if seconds < halving.limit:
+            halving.ended(seconds)
+        else:
+            halving.stopped()
+    return ran
+
+
+@pytest.mark.parametrize("base", [1.2, 1.62, 2.0, 3.9])
+def test_halving_finds_the_slowest_that_ends(base):
+    """Whatever the cost of one letter more is, and however much too long the mutation was."""
+
+    def cost(data):
+        return 1e-4 * base ** data.count(b"a")
+
+    halving = Halving(mutation(b"aaaa" + b"a" * 500 + b"!", b"aaaa!"), 1.0)
+    ran = explored(halving, cost)
+    assert halving.seconds > 10.0 / base / 1.001
+    assert len(ran) < 40
+
+
+def test_halving_goes_on_with_beginnings_where_the_parent_is_of_another_kind():
+    def cost(data):
+        return 1e-4 if b"@" in data else 1e-4 * 2 ** len(data)
+
+    halving = Halving(mutation(b"a" * 60, b"a" * 59 + b"@"), 1.0)
+    explored(halving, cost)
+    assert halving.seconds > 5
+
+
+def test_halving_gives_up_where_nothing_is_slow_and_ends():
+    halving = Halving(mutation(b"a" * 600 + b"stop", b"a" * 500), 1.0)
+    ran = explored(halving, lambda data: 1e9 if b"stop" in data else 1e-4)
+    assert sum(seconds > 0.01 for _, seconds in ran) == 2  # the whole, for 4 and for 10 s
+    assert halving.seconds < 0.01
+
+
+def test_what_costs_much_at_once_is_given_more_time():
+    def cost(data):
+        return 5.0 if data.count(b"a") > 20 else 1e-3
+
+    halving = Halving(mutation(b"a" * 60, b"a"), 1.0)
+    explored(halving, cost)
+    assert halving.seconds == 5.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "between"),
+    [
+        (b"aXb", b"aYYYYb", [b"aXb", b"aYXb", b"aYYXb", b"aYYYXb", b"aYYYYb"]),
+        (b"aXXXb", b"ab", [b"aXXXb", b"aXXb", b"aXb", b"ab"]),
+        (b"aa", b"aaaa", [b"aa", b"aaa", b"aaaa"]),
+        (b"abc", b"xbz", [b"abc", b"xbc", b"xbc", b"xbz"]),
+    ],
+)
+def test_inputs_between_two_others(old, new, between):
+    path = difference(old, new)
+    assert [path.at(step) for step in range(path.steps + 1)] == between
+
+
+def test_what_was_stopped_waits_and_that_of_the_slowest_parent_comes_first():
     patience = Patience(hang=10.0, slowest=0.001)
-    one = waiting(b"x")
-    limits = [patience.limit]
-    while limits[-1] < 10.0:
-        patience.stopped(one, limits[-1])
-        one, limit = patience.next(1e6, Random(1))
-        assert one.mutation.data == b"x"  # too short for being cut
-        limits.append(limit)
-    assert limits == [1.0, 4.0, 10.0]
+    for number in range(100):
+        patience.stopped(mutation(bytes([1]) * 40, seconds=0.001 * number), 1.0)
+    assert len(patience) == 64
+    first = [patience.next(1e6, Random(3)) for _ in range(9)]
+    assert len({id(trial.halving) for trial in first}) == 1  # one is brought to its end
+    assert first[0].mutation.parent.seconds > 0.03
 
 
-def test_the_beginning_of_what_was_stopped_is_tried_too():
+def test_each_level_of_time_has_its_share():
     patience = Patience(hang=10.0, slowest=0.001)
-    for size in range(20, 40):
-        patience.stopped(waiting(b"a" * size), 1.0)
-    tried = [patience.next(1e6, Random(number))[0] for number in range(15)]
-    shortened = [one for one in tried if one.mutation.rules == ("C.1",)]
-    assert 0 < len(shortened) < 15
-    assert all(10 <= len(one.mutation.data) < 40 for one in shortened)
-    assert len(patience) == 20 - (15 - len(shortened))
-    assert any(len(one.mutation.data) == 20 for one in tried)
+    for size in range(40, 70):
+        patience.stopped(mutation(b"a" * size), 1.0)
+    dice, given = Random(1), Counter()
+    for _ in range(300):
+        trial = patience.next(1e6, dice)
+        if trial is None:
+            break
+        given[trial.seconds] += trial.seconds
+        patience.learned(trial, False, trial.seconds)
+    assert set(given) == {1.0, 4.0, 10.0}
+    assert max(given.values()) < 3 * min(given.values())
+
+
+def test_large_inputs_that_wait_do_not_fill_the_memory():
+    patience = Patience(hang=10.0, slowest=0.001)
+    for number in range(10):
+        patience.stopped(mutation(bytes([number]) * (16 << 20)), 1.0)
+    assert len(patience) == 4
 
 
 def test_a_child_of_a_slow_parent_has_more_time_than_that():
@@ -162,25 +242,34 @@ def test_a_child_of_a_slow_parent_has_more_time_than_that():
 def test_inputs_that_are_stopped_take_a_share_of_the_time_only():
     patience = Patience(hang=10.0, slowest=0.001)
     for seconds in range(1, 40):
-        patience.stopped(waiting(bytes([seconds])), patience.limit)
+        patience.stopped(mutation(bytes([seconds]) * 9), patience.limit)
         patience.adapt(float(seconds))
     assert patience.limit < 0.5
-    patience.spend(Waiting(waiting(b"y").mutation, 1), 30.0)
+    trial = patience.next(60.0, Random(1))
+    patience.learned(trial, False, 30.0)
     assert patience.next(60.0, Random(1)) is None
     assert patience.next(200.0, Random(1)) is not None
+
+
+def test_what_is_slow_enough_runs_no_more():
+    patience = Patience(hang=10.0, slowest=0.001)
+    patience.stopped(mutation(b"abcdef", b"abc"), 1.0)
+    patience.learned(patience.next(100.0, Random(1)), True, 6.0)
+    assert patience.next(100.0, Random(1)) is None
+    assert len(patience) == 0
 
 
 def test_what_is_likeliest_a_hang_is_run_for_the_whole_time_early():
     patience = Patience(hang=10.0, slowest=0.001)
     for size in range(1, 101):
-        patience.stopped(waiting(b"a" * size), 1.0)
+        patience.stopped(mutation(b"a" * size), 1.0)
     assert patience.next_hang(30.0) is None  # no time for it yet
-    found, limit = patience.next_hang(40.0)
-    assert (len(found.mutation.data), limit) == (100, 10.0)  # though the longest are not kept to run again
-    patience.stopped(waiting(b"b" * 5), 2.5)  # it was given more, and took that as well
-    patience.stopped(waiting(b"c" * 9), 1.0)
+    found = patience.next_hang(40.0)
+    assert (len(found.mutation.data), found.seconds) == (100, 10.0)
+    patience.stopped(mutation(b"b" * 5), 2.5)  # it was given more, and took that as well
+    patience.stopped(mutation(b"c" * 9), 1.0)
     assert patience.next_hang(40.0) is None
-    assert patience.next_hang(80.0)[0].mutation.data == b"b" * 5
+    assert patience.next_hang(80.0).mutation.data == b"b" * 5
 
 
 def test_a_slow_program_is_given_its_time():

@@ -147,13 +147,24 @@ def test_functions_of_one_name_are_told_apart(compiled_once: CompilerCache) -> N
 
 @pytest.mark.parametrize(
     ("what", "message"),
-    [(b"#!/bin/sh\n", "no ELF program"), (b"\x7fELF\x02\x01" + bytes(200), "no ELF program")],
+    [(b"#!/bin/sh\n", "no 64-bit ELF program"), (b"\x7fELF\x02\x01" + bytes(200), "no 64-bit ELF program")],
 )
 def test_what_is_no_program_is_refused(what: bytes, message: str, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(what)
     with pytest.raises(JobFailed, match=message):
         static_graph(file)
+
+
+def test_a_program_for_another_machine_is_named(compiled_once: CompilerCache, tmp_path: Path) -> None:
+    data = bytearray(compiled_once("gcc", "-O2", SOURCE).read_bytes())
+    file = tmp_path / "program"
+    for number, name in ((183, "arm64"), (243, "RISC-V"), (9999, "another machine (number 9999)")):
+        data[18:20] = number.to_bytes(2, "little")
+        file.write_bytes(data)
+        with pytest.raises(JobFailed, match="only") as problem:
+            static_graph(file)
+        assert f"{file} is a program for {name}: Perun reads" in problem.value.message
 
 
 def test_a_damaged_program_is_an_error_and_no_traceback(compiled_once: CompilerCache, tmp_path: Path) -> None:

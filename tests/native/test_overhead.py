@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from statistics import median
+from statistics import quantiles
 
 import pytest
 
@@ -22,8 +22,9 @@ from traced import PROGRAMS, calls, plain
 
 SOURCE = "trace_proportions.c"
 ROUNDS = "60"
-FACTOR = 3.0
-"""Probes alone make `with_calls` six times as long. Medians of calls tell little of a busy machine."""
+FACTOR = 2.5
+"""Probes of 12 us for each call make `with_calls` three times as long on a fast machine. What is subtracted
+may be wrong by a microsecond or two, of at least 7 us that each function takes there."""
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,8 @@ def test_proportions_are_those_of_callgrind(
     times: dict[str, list[float]] = {}
     for _, one in profile.all_resources():
         times.setdefault(str(one["uid"]).partition("(")[0], []).append(one["amount"])
-    usual = {name: median(own) for name, own in times.items()}
+    # The lower quartile: on a busy machine the median call was often interrupted.
+    usual = {name: quantiles(own)[0] for name, own in times.items() if len(own) > 1}
     for name in ("little", "with_calls"):
         ratio = (usual[name] / usual["much"]) / (instructions[name] / instructions["much"])
         assert 1 / FACTOR < ratio < FACTOR, (name, usual)

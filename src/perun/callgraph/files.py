@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, TypedDict
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import accumulate
+from typing import Any, Final, TypedDict, TypeVar
 
 from perun.callgraph.collecting import no_search_for_cycles
 from perun.callgraph.graph import KINDS, UNKNOWN, Call, CallGraph, Fingerprints, Function
 from perun.errors import ProfileError
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
+_Made = TypeVar("_Made", Fingerprints, Function, Call)
 _STYLES: Final = {"tail": "dashed", "indirect": "dotted", "dynamic": "bold"}
 
 
-class _Row(NamedTuple):
-    """A function; its sites are numbers of functions."""
+class _Functions(TypedDict):
+    """The functions as columns, a list for each field; of their sites, which are numbers of functions, all in
+    one list, and how many each function has."""
 
-    name: str
-    uid: str
-    symbol: str
-    address: int
-    size: int
-    instructions: int
-    fingerprints: Fingerprints
+    name: list[str]
+    uid: list[str]
+    symbol: list[str]
+    address: list[int]
+    size: list[int]
+    instructions: list[int]
+    soft: list[str]
+    semistrict: list[str]
+    strict: list[str]
+    color: list[str]
     sites: list[int]
-    flow: str
-    own: bool
-    address_taken: bool
+    site_counts: list[int]
+    flow: list[str]
+    own: list[bool]
+    address_taken: list[bool]
 
 
 class _File(TypedDict):
-    """A file, in which functions are numbers; those of other programs, `others`, come after the own ones."""
+    """A file, in which functions are numbers; those of other programs, `others`, come after the own ones.
+
+    It has few long lists, as these are read faster than many short ones.
+    """
 
     callgraph: int
     build_id: str
     entry: str
     source: str
-    functions: list[_Row]
+    functions: _Functions
     others: list[str]
     callers: list[int]
     callees: list[int]
@@ -65,10 +77,24 @@ def from_json(data: bytes | str) -> CallGraph:
 def to_values(graph: CallGraph) -> dict[str, Any]:
     """The graph as compact values for JSON, e.g. statistics, which :func:`from_values` reads."""
     numbers = {name: number for number, name in enumerate(graph.functions)}
-    rows = []
-    for one in graph.functions.values():
-        sites = [numbers.setdefault(site, len(numbers)) for site in one.sites]
-        rows.append(_Row(**{**one._asdict(), "sites": sites}))
+    all_ = graph.functions.values()
+    functions: _Functions = {
+        "name": list(graph.functions),
+        "uid": [one.uid for one in all_],
+        "symbol": [one.symbol for one in all_],
+        "address": [one.address for one in all_],
+        "size": [one.size for one in all_],
+        "instructions": [one.instructions for one in all_],
+        "soft": [one.fingerprints.soft for one in all_],
+        "semistrict": [one.fingerprints.semistrict for one in all_],
+        "strict": [one.fingerprints.strict for one in all_],
+        "color": [one.fingerprints.color for one in all_],
+        "sites": [numbers.setdefault(site, len(numbers)) for one in all_ for site in one.sites],
+        "site_counts": [len(one.sites) for one in all_],
+        "flow": [one.flow for one in all_],
+        "own": [one.own for one in all_],
+        "address_taken": [one.address_taken for one in all_],
+    }
     callers = [numbers.setdefault(call.caller, len(numbers)) for call in graph.calls]
     callees = [numbers.setdefault(call.callee, len(numbers)) for call in graph.calls]
     file: _File = {
@@ -76,8 +102,8 @@ def to_values(graph: CallGraph) -> dict[str, Any]:
         "build_id": graph.build_id,
         "entry": graph.entry,
         "source": graph.source,
-        "functions": rows,
-        "others": list(numbers)[len(rows) :],
+        "functions": functions,
+        "others": list(numbers)[len(graph.functions) :],
         "callers": callers,
         "callees": callees,
         "kinds": [KINDS.index(call.kind) for call in graph.calls],
@@ -110,19 +136,49 @@ def _unreadable(problem: Exception) -> ProfileError:
 
 
 def _graph(file: _File) -> CallGraph:
-    names = [row.name for row in file["functions"]] + file["others"]
+    columns = file["functions"]
+    names = columns["name"] + file["others"]
     name_of = names.__getitem__
-    functions = {
-        row.name: Function(*row[:7], tuple(map(name_of, row.sites)), *row[8:]) for row in file["functions"]
-    }
-    columns = (
+    # Tens of thousands of values: put together without a step of Python for each.
+    sites = tuple(map(name_of, columns["sites"]))
+    ends = list(accumulate(columns["site_counts"], initial=0))
+    if ends[-1] != len(sites) or min(columns["site_counts"], default=0) < 0:
+        raise ValueError("its functions have other numbers of calls than are listed")
+    prints = zip(
+        columns["soft"], columns["semistrict"], columns["strict"], columns["color"], strict=True
+    )
+    functions = zip(
+        columns["name"],
+        columns["uid"],
+        columns["symbol"],
+        columns["address"],
+        columns["size"],
+        columns["instructions"],
+        _all(Fingerprints, prints),
+        map(sites.__getitem__, map(slice, ends, ends[1:])),
+        columns["flow"],
+        columns["own"],
+        columns["address_taken"],
+        strict=True,
+    )
+    calls = zip(
         map(name_of, file["callers"]),
         map(name_of, file["callees"]),
         map(KINDS.__getitem__, file["kinds"]),
+        strict=True,
     )
-    # Tens of thousands of calls: made without a step of Python for each.
-    calls = tuple(map(Call._make, zip(*columns, strict=True)))
-    return CallGraph(file["build_id"], file["entry"], functions, calls, file["source"])
+    return CallGraph(
+        file["build_id"],
+        file["entry"],
+        dict(zip(columns["name"], _all(Function, functions), strict=True)),
+        tuple(_all(Call, calls)),
+        file["source"],
+    )
+
+
+def _all(kind: type[_Made], rows: Iterable[tuple[Any, ...]]) -> Iterator[_Made]:
+    """Named tuples of rows; `_make` takes five times as long, as it is no function of C."""
+    return map(partial(tuple.__new__, kind), rows)
 
 
 def to_data(graph: CallGraph) -> dict[str, Any]:

@@ -35,6 +35,12 @@ COMMANDS = {
     "rm": ("perun.cli.commands.rm:rm", "Unlink registered profiles, delete pending ones."),
     "trust": ("perun.cli.commands.trust:trust", "Trust a repository: allow what it configures to run."),
     "tag": ("perun.cli.commands.tag:tag", "Make a snapshot of a folder that is under tagit."),
+    "remote": (
+        "perun.cli.commands.remote:remote",
+        "List, add and remove the places where the team keeps its profiles.",
+    ),
+    "push": ("perun.cli.commands.remote:push", "Send registered profiles to a remote."),
+    "pull": ("perun.cli.commands.remote:pull", "Fetch the profiles that others have sent to a remote."),
     "check": ("perun.cli.commands.check:check", "Find changes of performance between versions."),
     "compare": (
         "perun.cli.commands.compare:compare",

@@ -99,6 +99,13 @@ _ROWS: Final[tuple[Key, ...]] = (
         example="main",
     ),
     Key(
+        "remotes", Kind.RULES, Scope.LOCAL, [],
+        "Places where the team keeps its profiles; each has a name and a url. `perun remote` lists and "
+        "changes them, `perun push` and `perun pull` use them.",
+        example=[{"name": "team", "url": "file:///srv/perf"}],
+        fields={"name": Kind.TEXT, "url": Kind.TEXT}, required=("name", "url"), closed=True,
+    ),
+    Key(
         "general.paging", Kind.CHOICE, Scope.RECURSIVE, "only-log",
         "Whose output is paged: that of `perun log`, of `perun status`, of both or of none. The option "
         "`--no-pager` overrides it.",
@@ -267,6 +274,7 @@ RUNS: Final = (
     "general.editor",
     "vcs.type",
     "vcs.url",
+    "remotes",
 )
 """Keys that decide what programs run, with what: those of a repository hold if the user trusts it."""
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from perun import atomic
-from perun.fuzz import growth, minimize
-from perun.fuzz.growth import Ran, RunInput
+from perun.fuzz import growth, limited, minimize
+from perun.fuzz.limited import OutOfTime, Ran, RunInput
 from perun.fuzz.results import FAULT, HANG, MINIMIZED, SLOW, Campaign, Result
 from perun.models.result import NoModel
 from perun.regular import read_regular
@@ -50,21 +50,26 @@ def understand(
     :param folder: of the results; the smaller inputs go to `minimized` in it.
     :param run: runs the program on an input. :param best: how many results; 0 for none.
     :param max_size: bytes up to which inputs grow. :param unit: what the count of a run
-        counts. :param seconds: in all, about; the best come first.
+        counts. :param seconds: in all; the best come first, and what an earlier part of the campaign has
+        understood is left as it is.
     :param report: told one line of progress. :param keep: gets the campaign after each result, so that an
         interruption loses one of them at most.
     :return: the campaign, in which results have `minimized` and `growth`.
     :raises OSError: if a file cannot be read or written.
     """
-    chosen = list(_best(campaign, best))
-    until = clock() + seconds
+    chosen = [one for one in _best(campaign, best) if not one.minimized]
+    end = clock() + seconds
+    run = limited.until(end, run, clock)
     for number, result in enumerate(chosen):
-        left = until - clock()
+        left = end - clock()
         if left <= 0 or (number and left < _LEAST / 2):
             break
         said = _prefixed(report, f"result {number + 1} of {len(chosen)}, {result.file}: ")
         share = max(left / (len(chosen) - number), min(_LEAST, left))
-        better = _understood(folder, result, run, max_size, hang_timeout, unit, share, said)
+        try:
+            better = _understood(folder, result, run, max_size, hang_timeout, unit, share, said, clock)
+        except OutOfTime:
+            break
         results = tuple(better if one.file == result.file else one for one in campaign.results)
         campaign = replace(campaign, results=results)
         if keep:
@@ -111,8 +116,12 @@ def _understood(
     unit: str,
     seconds: float,
     report: Callable[[str], None],
+    clock: Callable[[], float],
 ) -> Result:
-    """The result with its smaller form and its growth; as it is where it cannot be reproduced."""
+    """The result with its smaller form and its growth; as it is where it cannot be reproduced.
+
+    :raises OutOfTime: if not even one run is possible.
+    """
     data = read_regular(folder / result.file, _MOST_BYTES)
     first = run(data, hang_timeout)
     if first.outcome != _OUTCOMES[result.kind]:
@@ -122,10 +131,10 @@ def _understood(
         report(f"minimising {now.stage}, {now.tests} runs, {len(data):,} to {now.size:,} B")
 
     keeps = keeps_cost(run, first, hang_timeout)
-    smaller = minimize.minimize(data, keeps, seconds=_FOR_MINIMIZING * seconds, report=step)
-    small = smaller.data
-    if result.kind == HANG and run(small, hang_timeout).outcome != HANG:
-        small = data
+    smaller = minimize.minimize(data, keeps, seconds=_FOR_MINIMIZING * seconds, report=step, clock=clock)
+    small, complete = smaller.data, smaller.complete
+    if result.kind == HANG and small != data and not _hangs(run, small, hang_timeout):
+        small, complete = data, False
     name = f"{MINIMIZED}/{Path(result.file).name}"
     atomic.write(folder / name, small)
     found = growth.find(
@@ -136,15 +145,24 @@ def _understood(
         unit=unit,
         seconds=(1 - _FOR_MINIMIZING) * seconds,
         report=report,
+        clock=clock,
     )
     said = _unknown(found.reason) if isinstance(found, NoModel) else found.as_json()
     said["minimizing"] = {
         "before": smaller.before,
         "after": len(small),
-        "complete": smaller.complete and small is not data,
+        "complete": complete,
         "stages": [stage._asdict() for stage in smaller.stages],
     }
     return replace(result, minimized=name, growth=said)
+
+
+def _hangs(run: RunInput, data: bytes, hang_timeout: float) -> bool:
+    """Whether it surely hangs."""
+    try:
+        return run(data, hang_timeout).outcome == HANG
+    except OutOfTime:
+        return False
 
 
 def _unknown(reason: str) -> dict[str, Any]:

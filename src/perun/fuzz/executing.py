@@ -6,6 +6,8 @@ a program may have a hundred thousand counters.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -17,11 +19,16 @@ from perun.fuzz.coverage.api import Coverage, Outcome
 
 
 class Task(NamedTuple):
-    """An input to run. :param number: by which its answer is known. :param timeout: in seconds."""
+    """An input to run.
+
+    :param number: by which its answer is known. :param timeout: in seconds. :param until: when there is no
+        time any more, as :func:`time.monotonic` counts, which is the same in all processes.
+    """
 
     number: int
     data: bytes
     timeout: float
+    until: float = math.inf
 
 
 class Observed(NamedTuple):
@@ -29,6 +36,7 @@ class Observed(NamedTuple):
 
     :param code: as :attr:`perun.fuzz.coverage.api.Execution.code`. :param total: executed lines.
     :param edges: whose count was larger than what was known when it ran; :param counts: of these.
+    :param limit: seconds that it was given: the timeout of the task, or less where the time was over.
     """
 
     outcome: Outcome
@@ -37,6 +45,7 @@ class Observed(NamedTuple):
     seconds: float
     edges: NDArray[np.intp]
     counts: Counts
+    limit: float
 
 
 class Executor(Protocol):
@@ -80,12 +89,15 @@ class Executor(Protocol):
 
 def observe(coverage: Coverage, task: Task, known: Compass) -> Observed:
     """Run one task, and compare its counts with those known."""
-    done = coverage.run(task.data, task.timeout)
+    nothing = np.zeros(0, np.int64)
+    limit = min(task.timeout, task.until - time.monotonic())
+    if limit <= 0:
+        return Observed("hang", 0, 0, 0.0, nothing, nothing, 0.0)
+    done = coverage.run(task.data, limit)
     if done.outcome != "ok":
-        nothing = np.zeros(0, np.int64)
-        return Observed(done.outcome, done.code, done.total, done.seconds, nothing, nothing)
+        return Observed(done.outcome, done.code, done.total, done.seconds, nothing, nothing, limit)
     edges = known.rises(done.counts)
-    return Observed(done.outcome, done.code, done.total, done.seconds, edges, done.counts[edges])
+    return Observed("ok", done.code, done.total, done.seconds, edges, done.counts[edges], limit)
 
 
 class Here:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from perun import __version__, atomic
-from perun.errors import UsageError
+from perun.errors import ProfileError, UsageError
 from perun.fuzz import diffs, results
 from perun.fuzz.campaign import Campaign
 from perun.fuzz.corpus import Member, name_of, plain
@@ -67,20 +67,21 @@ def write(
 
     :raises OSError: if a file cannot be written.
     """
+    findings = campaign.found
     found = tuple(_written(folder, campaign))
     whole = results.Campaign(
         program,
         settings,
         random_seed,
         tuple(_seeds(folder, campaign)),
-        campaign.base,
+        findings.base,
         found,
         tuple(one.result() for one in campaign.mutator.tallies.values()),
-        Series(tuple(campaign.coverage)),
+        Series(tuple(findings.coverage)),
         _degradations(found),
         campaign.executions,
         campaign.iterations,
-        len(campaign.corpus),
+        len(findings.corpus),
         campaign.seconds,
         campaign.threshold.rate,
         campaign.ended or "interrupted",
@@ -108,12 +109,12 @@ def write_logs(folder: Path, campaign: results.Campaign) -> None:
 def chosen(campaign: Campaign) -> list[tuple[str, Member]]:
     """What becomes a result, with its kind: measured degradations and the best of what was not measured, the
     best score first; then hangs and faults as they were found."""
-    slow = sorted((one for one in campaign.interesting if not one.ending), key=_rank)
+    slow = sorted((one for one in campaign.found.interesting if not one.ending), key=_rank)
     confirmed = [one for one in slow if one.pcr > 0]
     unmeasured = [one for one in slow if one.confirmation is None or one.confirmation.change == "Unknown"]
     unmeasured = [one for one in unmeasured if one.pcr <= 0][:UNMEASURED]
     kept = sorted([*confirmed, *unmeasured], key=_rank)
-    failures = [(HANG, one) for one in campaign.hangs] + [(FAULT, one) for one in campaign.faults]
+    failures = [(HANG, one) for one in campaign.found.hangs] + [(FAULT, one) for one in campaign.found.faults]
     return [*((SLOW, one) for one in kept), *failures]
 
 
@@ -124,16 +125,27 @@ def _rank(member: Member) -> tuple[float, float, int, int]:
 
 
 def _written(folder: Path, campaign: Campaign) -> Iterator[Result]:
+    earlier = _earlier(folder)
     for kind, member in chosen(campaign):
         file = str(Path(FOLDERS[kind], member.name))
         if not (folder / file).exists():
             atomic.write(folder / file, member.data)
-        seed = campaign.seeds[member.seed]
+        seed = campaign.found.seeds[member.seed]
         diff = str(Path(results.DIFFS, f"{Path(member.name).stem}-diff.html"))
         if not (folder / diff).exists():
             text = diffs.page(member.name, seed.name, seed.data, member.data, member.rules)
             atomic.write(folder / diff, text.encode("utf-8", "replace"))
-        yield replace(_result(campaign, kind, member), file=file, diff=diff)
+        made = replace(_result(campaign, kind, member), file=file, diff=diff)
+        known = earlier.get(file, made)
+        yield replace(made, minimized=known.minimized, growth=known.growth)
+
+
+def _earlier(folder: Path) -> Mapping[str, Result]:
+    """What an earlier part of the campaign has written of its results, by file."""
+    try:
+        return {one.file: one for one in results.load(folder).results}
+    except ProfileError:
+        return {}
 
 
 def _result(campaign: Campaign, kind: str, member: Member) -> Result:
@@ -161,7 +173,7 @@ def _result(campaign: Campaign, kind: str, member: Member) -> Result:
 def _seeds(folder: Path, campaign: Campaign) -> Iterator[results.Seed]:
     """The seeds, a copy of each in the folder: results are compared with them later."""
     taken: set[str] = set()
-    for member in campaign.seeds.values():
+    for member in campaign.found.seeds.values():
         path = Path(member.name)
         name = plain(path.name)
         if name in taken:

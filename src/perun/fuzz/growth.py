@@ -9,16 +9,20 @@ answer.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
+from perun.fuzz.limited import OutOfTime, Ran, RunInput, until
 from perun.fuzz.patterns import Pattern, candidates
 from perun.models.growth.order import EXPONENTIAL, MIN_RISE, order_of
 from perun.models.result import NoModel
 
+LARGEST: Final = 1 << 20
+"""Bytes of an input in which patterns are looked for."""
 MIN_SIZE: Final = 1024
 """Bytes up to which inputs may grow at least, whatever the limit of the campaign."""
 ALPHA: Final = 0.05
@@ -55,21 +59,6 @@ _NAMES: Final = {
     "n^2": "quadratic",
     "n^3": "cubic",
 }
-
-
-class Ran(Protocol):
-    """What is needed of a run: how it ended (`ok`, `fault`, `hang`), its count, and its time in seconds."""
-
-    @property
-    def outcome(self) -> str: ...  # noqa: D102
-    @property
-    def total(self) -> int: ...  # noqa: D102
-    @property
-    def seconds(self) -> float: ...  # noqa: D102
-
-
-RunInput = Callable[[bytes, float], Ran]
-"""Runs the program on an input, for so many seconds at most."""
 
 
 class Point(NamedTuple):
@@ -188,11 +177,17 @@ def find(
     :param unit: what the count
         of a run counts. :param seconds: in all, about. :param report: told what is done.
     """
+    if len(data) > LARGEST:
+        return NoModel(f"its {len(data):,} bytes are too many to look for what is repeated in them")
     work = _Work(run, max(max_size, MIN_SIZE, 2 * len(data)), hang_timeout, clock() + seconds, clock)
     if report:
         report("looking for what the cost grows with")
+    try:
+        patterns = _steepest(work, candidates(data), len(data))
+    except OutOfTime:
+        return NoModel("there was no time to look for what the cost grows with")
     found: Growth | None = None
-    for pattern in _steepest(work, candidates(data), len(data)):
+    for pattern in patterns:
         if report:
             report(f"measuring {pattern.text}")
         points, ends, ends_at = _measured(work, pattern)
@@ -210,18 +205,20 @@ class _Work:
     """Runs the program, and knows when the time is over."""
 
     def __init__(
-        self, run: RunInput, size: int, hang_timeout: float, until: float, clock: Callable[[], float]
+        self, run: RunInput, size: int, hang_timeout: float, end: float, clock: Callable[[], float]
     ) -> None:
         self.size, self.hang_timeout = size, hang_timeout
         self.runs = 0
-        self._run, self._until, self._clock = run, until, clock
+        self._run = until(end, run, clock)
+        self._end, self._clock = end, clock
 
     @property
     def left(self) -> float:
         """Seconds that are left."""
-        return self._until - self._clock()
+        return self._end - self._clock()
 
     def ran(self, data: bytes, timeout: float | None = None) -> Ran:
+        """:raises OutOfTime: if the time was over before it had ended."""
         self.runs += 1
         return self._run(data, self.hang_timeout if timeout is None else timeout)
 
@@ -287,20 +284,19 @@ def _measured(work: _Work, pattern: Pattern) -> tuple[list[Point], str, int]:
     """The costs by length; how the program ended where it did not by itself, and from which length on."""
     found: dict[int, Point] = {}
     ends, ends_at = "", 0
-    for times in _lengths(pattern.largest(work.size)):
-        if work.left <= 0:
-            break
-        point, outcome = _point(work, pattern, times)
-        if point is None:
-            ends, ends_at = outcome, times
-            break
-        found[times] = point
-        if _REPEATS * _GROWS * point.seconds > work.left:
-            break  # the next one would take longer than there is time
-    if ends:
-        last = max(found, default=0)
-        ends_at = _first_bad(work, pattern, found, last, ends_at, ends)
-        _fill(work, pattern, found)
+    with contextlib.suppress(OutOfTime):
+        for times in _lengths(pattern.largest(work.size)):
+            point, outcome = _point(work, pattern, times)
+            if point is None:
+                ends, ends_at = outcome, times
+                break
+            found[times] = point
+            if _REPEATS * _GROWS * point.seconds > work.left:
+                break  # the next one would take longer than there is time
+        if ends:
+            for smaller in _first_bad(work, pattern, found, ends_at, ends):
+                ends_at = smaller
+            _fill(work, pattern, found)
     return [found[times] for times in sorted(found)], ends, ends_at
 
 
@@ -316,18 +312,20 @@ def _lengths(largest: int) -> Iterator[int]:
 
 
 def _first_bad(
-    work: _Work, pattern: Pattern, found: dict[int, Point], good: int, bad: int, ends: str
-) -> int:
-    """The smallest length that fails; of a hang, which takes long to see, only about."""
+    work: _Work, pattern: Pattern, found: dict[int, Point], bad: int, ends: str
+) -> Iterator[int]:
+    """Smaller and smaller lengths that fail, at last the smallest; of a hang, which takes long to see, only
+    about."""
+    good = max(found, default=0)
     tries = 20 if ends == "fault" else 2
-    while bad - good > 1 and tries and work.left > 0:
+    while bad - good > 1 and tries:
         middle, tries = (good + bad) // 2, tries - 1
         point, _ = _point(work, pattern, middle)
         if point is None:
             bad = middle
+            yield bad
         else:
             good, found[middle] = middle, point
-    return bad
 
 
 def _fill(work: _Work, pattern: Pattern, found: dict[int, Point]) -> None:
@@ -336,8 +334,6 @@ def _fill(work: _Work, pattern: Pattern, found: dict[int, Point]) -> None:
     between = [times for times in range(1, last) if times not in found]
     wanted = max(0, 2 * _ENOUGH - len(found))
     for times in between[:: -max(1, -(-len(between) // wanted))] if wanted else []:
-        if work.left <= 0:
-            return
         point, _ = _point(work, pattern, times)
         if point is not None:
             found[times] = point

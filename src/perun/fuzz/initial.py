@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -19,6 +20,7 @@ from perun.wording import listed
 
 _UNSTEADY: Final = 1e-3
 """Share by which the executed lines of the same input may differ without being said."""
+_NO_TIME: Final = "had not ended when the time was over"
 
 
 class TriedSeed(NamedTuple):
@@ -37,14 +39,17 @@ class Tried(NamedTuple):
     executions: int
 
 
-def try_seeds(seeds: Sequence[SeedFile], executor: Executor, settings: Settings) -> Tried:
+def try_seeds(
+    seeds: Sequence[SeedFile], executor: Executor, settings: Settings, until: float = math.inf
+) -> Tried:
     """Run each seed twice: the second time tells whether the program does the same again.
 
+    :param until: when there is no time any more, as in :class:`~perun.fuzz.executing.Task`.
     :raises JobFailed: where the program ends well with none of them, or executes nothing that is counted.
     """
     if not settings.coverage:
         return Tried(tuple(_untried(seed) for seed in seeds), (), 0)
-    tasks = [Task(number, seed.data, settings.hang) for number, seed in enumerate(seeds)]
+    tasks = [Task(number, seed.data, settings.hang, until) for number, seed in enumerate(seeds)]
     usable: list[TriedSeed] = []
     refused: dict[str, list[str]] = {}
     failing: dict[int, list[str]] = {}
@@ -73,8 +78,8 @@ def try_seeds(seeds: Sequence[SeedFile], executor: Executor, settings: Settings)
         )
     notes = [f"no seed: {listed(paths)}: the program {ending}" for ending, paths in refused.items()]
     notes += [f"the program ends with status {code} on {listed(paths)}" for code, paths in failing.items()]
-    again = executor.run([Task(n, one.member.data, settings.hang) for n, one in enumerate(usable)])
-    notes += filter(None, [_unsteady(usable, list(again))])
+    tasks = [Task(n, one.member.data, settings.hang, until) for n, one in enumerate(usable)]
+    notes += filter(None, [_unsteady(usable, list(executor.run(tasks)))])
     return Tried(tuple(usable), tuple(notes), len(seeds) + len(usable))
 
 
@@ -87,21 +92,31 @@ def _untried(seed: SeedFile) -> TriedSeed:
 def _ending(observed: Observed, hang: float) -> str:
     if observed.outcome == "fault":
         return outcome(-observed.code)
+    if observed.limit < hang:
+        return _NO_TIME
     return f"did not end within {hang:g} s"
 
 
 def _all_refused(refused: dict[str, list[str]]) -> JobFailed:
     ends = "; ".join(f"it {ending}: {listed(paths)}" for ending, paths in refused.items())
     hint = "correct the command, or give other seeds"
-    if any("did not end" in ending for ending in refused):
+    if _NO_TIME in refused:
+        hint = "give more time with --timeout, or fewer and smaller seeds"
+    elif any("did not end" in ending for ending in refused):
         hint = "give smaller seeds, or more time with --hang-timeout"
     return JobFailed(f"the program ends well with no seed: {ends}", hint)
 
 
 def _unsteady(seeds: Sequence[TriedSeed], again: Sequence[Observed]) -> str:
     """What to say where the same input is not executed the same way."""
-    pairs = [(one.member.lines, other.total) for one, other in zip(seeds, again, strict=True)]
-    worst = max(pairs, key=lambda pair: abs(pair[0] - pair[1]) / max(pair))
+    pairs = [
+        (one.member.lines, other.total)
+        for one, other in zip(seeds, again, strict=True)
+        if other.outcome == "ok"
+    ]
+    if not pairs:
+        return ""
+    worst = max(pairs, key=lambda pair: abs(pair[0] - pair[1]) / max(*pair, 1))
     if abs(worst[0] - worst[1]) <= _UNSTEADY * max(worst):
         return ""
     return (

@@ -23,20 +23,23 @@ from perun.fuzz.corpus import Member
 from perun.fuzz.results import LOGS, Confirmation
 
 FILE: Final = f"{LOGS}/campaign.jsonl"
-FORMAT: Final = 1
+FORMAT: Final = 2
+BEGAN: Final = "began"
+"""The kind of the line behind those of all seeds."""
 _HINT: Final = "begin anew in another folder, or remove this one"
 
 
 class Journal:
     """The journal of a campaign, open for writing.
 
-    :raises OSError: if it cannot be written; then, and from each method.
+    :param anew: forget what is there. :raises OSError: if it cannot be written; then, and from each method.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, anew: bool = False) -> None:
         path = folder / FILE
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (os.O_TRUNC if anew else 0)
+        self._file = os.open(path, flags, 0o666)
         self._end_torn_line()
 
     def write(self, kind: str, **values: Any) -> None:
@@ -121,8 +124,8 @@ def read(folder: Path) -> Iterator[Entry]:
 
 
 def _packed(data: bytes) -> str:
-    return base64.b85encode(zlib.compress(data, 1)).decode()
+    return base64.b64encode(zlib.compress(data, 1)).decode()
 
 
 def _unpacked(text: str) -> bytes:
-    return zlib.decompress(base64.b85decode(text))
+    return zlib.decompress(base64.b64decode(text))

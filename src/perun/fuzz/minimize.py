@@ -17,8 +17,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from perun.fuzz.limited import OutOfTime
+
 Keeps = Callable[[bytes], bool]
-"""Whether an input is as slow as the one that is minimised."""
+"""Whether an input is as slow as the one that is minimised; OutOfTime where there is no time to tell."""
 
 SHARE: Final = 0.9
 """Of the cost that a smaller input must have at least."""
@@ -137,7 +139,11 @@ class _Work:
             self.was_limited = True
             raise _Limited
         self.used += 1
-        kept = self._keeps(candidate)
+        try:
+            kept = self._keeps(candidate)
+        except OutOfTime:
+            self.was_limited = True
+            raise _Limited from None
         if kept:
             self.data = candidate
         else:

@@ -1,9 +1,9 @@
 """How long an input may run at first, and when those that were stopped then get more time.
 
 Where the cost of a program explodes, most mutations of a slow input take longer than anybody waits. Each of
-them run until it is a hang would take all the time there is, so they are stopped early and wait; a few of
-them are run again, each time for longer, and what is slow but ends is found among these. Until a hang is
-known, the one that is likeliest to be one is at once run for the whole time.
+them run until it is a hang would take all the time there is, so they are stopped early and wait; what is
+slow but ends is found between these and their parents (:mod:`perun.fuzz.halving`). Until a hang is known,
+the input that is likeliest to be one is at once run for the whole time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 from random import Random
 from typing import Final, NamedTuple
 
-from perun.fuzz.mutating import CUT, Mutation
+from perun.fuzz.halving import LONGER, Halving
+from perun.fuzz.mutating import Mutation
 
 START: Final = 1.0
 """Seconds at first: as long as nothing takes longer, nothing depends on the clock."""
@@ -21,27 +22,26 @@ _LONGER: Final = 20
 _MUCH: Final = 0.3
 _LITTLE: Final = 0.05
 """Shares of the time that go to inputs which are stopped: between these the limit stays."""
-_STEP: Final = 4.0
-"""Times as long that an input is given the next time."""
 _WAITING: Final = 64
-"""Inputs that wait for the same limit; of more the longest is dropped: shorter ones are likelier to end."""
-_SHORTEST: Final = 0.5
-"""Share of times that the shortest one is tried; else any."""
-_OF_PARENT: Final = 4.0
-"""Times as long as its parent that an input is given in any case: else nothing slower is found by and by."""
-_CUT: Final = 0.5
-"""Share of times that only the beginning of it is tried, which is likelier to end."""
+_ROOM: Final = 64 * 1024 * 1024
+"""Inputs that wait, and their bytes; of more, that is dropped whose parent takes least."""
+_SLOWEST: Final = 0.5
+"""Share of times that the one is chosen of which the slowest input is known that ends; else any."""
+_ENOUGH: Final = 0.5
+"""Share of the limit of a hang: what takes longer is slow enough."""
 _AGAIN: Final = 0.4
 """Share of the time for inputs that run again."""
 _FOR_A_HANG: Final = 0.3
 """Share of the time to find the first hang."""
 
 
-class Waiting(NamedTuple):
-    """An input that waits. :param level: how often it was stopped."""
+class Trial(NamedTuple):
+    """An input that runs again, or a part of one. :param seconds: that it is given; :param halving: what it
+    is for, None to see whether it is a hang."""
 
     mutation: Mutation
-    level: int
+    seconds: float
+    halving: Halving | None = None
 
 
 class Patience:
@@ -55,40 +55,44 @@ class Patience:
         self.lost = 0.0
         self._hang = hang
         self._floor = min(hang, max(_LEAST, _LONGER * slowest))
-        self._waiting: dict[int, list[Waiting]] = {}
+        self._waiting: list[Halving] = []
         self._spent: dict[int, float] = {}
+        self._chosen: Halving | None = None
         self._judged_at = 0.0
         self._lost_then = 0.0
-        self._likeliest: tuple[float, int, Waiting] | None = None
+        self._likeliest: tuple[float, int, Mutation] | None = None
         self._hangs_sought = 0.0
 
     def __len__(self) -> int:
-        return sum(map(len, self._waiting.values()))
-
-    def stopped(self, one: Waiting, seconds: float) -> None:
-        """An input was stopped after so long."""
-        if one.level == 0:
-            self.lost += seconds
-        else:
-            self.spend(one, seconds)
-        level = one.level + 1
-        one = one._replace(level=level)
-        # What took longer than others were given, and of these the longest, is likeliest to be a hang.
-        size = len(one.mutation.data)
-        if self._likeliest is None or (seconds, size) > self._likeliest[:2]:
-            self._likeliest = seconds, size, one
-        waiting = self._waiting.setdefault(level, [])
-        waiting.append(one)
-        waiting.sort(key=lambda other: len(other.mutation.data))
-        del waiting[_WAITING:]
+        return len(self._waiting)
 
     def of(self, parent: float) -> float:
         """Seconds for an input at first, whose parent takes so long."""
-        return min(self._hang, max(self.limit, _OF_PARENT * parent))
+        return min(self._hang, max(self.limit, LONGER * parent))
 
-    def spend(self, one: Waiting, seconds: float) -> None:
-        """A run again has taken so long."""
-        self._spent[one.level] = self._spent.get(one.level, 0.0) + seconds
+    def stopped(self, mutation: Mutation, seconds: float) -> None:
+        """A mutation was stopped after so long."""
+        self.lost += seconds
+        self._note_hang(mutation, seconds)
+        waiting = self._waiting
+        waiting.append(Halving(mutation, seconds))
+        room = _ROOM - sum(len(one.mutation.data) for one in waiting)
+        while len(waiting) > 1 and (len(waiting) > _WAITING or room < 0):
+            dropped = min((one for one in waiting if one is not self._chosen), key=lambda one: one.seconds)
+            waiting.remove(dropped)
+            room += len(dropped.mutation.data)
+
+    def learned(self, trial: Trial, ended: bool, seconds: float) -> None:
+        """How a trial ended: by itself, or not, after so long."""
+        if trial.halving is None:
+            return
+        level = trial.halving.level
+        self._spent[level] = self._spent.get(level, 0.0) + seconds
+        if ended:
+            trial.halving.ended(seconds)
+        else:
+            trial.halving.stopped()
+            self._note_hang(trial.mutation, seconds)
 
     def adapt(self, seconds: float) -> None:
         """Give less at first where too much of the time since the last change goes to what is stopped, and
@@ -106,11 +110,9 @@ class Patience:
         elif share < _LITTLE and self.lost:
             self.limit = min(self._hang, self.limit * 1.5)
 
-    def next_hang(self, seconds: float) -> tuple[Waiting, float] | None:
-        """The input that is likeliest to be a hang, and the time until it is one; None if there is no input,
+    def next_hang(self, seconds: float) -> Trial | None:
+        """The input that is likeliest to be a hang, for the time until it is one; None if there is no input,
         or no time for it.
-
-        Otherwise it would be found last: each limit before it has its share of the time.
 
         :param seconds: of the campaign so far.
         """
@@ -118,35 +120,36 @@ class Patience:
             return None
         found, self._likeliest = self._likeliest[2], None
         self._hangs_sought += self._hang
-        waiting = self._waiting.get(found.level, [])
-        if found in waiting:
-            waiting.remove(found)
-        return found._replace(level=0), self._hang
+        return Trial(found, self._hang)
 
-    def next(self, seconds: float, random: Random) -> tuple[Waiting, float] | None:
-        """The input that runs again, and for how long; None if there is none, or no time for it.
-
-        Each limit gets about as much time as the others, so that short ones are tried for many inputs.
+    def next(self, seconds: float, random: Random) -> Trial | None:
+        """The input that runs again, or a part of one; None if there is none, or no time for it.
 
         :param seconds: of the campaign so far.
         """
-        if sum(self._spent.values()) > _AGAIN * seconds:
-            return None
-        levels = [level for level, waiting in self._waiting.items() if waiting]
-        if not levels:
-            return None
-        level = min(levels, key=lambda one: (self._spent.get(one, 0.0), one))
-        waiting = self._waiting[level]
-        place = 0 if random.random() < _SHORTEST else random.randrange(len(waiting))
-        data = waiting[place].mutation.data
-        shorter = CUT.apply(data, random, ()) if random.random() < _CUT else None
-        if not shorter:
-            return waiting.pop(place), self.time_of(level)
-        mutation = waiting[place].mutation
-        shortened = mutation._replace(data=shorter, rules=(*mutation.rules, CUT.label))
-        return Waiting(shortened, level), self.time_of(level)
+        while self._waiting and sum(self._spent.values()) <= _AGAIN * seconds:
+            halving = self._chosen or self._choose(random)
+            mutation = None
+            if halving.seconds < _ENOUGH * self._hang:
+                mutation = halving.next(self.limit, self._hang)
+            if mutation is not None:
+                self._chosen = halving
+                return Trial(mutation, halving.limit, halving)
+            self._chosen = None
+            if halving.seconds >= _ENOUGH * self._hang or not halving.deepen(self._hang):
+                self._waiting.remove(halving)
+        return None
 
-    def time_of(self, level: int) -> float:
-        """Seconds for what was stopped so often."""
-        longer = self.limit * _STEP**level
-        return self._hang if longer * _STEP**0.5 > self._hang else longer
+    def _choose(self, random: Random) -> Halving:
+        """One of those that wait. Each level gets about as much time as the others."""
+        level = min({one.level for one in self._waiting}, key=lambda one: (self._spent.get(one, 0.0), one))
+        fitting = [one for one in self._waiting if one.level == level]
+        if random.random() < _SLOWEST:
+            return max(fitting, key=lambda one: one.seconds)
+        return random.choice(fitting)
+
+    def _note_hang(self, mutation: Mutation, seconds: float) -> None:
+        """What took longer than others were given, and of these the longest, is likeliest to be a hang."""
+        size = len(mutation.data)
+        if self._likeliest is None or (seconds, size) > self._likeliest[:2]:
+            self._likeliest = seconds, size, mutation

@@ -8,6 +8,7 @@ and from its words, which may matter by their number, their order or by being di
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal, NamedTuple
 
@@ -196,12 +197,14 @@ def candidates(data: bytes) -> list[Pattern]:
 
     :param data: an input, minimised if possible.
     """
-    found: dict[tuple[object, ...], Pattern] = {}
+    found: dict[tuple[int, int], Pattern] = {}
     for pattern in map(_with_smallest_unit, _candidates(data)):
-        key = pattern.input(3), pattern.input(4)
+        key = hash(pattern.input(3)), hash(pattern.input(4))
         if pattern.unit and key not in found:
             found[key] = pattern
-    return list(found.values())[:_MOST]
+            if len(found) == _MOST:
+                break
+    return list(found.values())
 
 
 def _candidates(data: bytes) -> Iterator[Pattern]:
@@ -258,7 +261,7 @@ def _of_words(data: bytes) -> Iterator[Pattern]:
     if len(words) < 3:
         return
     gaps = _GAP.findall(data[words[0].end() : words[-1].start()])
-    gap = max(set(gaps), key=lambda one: (gaps.count(one), one))
+    gap = max(Counter(gaps).items(), key=lambda one: one[::-1])[0]
     gap = b"\n" if b"\n" in gap else gap[:1]
     texts = sorted((word.group() for word in words), key=len)
     like = texts[len(texts) // 2]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _LARGEST: Final = 1 << 42
 _UNKNOWN: Final = (1 << 64) - 1
 _LARGEST_CHUNK: Final = 1 << 24
+_MOST_THREADS: Final = 1 << 20
 Slot = tuple[int, int, int, int, int, int]
 """Start, end, amount, API, flags, object."""
 
@@ -170,12 +171,8 @@ class Scan:
         import numpy as np
 
         data = np.frombuffer(self._body(file, chunk), SLOT)
-        free = np.flatnonzero(data["start"] == 0)
-        # A text may hold such a slot; what follows the last slot is nothing but zeros.
-        for place in free.tolist():
-            if not data[place:].tobytes().strip(b"\0"):
-                return data[:place]
-        return data
+        free = np.flatnonzero((data["start"] == 0) & ~is_text(data))
+        return data[: free[0]] if len(free) else data
 
     def _opened(self) -> BinaryIO:
         return open_regular(self.path, _LARGEST)
@@ -201,7 +198,10 @@ class Scan:
                 continue
             if magic != layout.CHUNK_MAGIC or not layout.CHUNK.size <= size <= _LARGEST_CHUNK:
                 raise self.damaged(f"what begins at byte {offset} is no chunk")
-            yield Chunk(offset, size, *rest)
+            chunk = Chunk(offset, size, *rest)
+            if chunk.thread >= _MOST_THREADS:
+                raise self.damaged(f"the chunk at byte {offset} is of thread {chunk.thread}")
+            yield chunk
             offset += size
 
     def _body(self, file: BinaryIO, chunk: Chunk) -> bytes:
@@ -223,7 +223,8 @@ class Scan:
             self.last = max(self.last, int(ends.max()) if len(ends) else 0)
         for place in np.flatnonzero(~text & np.isin(slots["api"], TEXTS)).tolist():
             start, _, amount, api, _, number = slots[place].item()
-            data = slots[place + 1 :].tobytes()[: max(amount, 0)]
+            size = max(amount, 0)
+            data = slots[place + 1 : place + 1 - (-size // layout.SLOT.size)].tobytes()[:size]
             self._notes.append(Note(thread, api, start, number, data))
         for closed in plain[plain["api"] == layout.NOTE_CLOSED]:
             self._closed.setdefault(int(closed["object"]), int(closed["start"]))

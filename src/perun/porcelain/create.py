@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from perun import atomic
 from perun.errors import PluginError, UsageError
+from perun.fuzz.plugins import GROUP as RULES_GROUP
 from perun.plugin.contract import short_string
 from perun.plugin.registry import GROUPS, Registry
 
@@ -23,6 +24,7 @@ FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
     "view": ("View", "a view"),
     "check": ("Check", "a check"),
     "workload": ("Generator", "a workload generator"),
+    "fuzz-rules": ("Rules", "fuzzing rules"),
 }
 """What can be created: the end of the class's name, and what it is called."""
 _USAGE: Final = {
@@ -31,7 +33,10 @@ _USAGE: Final = {
     "view": "perun show 0@p {name}",
     "check": "perun config set degradation.strategies '[{{method: {stem}}}]'",
     "workload": "perun config set generators.workload '[{{id: {stem}s, type: {stem}}}]'",
+    "fuzz-rules": "perun fuzz -b ./app -w seed.ini -o results",
 }
+_RULES: Final = "fuzz-rules"
+"""These come from packages only, whatever repository is fuzzed."""
 _KIT: Final = Path(__file__).with_name("kit")
 _WITH_PHASES: Final = ("collect", "postprocess")
 _WITH_TYPES: Final = ("collect", "postprocess", "view")
@@ -80,6 +85,10 @@ def in_repository(request: PluginRequest, root: Path, registry: Registry) -> Cre
     :raises UsageError: if the name cannot be one, or files are there already; nothing is written then.
     :raises PluginError: if there is a plugin of that name.
     """
+    if request.family == _RULES:
+        raise UsageError(
+            "fuzzing rules are found in installed packages, not in a repository", "add --package DIRECTORY"
+        )
     _refuse(request, registry)
     plugins = root / ".perun" / "plugins"
     folder, stem = plugins / request.family, request.stem
@@ -115,7 +124,7 @@ def as_package(request: PluginRequest, folder: Path) -> Created:
         "where": ", which has to be installed",
         "package": package,
         "distribution": f"perun-{request.name.replace('_', '-').lower()}",
-        "group": GROUPS[request.family],
+        "group": RULES_GROUP if request.family == _RULES else GROUPS[request.family],
         "entry_name": request.name if request.family in _WITH_TYPES else request.stem,
         "entry_value": package if request.legacy else f"{package}.plugin:PLUGIN",
     }
@@ -168,7 +177,8 @@ def _test(request: PluginRequest, values: Mapping[str, str], more: Collection[st
     words = {request.family, *more}
     if request.family in ("postprocess", "view", "check"):
         words.add("profile")
-    texts = (_text(f"tests/{name}") for name in ("common", request.family))
+    parts = (request.family,) if request.family == _RULES else ("common", request.family)
+    texts = (_text(f"tests/{name}") for name in parts)
     return "".join(_filled(text, values, words) for text in texts)
 
 
@@ -200,10 +210,14 @@ def _refuse(request: PluginRequest, registry: Registry, *, installed: bool = Tru
             f"{request.name!r} cannot be the name of {FAMILIES[request.family][1]}",
             "use letters and digits, with dashes or underscores between words, e.g. my-plugin",
         )
-    if request.legacy and request.family == "workload":
-        raise UsageError("workload generators have a typed contract only", "leave --legacy out")
+    if request.legacy and request.family in ("workload", _RULES):
+        raise UsageError(
+            "workload generators and fuzzing rules have a typed contract only", "leave --legacy out"
+        )
     if request.types and request.family not in _WITH_TYPES:
-        raise UsageError(f"{FAMILIES[request.family][1]} is for profiles of all types", "leave -st out")
+        kind = FAMILIES[request.family][1]
+        are = "are for no profiles" if request.family == _RULES else "is for profiles of all types"
+        raise UsageError(f"{kind} {are}", "leave -st out")
     has_phases = request.legacy and request.family in _WITH_PHASES
     if request.phases != PluginRequest._field_defaults["phases"] and not has_phases:
         raise UsageError(
@@ -213,7 +227,8 @@ def _refuse(request: PluginRequest, registry: Registry, *, installed: bool = Tru
     wrong = [one for one in request.types if not _TYPE.fullmatch(one)]
     if wrong:
         raise UsageError(f"{wrong[0]!r} is not a valid profile type", "use e.g. time, memory or mixed")
-    _refuse_known(request, registry, installed)
+    if request.family != _RULES:
+        _refuse_known(request, registry, installed)
 
 
 def _refuse_known(request: PluginRequest, registry: Registry, installed: bool) -> None:

@@ -7,11 +7,10 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-from perun.errors import PerunError
+from perun.errors import ConfigError, PerunError
 from perun.plugin.api import Report, silent
-from perun.porcelain import hooks, stats
-from perun.porcelain.bisect.journal import FOLDER as BISECTIONS
-from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain import acknowledged, hooks, stats
+from perun.porcelain.repository import BISECTIONS, PERUN_FOLDER, Repository
 from perun.porcelain.run import checkouts, in_place, journal_file, matrix
 from perun.store.fsck import Finding
 from perun.store.fsck import fsck as check_store
@@ -40,6 +39,7 @@ def _findings(repo: Repository, report: Report) -> Iterator[Finding]:
     date = partial(stats.date_of, repo)
     yield from check_store(repo.store, lambda done, total: report("", done, total), date)
     yield from _journals(repo)
+    yield from _acknowledged(repo)
     yield from _working_copies(repo)
     for hook, repair in hooks.problems(repo):
         yield Finding("warning", hook.path, hook.problem, repair)
@@ -54,6 +54,15 @@ def _journals(repo: Repository) -> Iterator[Finding]:
         in_place.read_journal(repo)
     except PerunError as problem:
         yield Finding("error", repo.in_place_journal, problem.message)
+
+
+def _acknowledged(repo: Repository) -> Iterator[Finding]:
+    """The list of acknowledged changes, where it is none."""
+    path = acknowledged.path_of(repo)
+    try:
+        acknowledged.Acknowledged.load(repo)
+    except ConfigError as problem:
+        yield Finding("error", path, f"{problem.message}; {problem.hint}")
 
 
 def _working_copies(repo: Repository) -> Iterator[Finding]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from perun.porcelain.trust import Ask, TrustState
 
 PERUN_FOLDER = ".perun"
+BISECTIONS = "bisections"
+"""The folder in it with the journals of `perun bisect`."""
 
 
 class _Opened(NamedTuple):

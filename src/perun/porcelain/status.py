@@ -12,13 +12,15 @@ from perun.porcelain import lookup
 from perun.porcelain.earlier import Earlier, Wanted, nearest, wanted_of
 from perun.porcelain.known import KnownFacts
 from perun.porcelain.ordering import in_order
-from perun.porcelain.repository import Repository
+from perun.porcelain.repository import BISECTIONS, PERUN_FOLDER, Repository
 from perun.profile.helpers import ProfileInfo
+from perun.store import tree
 from perun.store.changes import ChangeRecord
 from perun.store.facts import Fact
 
 MOST_ORIGINS: Final = 8
 """Versions that pending profiles are of, for which earlier values are looked for."""
+_SHOWN = 7
 _UNKNOWN = Fact()
 
 
@@ -29,7 +31,8 @@ class Status(NamedTuple):
     of machines of another class than this one, each with that class; `facts` is what else is known of
     profiles beyond their head, and `unread` how many nothing is known of. `earlier` has the values of the
     same configurations in the nearest ancestors. `revision` is the version that was asked for, as it was
-    spelled, empty for the current one; of another version no pending profiles are listed.
+    spelled, empty for the current one; of another version no pending profiles are listed. `bisection` says
+    which bisection is not finished, as `61f3c02..4baf672, instructions of sort`; empty if there is none.
     """
 
     major_version: str
@@ -43,6 +46,7 @@ class Status(NamedTuple):
     earlier: dict[ProfileInfo, Earlier]
     unread: int = 0
     revision: str = ""
+    bisection: str = ""
 
     def fact(self, info: ProfileInfo) -> Fact:
         """What is known of the profile beyond its head; an empty fact if nothing is."""
@@ -83,8 +87,25 @@ def status(repo: Repository, revision: str | None = None) -> Status:
     others = _from_other_machines(facts)
     return Status(
         major_version, head, registered, pending, damaged, changes, others, facts, earlier,
-        known.unread, revision or "",
+        known.unread, revision or "", "" if revision else _bisection(repo),
     )  # fmt: skip
+
+
+def _bisection(repo: Repository) -> str:
+    """Which bisection is not finished; most repositories have none."""
+    if not tree.listing(repo.root / PERUN_FOLDER / BISECTIONS):
+        return ""
+    from perun.porcelain.bisect import journal
+
+    asked = journal.interrupted(repo)
+    if asked is None:
+        return ""
+    good, bad, metric, location, script = (
+        str(asked.get(name) or "") for name in ("good", "bad", "metric", "location", "script")
+    )
+    ends = f"{good[:_SHOWN]}..{bad[:_SHOWN]}"
+    what = script or " of ".join(filter(None, (metric, location)))
+    return f"{ends}, {what}" if what else ends
 
 
 def _earlier(

@@ -22,6 +22,12 @@ _LOCATION: Final = re.compile(r"^(?P<uid>.*?)(?P<part> \[[^\[\]]*\])?$", re.DOTA
 _OF_FILE: Final = re.compile(r"^[^:]+:(?!:)")
 """The source file before the name of a function of which there are several in the call graph."""
 _CALLS: Final = " [calls]"
+_SHARE_OF_TOTAL: Final = 0.8
+"""Share of the change of a location from which on a function of it is what changed."""
+_OF_TOTAL: Final = {
+    PerformanceChange.TotalDegradation: PerformanceChange.Degradation,
+    PerformanceChange.TotalOptimization: PerformanceChange.Optimization,
+}
 _NO_CAUSE: Final = (
     PerformanceChange.Unknown,
     PerformanceChange.NoChange,
@@ -61,15 +67,22 @@ class Causes:
         """The changes; those of a caller are told of the changed function that it calls, if that is one only.
 
         Of several callers of one the largest change is told.
+
+        Where hardly anything but the entry of the program is traced in both, a check has no other functions
+        to compare its time with, and it is Unknown. Then the total says whether it changed.
         """
         if not self._by_caller:
             yield from changes
             return
+        all_ = list(changes)
+        totals = [one for one in all_ if one.result in _OF_TOTAL]
         moved: dict[tuple[str, str], DegradationInfo] = {}
-        for change in changes:
+        for change in all_:
             found = _LOCATION.match(change.location)
             uid, part = (found["uid"], found["part"] or "") if found else (change.location, "")
             causes = sorted(self._by_caller.get(uid, ()))
+            if causes:
+                change.result = _by_totals(change, totals)
             if not causes or change.result in _NO_CAUSE or part == _CALLS:
                 yield change
             elif len(causes) > 1:
@@ -96,6 +109,18 @@ def changed_in(profile: Mapping[str, Any]) -> frozenset[str]:
     rows = found.get("changed") if isinstance(found, Mapping) else None
     names = [str(name) for name in rows] if isinstance(rows, Mapping) else []
     return frozenset([*names, *(_OF_FILE.sub("", name) for name in names)])
+
+
+def _by_totals(change: DegradationInfo, totals: Iterable[DegradationInfo]) -> PerformanceChange:
+    """What became of a function; of one that is Unknown for no reason that is told, what the total of its
+    location says, if that is the change of this function."""
+    if change.result is not PerformanceChange.Unknown or change.rule:
+        return change.result
+    for total in totals:
+        share = change.rate_degradation / total.rate_degradation if total.rate_degradation else 0.0
+        if change.type == total.type and share >= _SHARE_OF_TOTAL:
+            return _OF_TOTAL[total.result]
+    return change.result
 
 
 def _size(change: DegradationInfo) -> tuple[int, float]:

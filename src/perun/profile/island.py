@@ -27,6 +27,7 @@ COLUMNS: Final = ("thread", "api", "object", "start", "duration", "busy", "amoun
 NO_OBJECT: Final = -1
 SEVERAL: Final = -2
 """In place of the number of an object: the calls of an entry are on several."""
+_LARGEST: Final = 2**62
 _NO_TIMELINE: Final = "collect one with: perun collect -c 'python3 program.py' island"
 
 
@@ -126,41 +127,38 @@ def timeline_of(profile: Mapping[str, Any]) -> Timeline:
 
 
 def _timeline(region: Mapping[str, Any]) -> Timeline:
-    threads = [
-        Thread(str(name), int(process), int(start), int(end))
-        for name, process, start, end in region["threads"]
-    ]
-    columns = {name: _whole_numbers(region["columns"][name]) for name in COLUMNS}
-    sizes = {len(column) for column in columns.values()}
-    if len(sizes) > 1:
-        raise ValueError("its columns are of unequal length")
     found = Timeline(
-        int(region["end"]),
+        _whole(region["end"]),
         [str(name) for name in region["processes"]],
-        threads,
+        [Thread(str(name), *_whole_numbers(rest)) for name, *rest in region["threads"]],
         [Api(*map(str, values)) for values in region["apis"]],
         [str(name) for name in region["objects"]],
-        columns,
-        [(int(start), int(duration)) for start, duration in region["stops"]],
-        int(region["calls"]),
+        {name: _whole_numbers(region["columns"][name]) for name in COLUMNS},
+        [(_whole(start), _whole(duration)) for start, duration in region["stops"]],
+        _whole(region["calls"]),
     )
-    for name, known, least in (
-        ("thread", threads, 0),
-        ("api", found.apis, 0),
-        ("object", found.objects, SEVERAL),
-    ):
-        column = columns[name]
-        if column and not (least <= min(column) and max(column) < len(known)):
+    if len({len(column) for column in found.columns.values()}) > 1:
+        raise ValueError("its columns are of unequal length")
+    known = {"thread": (found.threads, 0), "api": (found.apis, 0), "object": (found.objects, SEVERAL)}
+    for name, (values, least) in known.items():
+        column = found.columns[name]
+        if column and not (least <= min(column) and max(column) < len(values)):
             raise ValueError(f"the column {name} names what is not there")
-    if any(not 0 <= thread.process < len(found.processes) for thread in threads):
+    if any(not 0 <= thread.process < len(found.processes) for thread in found.threads):
         raise ValueError("a thread is of no process")
     return found
 
 
 def _whole_numbers(column: Any) -> list[int]:
-    if not isinstance(column, list) or any(type(value) is not int for value in column):
-        raise ValueError("a column holds something else than whole numbers")
-    return column
+    if not isinstance(column, list):
+        raise TypeError("a column is no list")
+    return [_whole(value) for value in column]
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or abs(value) > _LARGEST:
+        raise ValueError("something else than a whole number of 62 bits is among its numbers")
+    return value
 
 
 def is_usage(constants: Mapping[str, Any]) -> bool:

@@ -28,7 +28,7 @@ from perun.profile.format import head as format_head
 from perun.profile.format.json import loads
 from perun.profile.format.layouts import COLUMNAR_FROM, object_body, with_uids
 from perun.profile.head import Head
-from perun.regular import TooLarge, open_regular
+from perun.regular import TooLarge, open_regular, read_regular
 from perun.store import limits, stored_blocks, tree
 
 if TYPE_CHECKING:
@@ -113,6 +113,21 @@ class FileObjects:
         except ProfileError:
             return False
         return True
+
+    def exported(self, checksum: str) -> bytes:
+        """The file of the object, compressed as it is, after it was verified; errors as :meth:`get`."""
+        self.verify(checksum)
+        return read_regular(tree.object_path(self.root, checksum), self.limit)
+
+    def take_in(self, checksum: str, data: bytes) -> None:
+        """Store the file of an object from elsewhere, after it was verified and found to be a profile.
+
+        :raises DamagedStore: if it is not the object of this name, no profile, or too large.
+        """
+        source = f"the object {checksum[:10]}"
+        _type, body = decode(data, checksum, source, self.limit)
+        _check_profile(body, source, self.limit)
+        atomic.write(tree.object_path(self.root, checksum), data)
 
     def get(self, checksum: str, uids: Container[str] | None = None) -> Profile:
         """The profile.
@@ -215,6 +230,15 @@ def encode(type_: str, body: bytes) -> tuple[str, bytes]:
     """Checksum and content, not yet compressed, of the object that holds `body`, JSON or columns."""
     content = _header(type_, body) + body
     return tree.sha1(content).hex(), content
+
+
+def _check_profile(body: bytes, source: str, limit: int) -> None:
+    if columnar.is_columnar(body):
+        columnar.verify(io.BytesIO(body), source, limit=limit)
+    elif len(body) <= limits.READ_WHOLE:
+        loads(body, source, limit=limit)
+    else:
+        format_head.decode(iter([body]), source, origin=False)
 
 
 def _header(type_: str, body: bytes) -> bytes:

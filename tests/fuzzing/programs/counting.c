@@ -63,7 +63,8 @@ static const char *read_all(int argc, char **argv)
 
 static void check_surroundings(void)
 {
-    if (getenv("LD_PRELOAD") || getenv("PERUN_FUZZ") || getenv("PERUN_FUZZ_PRELOAD"))
+    if (getenv("LD_PRELOAD") || getenv("PERUN_FUZZ") || getenv("PERUN_FUZZ_PRELOAD")
+        || getenv("LD_BIND_NOW") || getenv("PERUN_FUZZ_BIND"))
         _exit(90);
     if (fcntl(198, F_GETFD) != -1 || fcntl(199, F_GETFD) != -1)
         _exit(91);

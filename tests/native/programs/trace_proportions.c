@@ -6,18 +6,18 @@ static volatile long sum;
 void leaf(long value) { sum += value; }
 
 void little(void) {
-    for (long round = 0; round < 3000; round++)
+    for (long round = 0; round < 9000; round++)
         sum += round;
 }
 
 void much(void) {
-    for (long round = 0; round < 60000; round++)
+    for (long round = 0; round < 180000; round++)
         sum += round;
 }
 
 /* As long as much(), and 20 short calls in it. */
 void with_calls(void) {
-    for (long round = 0; round < 60000; round++)
+    for (long round = 0; round < 180000; round++)
         sum += round;
     for (long call = 0; call < 20; call++)
         leaf(call);

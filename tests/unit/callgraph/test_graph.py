@@ -102,6 +102,9 @@ def test_a_graph_is_the_same_after_it_was_written_and_read() -> None:
     assert graph.functions["f(int)"].blocks == (Block(3, (1, 2)), Block(2, (2,)), Block(2, ()))
 
 
+FEWER_SITES = {**to_values(whole())["functions"], "sites": [0]}
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -111,6 +114,7 @@ def test_a_graph_is_the_same_after_it_was_written_and_read() -> None:
         json.dumps({**to_values(whole()), "callgraph": 99}).encode(),
         json.dumps({**to_values(whole()), "callers": [77, 0, 1]}).encode(),
         json.dumps({**to_values(whole()), "kinds": [0]}).encode(),
+        json.dumps({**to_values(whole()), "functions": FEWER_SITES}).encode(),
     ],
 )
 def test_what_is_no_graph_is_refused(damage: bytes) -> None:

@@ -195,3 +195,24 @@ def test_few_recorded_calls_do_not_explain_that_a_program_is_slower():
     assert {one.result.name for one in told_of(kept, changed={}, target=LONG)} == {"Degradation"}
     kept = [slower("main", "ratio"), slower("program:total")]
     assert {one.result.name for one in told_of(kept, changed={})} == {"Unknown"}
+
+
+@pytest.mark.parametrize(
+    ("of_total", "of_main", "rule", "expected"),
+    [
+        (2.0, 1.9, "", ("g", "Degradation")),
+        (-2.0, -1.9, "", ("g", "Optimization")),
+        (2.0, 1.0, "", ("main", "Unknown")),  # something else changed as much
+        (2.0, -1.9, "", ("main", "Unknown")),
+        (2.0, 1.9, "the other functions differ as much", ("main", "Unknown")),
+    ],
+)
+def test_where_only_the_entry_is_left_the_total_decides(of_total, of_main, rule, expected):
+    """A check of outliers has no other function to compare `main` with."""
+    target = [("main", "", 10_000_000.0, 10_000_000_000), ("g", "main", 5_000_000.0, 5_000_000_000)]
+    total_kind = PerformanceChange.TotalDegradation if of_total > 0 else PerformanceChange.TotalOptimization
+    total = DegradationInfo(total_kind, "program", "1ms", "2ms", "time", of_total)
+    main = DegradationInfo(PerformanceChange.Unknown, "main", "1ms", "2ms", "time", of_main, rule=rule)
+    first, last = told_of([total, main], changed=CHANGED, target=target)
+    assert first is total
+    assert (last.location, last.result.name) == expected

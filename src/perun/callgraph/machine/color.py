@@ -15,13 +15,15 @@ Numbers are hashes of tuples of integers, which Python does not make random.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from perun.callgraph.image import Image
-from perun.callgraph.machine.decode import CALL, END, KIND_OF
+from perun.callgraph.machine.decode import CALL, END, KIND_OF, Instruction
 from perun.callgraph.machine.flow import Flow
-from perun.callgraph.machine.operands import FLAGS, Operands
+from perun.callgraph.machine.operands import FLAGS, Operands, numbers_in, without_numbers
 from perun.callgraph.machine.tokens import Texts
 
 _MASK: Final = (1 << 64) - 1
@@ -30,15 +32,33 @@ _RESULTS: Final = ("rax", "rdx", "xmm0", "xmm1")
 _LOST: Final = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", FLAGS)
 """Registers that a call may change."""
 _MEMORY: Final = "memory"
+_FIXED: Final = {"rsp": 1, FLAGS: 2, _MEMORY: 3}
+"""What is the same in all functions, and its number."""
+_LEFT_BY_CALL: Final = {_MEMORY: 0, "rax": 1}
+_BITS: Final = {name: 1 << place for place, name in enumerate(dict.fromkeys((*_ARGUMENTS, *_RESULTS)))}
+_PASSED: Final = {CALL: sum(_BITS[one] for one in _ARGUMENTS), END: sum(_BITS[one] for one in _RESULTS)}
+"""Instructions that pass something on in registers, and the bits of these."""
 
 
 class _Step(NamedTuple):
-    """An instruction: the number of its shape, and what it reads and writes."""
+    """An instruction as this module needs it.
+
+    :ivar shape: the number of its shape. :ivar written: for each register that it writes what is added to its
+        number, so that several differ. :ivar values: what takes the numbers of the registers that it reads
+        out of a mapping. :ivar free_reads: those of them that are not :data:`_FIXED`, each with its place
+        among them; :ivar free_writes: likewise those that it writes.
+    :ivar touched: bits of the registers of arguments and results that it reads or writes.
+    :ivar set_: bits of those that it writes.
+    """
 
     shape: int
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
     kind: int
+    written: tuple[tuple[str, int], ...]
+    values: Callable[[Mapping[str, int]], object]
+    free_reads: tuple[tuple[str, int], ...]
+    free_writes: tuple[str, ...]
+    touched: int
+    set_: int
 
 
 class Colors:
@@ -46,7 +66,7 @@ class Colors:
 
     def __init__(self, image: Image) -> None:
         self._operands = Operands(image)
-        self._shapes: dict[str, int] = {}
+        self._forms: dict[str, tuple[str, _Step]] = {}
         self._steps: dict[str, _Step] = {}
 
     def of(self, flow: Flow, texts: Texts, lines: Sequence[str]) -> list[str]:
@@ -57,24 +77,55 @@ class Colors:
                 known[line] = self._step(flow, texts, position)
         steps = [known[line] for line in lines]
         blocks = [steps[block.start : block.stop] for block in flow.blocks]
-        fixed = {"rsp": 1, FLAGS: 2, _MEMORY: 3} | _arguments(blocks[0] if blocks else [])
+        fixed = _FIXED | _arguments(blocks[0] if blocks else [])
         uses, incoming = _uses(blocks)
         colors = uses | fixed
         if len({colors[name] for name in incoming}) < len(incoming):
             colors = _refined(blocks, colors) | fixed
-        return [f"{_number_of_block(block, colors)[0] & _MASK:x}" for block in blocks]
+        return [f"{_number_of_block(block, colors)[0]:x}" for block in blocks]
 
     def _step(self, flow: Flow, texts: Texts, position: int) -> _Step:
-        instruction = flow.code[position]
-        name = texts.names.get(position)
-        effects = self._operands.effects(instruction, texts.bare[position])
+        text = f"{flow.code[position][2]} {texts.bare[position]}"
+        form = without_numbers(text)
+        known = self._forms.get(form)
+        if known is None:
+            known = self._forms[form] = self._form(flow.code[position], form)
+        shape, step = known
+        return _Step(
+            _number_of(" ".join((shape, *numbers_in(text), texts.names.get(position, "")))), *step[1:]
+        )
+
+    def _form(self, instruction: Instruction, form: str) -> tuple[str, _Step]:
+        """The shape of all instructions that differ in numbers only, and what else is known of them."""
+        effects = self._operands.effects(instruction, form)
         kind = KIND_OF[instruction[2]]
         reads = effects.reads + ((_MEMORY,) if effects.loads or effects.stores or kind == CALL else ())
         writes = effects.writes + ((_MEMORY,) if effects.stores or kind == CALL else ())
         if kind == CALL:
             writes += _LOST
-        shape = effects.shape if name is None else f"{effects.shape} {name}"
-        return _Step(_number_of(shape), reads, writes, kind)
+        set_ = sum(_BITS.get(one, 0) for one in dict.fromkeys(writes))
+        step = _Step(
+            0,
+            kind,
+            _numbered(writes, kind),
+            itemgetter(*reads) if reads else _nothing,
+            tuple((one, reads.index(one)) for one in reads if one not in _FIXED),
+            tuple(one for one in writes if one not in _FIXED),
+            set_ | sum(_BITS.get(one, 0) for one in dict.fromkeys(reads) if one not in writes),
+            set_,
+        )
+        return effects.shape, step
+
+
+def _numbered(writes: tuple[str, ...], kind: int) -> tuple[tuple[str, int], ...]:
+    if kind != CALL:
+        return tuple(zip(writes, range(len(writes)), strict=True))
+    # But for the memory and the result a call leaves nothing in what it may change.
+    return tuple((one, _LEFT_BY_CALL.get(one, len(_LEFT_BY_CALL))) for one in dict.fromkeys(writes))
+
+
+def _nothing(_: Mapping[str, int]) -> int:
+    return 0
 
 
 def _arguments(block: list[_Step]) -> dict[str, int]:
@@ -82,10 +133,10 @@ def _arguments(block: list[_Step]) -> dict[str, int]:
     found: dict[str, int] = {}
     written: set[str] = set()
     for step in block:
-        for place, name in enumerate(_ARGUMENTS):
-            if name in step.reads and name not in written:
-                found[name] = 16 + place
-        written.update(step.writes)
+        for name, _ in step.free_reads:
+            if name in _ARGUMENTS and name not in written:
+                found[name] = 16 + _ARGUMENTS.index(name)
+        written.update(step.free_writes)
         if step.kind == CALL:
             break
     return found
@@ -98,11 +149,11 @@ def _uses(blocks: Sequence[Sequence[_Step]]) -> tuple[dict[str, int], set[str]]:
     incoming: set[str] = set()
     for place, block in enumerate(blocks):
         written: dict[str, int] = {}
-        for shape, reads, writes, _ in block:
-            for name in reads:
+        for shape, _, _, _, reads, writes, _, _ in block:
+            for name, which in reads:
                 if name not in written:
                     incoming.add(name)
-                    uses[name] = uses.get(name, 0) + hash((shape, place, reads.index(name)))
+                    uses[name] = uses.get(name, 0) + hash((shape, place, which))
             for name in writes:
                 written[name] = shape
         for name, shape in written.items():
@@ -120,39 +171,34 @@ def _refined(blocks: Sequence[Sequence[_Step]], colors: Mapping[str, int]) -> di
 
 
 def _number_of_block(block: Sequence[_Step], colors: Mapping[str, int]) -> tuple[int, dict[str, int]]:
-    """The sum of the numbers of the instructions, and of the registers as they are at the end; and these.
+    """A number of the instructions, whatever their order, and of the registers as they are at the end; and
+    the numbers of these.
 
     :param colors: the numbers of all registers that the function uses.
     """
     values = dict(colors)
-    value_of = values.__getitem__
-    written: dict[str, int] = {}
-    total = 0
-    for place, (shape, reads, writes, kind) in enumerate(block):
-        number = hash((shape, *map(value_of, reads)))
-        if kind in (CALL, END):
-            number = hash((number, *map(value_of, _passed(block, place))))
-        total += number * (number | 1)
-        for name in writes:
-            values[name] = written[name] = number
-            if kind != CALL or name == _MEMORY or name == "rax":
-                number += 1  # the others that a call changes hold nothing after it
-    written.pop(FLAGS, None)  # the last instruction that sets them, whether anybody reads them or not
-    return total + sum([hash((colors[name], value)) for name, value in written.items()]), written
+    numbers: list[int] = []
+    fresh = 0  # registers that were written, and not yet read
+    for shape, kind, written, values_of, _, _, touched, set_ in block:
+        number = hash((shape, values_of(values)))
+        if kind in _PASSED:
+            number = hash((number, *[values[name] for name in _names(fresh & _PASSED[kind])]))
+            fresh = 0
+        if touched:
+            fresh = fresh & ~touched | set_
+        numbers.append(number)
+        for name, more in written:
+            values[name] = number + more
+    values[FLAGS] = colors[FLAGS]  # the last instruction sets them, whether anybody reads them or not
+    ends = {name: value for name, value in values.items() if value != colors.get(name)}
+    numbers.sort()
+    return hash((*numbers, *sorted([hash((colors[name], ends[name])) for name in ends]))) & _MASK, ends
 
 
-def _passed(block: Sequence[_Step], place: int) -> list[str]:
-    """The arguments of a call, or the results of a function: their registers are written, and not yet
-    read."""
-    candidates = _ARGUMENTS if block[place].kind == CALL else _RESULTS
-    found: set[str] = set()
-    other: set[str] = set()
-    for step in block[place - 1 :: -1] if place else ():
-        if step.kind == CALL:
-            break
-        found.update(name for name in step.writes if name not in other)
-        other.update(step.writes, step.reads)
-    return [name for name in candidates if name in found]
+@cache
+def _names(bits: int) -> tuple[str, ...]:
+    """The registers of arguments or results that some bits stand for."""
+    return tuple(name for name, bit in _BITS.items() if bits & bit)
 
 
 def _number_of(text: str) -> int:

@@ -49,7 +49,9 @@ class _Extraction:
         self._main = self._find_main()
         self._symbols = {start: self._symbol(start) for start in self._functions}
         self._names = _unique_names(self._symbols)
-        self._tokens = Tokens(DataNames(image), self._name_at, movable=image.movable)
+        names = self._names
+        # A method of this object in one of its fields would keep all instructions until a search for cycles.
+        self._tokens = Tokens(DataNames(image), lambda at: names.get(at, ""), movable=image.movable)
         self._colors = Colors(image)
 
     def graph(self) -> CallGraph:

@@ -63,8 +63,18 @@ class _Access(NamedTuple):
     stores: bool
 
 
+def without_numbers(text: str) -> str:
+    """An instruction with `#` for each number, as :meth:`Operands.effects` takes it."""
+    return _NUMBER.sub("#", text)
+
+
+def numbers_in(text: str) -> list[str]:
+    """The numbers that :func:`without_numbers` takes out."""
+    return _NUMBER.findall(text)
+
+
 class Operands:
-    """Finds the effects of the instructions of an image; equal ones and equal shapes are looked at once."""
+    """Finds the effects of the instructions of an image; those of one form are looked at once."""
 
     def __init__(self, image: Image) -> None:
         from capstone import CS_ARCH_X86, CS_MODE_64, Cs
@@ -73,20 +83,13 @@ class Operands:
         self._capstone = Cs(CS_ARCH_X86, CS_MODE_64)
         self._capstone.detail = True
         self._accesses: dict[str, _Access] = {}
-        self._known: dict[tuple[str, str], Effects] = {}
 
     def effects(self, instruction: Instruction, text: str) -> Effects:
         """The effects of an instruction.
 
-        :param text: its operands, with `@` for what is an address.
+        :param text: the instruction :func:`without_numbers`, and with `@` for what is an address.
         """
-        key = instruction[2], text
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._effects(instruction, text)
-        return found
-
-    def _effects(self, instruction: Instruction, text: str) -> Effects:
+        mnemonic, operands = instruction[2], text[len(instruction[2]) + 1 :]
         named: list[str] = []
         parts: list[str] = []
 
@@ -98,16 +101,15 @@ class Operands:
             parts.append(register[1])
             return word[0] if register[0] == "rsp" else f"%{register[1]}"
 
-        shape = f"{instruction[2]} {_WORD.sub(placeholder, text)}"
-        general = _NUMBER.sub("#", shape)
-        access = self._accesses.get(general)
+        shape = f"{mnemonic} {_WORD.sub(placeholder, operands)}"
+        access = self._accesses.get(shape)
         if access is None:
-            access = self._accesses[general] = self._access(instruction, len(named))
+            access = self._accesses[shape] = self._access(instruction, len(named))
         written = [named[slot] for slot in access.writes]
         read = [named[slot] for slot in access.reads]
         # A part of a register that is written leaves the rest as it was, but for the lower half.
         read += [named[slot] for slot in access.writes if parts[slot] in _SMALL and slot not in access.reads]
-        if len(named) > 1 and named[-1] == named[-2] and instruction[2] in _CLEARING:
+        if len(named) > 1 and named[-1] == named[-2] and mnemonic in _CLEARING:
             read = []
         reads, writes = (*read, *access.implied_reads), (*written, *access.implied_writes)
         return Effects(shape, reads, writes, access.loads, access.stores)

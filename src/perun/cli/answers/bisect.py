@@ -57,7 +57,10 @@ def line_of(seen: Seen) -> str:
     name = f"{seen.version.checksum[:SHORT]} is {seen.like.value}"
     if seen.like is Like.SKIPPED:
         return f"{name}: {one_line(seen.why.partition(chr(10))[0])}"
-    beside = f", {_ratio(seen.ratio)} of {seen.against[:SHORT]}" if seen.ratio and seen.against else ""
+    beside = ""
+    if seen.ratio and seen.against:
+        word = "from" if seen.ratio.orders else "of"
+        beside = f", {_ratio(seen.ratio)} {word} {seen.against[:SHORT]}"
     return f"{name}{beside}: {one_line(seen.version.subject)}"
 
 
@@ -95,7 +98,7 @@ def _version(session: Session, version: MinorVersion) -> str:
 def _word(found: Bisected) -> str:
     """What the commit is: slow or fast, of what is no time bad or good."""
     worse = found.is_degradation
-    if found.kind in ("time", "instructions", "mixed") and worse is not None:
+    if found.kind in ("time", "instructions", "mixed", "growth") and worse is not None:
         return "slow" if worse else "fast"
     return "good" if worse is False else "bad"
 
@@ -103,6 +106,8 @@ def _word(found: Bisected) -> str:
 def _ratio(ratio: Ratio | None) -> str:
     if ratio is None:
         return ""
+    if ratio.orders:
+        return _growth(ratio)
     if ratio.value == math.inf:
         return "from nothing"
     if ratio.is_exact or not ratio.is_finite:
@@ -110,9 +115,20 @@ def _ratio(ratio: Ratio | None) -> str:
     return f"{ratio.value:.3g}x [{ratio.low:.3g}, {ratio.high:.3g}]"
 
 
+def _growth(ratio: Ratio) -> str:
+    """The exponents of the two orders: `exponent 1 -> 2`, and the interval of their difference."""
+    before, after = (math.log2(cost) for cost in ratio.costs)
+    interval = ""
+    if not ratio.is_exact and ratio.is_finite:
+        interval = f" (by {math.log2(ratio.low):+.2g} to {math.log2(ratio.high):+.2g})"
+    return f"exponent {before:.2g} -> {after:.2g}{interval}"
+
+
 def _costs(ratio: Ratio | None) -> str:
     if ratio is None:
         return ""
+    if ratio.orders:
+        return f"  {' -> '.join(ratio.orders)}"
     before, after = readable_pair(*ratio.costs, ratio.unit)
     return f"  {before} -> {after}"
 
@@ -156,6 +172,7 @@ def _ratio_data(ratio: Ratio | None) -> dict[str, Any] | None:
         "before": finite(ratio.costs[0]),
         "after": finite(ratio.costs[1]),
         "unit": ratio.unit,
+        "orders": list(ratio.orders) if ratio.orders else None,
     }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -97,9 +99,9 @@ def _function(session: Session, one: FunctionChange) -> None:
             session.say(f"    {text}: {one_line(listed(names, 5))}")
     if one.inlined:
         session.say("    it is inlined in one version: there its cost is that of its callers")
-    for path, line in one.near:
+    for path, lines in groupby(one.near, key=itemgetter(0)):
         session.say(f"    {one_line(path)}")
-        _diff(session, [line])
+        _diff(session, [line for _, line in lines])
     if one.lines:
         session.say(f"    {one_line(place(one))}")
         _diff(session, one.lines)

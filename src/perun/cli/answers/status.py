@@ -78,6 +78,11 @@ def _print(session: Session, found: Status, pieces: Sequence[str | Tag], short: 
     for name, reason in found.damaged:
         session.warn(reason)
         session.note(f"remove it with: perun rm {one_line(name)}")
+    if found.bisection:
+        session.note(
+            f"note: a bisection is not finished: {one_line(found.bisection)}; go on with: "
+            "perun bisect --resume  (or forget it: perun bisect --reset)"
+        )
     steps = Steps(session)
     if found.changes:
         from perun.cli.answers.changes import change_lines  # most versions have none
@@ -252,4 +257,5 @@ def as_data(found: Status, steps: Steps) -> dict[str, Any]:
             for record in found.changes
         ],
         "steps": steps.data(minor_of(found)) if found.registered else [],
+        "bisection": found.bisection or None,
     }

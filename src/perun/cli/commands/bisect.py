@@ -8,38 +8,43 @@ from dataclasses import dataclass
 import click
 
 from perun.cli.answers import bisect as answers
+from perun.cli.commands.command_options import CommandOptions, sizes_of
 from perun.cli.commands.compare import complete_metric
 from perun.cli.completing import complete_minor
 from perun.cli.options import with_options_of
 from perun.cli.session import Session
-from perun.errors import NOT_DECIDED
+from perun.errors import NOT_DECIDED, UsageError
 from perun.plugin.params import param
 from perun.porcelain.bisect import bisect as verb
+from perun.porcelain.bisect import journal
 from perun.porcelain.bisect.choosing import Bounds
 from perun.porcelain.bisect.data import SECONDS, Asked, Seen
 from perun.porcelain.compare.metrics import FREE
 from perun.porcelain.compare.options import MAX_PAIRS
+from perun.wording import plural
 
 
 @dataclass(frozen=True)
-class BisectOptions:
+class BisectOptions(CommandOptions):
     """What is measured, and how long."""
 
-    cmd: str = param("", short="-c", metavar="CMD", help="Measure this command, not that of the job matrix.")
-    args: str = param("", short="-a", metavar="ARGS", help="Arguments of the command.")
-    workload: str = param(
-        "", short="-w", metavar="WORKLOAD", help="Its input: last arguments, '< file', or '<< \"text\"'."
-    )
     metric: str = param(
         "",
         metavar="NAME",
         help=f"What to measure: {', '.join(FREE)}, or what a collector records, as instructions or "
-        "memory:peak; by default cpu, or instructions where there is a location.",
+        "memory:peak; by default cpu, or instructions where there is a location. With :growth behind it, the "
+        "order of growth, as trace:growth.",
     )
     location: str = param(
         "",
         metavar="FUNCTION",
         help="Measure only this function, or another place that the collector records.",
+    )
+    sizes: str = param(
+        "",
+        short="-s",
+        metavar="N,N,...",
+        help="Workloads over which the order of growth is told; without, the sizes of the calls tell it.",
     )
     script: str = param(
         "",
@@ -58,18 +63,19 @@ class BisectOptions:
     )
     no_pin: bool = param(False, help="Do not keep a program that uses one core on one core.")
     resume: bool = param(False, help="Go on with the bisection that was interrupted.")
+    reset: bool = param(False, help="Forget the bisection that was interrupted.")
     as_json: bool = param(False, long="--json", help="Answer as JSON.")
 
     def of(self, good: str | None, bad: str | None) -> Asked:
         """What is asked for.
 
-        :raises click.BadParameter: if the budget is no time.
+        :raises click.BadParameter: if the budget is no time. :raises UsageError: if the sizes are none.
         """
         if self.budget is not None and not self.budget > 0:
             raise click.BadParameter(f"{self.budget:g} is no time", param_hint="'--budget'")
         return Asked(
             good, bad, self.cmd, self.args, self.workload, self.metric, self.location, self.script,
-            self.budget, self.max_pairs, not self.no_pin,
+            self.budget, self.max_pairs, not self.no_pin, sizes_of(self.sizes),
         )  # fmt: skip
 
 
@@ -89,11 +95,14 @@ def bisect(ctx: click.Context, /, good: str | None, bad: str | None, given: Bise
     \b
     perun bisect v1.0 v2.0 -c './sort big.txt'
     perun bisect v1.0 --metric instructions --location compare
+    perun bisect v1.0 --metric growth --location compare --sizes 50,100,200,400,800
     perun bisect v1.0 v2.0 --script 'sh test.sh'
     perun bisect --resume
     """
     session: Session = ctx.obj
     asked = given.of(good, bad)
+    if given.reset:
+        return _reset(session, alone=asked == Asked() and not given.resume)
     if given.resume:
         verb.nothing_to_resume(asked)
     with session.progress(0, "bisecting", enabled=not given.as_json) as bar, session.writing_to(bar.out):
@@ -111,6 +120,20 @@ def bisect(ctx: click.Context, /, good: str | None, bad: str | None, given: Bise
     else:
         answers.answer(session, found)
     return 0 if found.range else NOT_DECIDED
+
+
+def _reset(session: Session, *, alone: bool) -> int:
+    """Forget what `--resume` would go on with.
+
+    :raises UsageError: where more is asked for, or there is nothing to forget.
+    """
+    if not alone:
+        raise UsageError("--reset forgets a bisection, and does nothing else", "leave out the rest")
+    count = journal.forget(session.repository)
+    if not count:
+        raise UsageError("there is no interrupted bisection to forget", "begin one: perun bisect GOOD BAD")
+    session.say(f"{plural(count, 'bisection')} forgotten; what was measured stays stored")
+    return 0
 
 
 def _see(session: Session) -> Callable[[Seen | None, Bounds], None]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import click
 
 from perun.cli.commands.check import AnswerOptions, answering
+from perun.cli.commands.command_options import CommandOptions
 from perun.cli.commands.measuring import SEED
 from perun.cli.completing import complete_minor
 from perun.cli.options import with_options_of
@@ -21,14 +22,9 @@ from perun.profile.verdict import DEFAULTS, Thresholds
 
 
 @dataclass(frozen=True)
-class MeasuringOptions:
+class MeasuringOptions(CommandOptions):
     """What is measured, how often, and what counts as a change."""
 
-    cmd: str = param("", short="-c", metavar="CMD", help="Measure this command instead of the job matrix.")
-    args: str = param("", short="-a", metavar="ARGS", help="Arguments of the command.")
-    workload: str = param(
-        "", short="-w", metavar="WORKLOAD", help="Its input: last arguments, '< file', or '<< \"text\"'."
-    )
     metric: tuple[str, ...] = param(
         (),
         metavar="NAME",

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from perun.cli.answers import explain as answers
+from perun.cli.commands.command_options import CommandOptions, sizes_of
 from perun.cli.commands.measuring import SEED
 from perun.cli.completing import complete_minor
 from perun.cli.options import with_options_of
@@ -16,18 +17,13 @@ from perun.errors import UsageError
 from perun.plugin.params import param
 from perun.porcelain.compare.options import share
 from perun.porcelain.explain.explaining import explain as run
-from perun.porcelain.explain.plan import ExplainOptions, plan
+from perun.porcelain.explain.plan import COLLECTED, ExplainOptions, plan
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(CommandOptions):
     """What is measured, and what is told."""
 
-    cmd: str = param("", short="-c", metavar="CMD", help="Measure this command instead of the job matrix.")
-    args: str = param("", short="-a", metavar="ARGS", help="Arguments of the command.")
-    workload: str = param(
-        "", short="-w", metavar="WORKLOAD", help="Its input: last arguments, '< file', or '<< \"text\"'."
-    )
     sizes: str = param(
         "",
         short="-s",
@@ -36,6 +32,14 @@ class Options:
         "changed; five of them at least, the largest eight times the smallest.",
     )
     no_collect: bool = param(False, help="Measure nothing: use the profiles that are registered.")
+    collect: str = param(
+        ",".join(COLLECTED),
+        metavar="WHAT,...",
+        help="What is measured where it is not registered; calls are those of the functions that cost more.",
+    )
+    budget: float | None = param(
+        None, metavar="SECONDS", help="Begin no measurement after this time; what is missing then is said."
+    )
     threshold: str = param(
         "0.5%",
         metavar="SHARE",
@@ -74,11 +78,15 @@ def explain(ctx: click.Context, /, versions: str, location: str, given: Options)
         given.cmd,
         given.args,
         given.workload,
-        _sizes(given.sizes),
+        sizes_of(given.sizes),
         not given.no_collect,
         share(given.threshold, "--threshold"),
         given.seed,
+        _collected(given.collect),
+        given.budget,
     )
+    if given.budget is not None and not given.budget > 0:
+        raise UsageError(f"--budget: {given.budget:g} is no time", "give seconds above 0")
     if options.sizes and not options.collects:
         raise UsageError("--sizes needs measurements, which --no-collect forbids", "leave out one of them")
     planned = plan(session.repository, options)
@@ -95,20 +103,17 @@ def explain(ctx: click.Context, /, versions: str, location: str, given: Options)
     return 0
 
 
-def _sizes(text: str) -> tuple[str, ...]:
-    """The numbers of `--sizes`, ascending.
+def _collected(text: str) -> tuple[str, ...]:
+    """What `--collect` names.
 
-    :raises UsageError: where one is none, or there are too few.
+    :raises UsageError: where a name is none of those that there are.
     """
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not all(word.isascii() and word.isdigit() and int(word) for word in words):
+    names = tuple(word.strip() for word in text.split(",") if word.strip())
+    unknown = [name for name in names if name not in COLLECTED]
+    if unknown or not names:
+        wrong = f"{unknown[0]!r} is none" if unknown else "nothing is named"
         raise UsageError(
-            f"--sizes: {text!r} is no list of numbers above 0", "write it as e.g. 50,100,200,400,800"
+            f"--collect: {wrong} of {', '.join(COLLECTED)}",
+            "name one or more of them, with commas; or use what is registered: --no-collect",
         )
-    found = sorted({int(word) for word in words})
-    if text and (len(found) < 5 or found[-1] < 8 * found[0]):
-        raise UsageError(
-            f"--sizes: {text} does not tell an order of growth",
-            "give five numbers at least, the largest eight times the smallest, e.g. 50,100,200,400,800",
-        )
-    return tuple(map(str, found))
+    return names

@@ -26,6 +26,8 @@ from perun.collect._common.symbol_table import unpacked
 from perun.errors import JobFailed
 
 _X86_64: Final = 62
+_MACHINES: Final = {8: "MIPS", 21: "PowerPC", 22: "IBM Z", 183: "arm64", 243: "RISC-V", 258: "LoongArch"}
+"""Other machines of 64 bits, by their numbers in ELF files."""
 _FIXED_PLACE: Final = 2
 """Type of a file that is loaded where it says: ET_EXEC."""
 _ALLOCATED, _WRITABLE = 2, 1
@@ -82,10 +84,13 @@ def _read(file: BinaryIO, path: str) -> Image:
     file.seek(16)
     kind, machine = struct.unpack("<HH", file.read(4)) if sections else (0, 0)
     if machine != _X86_64:
+        name = _MACHINES.get(machine, f"another machine (number {machine})")
+        what = f"is a program for {name}" if sections else "is no 64-bit ELF program"
         raise JobFailed(
-            f"{path} is no ELF program for x86-64, so that Perun cannot read its call graph",
-            "name the program that the command runs with --binary (-b); for other machines a dynamic call "
-            "graph (--use-cg-type dynamic) comes from an earlier trace",
+            f"{path} {what}: Perun reads call graphs of programs for x86-64 only",
+            "trace without optimizations, which choose functions by the call graph"
+            if sections
+            else "name the program that the command runs with --binary (-b)",
         )
     elf = read_elf(path)
     if elf is None:

@@ -97,4 +97,4 @@ class EdgeCoverage:
         return record.edges
 
     def _environ(self, record: Record) -> Mapping[str, str]:
-        return {**self._target.environ, "PERUN_FUZZ": str(record.fd)}
+        return shared.environ_of(self._target.environ, record)

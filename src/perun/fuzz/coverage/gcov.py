@@ -235,10 +235,9 @@ def _why_files(program: Module | None) -> str:
 def _environ(target: Target, record: Record) -> Mapping[str, str]:
     before = target.environ.get("LD_PRELOAD", "")
     return {
-        **target.environ,
+        **shared.environ_of(target.environ, record),
         "LD_PRELOAD": f"{shared.LIBRARY}:{before}" if before else str(shared.LIBRARY),
         "PERUN_FUZZ_PRELOAD": before,
-        "PERUN_FUZZ": str(record.fd),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -45,11 +45,13 @@ class Record:
     :param edges: for how many counters of edges there is room.
     :param memory: most bytes of address space of the program, None for no limit.
     :param argument: which argument is different in each run, 0 for none.
+    :param once: the program is started anew for each run.
     """
 
     def __init__(
         self, ranges: Sequence[Range], edges: int, memory: int | None, argument: int, *, once: bool
     ) -> None:
+        self.once = once
         self.offsets: list[int] = []
         end = _pages(_HEADER.size + len(ranges) * _RANGE.size)
         packed = b""
@@ -117,6 +119,18 @@ class Record:
             self.memory.close()
         except BufferError:
             return
+
+
+def environ_of(environ: Mapping[str, str], record: Record) -> dict[str, str]:
+    """The environment that tells a program of the record; the library restores it before the program sees it.
+
+    Where the program is copied, all functions of libraries are bound before: else each copy would look up
+    those that it calls.
+    """
+    bound: dict[str, str] = {}
+    if not record.once and "LD_BIND_NOW" not in environ:
+        bound = {"LD_BIND_NOW": "1", "PERUN_FUZZ_BIND": "1"}
+    return {**environ, **bound, "PERUN_FUZZ": str(record.fd)}
 
 
 def _pages(size: int) -> int:

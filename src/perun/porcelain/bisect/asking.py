@@ -36,9 +36,10 @@ def resolved(repo: Repository, asked: Asked, note: Note) -> Asked:
     :raises VersionControlError: where a revision is unknown.
     :raises UsageError: where there is no change to look for.
     """
-    if asked.script and (asked.cmd or asked.metric or asked.location):
+    if asked.script and (asked.cmd or asked.metric or asked.location or asked.sizes):
         raise UsageError(
-            "--script judges versions by itself", "leave out --cmd, --metric and --location, or --script"
+            "--script judges versions by itself",
+            "leave out --cmd, --metric, --location and --sizes, or --script",
         )
     if asked.good is not None and asked.bad is not None:
         return replace(asked, good=repo.version(asked.good), bad=repo.version(asked.bad))

@@ -16,7 +16,7 @@ from perun.porcelain.bisect.choosing import Bounds, bounds, middle
 from perun.porcelain.bisect.data import Asked, Bisected, Like, Ratio, Seen
 from perun.porcelain.bisect.journal import Journal
 from perun.porcelain.bisect.judging import ByCost, ByScript, Ends, Judge
-from perun.porcelain.bisect.measuring import Copies, Measuring, copies
+from perun.porcelain.bisect.measuring import Copies, Measuring, UnusableEnd, copies
 from perun.porcelain.bisect.path import merged, path
 from perun.porcelain.bisect.quantity import quantity, stored_values
 from perun.porcelain.bisect.scripting import Script
@@ -66,14 +66,14 @@ def bisect(
         path(repo, str(asked.good), str(asked.bad))  # raises, before there is anything to resume
         if not asked.script:
             case = case_of(repo, asked)
-            quantity(repo, case, asked.metric, asked.location)
+            quantity(repo, case, asked.metric, asked.location, asked.sizes)
         journal = journals.begin(repo, {"asked": asdict(asked)})
     with journal:
         try:
             with copies(repo, watcher.tell) as built:
                 found = _Bisection(repo, asked, journal, built, watcher, dice or random.Random()).run()
-        except PerunError:
-            if journal.is_empty:
+        except PerunError as problem:
+            if journal.is_empty or isinstance(problem, UnusableEnd):
                 journal.end()
             raise
         if found.why != _SPENT:
@@ -84,7 +84,8 @@ def bisect(
 def _planned(journal: Journal) -> Asked:
     """What was asked for then."""
     try:
-        return Asked(**journal.plan["asked"])
+        asked = Asked(**journal.plan["asked"])
+        return replace(asked, sizes=tuple(asked.sizes))
     except (KeyError, TypeError):
         raise DamagedStore(
             f"{journal.path} holds no bisection that this release knows", "delete it, and begin anew"
@@ -128,7 +129,7 @@ class _Bisection:
             script = Script(repo, asked.script, built, journal, asked.budget, watcher.tell)
             self._judge: Judge = ByScript(script)
             return
-        wanted = quantity(repo, case_of(repo, asked), asked.metric, asked.location)
+        wanted = quantity(repo, case_of(repo, asked), asked.metric, asked.location, asked.sizes)
         self._what = str(wanted)
         read = history.read(repo, asked.bad, lambda done, total: watcher.tell("reading what is stored"))
         known, metric = stored_values(read, wanted, class_of(describe_machine(repo)))

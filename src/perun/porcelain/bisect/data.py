@@ -10,6 +10,10 @@ from typing import Final, NamedTuple
 from perun.plugin.api import MinorVersion
 from perun.porcelain.compare.options import MAX_PAIRS
 
+PER_DOUBLING: Final = "x at twice the size"
+"""The unit of an order of growth: 2 of n, 4 of n^2; see :func:`perun.models.growth.doubling.doubling`."""
+_WHOLE: Final = 0.12
+"""How far an exponent may be from a whole number to be written as that."""
 SECONDS: Final = 60.0
 """Time for measuring one version, where the user gives none for all of them together."""
 
@@ -27,6 +31,7 @@ class Asked:
     :ivar script: a command that says whether a version is good; nothing is measured then.
     :ivar budget: seconds for measuring everything. :ivar most_pairs: for one version.
     :ivar pin: keep the program on one core.
+    :ivar sizes: workloads over which an order of growth is told.
     """
 
     good: str | None = None
@@ -40,6 +45,7 @@ class Asked:
     budget: float | None = None
     most_pairs: int = MAX_PAIRS
     pin: bool = True
+    sizes: tuple[str, ...] = ()
 
 
 class Like(Enum):
@@ -74,6 +80,23 @@ class Ratio(NamedTuple):
     def is_finite(self) -> bool:
         """Whether the interval has bounds."""
         return self.low > 0 and math.isfinite(self.high)
+
+    @property
+    def orders(self) -> tuple[str, str] | None:
+        """Both orders of growth, as `n` and `n^2`; None where the costs are none."""
+        if self.unit != PER_DOUBLING:
+            return None
+        before, after = map(_order, self.costs)
+        return before, after
+
+
+def _order(per_doubling: float) -> str:
+    """`constant`, `n`, `n^1.4` or `n^2`."""
+    power = math.log2(per_doubling)
+    whole = round(power)
+    if abs(power - whole) <= _WHOLE:
+        return "constant" if not whole else "n" if whole == 1 else f"n^{whole}"
+    return f"n^{power:.2g}"
 
 
 class Seen(NamedTuple):

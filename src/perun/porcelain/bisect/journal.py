@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from perun.errors import UsageError
-from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.repository import BISECTIONS, PERUN_FOLDER, Repository
 from perun.porcelain.run import journal_file
 from perun.porcelain.run.journal_file import JournalFile
-
-FOLDER: Final = "bisections"
 
 
 class Journal:
@@ -66,7 +64,7 @@ class Journal:
 
 def folder(repo: Repository) -> Path:
     """Where the journals of bisections are."""
-    return repo.root / PERUN_FOLDER / FOLDER
+    return repo.root / PERUN_FOLDER / BISECTIONS
 
 
 def begin(repo: Repository, plan: Mapping[str, Any]) -> Journal:
@@ -82,3 +80,24 @@ def resume(repo: Repository) -> Journal:
     for file in journal_file.unlocked(folder(repo)):
         return Journal(file)
     raise UsageError("there is no interrupted bisection to resume", "begin one: perun bisect GOOD BAD")
+
+
+def interrupted(repo: Repository) -> Mapping[str, Any] | None:
+    """What the newest bisection asked for that was not finished and that no process works on; None if there
+    is none. Its keys are the fields of :class:`~perun.porcelain.bisect.data.Asked`.
+    """
+    for file in journal_file.unlocked(folder(repo)):
+        file.close()
+        asked = file.plan.get("asked")
+        return asked if isinstance(asked, dict) else {}
+    return None
+
+
+def forget(repo: Repository) -> int:
+    """Remove the journals of all bisections that were not finished and that no process works on; how many."""
+    count = 0
+    for file in journal_file.unlocked(folder(repo)):
+        file.remove()
+        file.close()
+        count += 1
+    return count

@@ -9,9 +9,17 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from perun.errors import JobFailed, PerunError
+from perun.models.growth.comparison import APART as ORDERS_APART
 from perun.plugin.api import MinorVersion
 from perun.porcelain.bisect.data import Like, Ratio, Seen
-from perun.porcelain.bisect.measuring import Compared, Measuring, Skipped, quotient, unusable_end
+from perun.porcelain.bisect.measuring import (
+    Compared,
+    Measuring,
+    Skipped,
+    UnusableEnd,
+    quotient,
+    unusable_end,
+)
 from perun.porcelain.bisect.scripting import Script
 from perun.profile.changes import PerformanceChange
 from perun.profile.measurements import Metric
@@ -21,6 +29,8 @@ NEAR: Final = 0.25
 """Share of the distance between the ends within which a value is clearly that of one of them."""
 APART: Final = 0.10
 """The least distance of stored times from the middle, as a share: they were measured at other hours."""
+OF_GROWTH: Final = replace(DEFAULTS, threshold=2**ORDERS_APART - 1, exact=2**ORDERS_APART - 1)
+"""For what is spent at twice the size: the exponents of two orders of growth differ by 0.2 at least."""
 _GREW: Final = (PerformanceChange.SevereDegradation, PerformanceChange.Degradation)
 _SHRANK: Final = (PerformanceChange.SevereOptimization, PerformanceChange.Optimization)
 
@@ -83,6 +93,7 @@ class ByCost(Judge):
 
     def __init__(self, measuring: Measuring, known: Mapping[str, float], metric: Metric | None) -> None:
         self._measuring = measuring
+        self._limits = OF_GROWTH if measuring.is_growth else DEFAULTS
         self._known = known
         self._metric = metric
         self._counted = metric is not None and metric.exact
@@ -102,7 +113,8 @@ class ByCost(Judge):
             self._unit = self._metric.unit
             ratio = Ratio(share, share, share, self._costs, self._unit)
             return Ends(ratio, "", self._metric.larger_is_better, self._metric.type)
-        found = self._measured_ends(good, bad)
+        ends_of = self._counted_ends if self._measuring.is_counted else self._measured_ends
+        found = ends_of(good, bad)
         self._exact = found.exact
         self._costs, self._unit = found.ratio.costs, found.ratio.unit
         ends = Ends(found.ratio, "", found.larger_is_better, found.kind)
@@ -112,10 +124,20 @@ class ByCost(Judge):
             return ends._replace(why="the ends do not differ")
         return ends._replace(why=f"it is not certain that the ends differ: {found.rule}")
 
+    def _counted_ends(self, good: MinorVersion, bad: MinorVersion) -> Compared:
+        """By one run of each."""
+        costs = []
+        for name, version in (("good", good), ("bad", bad)):
+            try:
+                costs.append(self._measuring.alone(version))
+            except Skipped as problem:
+                raise unusable_end(problem, name, version) from None
+        return self._measuring.compared(*costs)
+
     def _measured_ends(self, good: MinorVersion, bad: MinorVersion) -> Compared:
         try:
             self._measuring.learn((bad, good))
-            return self._measuring.pairs(good, bad, DEFAULTS, self._measuring.left(2), "ends")
+            return self._measuring.pairs(good, bad, self._limits, self._measuring.left(2), "ends")
         except Skipped as problem:
             is_base = str(problem).startswith(("base (", good.checksum))
             end = ("good", good) if is_base else ("bad", bad)
@@ -194,9 +216,10 @@ class ByCost(Judge):
                 costs = measuring.alone(parent), measuring.alone(child)
                 share = quotient(*costs)
                 ratio = Ratio(share, share, share, costs, self._unit)
-                same = (share > 1) == (bad > good) and share != 1
+                limit = 1 + self._limits.exact
+                same = (share > 1) == (bad > good) and not 1 / limit <= share <= limit
                 return Confirmation(ratio, "" if same else "measured again, the two do not differ so")
-            found = measuring.pairs(parent, child, DEFAULTS, measuring.left(0), "confirm")
+            found = measuring.pairs(parent, child, self._limits, measuring.left(0), "confirm")
         except (Skipped, PerunError) as problem:
             return Confirmation(None, f"it could not be measured beside its parent: {problem}")
         if found.change in (_GREW if bad > good else _SHRANK):
@@ -215,11 +238,14 @@ class ByScript(Judge):
         for version, name in ((good, "good"), (bad, "bad")):
             try:
                 is_bad = self._script.is_bad(version)
-            except (Skipped, JobFailed) as problem:
-                raise unusable_end(problem, name, version) from None
+            except Skipped as problem:
+                raise UnusableEnd(
+                    f"the {name} end, {version.checksum[:7]}, cannot be judged: {problem}",
+                    f"name another {name} version, one that builds and that --script can judge",
+                ) from None
             if is_bad != (name == "bad"):
                 said = "bad" if is_bad else "good"
-                raise JobFailed(
+                raise UnusableEnd(
                     f"--script says that the {name} end, {version.checksum[:7]}, is {said}",
                     "name other versions, or correct the script: it exits with 0 for good, with 1 to 127 for "
                     "bad, but with 125 for a version that cannot be judged",

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import JobFailed
+from perun.models.growth.comparison import APART
 from perun.plugin.api import MinorVersion
 from perun.porcelain import saving
-from perun.porcelain.bisect.data import SECONDS, Asked, Ratio
+from perun.porcelain.bisect.data import PER_DOUBLING, SECONDS, Asked, Ratio
+from perun.porcelain.bisect.growing import OfCalls, OverWorkloads
 from perun.porcelain.bisect.journal import Journal
-from perun.porcelain.bisect.quantity import NoSuchLocation, OneNumber, Quantity
+from perun.porcelain.bisect.quantity import GROWTH, NoSuchLocation, OneNumber, Quantity
 from perun.porcelain.compare import report as answers
 from perun.porcelain.compare.instruments import BudgetSpent, Clocks, Collected, Instrument
 from perun.porcelain.compare.options import CompareOptions
@@ -153,6 +155,24 @@ class Measuring:
         known = journal.known("metric")
         self._metric = None if known is None else Metric(*known)
 
+    @property
+    def is_growth(self) -> bool:
+        """Whether an order of growth is measured."""
+        return self._wanted.is_growth
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether one run of a version is known to be enough, before any two were compared."""
+        return bool(self._wanted.sizes)
+
+    def compared(self, old: float, new: float) -> Compared:
+        """What two counted orders of growth say."""
+        share = quotient(old, new)
+        change = PerformanceChange.NoChange if abs(math.log2(share)) < APART else _label(old, new)
+        ratio = Ratio(share, share, share, (old, new), PER_DOUBLING)
+        rule = f"the exponents differ by {abs(math.log2(share)):.2g}"
+        return Compared(ratio, change, True, rule, False, GROWTH)
+
     def left(self, steps: int) -> float:
         """The seconds for the next step, where about so many follow; 0 where the budget is spent."""
         if self._asked.budget is None:
@@ -165,7 +185,7 @@ class Measuring:
 
         :raises PerunError: where none of them has it, or one cannot be built or run.
         """
-        if not self._wanted.location or self._metric is not None:
+        if not self._wanted.location or self._metric is not None or self._wanted.is_growth:
             return
         for version in versions:
             with self._instrument() as instrument:
@@ -277,7 +297,12 @@ class Measuring:
         wanted = self._wanted
         if wanted.recorded is not None:
             collected = Collected(self._repo, wanted.case, wanted.recorded, self._version_of)
-            yield OneNumber(collected, wanted, self._metric)
+            if wanted.sizes:
+                yield OverWorkloads(self._repo, wanted, self._version_of)
+            elif wanted.is_growth:
+                yield OfCalls(collected, wanted)
+            else:
+                yield OneNumber(collected, wanted, self._metric)
             return
         temporary = self._repo.root / PERUN_FOLDER / "tmp"
         with tempfile.TemporaryDirectory(
@@ -346,11 +371,15 @@ def _compared(data: dict[str, Any]) -> Compared:
     )
 
 
-def unusable_end(problem: JobFailed | Skipped, end: str, version: MinorVersion) -> JobFailed:
+class UnusableEnd(JobFailed):
+    """An end that cannot be built or run, or is not what it is named: there is nothing to go on with."""
+
+
+def unusable_end(problem: JobFailed | Skipped, end: str, version: MinorVersion) -> UnusableEnd:
     """The error where an end cannot be built or run. :param end: `good` or `bad`."""
     # Pairs of runs name the versions in their way.
     message = re.sub(r"^(?:(?:base|head) \(\w+\)|[0-9a-f]{40,}): ", "", str(problem))
-    return JobFailed(
+    return UnusableEnd(
         f"the {end} end, {version.checksum[:7]}, cannot be measured: {message}",
         problem.hint or f"name another {end} version that builds and runs",
     )

@@ -19,13 +19,17 @@ from perun.wording import listed
 
 DEFAULT: Final = "cpu"
 AT_A_LOCATION: Final = "instructions"
+GROWTH: Final = "growth"
+"""The metric, or the part of one after a colon, that is the order of growth."""
+_OF_CALLS: Final = ("complexity", "trace")
+"""The collectors that record sizes of calls, those of the job matrix first."""
 _OF_THE_WHOLE: Final = ("exclusive", "peak", "cpu", "real", "total", "")
 _OF_A_LOCATION: Final = ("total", "exclusive", "allocated", "peak", "")
 _SHOWN: Final = 5
 
 
 class NoSuchLocation(ProfileError):
-    """A version has no such function or place."""
+    """A version has no such function or place, or nothing that could be told of it."""
 
 
 class Quantity(NamedTuple):
@@ -33,24 +37,44 @@ class Quantity(NamedTuple):
 
     :param metric: as `perun compare` has it. :param location: a place that the collector records; empty for
         the whole program. :param recorded: who records it; None of what each run tells.
+    :param sizes: workloads over which it grows, where its order of growth is wanted.
     """
 
     case: Case
     metric: str
     location: str
     recorded: Recorded | None
+    sizes: tuple[str, ...] = ()
+
+    @property
+    def is_growth(self) -> bool:
+        """Whether it is an order of growth."""
+        return self.metric.rpartition(":")[2] == GROWTH
 
     def __str__(self) -> str:
         where = f" of {self.location}" if self.location else ""
-        return f"{self.metric}{where}: {self.case.job}"
+        sizes = f" over {listed(self.sizes, 9)}" if self.sizes else ""
+        return f"{self.metric}{where}: {self.case.job}{sizes}"
 
 
-def quantity(repo: Repository, case: Case, metric: str, location: str) -> Quantity:
+def quantity(
+    repo: Repository, case: Case, metric: str, location: str, sizes: tuple[str, ...] = ()
+) -> Quantity:
     """What the metric of that name is.
 
-    :raises UsageError: where nothing gives it, or a clock is to be that of a location.
+    :raises UsageError: where nothing gives it, a clock is to be that of a location, or there are sizes of
+        what is no order of growth.
     """
     name = metric or (AT_A_LOCATION if location else DEFAULT)
+    if name.rpartition(":")[2] == GROWTH:
+        return _growth(repo, case, name, location, sizes)
+    if sizes:
+        raise UsageError(
+            f"--sizes: {name} is measured with the workload of the command",
+            f"leave it out; or for an order of growth: --metric {name.partition(':')[0]}:{GROWTH}"
+            if name not in FREE
+            else f"leave it out; or for an order of growth: --metric {AT_A_LOCATION}:{GROWTH}",
+        )
     if name in FREE and location:
         raise UsageError(
             f"--location {location}: {name} is measured of whole runs",
@@ -58,6 +82,30 @@ def quantity(repo: Repository, case: Case, metric: str, location: str) -> Quanti
         )
     found = wanted(repo, (name,), case)
     return Quantity(case, name, location, None if name in FREE else found.recorded[0])
+
+
+def _growth(
+    repo: Repository, case: Case, name: str, location: str, sizes: tuple[str, ...]
+) -> Quantity:
+    """The order of growth, over workloads or by the sizes of calls."""
+    collector = name.removesuffix(GROWTH).removesuffix(":")
+    if collector in FREE:
+        raise UsageError(
+            f"--metric {name}: {collector} is measured of whole runs, which have no sizes",
+            f"name what a collector counts: --metric {AT_A_LOCATION}:{GROWTH} --sizes 50,100,200,400,800",
+        )
+    if not (location or sizes):
+        raise UsageError(
+            f"--metric {name}: the sizes of calls are those of a function",
+            "name it: --location FUNCTION; or let the workload grow: --sizes 50,100,200,400,800",
+        )
+    if not collector and sizes:
+        collector = AT_A_LOCATION
+    elif not collector:
+        names = [unit.name for unit in case.collectors]
+        collector = next((one for one in _OF_CALLS if one in names), _OF_CALLS[-1])
+    found = wanted(repo, (collector,), case)
+    return Quantity(case, f"{collector}:{GROWTH}", location, found.recorded[0], sizes)
 
 
 class OneNumber:
@@ -126,7 +174,12 @@ def _is_at(metric: Metric, location: str) -> bool:
 
 
 def _missing(wanted: Quantity, there: Collection[Metric]) -> NoSuchLocation:
-    names = sorted({one.uid for one in there})
+    return missing(wanted, {one.uid for one in there})
+
+
+def missing(wanted: Quantity, there: Collection[str]) -> NoSuchLocation:
+    """The error where a profile has these uids, and not the location."""
+    names = sorted(there)
     near = difflib.get_close_matches(wanted.location, names, _SHOWN) or names
     return NoSuchLocation(
         f"--location {wanted.location}: {wanted.metric} of {wanted.case.job} has nothing of it",
@@ -140,6 +193,8 @@ def stored_values(read: History, wanted: Quantity, machine: str) -> tuple[dict[s
 
     :param machine: the class of this machine: times of others say nothing here.
     """
+    if wanted.is_growth:
+        return {}, None
     rows: dict[Metric, list[int]] = {}
     for number, key in enumerate(read.keys):
         metric = _metric_of(key, wanted, machine)

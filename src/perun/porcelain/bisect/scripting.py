@@ -78,8 +78,15 @@ class Script:
         self._tell(f"running the script at {version.checksum[:7]}")
         run = Run(self._command, cwd=folder, environ=environment(self._repo))
         prefix, place = f"collect-{os.getpid()}-", self._repo.root / PERUN_FOLDER / "tmp"
-        with (
-            tempfile.TemporaryDirectory(prefix=prefix, dir=place, ignore_cleanup_errors=True) as scratch,
-            Execution(run, Path(scratch), 0.0, output=Output.DISCARD) as execution,
-        ):
-            return exit_status(execution.run().status)
+        try:
+            with (
+                tempfile.TemporaryDirectory(prefix=prefix, dir=place, ignore_cleanup_errors=True) as scratch,
+                Execution(run, Path(scratch), 0.0, output=Output.DISCARD) as execution,
+            ):
+                return exit_status(execution.run().status)
+        except JobFailed as problem:
+            raise JobFailed(
+                f"--script cannot be run: {problem.message}",
+                "name a program in the PATH, or of the version with ./; for the shell: "
+                "--script \"sh -c '...'\"",
+            ) from None

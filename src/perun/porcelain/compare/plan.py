@@ -10,7 +10,7 @@ from perun.errors import UsageError, VersionControlError
 from perun.plugin.api import MinorVersion, Run
 from perun.porcelain.compare.options import CompareOptions
 from perun.porcelain.repository import Repository
-from perun.porcelain.run.jobs import Job, Unit, combine_units, matrix, needs_command
+from perun.porcelain.run.jobs import EmptyMatrix, Job, Unit, combine_units, matrix, needs_command
 
 MAIN_BRANCHES: Final = ("origin/HEAD", "main", "master", "origin/main", "origin/master")
 """Where the main branch is looked for when `vcs.main_branch` does not name it."""
@@ -128,6 +128,14 @@ def _main_branch(repo: Repository) -> str:
     )
 
 
+def _matrix(repo: Repository, seed: int | None) -> list[Job]:
+    try:
+        return matrix(repo, seed, apart=True)
+    except EmptyMatrix as problem:
+        hint = "name a command with --cmd (-c), or set up the job matrix: perun config edit"
+        raise EmptyMatrix(problem.message, hint) from None
+
+
 def cases_of(repo: Repository, wanted: CompareOptions) -> Iterator[Case]:
     """The configurations that are measured: each once, whatever collectors the matrix has for it.
 
@@ -145,7 +153,7 @@ def cases_of(repo: Repository, wanted: CompareOptions) -> Iterator[Case]:
     else:
         jobs = [
             job
-            for job in matrix(repo, wanted.seed, apart=True)
+            for job in _matrix(repo, wanted.seed)
             if needs_command(repo.registry, job.collector.name)  # of sources there is nothing to run
         ]
     cases: dict[tuple[str, str, str], Case] = {}

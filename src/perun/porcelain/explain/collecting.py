@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from perun.callgraph.files import from_values
 from perun.callgraph.stored import graph_name
@@ -18,7 +18,10 @@ from perun.porcelain import saving
 from perun.porcelain.check.comparable import differences
 from perun.porcelain.compare.plan import Case, Side
 from perun.porcelain.compare.sides import Folders
-from perun.porcelain.explain.plan import Plan, with_workload
+from perun.porcelain.explain import calls
+from perun.porcelain.explain.costs import Place
+from perun.porcelain.explain.gathered import Gathered, ProfilePair, SizedPair
+from perun.porcelain.explain.plan import ExplainOptions, Plan, with_workload
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import collecting
 from perun.porcelain.run.jobs import Unit, make_unit
@@ -27,6 +30,7 @@ from perun.porcelain.run.statistics import VersionStatistics
 from perun.process.finding import find_executable
 from perun.profile.head import Configuration
 from perun.profile.incomplete import text_of as why_incomplete
+from perun.wording import listed
 
 if TYPE_CHECKING:
     from perun.callgraph.graph import CallGraph
@@ -35,36 +39,10 @@ if TYPE_CHECKING:
 
 COUNTING: Final = ("instructions", "memory")
 """The collectors whose counts repeat, the one that tells most first."""
-
-
-class ProfilePair(NamedTuple):
-    """The profiles of one collector. :param new: whether they were measured now."""
-
-    base: Profile
-    head: Profile
-    new: bool = False
-
-
-class SizedPair(NamedTuple):
-    """Profiles of one collector with the size of the input of each."""
-
-    base: Sequence[tuple[float, Profile]]
-    head: Sequence[tuple[float, Profile]]
-
-
-class Gathered(NamedTuple):
-    """What is known of one configuration.
-
-    :param pairs: by collector. :param sized: instructions over several sizes, None where there are none.
-    :param graphs: the static call graphs, None where they are not known. :param unseen:
-        what is missing, and why.
-    """
-
-    case: Case
-    pairs: dict[str, ProfilePair]
-    sized: SizedPair | None
-    graphs: tuple[CallGraph, CallGraph] | None
-    unseen: list[str]
+CALLS: Final = ("complexity", "trace")
+"""The collectors that record calls; the last one needs no build of its own."""
+LONGEST: Final = 60.0
+"""Seconds after which the recording of calls ends a run, where the job matrix names no other limit."""
 
 
 def stored(repo: Repository, plan: Plan, case: Case, collects: bool) -> Gathered:
@@ -115,8 +93,12 @@ class Measuring:
     :ivar stored: how many profiles were stored.
     """
 
-    def __init__(self, repo: Repository, plan: Plan, folders: Folders, report: Report) -> None:
+    def __init__(
+        self, repo: Repository, plan: Plan, folders: Folders, options: ExplainOptions, report: Report
+    ) -> None:
         self.stored = 0
+        self._options = options
+        self._begun = time.monotonic()
         self._repo = repo
         self._plan = plan
         self._folders = folders
@@ -130,7 +112,7 @@ class Measuring:
         """
         python = self._is_python(found.case)
         for collector in COUNTING:
-            if collector not in found.pairs:
+            if collector not in found.pairs and self._is_wanted(collector, collector, found.unseen):
                 pair = self._both(found, found.case, collector, python)
                 if pair is not None:
                     found.pairs[collector] = pair
@@ -138,6 +120,63 @@ class Measuring:
         if not python:
             found = found._replace(graphs=self._graphs(found))
         return found
+
+    def calls(self, found: Gathered, places: Sequence[Place]) -> Gathered:
+        """The same with the calls of these functions: how often, how long, and over which sizes.
+
+        They are recorded by `complexity` where the job matrix has it, as that needs a build of its own, else
+        by `trace`.
+        """
+        if not places or not self._is_wanted("calls", listed([one.name for one in places], 4), found.unseen):
+            return found
+        units = {unit.name: unit for unit in found.case.collectors}
+        collector = next((name for name in CALLS if name in units), CALLS[-1])
+        known = found.pairs.get(collector)
+        if known is not None and calls.covers(known, places):
+            return found
+        if self._is_python(found.case):
+            found.unseen.append("calls: those of Python functions are not recorded")
+            return found
+        pair = []
+        for number, side in enumerate(self._plan.sides):
+            names = calls.named(found, places, number)
+            if not names:
+                found.unseen.append(f"calls: {side} has none of {listed([one.name for one in places], 4)}")
+                return found
+            try:
+                unit = self._of_calls(units.get(collector), collector, names)
+                pair.append(self._collect(found.case, unit, side, []))
+            except PerunError as problem:
+                hint = f" ({problem.hint})" if problem.hint else ""
+                found.unseen.append(f"calls: those of the {side.name} are not known: {problem.message}{hint}")
+                return found
+            if why := why_incomplete(pair[-1]):
+                found.unseen.append(f"calls: the recording of the {side.name} is incomplete: {why}")
+        self._made += zip(self._plan.sides, pair, strict=True)
+        return found._replace(pairs={**found.pairs, collector: ProfilePair(pair[0], pair[1], new=True)})
+
+    def _of_calls(self, configured: Unit | None, collector: str, names: Sequence[str]) -> Unit:
+        """The collector for calls of these functions."""
+        own: dict[str, Any] = {"rules": tuple(names)}
+        if collector == CALLS[-1]:
+            own = {"strategy": "custom", "func": tuple(names), "output_handling": "suppress"}
+            if configured is None or not configured.params.timeout:
+                own["timeout"] = LONGEST
+        if configured is None:
+            params = {key: list(value) if isinstance(value, tuple) else value for key, value in own.items()}
+            return make_unit(self._repo, "collect", collector, params, "perun explain")
+        return replace(configured, params=replace(configured.params, **own))
+
+    def _is_wanted(self, name: str, what: str, unseen: list[str]) -> bool:
+        """Whether the user wants it to be measured, and there is time left; else it is said."""
+        if name not in self._options.what:
+            unseen.append(f"{name}: not measured, as --collect does not name it")
+            return False
+        budget = self._options.budget
+        if budget is not None and time.monotonic() - self._begun >= budget:
+            unseen.append(f"{name}: the budget of {budget:g} s was spent before {what} could be measured")
+            return False
+        return True
 
     def store(self) -> None:
         """Register the new profiles, those of both sides together."""
@@ -212,7 +251,7 @@ class Measuring:
 
     def _sized(self, found: Gathered, sizes: Sequence[str], python: bool) -> SizedPair | None:
         """Instructions over the sizes; they are of this answer alone."""
-        if not sizes:
+        if not sizes or not self._is_wanted(COUNTING[0], "the sizes", found.unseen):
             return None
         sides: list[list[tuple[float, Profile]]] = []
         for side in self._plan.sides:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from perun.plugin.api import MinorVersion
+
+_NO_SHARE: Final = ("temporary", "calls")
+"""Metrics that say nothing of how much of the program it is."""
 
 
 class Cost(NamedTuple):
@@ -126,7 +129,8 @@ class FunctionChange(NamedTuple):
     @property
     def score(self) -> float:
         """How much worse it is: the largest part of the program by any of its costs; negative if better."""
-        shares = [cost.share for cost in self.costs if cost.metric != "temporary"]
+        counted = [cost.share for cost in self.costs if cost.exact and cost.metric not in _NO_SHARE]
+        shares = counted or [cost.share for cost in self.costs if cost.metric not in _NO_SHARE]
         grows = 1.0 if self.growth and self.growth.changed and self.growth.worse else 0.0
         worst = max(shares, default=0.0)
         return (worst if worst > 0 else min(shares, default=0.0)) + grows

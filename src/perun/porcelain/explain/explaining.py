@@ -12,7 +12,8 @@ from perun.plugin.api import Report, silent
 from perun.plugin.params import nearest
 from perun.porcelain.compare.sides import prepared
 from perun.porcelain.explain import costs, flames, growing
-from perun.porcelain.explain.collecting import Gathered, Measuring, ProfilePair, SizedPair, stored
+from perun.porcelain.explain.calls import changed_counts, suspects
+from perun.porcelain.explain.collecting import CALLS, Measuring, stored
 from perun.porcelain.explain.costs import OUTSIDE, Allocated, Place, Spent
 from perun.porcelain.explain.data import (
     CaseReport,
@@ -23,9 +24,11 @@ from perun.porcelain.explain.data import (
     Part,
     Site,
 )
+from perun.porcelain.explain.gathered import Gathered, ProfilePair, SizedPair
 from perun.porcelain.explain.plan import ExplainOptions, Plan
 from perun.porcelain.explain.sources import Sources
 from perun.porcelain.repository import Repository
+from perun.wording import listed
 
 if TYPE_CHECKING:
     from perun.callgraph.graph import CallGraph
@@ -53,22 +56,29 @@ def explain(
     sides = prepared(repo, planned.sides, 1, report) if options.collects else nullcontext(None)
     count = 0
     with sides as folders:
-        measuring = Measuring(repo, planned, folders, report) if folders is not None else None
+        measuring = Measuring(repo, planned, folders, options, report) if folders is not None else None
         if measuring is not None:
             found = [measuring.complete(one, options.sizes) for one in found]
-            measuring.store()
-            count = measuring.stored
-        _require_some(found)
-        reports, told, sources = [], set[str](), None
+        known = []
         for one in found:
             programs = _programs(measuring, planned, one)
             sources = Sources(repo, planned.base.version, planned.head.version, programs)
+            if measuring is not None:
+                one = measuring.calls(one, suspects(one, sources, options))
+            known.append((one, sources))
+        if measuring is not None:
+            measuring.store()
+            count = measuring.stored
+        found = [one for one, _ in known]
+        _require_some(found)
+        reports, told = [], set[str]()
+        for one, sources in known:
             one = one._replace(sized=one.sized or _generated(found, one))
             reports.append(_Case(repo, one, sources, options, pages).report())
         for case in reports:
             told |= {function.path for function in case.functions if function.lines}
             told |= {path for function in case.functions for path, _ in function.near}
-        others = sources.others(told) if sources is not None else []
+        others = known[-1][1].others(told) if known else []
     if options.location and not any(case.functions for case in reports):
         raise UsageError(*_unknown_location(options.location, found))
     return Explanation(
@@ -87,7 +97,7 @@ def _require_some(found: Sequence[Gathered]) -> None:
     if not any(one.pairs for one in found):
         reasons = [reason for one in found for reason in one.unseen]
         raise JobFailed(
-            ": ".join(["nothing is known of both versions", *reasons[:1]]),
+            ": ".join(filter(None, ("nothing is known of both versions", "; ".join(reasons)))),
             "correct that, or name another command with -c; perun doctor shows what can be measured here",
         )
 
@@ -159,7 +169,9 @@ class _Case:
             else:
                 self._timed(pair)
         if self._found.sized is not None:
-            self._growth = growing.growth(self._repo, self._found.sized, self._sources.is_own)
+            self._growth |= growing.growth(self._repo, self._found.sized, self._sources.is_own)
+        elif self._options.collects and "calls" in self._options.what:
+            self._note_growth()
         self._look_at_sources()
         changed = [self._function(place) for place in self._places()]
         kept = [one for one in changed if self._is_told(one)]
@@ -177,13 +189,7 @@ class _Case:
 
     def _places(self) -> list[Place]:
         places = dict.fromkeys([*self._costs, *self._growth])
-        wanted = self._options.location
-        if not wanted:
-            return list(places)
-        return [
-            place for place in places
-            if wanted in (place.name, f"{place.source}:{place.name}") or wanted in place.name
-        ]  # fmt: skip
+        return [place for place in places if self._options.means(place)]
 
     def _is_told(self, one: FunctionChange) -> bool:
         if self._options.location or (one.growth is not None and one.growth.changed):
@@ -228,10 +234,11 @@ class _Case:
             self._compare_site(place, allocator, old.get((place, allocator)), new.get((place, allocator)))
 
     def _known(self, place: Place) -> Place:
-        """The place by which instructions name the function, where memory does not know its source."""
+        """The place by which instructions or the sources name the function, where the profile of memory or of
+        calls does not know its source."""
         if place.source:
             return place
-        same = self._names.get(place.name, set())
+        same = self._names.get(place.name) or self._sources.named(place.name)
         return next(iter(same)) if len(same) == 1 else place
 
     def _is_own(self, place: Place) -> bool:
@@ -259,7 +266,23 @@ class _Case:
             if place is None:
                 self._totals.append(cost)
             else:
-                self._costs.setdefault(place, []).append(cost)
+                self._costs.setdefault(self._known(place), []).append(cost)
+        for name, cost in changed_counts(pair):
+            self._costs.setdefault(self._known(Place(name)), []).append(cost)
+        for name, growth in growing.growth_of_calls(self._repo, pair).items():
+            self._growth[self._known(Place(name))] = growth
+
+    def _note_growth(self) -> None:
+        """Say of which functions the growth is not known."""
+        pairs = [self._found.pairs[name] for name in CALLS if name in self._found.pairs]
+        recorded = {name for pair in pairs for name in growing.sized_calls(pair.head)}
+        suspected = [place.name for place in suspects(self._found, self._sources, self._options)]
+        unknown = [name for name in suspected if name not in recorded]
+        if unknown:
+            self._unseen.append(
+                f"growth: whether the order of growth of {listed(unknown, 4)} changed, as that takes calls "
+                "of five known sizes; give workloads of growing sizes, as --sizes 50,100,200,400,800"
+            )
 
     def _look_at_sources(self) -> None:
         sources = self._sources

@@ -12,7 +12,7 @@ from typing import Final
 from perun.errors import PerunError
 from perun.plugin.api import ViewContext
 from perun.plugin.failing import errors_of
-from perun.porcelain.explain.collecting import ProfilePair
+from perun.porcelain.explain.gathered import ProfilePair
 from perun.porcelain.repository import Repository
 
 VIEW: Final = "flamegraph"

@@ -6,18 +6,22 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from perun.errors import PerunError
+from perun.models.growth.comparison import MIN_SIZES, SPAN
 from perun.plugin.api import CheckContext
-from perun.porcelain.explain.collecting import ProfilePair, SizedPair
 from perun.porcelain.explain.costs import IsOwn, Place, instructions
 from perun.porcelain.explain.data import Cost, Growth
+from perun.porcelain.explain.gathered import ProfilePair, SizedPair
 from perun.porcelain.repository import Repository
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.measurements import Metric, measurements
+from perun.profile.measurements import CALLS, TOTAL, Metric, measurements
+from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
     from perun.profile.measurements import Series
 
+_NUMBERED: Final = "call-order"
+"""The `size-source` of calls whose size is the number of those before."""
 _SURELY: Final = frozenset(
     {
         PerformanceChange.SevereDegradation, PerformanceChange.Degradation,
@@ -59,10 +63,41 @@ def _over_sizes(
     return made
 
 
+def growth_of_calls(repo: Repository, pair: ProfilePair) -> dict[str, Growth]:
+    """How the times of the calls of each function grow with the sizes that it works on; by name, where the
+    order is surely another one."""
+    found = {}
+    sized = ProfilePair(_with_sizes(pair.base), _with_sizes(pair.head))
+    for one in _changes(repo, "growth", sized):
+        if one.type == "order" and one.result in _SURELY:
+            found[one.location] = Growth(
+                True, one.result.value < 0, one.from_baseline, one.to_target, one.rule
+            )
+    return found
+
+
+def sized_calls(profile: Profile) -> set[str]:
+    """The functions whose calls are of enough sizes to tell an order of growth."""
+    sizes: dict[str, set[float]] = {}
+    for group in _with_sizes(profile).groups():
+        own = sizes.setdefault(str(flatten(group.constants.get("uid", ""))), set())
+        own.update(size for size in map(float, group.columns.get("structure-unit-size", ())) if size > 0)
+    return {name for name, own in sizes.items() if len(own) >= MIN_SIZES and max(own) >= SPAN * min(own)}
+
+
+def _with_sizes(profile: Profile) -> Profile:
+    """The calls whose sizes are known, without those that are only numbered."""
+    made = Profile({key: profile[key] for key in ("header", "collector_info", "machine") if key in profile})
+    sized = (one for one in profile.groups() if one.constants.get("size-source", _NUMBERED) != _NUMBERED)
+    made.add_groups(sized, {})
+    return made
+
+
 def timed(repo: Repository, pair: ProfilePair) -> Iterator[tuple[Place | None, Cost]]:
     """The costs that surely changed of a profile of times, by the check `hodges_lehmann_ratio`.
 
-    The place is None of what is of the whole program.
+    The place is None of what is of the whole program. Where this is not known, costs of functions are parts
+    of themselves.
     """
     sides = measurements(pair.base), measurements(pair.head)
     whole = max((_whole(one) for one in sides[0].values()), default=0.0)
@@ -71,15 +106,26 @@ def timed(repo: Repository, pair: ProfilePair) -> Iterator[tuple[Place | None, C
         if before is None or after is None or one.interval is None or one.result not in _SURELY:
             continue
         metric = before.metric
+        if metric.subtype == CALLS:
+            continue
         low, high = one.interval
         old, new = (float(side.values.mean()) for side in (before, after))
-        cost = Cost(_name(metric), metric.unit, old, new, whole, low, high)
-        source, _, name = metric.uid.rpartition(":")
+        cost = Cost(_name(metric), metric.unit, old, new, whole or old, low, high)
+        source, name = _parted(metric.uid)
         yield None if metric.type == "time" else Place(name, source), cost
 
 
+def _parted(uid: str) -> tuple[str, str]:
+    """Source and name of a uid as `words.c:sort`; the two colons of C++ are a part of the name."""
+    source, colon, name = uid.partition(":")
+    return (source, name) if colon and not name.startswith(":") and "." in source else ("", uid)
+
+
 def _whole(series: Series) -> float:
-    return float(series.values.mean()) if series.metric.subtype in ("total", "real") else 0.0
+    """What the program takes: the time of its command, or of `main`."""
+    metric = series.metric
+    is_whole = metric.subtype == "real" or (metric.subtype == TOTAL and _parted(metric.uid)[1] == "main")
+    return float(series.values.mean()) if is_whole else 0.0
 
 
 def _name(metric: Metric) -> str:

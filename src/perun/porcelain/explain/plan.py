@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from perun.errors import ConfigError, UsageError, VersionControlError
 from perun.plugin.api import MinorVersion, Run
 from perun.porcelain.compare.options import CompareOptions
 from perun.porcelain.compare.plan import CLOCKS, Case, Side, cases_of
+from perun.porcelain.explain.costs import Place
 from perun.porcelain.repository import Repository
 from perun.porcelain.run.jobs import Job
 
 _SHOWN = 10
+COLLECTED: Final = ("instructions", "memory", "calls")
+"""What may be measured: `calls` are those of the functions that are suspected then."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,9 @@ class ExplainOptions:
     :ivar location: a function, as `sort`, `sort.c:sort` or a part of its name; all where empty.
     :ivar cmd: the command; where empty, the job matrix says. :ivar args: and :ivar workload: belong to it.
     :ivar sizes: workloads of growing sizes by which orders of growth are told.
-    :ivar collects: whether what is missing is measured. :ivar threshold: the least change of a function that
-        is told, as a part of what the program costs.
+    :ivar collects: whether what is missing is measured. :ivar what: of it, those of :data:`COLLECTED`.
+    :ivar budget: seconds after which nothing more is begun to be measured; None for no limit.
+    :ivar threshold: the least change of a function that is told, as a part of what the program costs.
     :ivar seed: of generators of workloads.
     """
 
@@ -37,6 +41,13 @@ class ExplainOptions:
     collects: bool = True
     threshold: float = 0.005
     seed: int | None = None
+    what: tuple[str, ...] = COLLECTED
+    budget: float | None = None
+
+    def means(self, place: Place) -> bool:
+        """Whether the user wants to know of the function."""
+        names = (place.name, f"{place.source}:{place.name}")
+        return self.location in names or self.location in place.name
 
 
 class Plan(NamedTuple):

@@ -18,6 +18,7 @@ _VERBS: Final = {
     "peak": ("holds", "the memory at the peak"),
     "leaked": ("leaks", "the memory"),
 }
+_CALLS: Final = "calls"
 _FELT: Final = 0.005
 """Growth of memory, as a part of that of the program, that is told beside what a function executes."""
 _MANY: Final = 10
@@ -28,6 +29,8 @@ def sentence(one: FunctionChange) -> str:
     """`sort() executes 1.9x the instructions [exact], 22 M -> 43 M; 12 lines of it changed in sort.c:40`."""
     name = f"{one.name}()" if one.name.isidentifier() else one.name
     parts = [" and ".join(_costs(one)) or "costs the same"]
+    parts += [f"it is called {ratio(cost)} as often [exact], {cost.before:,.0f} -> {cost.after:,.0f}"
+              for cost in one.costs if cost.metric == _CALLS]  # fmt: skip
     parts += _lines(one)
     if one.growth is not None and one.growth.changed:
         before, after = order(one.growth.before), order(one.growth.after)
@@ -63,8 +66,9 @@ def ratio(cost: Cost) -> str:
 
 def _costs(one: FunctionChange) -> Iterator[str]:
     """The most important cost of what it executes, and of memory where that matters."""
-    running = [cost for cost in one.costs if cost.metric not in _VERBS or cost.metric == "instructions"]
-    memory = [cost for cost in one.costs if cost not in running]
+    costs = [cost for cost in one.costs if cost.metric != _CALLS]
+    running = [cost for cost in costs if cost.metric not in _VERBS or cost.metric == "instructions"]
+    memory = [cost for cost in costs if cost not in running]
     felt = [cost for cost in memory if cost.share >= _FELT and cost.metric != "temporary"]
     if not any(abs(cost.share) >= _FELT for cost in running) and felt:
         running = []

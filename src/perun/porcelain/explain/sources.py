@@ -167,6 +167,25 @@ class Sources:
                 lines += within(found, *ranges)
         return Found(path, new or old, tuple(lines), self._near(old_path, old, new_path, new))
 
+    @cached_property
+    def changed_functions(self) -> list[Place]:
+        """The functions that lines of the diff are in, in its order."""
+        found: dict[Place, None] = {}
+        for one in self.diff:
+            for number, path in enumerate(one[:2]):
+                for body in self._sides[number].functions(path) if kind_of(path) == "source" else ():
+                    inside, outside = (body.first, body.last), (0, -1)
+                    ranges = (outside, inside) if number else (inside, outside)
+                    if within(self._lines[one.old, one.new], *ranges):
+                        found[Place(body.name, PurePosixPath(path).name)] = None
+        return list(found)
+
+    def named(self, name: str) -> set[Place]:
+        """The functions of that name, by the debug information and the diff."""
+        known = {key for side in self._sides for key in side.debug.ranges if is_named(key[1], name)}
+        changed = {one for one in self.changed_functions if is_named(one.name, name)}
+        return {Place(name, base) for base, _ in known} | {Place(name, one.source) for one in changed}
+
     def _near(
         self, old_path: str, old: Range | None, new_path: str, new: Range | None
     ) -> tuple[tuple[str, Line], ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,7 +21,7 @@ from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Coverage
 from perun.fuzz.events import Event
 from perun.fuzz.executing import Executor, Here, Nobody
-from perun.fuzz.journal import FORMAT, Entry, Journal
+from perun.fuzz.journal import BEGAN, FORMAT, Entry, Journal
 from perun.fuzz.journal import read as read_journal
 from perun.fuzz.pool import Pool
 from perun.fuzz.seeds import SeedFile
@@ -120,13 +120,16 @@ def resume(
     options = changes(replace(of_settings(head.values["settings"]), output=folder))
     options.check()
     folders.probe(folder)
-    members = (one for one in read_journal(folder) if one.kind == "seed")
-    found = tuple(SeedFile(Path(one.member().name), one.member().data) for one in members)
-    entries = islice(read_journal(folder), 1, None) if found else ()
-    if not found:
+    before = list(takewhile(lambda one: one.kind != BEGAN, read_journal(folder)))
+    entries = islice(read_journal(folder), 1, None)
+    began = next(islice(read_journal(folder), len(before), None), None) is not None
+    members = [one.member() for one in before if one.kind == "seed"]
+    if began:
+        found = tuple(SeedFile(Path(one.name), one.data) for one in members)
+    else:  # it had not tried all seeds
         found = seeds.read(options.samples, repo.working_root, options.filter).seeds
     started = _Started(options, int(head.values["random_seed"]), found, (), entries)
-    return _Session(repo, started, watch, report, resumed=bool(entries)).run()
+    return _Session(repo, started, watch, report, resumed=began).run()
 
 
 class _Session:
@@ -158,7 +161,7 @@ class _Session:
             dice = random.Random(self._started.random_seed)
             tester = Tester(self._repo, options, place, dice)
             executor = self._executor(place, stack)
-            journal = Journal(options.output)
+            journal = Journal(options.output, anew=not self._resumed)
             stack.callback(journal.close)
             if not self._resumed:
                 number = self._started.random_seed
@@ -169,23 +172,24 @@ class _Session:
 
     def _search(self, campaign: Campaign, place: Place, signals: OneInterruption) -> Outcome:
         interruption: BaseException | None = None
+        options = self._options
         try:
             for event in self._events(campaign):
                 self._watch(event)
         except (KeyboardInterrupt, Terminated) as problem:
             interruption = problem
-        if not campaign.seeds:
+        if not campaign.found.seeds:
             raise interruption or KeyboardInterrupt
         written = self._write(campaign, place)
         if interruption is None:
             try:
-                written = self._understand(written, place)
+                written = self._understand(written, place, options.seconds - campaign.seconds)
             except (KeyboardInterrupt, Terminated) as problem:
                 interruption = problem
-                written = results.load(self._options.output)
+                written = results.load(options.output)
         signals.hold_back()
         self._notes += self._draw(written)
-        return Outcome(self._options.output, written, tuple(self._notes), interruption)
+        return Outcome(options.output, written, tuple(self._notes), interruption)
 
     def _events(self, campaign: Campaign) -> Iterator[Event]:
         if self._resumed:
@@ -194,7 +198,9 @@ class _Session:
         else:
             yield from campaign.run(self._started.seeds)
         share, most = _FOR_TESTS if campaign.settings.tests_between else _FOR_ALL_TESTS
-        yield from campaign.measure_rest(min(share * self._options.seconds, most))
+        whole = self._options.seconds
+        left = whole - campaign.seconds - self._for_understanding()
+        yield from campaign.measure_rest(min(share * whole, most, left))
 
     def _settings(self) -> Settings:
         options = self._options
@@ -259,10 +265,10 @@ class _Session:
         settings = options.as_settings()
         return folders.write(options.output, campaign, program, settings, self._started.random_seed)
 
-    def _understand(self, written: results.Campaign, place: Place) -> results.Campaign:
-        """Minimise the best results, and find how their cost grows."""
+    def _understand(self, written: results.Campaign, place: Place, left: float) -> results.Campaign:
+        """Minimise the best results, and find how their cost grows, as long as there is time left."""
         options = self._options
-        if not options.minimize or not options.coverage or not written.results:
+        if not options.minimize or not options.coverage or not written.results or left <= 0:
             return written
         with closing(self._coverage(place, "understanding")()) as coverage:
             coverage.start()
@@ -274,7 +280,7 @@ class _Session:
                 max_size=self._limit,
                 hang_timeout=options.hang,
                 unit=f"executed {coverage.unit}",
-                seconds=self._for_understanding(),
+                seconds=min(self._for_understanding(), left),
                 report=lambda text: self._report(text, 0, 0),
                 keep=partial(results.save, options.output),
             )

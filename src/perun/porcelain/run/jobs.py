@@ -50,6 +50,10 @@ class Job:
         return " ".join(part for part in (self.cmd, self.args, self.workload) if part)
 
 
+class EmptyMatrix(ConfigError):
+    """The job matrix has no command, or no collector."""
+
+
 def matrix(repo: Repository, seed: int | None = None, *, apart: bool = False) -> list[Job]:
     """The jobs of the matrix in the local configuration: all combinations, in its order.
 
@@ -65,7 +69,7 @@ def matrix(repo: Repository, seed: int | None = None, *, apart: bool = False) ->
     only_sources = units and not any(needs_command(repo.registry, unit.name) for unit in units)
     for key, there in (("cmds", cmds or only_sources), ("collectors", collectors)):
         if not there:
-            raise ConfigError(
+            raise EmptyMatrix(
                 f"the job matrix is empty: {key} is not set in {where}",
                 "set it with: perun config edit  (or run one job with: perun run job --help)",
             )

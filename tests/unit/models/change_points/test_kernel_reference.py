@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import ruptures
 
 from perun.models.change_points.kernel import BANDWIDTH, PRICE, SHORTEST, changes
 from perun.models.change_points.noise import deviation_of_differences
-
-ruptures = pytest.importorskip("ruptures", reason="ruptures is not installed: pip install ruptures")
 
 
 def reference(values: np.ndarray) -> list[int]:

@@ -39,7 +39,8 @@ class JUnit:
     def __init__(self, page: Page) -> None:
         self._page = page
         page.say('<?xml version="1.0" encoding="UTF-8"?>')
-        page.say('<testsuites name="perun check">')
+        verb = page.command.partition(" ")[0]
+        page.say(f'<testsuites name="perun {xml(verb)}">')
 
     def version(self, report: VersionReport) -> None:
         """The suites of one version."""

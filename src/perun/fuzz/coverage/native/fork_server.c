@@ -64,6 +64,9 @@ static void restore_environment(void)
         else
             unsetenv("LD_PRELOAD");
     }
+    if (getenv("PERUN_FUZZ_BIND") != NULL)
+        unsetenv("LD_BIND_NOW");
+    unsetenv("PERUN_FUZZ_BIND");
     unsetenv("PERUN_FUZZ_PRELOAD");
     unsetenv("PERUN_FUZZ");
 }
@@ -250,7 +253,8 @@ static int run_copy(int argc, char **argv, char **environment)
     close(PERUN_FUZZ_CONTROL);
     close(PERUN_FUZZ_CONTROL + 1);
     close(shared_file);
-    pthread_atfork(NULL, NULL, take_own_pages);
+    if (pages_count != 0)
+        pthread_atfork(NULL, NULL, take_own_pages);
     limit_memory();
     set_argument(argc, argv);
     return program_main(argc, argv, environment);

@@ -92,7 +92,8 @@ class GitVcs(Vcs):
         if parameter in ("HEAD", "@"):
             self.get_minor_head()
         reason = "" if "ambiguous" not in answer.stderr else f"\n{answer.stderr}"
-        raise VersionControlError(f"git knows no {kind} {parameter!r}{reason}", "see perun log or git branch")
+        hint = "; ".join(filter(None, ("see perun log or git branch", self.missing_history())))
+        raise VersionControlError(f"git knows no {kind} {parameter!r}{reason}", hint)
 
     def is_dirty(self) -> bool:
         """Whether tracked files, or commits of submodules, differ from HEAD in the index or the folder."""

@@ -1,0 +1,77 @@
+"""What `perun remote`, `push` and `pull` answer, as text or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from perun.cli.answers.data import write_json
+from perun.cli.session import Session
+from perun.cli.table import one_line
+from perun.porcelain.sharing.remotes import NamedRemote
+from perun.porcelain.sharing.transfer import Transferred
+from perun.profile.amounts import readable
+from perun.wording import plural
+
+_SHOWN = 10
+"""Profiles that were refused which are named."""
+
+
+def remotes(session: Session, found: Sequence[NamedRemote], *, as_json: bool) -> None:
+    """The remotes of the configuration."""
+    if as_json:
+        write_json(session.out, {"schema": "perun.remotes/1", "remotes": [one._asdict() for one in found]})
+        return
+    width = max((len(one.name) for one in found), default=0)
+    for one in found:
+        session.say(f"{one.name:{width}}  {one_line(one.url)}")
+    if not found:
+        session.say("there is no remote; add one with: perun remote add NAME URL")
+
+
+def transferred(
+    session: Session,
+    done: Transferred,
+    url: str,
+    verb: Literal["push", "pull"],
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """What a transfer did, or would do; the exit code: 6 if profiles were refused."""
+    code = 6 if done.refused else 0
+    if as_json:
+        write_json(
+            session.out,
+            {
+                "schema": f"perun.{verb}/1",
+                "remote": url,
+                "dry_run": dry_run,
+                "profiles": [entry._asdict() for entry in done.entries],
+                "known": done.known,
+                "removed": [entry._asdict() for entry in done.removed],
+                "refused": done.refused,
+                "bytes": done.sent,
+                "seconds": round(done.seconds, 3),
+            },
+        )
+        return code
+    word = {"push": "sent", "pull": "fetched"}[verb]
+    sign = {"push": "to", "pull": "from"}[verb]
+    count = plural(len(done.entries), "profile")
+    if dry_run:
+        session.say(f"would have {word} {count} {sign} {url}")
+    elif done.entries:
+        rate = readable(done.sent / max(done.seconds, 1e-3), "B")
+        session.say(f"{word} {count} {sign} {url}: {readable(done.sent, 'B')}, {rate}/s")
+    elif not done.refused:
+        where = "there" if verb == "push" else "here"
+        session.say(f"nothing to {verb}: {plural(done.known, 'profile')} of {url} {where} already")
+    if done.removed:
+        what = plural(len(done.removed), "profile")
+        session.note(f"note: {what} that were removed from {url} are not sent; perun push --again sends them")
+    for why in done.refused[:_SHOWN]:
+        session.note(f"warning: {one_line(why)}")
+    if len(done.refused) > _SHOWN:
+        session.note(f"warning: and {len(done.refused) - _SHOWN} more; see perun fsck")
+    return code

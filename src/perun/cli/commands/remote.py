@@ -1,0 +1,126 @@
+"""`perun remote`, `perun push` and `perun pull`."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import click
+
+from perun.cli.answers import sharing as answers
+from perun.cli.session import Session
+from perun.porcelain.repository import open_repository
+from perun.porcelain.sharing import remotes, transfer
+from perun.porcelain.sharing.selecting import versions_of
+
+
+def _complete_remote(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    try:
+        names = [one.name for one in remotes.remotes(open_repository(Path.cwd(), dict(os.environ)))]
+    except Exception:
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def remote(ctx: click.Context) -> None:
+    """List, add and remove the places where the team keeps its profiles.
+
+    A remote needs no server of Perun's own: it is a folder that all can reach, or a database. Without a
+    command, the remotes are listed.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_)
+
+
+@remote.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_obj
+def list_(session: Session, as_json: bool = False) -> None:
+    """List the remotes."""
+    answers.remotes(session, remotes.remotes(session.repository), as_json=as_json)
+
+
+@remote.command()
+@click.argument("name")
+@click.argument("url")
+@click.pass_obj
+def add(session: Session, name: str, url: str) -> None:
+    """Add the remote NAME at URL.
+
+    It is written to the local configuration. No password is: PostgreSQL finds it in `PGPASSWORD` or
+    `~/.pgpass`.
+
+    \b
+    perun remote add team file:///srv/perf
+    perun remote add team postgresql://db.example.org/perf
+    perun remote add mine sqlite:////home/me/perf.db
+    """
+    one = remotes.add(session.repository, name, url)
+    session.say(f"added the remote {one.name}; send what is registered with: perun push {one.name}")
+
+
+@remote.command()
+@click.argument("name", shell_complete=_complete_remote)
+@click.pass_obj
+def remove(session: Session, name: str) -> None:
+    """Forget the remote NAME; what it holds stays."""
+    one = remotes.remove(session.repository, name)
+    session.say(f"removed the remote {one.name}; what is at {one.url} stays")
+
+
+def _transfer_options(command: click.Command) -> click.Command:
+    for parameter in reversed(
+        (
+            click.Argument(["name"], metavar="[REMOTE]", required=False, shell_complete=_complete_remote),
+            click.Argument(["versions"], metavar="[RANGE]", required=False),
+            click.Option(["--dry-run", "-n"], is_flag=True, help="Say what would be done, and do nothing."),
+            click.Option(["--json", "as_json"], is_flag=True, help="Answer as JSON."),
+        )
+    ):
+        command.params.insert(0, parameter)
+    return command
+
+
+@_transfer_options
+@click.command()
+@click.option("--again", is_flag=True, help="Also send what was removed from the remote.")
+@click.pass_obj
+def push(
+    session: Session, name: str | None, versions: str | None, dry_run: bool, as_json: bool, again: bool
+) -> int:
+    """Send registered profiles to a remote.
+
+    REMOTE may be left out where there is one only. RANGE is a version, or A..B for those of B that A does not
+    have; without it, the profiles of all versions are sent. What is there already is not sent, and an
+    interrupted push goes on where it ended. Exit code 14 if the remote refuses.
+    """
+    repo = session.repository
+    minors = versions_of(repo, versions)
+    progress = session.progress(0, "sending", enabled=not as_json)
+    with remotes.open_remote(repo, name) as remote, progress as bar:
+        told = partial(bar.update, "")
+        done = transfer.push(repo, remote, minors, again=again, dry_run=dry_run, progress=told)
+        url = remote.url
+    return answers.transferred(session, done, url, "push", dry_run=dry_run, as_json=as_json)
+
+
+@_transfer_options
+@click.command()
+@click.pass_obj
+def pull(session: Session, name: str | None, versions: str | None, dry_run: bool, as_json: bool) -> int:
+    """Fetch the profiles that others have sent to a remote.
+
+    REMOTE may be left out where there is one only. RANGE is a version, or A..B for those of B that A does not
+    have; without it, the profiles of all versions are fetched. What is fetched is verified, and is data only:
+    no configuration, plugin or hook comes with it. Nothing here is removed.
+    """
+    repo = session.repository
+    minors = versions_of(repo, versions)
+    progress = session.progress(0, "fetching", enabled=not as_json)
+    with remotes.open_remote(repo, name) as remote, progress as bar:
+        done = transfer.pull(repo, remote, minors, dry_run=dry_run, progress=partial(bar.update, ""))
+        url = remote.url
+    return answers.transferred(session, done, url, "pull", dry_run=dry_run, as_json=as_json)

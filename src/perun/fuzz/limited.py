@@ -1,0 +1,43 @@
+"""Running inputs until the time for it is over, and no longer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+_HANG: Final = "hang"
+
+
+class Ran(Protocol):
+    """What is needed of a run: how it ended (`ok`, `fault`, `hang`), its count, and its time in seconds."""
+
+    @property
+    def outcome(self) -> str: ...  # noqa: D102
+    @property
+    def total(self) -> int: ...  # noqa: D102
+    @property
+    def seconds(self) -> float: ...  # noqa: D102
+
+
+RunInput = Callable[[bytes, float], Ran]
+"""Runs the program on an input, for so many seconds at most."""
+
+
+class OutOfTime(Exception):
+    """There is no time left for a run, or it was ended as the time was over: nothing is known of it."""
+
+
+def until(end: float, run: RunInput, clock: Callable[[], float] = time.monotonic) -> RunInput:
+    """`run` with an end: from then on it raises :class:`OutOfTime`."""
+
+    def limited(data: bytes, timeout: float) -> Ran:
+        left = end - clock()
+        if left <= 0:
+            raise OutOfTime
+        ran = run(data, min(timeout, left))
+        if ran.outcome == _HANG and left < timeout:
+            raise OutOfTime
+        return ran
+
+    return limited

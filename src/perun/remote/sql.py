@@ -1,0 +1,209 @@
+"""A remote in a database: `sqlite:///perf.db`, `postgresql://host/database`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from perun.errors import RemoteError
+from perun.remote.contract import MAX_PIECE, Listed, Remote, checked, is_key
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine, Select, Table
+
+T = TypeVar("T")
+
+_WAIT: Final = 60
+"""Seconds that a writer waits for others."""
+_AT_ONCE: Final = 1000
+"""Names that are listed by a query."""
+
+
+class SqlRemote(Remote):
+    """Pieces are the rows of one table, which is made when the first piece is put.
+
+    :param url: as SQLAlchemy takes it. A password is not part of it: PostgreSQL's library finds it where it
+        always does (`PGPASSWORD`, `~/.pgpass`).
+    """
+
+    def __init__(self, url: str) -> None:
+        import sqlalchemy as sql
+        from sqlalchemy.engine import make_url
+
+        address = make_url(url)
+        self._shown = address.render_as_string(hide_password=True)
+        self._is_sqlite = address.get_backend_name() == "sqlite"
+        if self._is_sqlite:
+            self._engine: Engine = sql.create_engine(address, connect_args={"timeout": _WAIT})
+            # pysqlite begins no transaction before the first change: what was read may be old by then.
+            sql.event.listen(self._engine, "connect", _leave_transactions)
+            sql.event.listen(self._engine, "begin", _begin)
+        else:
+            driver = {"postgresql": "postgresql+psycopg"}.get(address.drivername, address.drivername)
+            self._engine = sql.create_engine(address.set(drivername=driver), pool_size=self.parallel)
+        self._pieces: Table = sql.Table(
+            "perun_pieces",
+            sql.MetaData(),
+            sql.Column("key", sql.String(600), primary_key=True),
+            sql.Column("data", sql.LargeBinary, nullable=False),
+        )
+        self._has_table = False
+
+    @property
+    def url(self) -> str:
+        """As the interface describes it."""
+        return self._shown
+
+    def put(self, key: str, data: bytes) -> bool:
+        """As the interface describes it."""
+        from sqlalchemy.exc import IntegrityError
+
+        checked(key)
+
+        def put(connection: Connection) -> bool:
+            if self._size(connection, key) is not None:
+                return False
+            connection.execute(self._pieces.insert().values(key=key, data=data))
+            return True
+
+        try:
+            return self._writing(key, put)
+        except IntegrityError:  # another one put it meanwhile
+            return False
+
+    def get(self, key: str, limit: int = MAX_PIECE) -> bytes:
+        """As the interface describes it."""
+        import sqlalchemy as sql
+
+        checked(key)
+
+        def get(connection: Connection) -> bytes | None:
+            size = self._size(connection, key)
+            if size is None:
+                return None
+            if size > limit:
+                raise self.too_large(key, limit)
+            asked = sql.select(self._pieces.c.data).where(self._pieces.c.key == key)
+            return connection.execute(asked).scalar_one_or_none()
+
+        return self._found(key, self._reading(key, get, None))
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """As the interface describes it."""
+        import sqlalchemy as sql
+
+        checked(key)
+
+        def get(connection: Connection) -> bytes | None:
+            part = sql.func.substr(self._pieces.c.data, start + 1, length, type_=sql.LargeBinary)
+            asked = sql.select(part).where(self._pieces.c.key == key)
+            return connection.execute(asked).scalar_one_or_none()
+
+        return self._found(key, self._reading(key, get, None))
+
+    def list(self, prefix: str) -> Iterator[Listed]:
+        """As the interface describes it."""
+        import sqlalchemy as sql
+
+        key = self._pieces.c.key
+        size = sql.func.length(self._pieces.c.data)
+        after = prefix
+        while True:
+            asked = sql.select(key, size).where(key > after, key.startswith(prefix, autoescape=True))
+            page = asked.order_by(key).limit(_AT_ONCE)
+            rows: Sequence[Any] = self._reading(prefix, partial(_all, page), ())
+            yield from (Listed(name, size) for name, size in rows if is_key(name))
+            if len(rows) < _AT_ONCE:
+                return
+            after = rows[-1][0]
+
+    def replace(self, key: str, data: bytes, expected: bytes | None) -> bool:
+        """As the interface describes it."""
+        if expected is None:
+            return self.put(key, data)
+        checked(key)
+        pieces = self._pieces
+
+        def replace(connection: Connection) -> bool:
+            change = pieces.update().where(pieces.c.key == key, pieces.c.data == expected)
+            return connection.execute(change.values(data=data)).rowcount == 1
+
+        return self._writing(key, replace)
+
+    def delete(self, key: str) -> None:
+        """As the interface describes it."""
+        checked(key)
+        change = self._pieces.delete().where(self._pieces.c.key == key)
+        self._writing(key, lambda connection: connection.execute(change))
+
+    def close(self) -> None:
+        """As the interface describes it."""
+        self._engine.dispose()
+
+    def _size(self, connection: Connection, key: str) -> int | None:
+        import sqlalchemy as sql
+
+        asked = sql.select(sql.func.length(self._pieces.c.data)).where(self._pieces.c.key == key)
+        size: int | None = connection.execute(asked).scalar_one_or_none()
+        return size
+
+    def _found(self, key: str, data: bytes | None) -> bytes:
+        if data is None:
+            raise self.missing(key)
+        return data
+
+    def _reading(self, key: str, read: Callable[[Connection], T], nothing: T) -> T:
+        """What is read; `nothing` where no piece was ever put."""
+        import sqlalchemy as sql
+
+        with self._naming(key), self._engine.connect() as connection:
+            if not self._has_table and not sql.inspect(connection).has_table(self._pieces.name):
+                return nothing
+            self._has_table = True
+            return read(connection)
+
+    def _writing(self, key: str, write: Callable[[Connection], T]) -> T:
+        from sqlalchemy.exc import IntegrityError, ProgrammingError
+
+        writing = self._engine.execution_options(writes=True)
+        with self._naming(key):
+            if not self._has_table:
+                try:
+                    self._pieces.create(writing, checkfirst=True)
+                except (IntegrityError, ProgrammingError):  # another one made it meanwhile
+                    self._pieces.create(writing, checkfirst=True)
+                self._has_table = True
+            with writing.begin() as connection:
+                return write(connection)
+
+    @contextmanager
+    def _naming(self, key: str) -> Iterator[None]:
+        from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+        try:
+            yield
+        except IntegrityError:
+            raise
+        except SQLAlchemyError as problem:
+            # The first line of what the driver says: the rest is the statement, with what is stored.
+            said = str(getattr(problem, "orig", None) or problem).strip().splitlines()
+            raise RemoteError(
+                f"{self.url}: {key}: {said[0] if said else type(problem).__name__}",
+                "see that the database is there, that you may use it, and that its password is where the "
+                "driver looks for it",
+            ) from None
+
+
+def _all(asked: Select[Any], connection: Connection) -> Sequence[Any]:
+    return connection.execute(asked).all()
+
+
+def _leave_transactions(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

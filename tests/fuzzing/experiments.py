@@ -1,0 +1,121 @@
+"""The three experiments of the manual's chapter 10: programs with `std::regex_search`, and their tables."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from perun.fuzz import rules
+from perun.fuzz.campaign import Campaign
+from perun.fuzz.coverage.api import Coverage, Target
+from perun.fuzz.coverage.opening import open_coverage
+from perun.fuzz.events import Tested
+from perun.fuzz.journal import Journal
+from perun.fuzz.pool import Pool
+from perun.fuzz.seeds import SeedFile
+from perun.fuzz.settings import Settings
+
+SOURCE = r"""
+#include <fstream>
+#include <iostream>
+#include <regex>
+#include <string>
+int main(int argc, char **argv) {
+    std::ifstream file(argv[2]);
+    std::string line;
+    std::regex expression(argv[1]);
+    long found = 0;
+    while (std::getline(file, line))
+        found += std::regex_search(line, expression);
+    std::cout << found << "\n";
+}
+"""
+COMPILED = ("-std=c++17", "--coverage", "-O1", "-g")
+"""Options of g++."""
+EXPRESSIONS = {
+    "trim": r"^[\s\u200c]+|[\s\u200c]+$",
+    "email": r"^([a-zA-Z0-9])(([\-.]|[_]+)?([a-zA-Z0-9]+))*(@){1}[a-z0-9]+[.]{1}"
+    r"(([a-z]{2,3})|([a-z]{2,3}[.]{1}[a-z]{2,3}))$",
+    "classname": r"^(([a-z])+.)+[A-Z]([a-z])+$",
+}
+_GUARD = Path(__file__).parents[2] / "src" / "perun" / "process" / "native" / "guard.c"
+SEEDS = {
+    "trim": SeedFile(Path("guard.c"), _GUARD.read_bytes()[:3534] + b"\n"),  # as large as that of the manual
+    "email": SeedFile(Path("email.txt"), b"spse1po@gmail.com\n"),
+    "classname": SeedFile(Path("name.txt"), b"myAwesomeClassName\n"),
+}
+
+
+class Case(NamedTuple):
+    """A row of a table: the largest size, the ratio that it has, and whether there is a hang, too."""
+
+    program: str
+    size: int
+    ratio: float
+    hangs: bool = False
+
+
+SMALL = (Case("trim", 5000, 24.32), Case("email", 18, 70.83), Case("classname", 19, 14.31))
+LARGE = (
+    Case("trim", 10_000, 41.38),
+    Case("email", 36, 4470.72, hangs=True),
+    Case("classname", 38, 2383.99),
+    Case("classname", 78, 5056.67, hangs=True),
+)
+
+
+def begin(
+    case: Case,
+    program: Path,
+    folder: Path,
+    number: int,
+    *,
+    seconds: float,
+    executions: int | None = None,
+    jobs: int = 2,
+    hang: float = 10.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[Campaign, Callable[[], None]]:
+    """A campaign of the case, with the program compiled, that :func:`search` makes search, and what ends it.
+
+    :param folder: an empty one. :param number: seed of the random numbers.
+    """
+
+    def maker(job: int) -> Callable[[], Coverage]:
+        scratch = folder / f"scratch-{job}"
+        scratch.mkdir()
+        argv = (str(program), EXPRESSIONS[case.program])
+        return partial(open_coverage, Target(argv, "file", folder, dict(os.environ), ".txt"), scratch)
+
+    seed = SEEDS[case.program]
+    pool = Pool([maker(job) for job in range(jobs)], os.environ)
+    journal = Journal(folder / "out")
+    limit = max(case.size, len(seed.data))
+    settings = Settings(seconds, limit, hang, executions=executions, tests_between=False)
+    campaign = Campaign(
+        rules.for_seed(seed.data, seed.path), pool, settings, lambda *given: Tested("ok"), journal,
+        random.Random(number), clock,
+    )  # fmt: skip
+
+    def end() -> None:
+        pool.close()
+        journal.close()
+
+    return campaign, end
+
+
+def is_reached(case: Case, campaign: Campaign) -> bool:
+    """Whether the campaign has found what the table has."""
+    return campaign.found.best >= case.ratio and bool(campaign.found.hangs or not case.hangs)
+
+
+def search(case: Case, campaign: Campaign) -> None:
+    """Search until the row of the table is reached, or the campaign is over."""
+    for _ in campaign.run((SEEDS[case.program],)):
+        if is_reached(case, campaign):
+            return

@@ -1,0 +1,202 @@
+"""What every kind of remote keeps to."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from perun.errors import RemoteError, UsageError
+from perun.remote.contract import Listed, MissingPiece, Remote
+from perun.remote.opening import opened
+
+FORK = multiprocessing.get_context("fork")
+
+
+def test_pieces_are_as_they_were_put(remote: Remote) -> None:
+    content = bytes(range(256)) * 300
+    assert remote.put("packs/aa", content)
+    assert remote.get("packs/aa") == content
+    assert remote.get_range("packs/aa", 256, 3) == b"\0\1\2"
+    assert remote.get_range("packs/aa", len(content) - 2, 100) == b"\xfe\xff"
+
+
+def test_a_piece_that_exists_is_left_alone(remote: Remote) -> None:
+    assert remote.put("packs/aa", b"first")
+    assert not remote.put("packs/aa", b"second")
+    assert remote.get("packs/aa") == b"first"
+
+
+def test_an_empty_remote_has_nothing(remote: Remote) -> None:
+    assert list(remote.list("packs/")) == []
+    for get in (lambda: remote.get("packs/aa"), lambda: remote.get_range("packs/aa", 0, 1)):
+        with pytest.raises(MissingPiece, match="packs/aa"):
+            get()
+    remote.delete("packs/aa")
+
+
+def test_pieces_are_listed_by_name(remote: Remote) -> None:
+    for name in ("packs/b", "packs/a", "registers/c", "packs/a.b", "packs/a_b"):
+        remote.put(name, name.encode())
+    assert list(remote.list("packs/")) == [
+        Listed("packs/a", 7),
+        Listed("packs/a.b", 9),
+        Listed("packs/a_b", 9),
+        Listed("packs/b", 7),
+    ]
+
+
+def test_long_lists_are_whole(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perun.remote.sql._AT_ONCE", 10)
+    names = [f"registers/{number:05}" for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(lambda name: remote.put(name, b"x"), names))
+    assert [key for key, _size in remote.list("registers/")] == names
+
+
+def test_what_is_deleted_is_gone(remote: Remote) -> None:
+    remote.put("packs/aa", b"x")
+    remote.put("packs/ab", b"x")
+    remote.delete("packs/aa")
+    assert [key for key, _size in remote.list("packs/")] == ["packs/ab"]
+    assert remote.put("packs/aa", b"again")
+
+
+def test_a_head_changes_only_from_what_is_expected(remote: Remote) -> None:
+    assert not remote.replace("heads/gc", b"2", expected=b"1")
+    assert remote.replace("heads/gc", b"1", expected=None)
+    assert not remote.replace("heads/gc", b"2", expected=None)
+    assert not remote.replace("heads/gc", b"3", expected=b"2")
+    assert remote.replace("heads/gc", b"2", expected=b"1")
+    assert remote.get("heads/gc") == b"2"
+
+
+def test_too_large_pieces_are_refused(remote: Remote) -> None:
+    remote.put("packs/aa", b"12345")
+    assert remote.get("packs/aa", limit=5) == b"12345"
+    with pytest.raises(RemoteError, match="more than 4 bytes"):
+        remote.get("packs/aa", limit=4)
+
+
+NO_NAMES = ["../aa", "packs/../../aa", "/aa", "packs//a", "Packs/a", "packs/", "a\nb", ".lock", ""]
+
+
+@pytest.mark.parametrize("key", NO_NAMES)
+def test_names_never_lead_elsewhere(remote: Remote, key: str) -> None:
+    for use in (remote.get, remote.delete, lambda key: remote.put(key, b"x")):
+        with pytest.raises(ValueError, match="no name of a piece"):
+            use(key)
+
+
+def count_up(url: str, times: int) -> None:
+    with opened(url) as remote:
+        done = 0
+        while done < times:
+            try:
+                before = remote.get("heads/count")
+            except MissingPiece:
+                before = None
+            done += remote.replace("heads/count", b"%d" % (int(before or b"0") + 1), before)
+
+
+def test_of_several_writers_one_changes_a_head(url: str, remote: Remote) -> None:
+    writers = [FORK.Process(target=count_up, args=(url, 12)) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert remote.get("heads/count") == b"48"
+
+
+def put_all(url: str, writer: int) -> None:
+    with opened(url) as remote:
+        for number in range(50):
+            assert remote.put(f"registers/{writer}-{number}", b"x" * 1000)
+
+
+def test_eight_writers_lose_nothing(url: str, remote: Remote) -> None:
+    writers = [FORK.Process(target=put_all, args=(url, number)) for number in range(8)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert sum(size for _key, size in remote.list("registers/")) == 8 * 50 * 1000
+
+
+def put_until_killed(url: str, started: Path) -> None:
+    remote = opened(url)
+    for number in range(1_000_000):
+        remote.put(f"packs/{number}", b"%07d" % number * 30_000)
+        started.touch()
+
+
+@pytest.mark.parametrize("delay", [0, 3, 7, 20])
+def test_a_killed_writer_leaves_whole_pieces(url: str, remote: Remote, tmp_path: Path, delay: int) -> None:
+    writer = FORK.Process(target=put_until_killed, args=(url, tmp_path / "started"))
+    writer.start()
+    while not (tmp_path / "started").exists():
+        assert writer.is_alive()
+        time.sleep(0.001)
+    time.sleep(delay / 1000)
+    os.kill(writer.pid or 0, signal.SIGKILL)
+    writer.join()
+    found = [key for key, _size in remote.list("packs/")]
+    assert found
+    for key in found:
+        number = int(key.removeprefix("packs/"))
+        assert remote.get(key) == b"%07d" % number * 30_000
+    assert remote.put(f"packs/{len(found)}", b"x")
+
+
+def test_a_folder_that_is_no_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RemoteError, match="file: packs/aa cannot be written"):
+        opened(f"file://{tmp_path}/file").put("packs/aa", b"x")
+
+
+def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
+    remote = opened(f"file://{tmp_path}/remote")
+    remote.put("packs/aa", b"x")
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "remote/packs/bb").symlink_to(tmp_path / "secret")
+    assert [key for key, _size in remote.list("packs/")] == ["packs/aa"]
+    with pytest.raises(RemoteError, match="symbolic link"):
+        remote.get("packs/bb")
+
+
+@pytest.mark.parametrize(
+    "url, said",
+    [
+        ("postgresql://me:secret@host/db", "has a password"),
+        ("postgresql://host/db?password=secret", "has a password"),
+        ("ftp://host/db", "no URL of a remote"),
+        ("/srv/perf", "no URL of a remote"),
+        ("file://", "no URL of a remote"),
+        ("file://otherhost/srv", "no URL of a remote"),
+        ("http://[", "no URL"),
+    ],
+)
+def test_what_is_no_url_of_a_remote(url: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as error:
+        opened(url)
+    assert "secret" not in error.value.message + error.value.hint
+
+
+def test_a_database_that_is_not_there_is_named_without_a_traceback(tmp_path: Path) -> None:
+    said = r"nowhere/x\.db: packs/aa: unable to open database file"
+    with pytest.raises(RemoteError, match=said), opened(f"sqlite:///{tmp_path}/nowhere/x.db") as remote:
+        remote.put("packs/aa", b"x")
+
+
+def test_what_is_no_database_is_named(tmp_path: Path, new_url: Callable[[str], str]) -> None:
+    (tmp_path / "remote.db").write_bytes(b"no database" * 100)
+    with pytest.raises(RemoteError, match="not a database"), opened(new_url("sqlite")) as remote:
+        list(remote.list("packs/"))
