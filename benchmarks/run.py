@@ -42,6 +42,7 @@ import tracing
 import verdicts
 import versions
 import views
+import web
 from report import Count, Place, Row, table
 
 SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], ...]] = {
@@ -65,6 +66,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     callgraph: (callgraph.callgraphs,),
     changes: (changes.vote, changes.many),
     history: (history.history,),
+    web: (web.web,),
     optimizations: (optimizations.optimizations,),
     verdicts: (
         verdicts.unchanged,

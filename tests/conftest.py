@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import measured_history
 from command_server import Server
 from covering import mark_the_rest_slow
 
@@ -205,3 +207,21 @@ def _complexity_runtime(sources: Path, library: Path, *more: str | Path) -> Path
     options = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now", *more]
     subprocess.run(["cc", *options, "-o", library, *sorted(sources.glob("*.c")), "-pthread"], check=True)
     return library
+
+
+@pytest.fixture(scope="session")
+def measured_template(tmp_path_factory: pytest.TempPathFactory) -> measured_history.Measured:
+    """Forty measured commits, of which one doubles the costs, with a tag and a branch of four commits."""
+    folder = tmp_path_factory.mktemp("measured")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    return measured_history.make(folder / "project", side=4, tags={"v1.0": 20}, environ=environ)
+
+
+@pytest.fixture
+def measured(
+    measured_template: measured_history.Measured, tmp_path: Path
+) -> measured_history.Measured:
+    """A copy of it, to be changed."""
+    folder = tmp_path / "project"
+    shutil.copytree(measured_template.path, folder, symlinks=True)
+    return measured_history.Measured(folder, list(measured_template.main), list(measured_template.side))

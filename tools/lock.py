@@ -21,8 +21,8 @@ USES: Final = {"run": ("plots",), "test": ("test",), "docs": ("docs",), "bench":
 """What versions are for, and the extras that it takes. Each file is complete, with what builds Perun."""
 PEER: Final = "perun-toolsuite==0.28.3"
 """The older release that `make bench` measures beside; it has an environment, and so versions, of its own."""
-HISTORY_PEERS: Final = "apache-otava==0.8.0\nruptures==1.1.10"
-"""What `make bench` measures `perun changes` beside; they need other versions of libraries than Perun."""
+HISTORY_PEERS: Final = "apache-otava==0.8.0\nasv==0.6.6\nruptures==1.1.10"
+"""What `make bench` measures `perun changes` and `perun web` beside, with other versions of libraries."""
 HEADER: Final = "# Made by `make lock` (tools/lock.py), not to be edited.\n"
 OPTIONS: Final = ("--universal", "--generate-hashes", "--quiet", "--no-header", "--no-annotate")
 SINGLE_VERSION: Final = ("--fork-strategy", "fewest")

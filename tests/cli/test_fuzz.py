@@ -128,47 +128,113 @@ def test_resume_goes_on(fuzz, perun, project):
     assert "holds no campaign to resume" in perun("fuzz", "--resume", "-o", "none", check=False).err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_what_ends_a_campaign_loses_nothing(command, environment, fuzzed, perun, project, number):
+MOMENTS = {
+    "the seeds are tried": lambda out, journal: '"kind":"campaign"' in journal,
+    "it searches": lambda out, journal: journal.count('"kind":"member"') >= 5,
+    "it measures": lambda out, journal: '"kind":"confirmed"' in journal,
+    "it minimises": lambda out, journal: (out / "results.json").exists(),
+}
+
+
+@pytest.mark.parametrize(
+    ("number", "moment"),
+    [
+        (signal.SIGINT, "it searches"),
+        (signal.SIGKILL, "it searches"),
+        *(
+            pytest.param(signal.SIGKILL, moment, marks=pytest.mark.slow)
+            for moment in MOMENTS
+            if moment != "it searches"
+        ),
+    ],
+)
+def test_what_ends_a_campaign_loses_nothing(
+    command, environment, fuzzed, perun, project, number, moment
+):
     """Ctrl-C ends with a folder of results; after a kill it is made by --resume."""
     out = project.path / "out"
-    options = ["-b", fuzzed, "-w", "seeds", "-o", str(out), "-N", "200", "--no-minimize", "-np"]
+    options = ["-b", fuzzed, "-w", "seeds", "-o", str(out), "-N", "200", "-np", "-t", "9", "--jobs", "2"]
     process = subprocess.Popen(
         [*command, "fuzz", *options], env=environment, cwd=project.path,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     journal = out / "logs" / "campaign.jsonl"
     deadline = time.monotonic() + 50
-    while not (journal.exists() and journal.read_text().count('"kind":"member"') >= 5):
+    while not (journal.exists() and MOMENTS[moment](out, journal.read_text())):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
-        time.sleep(0.02)
+        time.sleep(0.005)
     process.send_signal(number)
     _, errors = process.communicate(timeout=50)
+    found_by_then = journal.read_text().count('"kind":"member"')
     if number == signal.SIGKILL:
-        assert not (out / "results.json").exists()
-        perun("fuzz", "--resume", "-o", "out", "-t", "0.1", "--no-minimize")
+        perun("fuzz", "--resume", "-o", "out", "-t", "3", "--no-minimize")
     else:
         assert process.returncode == 130, errors
         assert "these are the results so far" in errors
         assert "Traceback" not in errors
     found = results.load(out)
     assert found.results
+    assert found.corpus > min(found_by_then, 5)
     assert all((out / one.file).is_file() and (out / one.diff).is_file() for one in found.results)
-    assert not list((project.path / ".perun" / "tmp").glob("worktree*"))
+    assert not list((project.path / ".perun" / "tmp").iterdir())
 
 
-def test_results_are_measured_beside_their_seed(perun, project, fuzzed):
-    """A file of 60 KB is slower than one of 15 B however loaded the machine is: a second against a
-    millisecond."""
+RECORDING = """\
+#!/bin/sh
+wc -c <"$1" >>"$RECORD"
+[ "$(wc -c <"$1")" -le 15 ] || sleep 0.4
+"""
+"""A program that is slow on all that is longer than the seed, and writes down what it reads."""
+
+
+@pytest.fixture
+def recorded(perun, project, fuzzed, tmp_path):
+    """Fuzz a program that records its runs, without coverage: the sizes of what it read, and the answer."""
+    project.write({"slow": RECORDING})
+    (project.path / "slow").chmod(0o755)
+    record = tmp_path / "record"
+
+    def run(*options):
+        done = perun("fuzz", "-b", "./slow", "-w", "seeds", "-o", "out", "-N", "60", "--seed", "5", "-np",
+                     "--skip-coverage-testing", "--no-minimize", "--executions", "3", "--json", *options,
+                     env={"RECORD": str(record)})  # fmt: skip
+        return [int(line) for line in record.read_text().split()], done.json
+
+    return run
+
+
+def test_results_are_measured_beside_their_seed(recorded):
+    """A sleep of 0.4 s is longer than the start of a shell, however loaded the machine is."""
+    sizes, answer = recorded()
+    slow = [one for one in answer["results"] if one["size"] > 15]
+    assert slow
+    for one in slow:
+        said = one["confirmation"]
+        assert (said["change"], said["method"]) == ("Degradation", "hodges_lehmann_ratio")
+        assert said["pairs"] == 10
+        assert said["target"] > 0.4
+        assert said["target"] > said["baseline"] > 0
+        assert said["low"] < said["ratio"] < said["high"]
+        assert one["score"] > 1
+    pairs = list(zip(sizes[::2], sizes[1::2], strict=True))
+    assert all(15 in pair for pair in pairs)  # each run of what was found has one of the seed beside it
+    orders = {pair.index(15) for pair in pairs if pair != (15, 15)}
+    assert orders == {0, 1}  # in random order
+
+
+def test_what_was_found_by_coverage_is_measured(perun, project, fuzzed):
+    """20 KB of spaces take a fifth of a second, 100 B a millisecond."""
     (project.path / "seeds" / "words.txt").write_text("one two  three\n" + " " * 100)
-    perun("fuzz", "-b", fuzzed, "-w", "seeds", "-o", "out", "-N", "60000", "--executions", "400", "--seed",
-    "3",
-          "--no-minimize", "-np")  # fmt: skip
-    found = results.load(project.path / "out")
-    measured = [one.confirmation for one in found.results if one.confirmation]
-    assert all(one.change.endswith("Degradation") for one in measured if one.rate)
-    assert all(one.method == "hodges_lehmann_ratio" for one in measured if one.pairs == 10 and one.rate)
+    options = ("-N", "20000", "-l", "2", "--executions", "250", "--seed", "3", "--no-minimize", "-np")
+    answer = perun("fuzz", "-b", fuzzed, "-w", "seeds", "-o", "out", *options, "--json").json
+    measured = [one["confirmation"] for one in answer["results"] if one["confirmation"]]
+    slow = [one for one in measured if one["rate"]]
+    assert slow
+    assert all(one["change"].endswith("Degradation") and one["ratio"] > 1 for one in slow)
+    assert all(one["method"] == "hodges_lehmann_ratio" for one in slow if one["pairs"] == 10)
+    best = max(slow, key=lambda one: one["ratio"])
+    assert best["target"] > 2 * best["baseline"] > 0
 
 
 BAD = {
@@ -232,6 +298,12 @@ def test_a_folder_that_is_not_empty(fuzz, project):
     assert [one.name for one in (project.path / "out").iterdir()] == ["mine"]
 
 
+def test_a_folder_that_cannot_be_made(perun, project, fuzzed):
+    failed = perun("fuzz", "-b", fuzzed, "-w", "seeds", "-o", "/proc/results", check=False)
+    assert failed.code == 2
+    assert "--output-dir /proc/results cannot be made there" in failed.err
+
+
 def test_a_disk_without_room(command, environment, fuzzed, project):
     """A limit of the size of files refuses as a full disk does."""
     limited = ["sh", "-c", 'ulimit -f 1000; exec "$@"', "sh", *command, "fuzz"]
@@ -270,10 +342,20 @@ def test_build_makes_its_own_copy(perun, project, fuzzed):
     assert not list((project.path / ".perun" / "tmp").glob("*"))
 
 
-def test_another_collector_and_method(perun, project, fuzzed):
-    done = perun("fuzz", "-b", fuzzed, "-w", "seeds", "-o", "out", "-N", "200", "--executions", "60",
-    "--seed", "1",
-                 "-c", "time", "-cp", "repeat=2", "-cp", "warmup=0", "--check", "average_amount_threshold",
-                 "--no-minimize", "-np", "-l", "1", "--json")  # fmt: skip
-    methods = {one["confirmation"]["method"] for one in done.json["results"] if one["confirmation"]}
-    assert methods <= {"average_amount_threshold", ""}
+def test_another_collector_and_method(recorded):
+    sizes, answer = recorded("-c", "time", "-cp", "repeat=2", "-cp", "warmup=0",
+                             "--check", "average_amount_threshold")  # fmt: skip
+    slow = [one["confirmation"] for one in answer["results"]]
+    assert slow
+    assert {one["method"] for one in slow} == {"average_amount_threshold"}
+    assert {one["change"] for one in slow} == {"Degradation"}
+    # A profile of two runs of each: of the seed once, in the beginning.
+    assert sizes[:2] == [15, 15]
+    assert len(sizes) == 2 * (1 + 3)
+
+
+def test_profiles_are_postprocessed_before_they_are_judged(recorded):
+    """The normalizer divides by the largest amount, so that all profiles of one resource are alike."""
+    options = ("-c", "time", "-cp", "repeat=1", "-cp", "warmup=0", "-p", "normalizer",
+               "--check", "average_amount_threshold")  # fmt: skip
+    assert recorded(*options)[1]["results"] == []

@@ -106,6 +106,19 @@ def test_what_changed_since_an_earlier_version_is_traced(
     assert perun(*asked).json["previous"] == ""
 
 
+def test_the_graph_of_a_stripped_program_is_kept_though_it_cannot_be_traced(
+    project: Any, perun: Callable[..., Any], built: Callable[[str, str], str], tmp_path: Path
+) -> None:
+    built("Begin", CODE)
+    subprocess.run(["strip", "prog"], cwd=project.path, check=True)
+    graph = tmp_path / "graph.json"
+    out = perun("collect", "-c", "./prog", "trace", "-cg", "--callgraph", str(graph)).out
+    assert "the call graph of" in out
+    assert json.loads(graph.read_text())["entry"] == "main"
+    failed = perun("collect", "-c", "./prog", "trace", check=False)
+    assert failed.code != 0 and "is stripped" in failed.err
+
+
 @pytest.mark.parametrize("commits", [3, pytest.param(len(HISTORY), marks=pytest.mark.slow)])
 def test_in_a_history_exactly_what_each_commit_changed_is_traced(
     project: Any, perun: Callable[..., Any], built: Callable[[str, str], str], commits: int

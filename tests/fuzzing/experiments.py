@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -79,7 +78,6 @@ def begin(
     executions: int | None = None,
     jobs: int = 2,
     hang: float = 10.0,
-    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Campaign, Callable[[], None]]:
     """A campaign of the case, with the program compiled, that :func:`search` makes search, and what ends it.
 
@@ -99,7 +97,7 @@ def begin(
     settings = Settings(seconds, limit, hang, executions=executions, tests_between=False)
     campaign = Campaign(
         rules.for_seed(seed.data, seed.path), pool, settings, lambda *given: Tested("ok"), journal,
-        random.Random(number), clock,
+        random.Random(number),
     )  # fmt: skip
 
     def end() -> None:

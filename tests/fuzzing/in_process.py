@@ -73,6 +73,7 @@ def campaign(
     executions: int | None = 600,
     test: Callable[..., Tested] = untested,
     clock: Callable[[], float] = time.monotonic,
+    seconds: float = 1e9,
     **settings: object,
 ) -> Campaign:
     """A campaign in `folder`, not begun yet."""
@@ -80,7 +81,7 @@ def campaign(
     journal = Journal(folder)
     journal.write("campaign", format=FORMAT)
     rules = for_seed(SEED.data, SEED.path)
-    searching = Settings(seconds=1e9, executions=executions, **given)  # type: ignore[arg-type]
+    searching = Settings(seconds=seconds, executions=executions, **given)  # type: ignore[arg-type]
     executor = executor or Here(InProcess())
     return Campaign(rules, executor, searching, test, journal, Random(seed), clock)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from perun.fuzz import results
 from perun.fuzz.events import Began, Found, Status
 from perun.fuzz.events import Tested as Said
 from perun.fuzz.executing import Here
-from perun.fuzz.journal import FILE, read
+from perun.fuzz.journal import FILE, Journal, read
+from perun.fuzz.mutating import Mutator
 from perun.fuzz.results import Confirmation, Program
+from perun.fuzz.rules import Rule
 from perun.fuzz.seeds import SeedFile
 
 PROGRAM = Program("./prog", "", "/project")
@@ -91,6 +94,73 @@ def test_a_torn_line_loses_no_other_one(tmp_path, cut):
     assert names(third) == names(again)
 
 
+def test_a_kill_at_any_moment_loses_the_last_second_at_most(tmp_path):
+    """What a kill leaves is the journal up to some line; each is a moment of the campaign."""
+    now = [0.0]
+
+    def clock():
+        now[0] += 0.01
+        return now[0]
+
+    moments = []
+
+    class Watched(Journal):
+        def write(self, kind, **values):
+            super().write(kind, **values)
+            if kind != "campaign":
+                size = os.path.getsize(folder / FILE)
+                moments.append((size, one.seconds, one.executions, names(one), len(one.found.faults)))
+
+    class Fragile(InProcess):
+        def run(self, data, timeout):
+            return super().run(b"crash" if b" " * 9 in data else data, timeout)
+
+    folder = tmp_path / "whole"
+    one = campaign(folder, Here(Fragile()), clock=clock, executions=400)
+    one.found._journal = one._journal = Watched(folder)
+    events_of(one)
+    whole = (folder / FILE).read_bytes()
+    began = next(at for at, (size, *_) in enumerate(moments) if b'"kind":"began"' in whole[:size])
+    assert len(moments) > 60
+    assert one.seconds > 20
+    for number, (size, seconds, executions, interesting, faults) in enumerate(moments[began::5]):
+        killed = tmp_path / str(number)
+        (killed / "logs").mkdir(parents=True)
+        (killed / FILE).write_bytes(whole[: size + number % 3 * 20])  # the next line may be torn
+        again = campaign(killed)
+        again.restore(islice(read(killed), 1, None))
+        assert again.seconds > seconds - 1.1
+        rate = executions / seconds
+        assert again.executions >= executions - max(5, 3 * rate)
+        assert set(interesting) >= set(names(again)) >= set(interesting[:-1])
+        assert faults - 1 <= len(again.found.faults) <= faults
+        assert again.found.base == one.found.base
+
+
+def test_what_was_found_without_coverage_is_restored_with_its_measurements(tmp_path):
+    def test(member, seed, seconds):
+        return Said("ok", Confirmation("Degradation", 1.0, "fake", ratio=3.0))
+
+    first = campaign(tmp_path, test=test, coverage=False, tests_between=True, executions=5)
+    events_of(first)
+    second = campaign(tmp_path, test=test, coverage=False, executions=5)
+    second.restore(islice(read(tmp_path), 1, None))
+    assert names(second) == names(first)
+    assert all(one.confirmation.ratio == 3.0 for one in second.found.interesting)
+    assert second.found.best == 3.0
+
+
+def test_a_hang_that_measuring_found_is_restored(tmp_path):
+    first = campaign(tmp_path, test=lambda *given: Said("hang", ending="did not end"), tests_between=True)
+    events_of(first)
+    assert first.found.hangs
+    second = campaign(tmp_path)
+    second.restore(islice(read(tmp_path), 1, None))
+    assert [one.name for one in second.found.hangs] == [one.name for one in first.found.hangs]
+    endings = {one.name: one.ending for one in second.found.interesting}
+    assert all(endings[one.name] == "did not end" for one in second.found.hangs)
+
+
 def test_no_journal_is_told(tmp_path):
     with pytest.raises(ProfileError, match="holds no campaign to resume"):
         next(read(tmp_path))
@@ -156,6 +226,71 @@ def test_what_is_stopped_early_is_tried_again(tmp_path):
     assert stopped
     assert {member.data for member in one.found.interesting} & set(stopped)
     assert not one.found.hangs
+
+
+class Clock:
+    """Time that passes only when somebody says so."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_mutations_are_made_only_as_long_as_there_is_time(tmp_path):
+    """Those of large inputs take long: they are not all made before the first of them is run."""
+    clock = Clock()
+    made = []
+
+    def slow(data, random, corpus):
+        clock.now += 1.0
+        made.append(data)
+        return data + bytes([random.randrange(97, 123)])
+
+    one = campaign(tmp_path, seconds=5.0, clock=clock, executions=None, strategy="proportional")
+    rules = [Rule(f"X.{number}", "slow", "", "text", slow) for number in range(50)]
+    one.mutator = Mutator(rules, "unitary", 200, one.random)
+    events_of(one)
+    assert one.ended == "the time is over"
+    assert 5 <= len(made) <= 5 + 8  # a mutation has up to eight rules
+
+
+def test_mutations_that_wait_do_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("perun.fuzz.campaign._ROOM", 300)
+    waiting = []
+
+    class Counting(Here):
+        def run(self, tasks):
+            waiting.append([len(task.data) for task in tasks])
+            return super().run(tasks)
+
+    one = campaign(tmp_path, Counting(InProcess()), executions=300)
+    events_of(one)
+    assert one.executions == 300
+    assert all(sum(sizes[:-1]) < 300 for sizes in waiting[2:])
+
+
+def test_no_run_takes_longer_than_the_time_that_is_left(tmp_path):
+    limits = []
+
+    class Measured(InProcess):
+        def run(self, data, timeout):
+            limits.append(timeout)
+            return super().run(data, timeout)
+
+    one = campaign(tmp_path, Here(Measured()), seconds=0.5, executions=None, hang=10.0)
+    events_of(one)
+    assert one.ended == "the time is over"
+    assert max(limits) <= 0.5
+    assert limits[-1] < 0.4
+
+
+def test_seeds_for_which_there_is_no_time_are_told(tmp_path):
+    one = campaign(tmp_path, Here(InProcess()), seconds=0.0, executions=None)
+    with pytest.raises(JobFailed, match="had not ended when the time was over") as refused:
+        events_of(one)
+    assert "--timeout" in refused.value.hint
 
 
 def test_a_test_raises_the_score_and_its_rules(tmp_path):

@@ -62,7 +62,7 @@ def test_the_smaller_sizes(fuzz: Fuzz, case: Case) -> None:
 def test_all_sizes_from_ten_seeds(fuzz: Fuzz, case: Case, number: int) -> None:
     """Seconds are those of an idle machine with two cores; a busy one gets as much longer as it is busy."""
     busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-    campaign = fuzz(case, number, seconds=110.0 * busy)
+    campaign = fuzz(case, number, seconds=110.0 * busy, hang=10.0 * busy)
     found = campaign.found
     assert found.best >= case.ratio, f"{found.best:.1f} after {campaign.executions} executions"
     assert found.hangs or not case.hangs

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -278,10 +279,7 @@ def test_each_change_of_a_program_is_found_alone(
 ) -> None:
     folder, made = program
     history = History(folder, tmp_path / "record", made.commits, dict(os.environ))
-    init(folder, history.environ, vcs_type="git")
-    with open(folder / ".perun/local.yml", "a") as file:
-        file.write(project.SETTINGS)
-    trust.grant(history.repository.root, history.repository.config, history.environ)
+    prepare(history)
 
     def of(location: str, bad: str = made.commits[-1]) -> Bisected:
         return history.bisect(made.commits[0], bad, metric="regex", location=location)
@@ -297,3 +295,35 @@ def test_each_change_of_a_program_is_found_alone(
     assert merge.first is not None and merge.merged is not None
     assert (merge.first.checksum, merge.merged.checksum) == (made.slow_fold, made.merge)
     assert history.leftovers == []
+
+
+@pytest.mark.parametrize(
+    ("metric", "location", "unit"),
+    [("memory", "unique", "B"), pytest.param("instructions", "unique", "instr", marks=pytest.mark.slow)],
+)
+def test_what_collectors_count_of_a_function(
+    program: tuple[Path, project.Made], isolated_environment: Path, metric: str, location: str, unit: str
+) -> None:
+    """The quadratic commit allocates nothing any more, and executes more."""
+    if metric == "instructions" and shutil.which("valgrind") is None:
+        pytest.skip("there is no valgrind, which counts instructions; as root: apt-get install valgrind")
+    folder, made = program
+    history = History(folder, folder.parent / "record", made.commits, dict(os.environ))
+    prepare(history)
+    place = made.commits.index(made.quadratic)
+    found = history.bisect(place - 3, place, metric=metric, location=location)
+    assert found.first is not None and found.first.checksum == made.quadratic and found.confirmed
+    assert found.ratio is not None and found.ratio.is_exact and found.ratio.unit == unit
+    before, after = found.ratio.costs
+    assert (after == 0 < before) if metric == "memory" else (after > 10 * before > 0)
+    assert found.skipped == 1
+    assert history.leftovers == []
+
+
+def prepare(history: History) -> None:
+    """Begin Perun in it, unless another test did."""
+    if not (history.path / ".perun").exists():
+        init(history.path, history.environ, vcs_type="git")
+        with open(history.path / ".perun/local.yml", "a") as file:
+            file.write(project.SETTINGS)
+    trust.grant(history.repository.root, history.repository.config, history.environ)

@@ -17,7 +17,9 @@ import pytest
 
 from perun.porcelain.add import add
 from perun.porcelain.repository import open_repository
+from web_server import serve, server
 
+__all__ = ["serve", "server"]
 _PATH = Path(__file__).parents[1] / "cli" / "conftest.py"
 _SPEC = importlib.util.spec_from_file_location("conftest_of_cli", _PATH)
 assert _SPEC is not None and _SPEC.loader is not None

@@ -45,6 +45,13 @@ HELD_BY = {
     "A bare repository inside": "clone::test_a_bare_repository_inside_the_working_tree_is_not_used",
     "Code from caches": "files::test_the_cache_lies_among_those_of_the_user_and_is_private",
     "Files of a `.perun` are opened only": "files::test_nothing_waits_for_a_pipe_or_reads_a_device",
+    "`perun web serve` listens on this machine": "web::test_reading_needs_the_token_where_it_is_asked_for",
+    "Nothing can be changed through it": "web::test_nobody_else_changes_anything",
+    "It answers under its own names": "web::test_other_names_are_refused",
+    "A page of another site reads nothing": "web::test_pages_of_others_read_nothing",
+    "Pages run no script but": "web::test_each_page_comes_with_the_policy_and_without_scripts_in_it",
+    "Addresses name pieces": "web::test_other_addresses_are_told_so",
+    "Other users of the machine": "web::test_reading_needs_the_token_where_it_is_asked_for",
     "A profile that is damaged": "pages::test_no_text_of_a_profile_becomes_part_of_the_page",
 }
 

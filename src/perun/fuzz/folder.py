@@ -33,6 +33,8 @@ def prepare(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise UsageError(f"--output-dir {folder} is no folder", "give another name") from None
+    except FileNotFoundError:  # as in /proc
+        raise UsageError(f"--output-dir {folder} cannot be made there", "give another name") from None
     if any(folder.iterdir()):
         hint = "give another folder, or go on with what is there: perun fuzz --resume --output-dir ..."
         raise UsageError(f"--output-dir {folder} is not empty", hint)

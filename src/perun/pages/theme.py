@@ -54,6 +54,8 @@ LIGHT: Final[Mapping[str, str]] = MappingProxyType({
     "line": "#d0d7de",
     "accent": "#0072b2",
     "mark": "#d55e00",
+    "worse": "#b4470a",
+    "better": "#0068a8",
 })  # fmt: skip
 DARK: Final[Mapping[str, str]] = MappingProxyType({
     "background": "#14171c",
@@ -63,8 +65,13 @@ DARK: Final[Mapping[str, str]] = MappingProxyType({
     "line": "#39414b",
     "accent": "#56b4e9",
     "mark": "#e69f00",
+    "worse": "#f2934a",
+    "better": "#6cb8f0",
 })  # fmt: skip
-"""Colours of the page by role; the style sheet has them as variables `--background`, `--text` ..."""
+"""Colours of the page by role; the style sheet has them as variables `--background`, `--text` ...
+
+`worse` and `better` are for text: each has a contrast of 4.5:1 at least, as WCAG 2.2 (1.4.3) asks.
+"""
 
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif'
 MONO: Final = 'ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace'
@@ -106,7 +113,9 @@ def _variables(theme: Mapping[str, str]) -> str:
 
 CSS: Final = f"""\
 :root {{ color-scheme: light dark; {_variables(LIGHT)} --font: {FONT}; --mono: {MONO}; }}
-@media (prefers-color-scheme: dark) {{ :root {{ {_variables(DARK)} }} }}
+@media (prefers-color-scheme: dark) {{ :root:not([data-light]) {{ {_variables(DARK)} }} }}
+:root[data-dark] {{ color-scheme: dark; {_variables(DARK)} }}
+:root[data-light] {{ color-scheme: light; }}
 * {{ box-sizing: border-box; }}
 html {{ font: 15px/1.45 var(--font); background: var(--background); color: var(--text); }}
 body {{ margin: 0 auto; padding: 1.2rem 1.6rem; max-width: 110rem; }}
@@ -124,4 +133,5 @@ code, kbd, pre {{ font-family: var(--mono); font-size: .92em; }}
 a {{ color: var(--accent); }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
 """
-"""The start of every page's style: roles as variables, dark if the browser prefers a dark scheme."""
+"""The start of every page's style: roles as variables, dark if the browser prefers a dark scheme, unless the
+attribute `data-dark` or `data-light` of the page says what the reader chose."""

@@ -488,6 +488,10 @@ class Vcs(ABC):
             f"perun tag cannot make versions of {self.type}", f"make them with the commands of {self.type}"
         )
 
+    def tags(self) -> list[tuple[str, str]]:
+        """The names of tags, each with the checksum of its version; none where the system has none."""
+        return []
+
     def missing_history(self) -> str:
         """Why older versions are not here, and how to get them; empty if the history is whole."""
         return ""

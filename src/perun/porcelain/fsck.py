@@ -10,9 +10,10 @@ from pathlib import Path
 from perun.errors import ConfigError, PerunError
 from perun.plugin.api import Report, silent
 from perun.porcelain import acknowledged, hooks, stats
+from perun.porcelain.changes.history import table_of
 from perun.porcelain.repository import BISECTIONS, PERUN_FOLDER, Repository
 from perun.porcelain.run import checkouts, in_place, journal_file, matrix
-from perun.store.fsck import Finding
+from perun.store.fsck import Finding, rebuild_caches
 from perun.store.fsck import fsck as check_store
 
 
@@ -25,6 +26,21 @@ def fsck(repo: Repository, report: Report = silent, *, repair: bool = False) -> 
     with repo.store.lock() if repair else nullcontext():
         for finding in _findings(repo, report):
             yield _repaired(finding) if repair and finding.repair is not None else finding
+
+
+def rebuild(repo: Repository, report: Report = silent) -> int:
+    """Make all caches anew: what lists show, and what `perun changes` and the dashboard read of a history.
+
+    :returns: how many versions have profiles. :raises LockTimeout: if another process holds the lock.
+    """
+    store = repo.store
+    with store.lock():
+        report("caches of lists", 0, 0)
+        rebuild_caches(store)
+        store.series.clear()
+        states = {one: state for one in store.indexes.minors() if (state := store.indexes.state(one))}
+        table_of(repo, states, lambda done, total: report("versions", done, total))
+    return len(states)
 
 
 def _repaired(finding: Finding) -> Finding:

@@ -99,10 +99,12 @@ class Changes:
 
     def minors(self) -> Iterator[str]:
         """The minor versions that have a file of changes, sorted."""
-        for name in tree.names(self.root):
-            minor = name.removesuffix(tree.CHANGES_SUFFIX)
-            if minor != name and tree.is_minor_version(minor):
-                yield minor
+        for folder in tree.folders(self.root):
+            names = tree.listing(f"{self.root}/{folder}")
+            for name in sorted(one for one in names if one.endswith(tree.CHANGES_SUFFIX)):
+                minor = folder + name.removesuffix(tree.CHANGES_SUFFIX)
+                if tree.is_minor_version(minor):
+                    yield minor
 
 
 def parse(data: bytes, source: str) -> list[ChangeRecord]:

@@ -280,6 +280,15 @@ def check_caches(store: Store) -> Iterator[Finding]:
         yield Finding("info", store.facts.root, message, partial(_learn, store, registered, pending))
 
 
+def rebuild_caches(store: Store) -> None:
+    """Make the caches anew that the store can make of its profiles; by who holds the lock."""
+    store.pending.refresh()
+    store.summaries.rebuild()
+    for name in tree.listing(store.facts.root):
+        (store.facts.root / name).unlink(missing_ok=True)
+    _learn(store, *_unknown(store))
+
+
 def _unknown(store: Store) -> tuple[dict[str, list[str]], list[ProfileInfo]]:
     """The profiles of which the cache of facts has nothing: the checksums of registered ones by minor
     version, and pending ones that are too large to be read by a list."""

@@ -34,12 +34,22 @@ class Indexes:
         head_of: Callable[[str], Head],
     ) -> None:
         self.root = root
+        self._folder = str(root)
         self._lock = lock
         self._head_of = head_of
 
     def path(self, minor: str) -> Path:
         """The file of the index, there or not."""
         return tree.minor_path(self.root, minor)
+
+    def state(self, minor: str) -> tuple[int, int] | None:
+        """The time and the size of the index of a minor version, which are others once it is changed; None
+        without one. Quick, as histories are long."""
+        try:
+            status = os.stat(f"{self._folder}/{minor[:2]}/{minor[2:]}")
+        except OSError:
+            return None
+        return (status.st_mtime_ns, status.st_size) if tree.is_minor_version(minor) else None
 
     def read(self, minor: str) -> list[IndexEntry]:
         """The profiles registered in the minor version, by path and time; none if it has no index.

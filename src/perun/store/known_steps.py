@@ -83,15 +83,18 @@ def keep(root: Path, looked_at: Iterable[str], steps: Mapping[str, Sequence[Know
     :param looked_at: checksums of the versions that were searched: what was known of others stays.
     """
     path = root / _FILE
+    known = b""
     kept: dict[str, Sequence[KnownStep]] = {}
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-        data = json.loads(read_regular(path, _LARGEST))
+        known = read_regular(path, _LARGEST)
+        data = json.loads(known)
         if data["format"] == FORMAT:
             old = set(looked_at)
             kept = {version: list(own) for version, own in data["versions"].items() if version not in old}
     text = json.dumps({"format": FORMAT, "versions": {**kept, **steps}}).encode()
-    with suppress(OSError):
-        atomic.write(path, text)
+    if text != known:
+        with suppress(OSError):
+            atomic.write(path, text)
 
 
 def _checked(step: KnownStep) -> None:

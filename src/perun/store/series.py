@@ -90,6 +90,13 @@ class SeriesCache:
             )
         self._write(f"{minor}.json", _File(FORMAT, kept))
 
+    def clear(self) -> None:
+        """Forget all, and what is made of it."""
+        for name in tree.listing(self.root):
+            with suppress(FileNotFoundError):
+                (self.root / name).unlink()
+        self._names.clear()
+
     def path(self, name: str) -> Path:
         """Where something that is made of the series is kept beside them."""
         return self.root / name

@@ -283,3 +283,33 @@ def test_a_changed_function_is_never_dropped(graph, previous, earlier, pipeline,
     assert "main" in choice.kept
     # A rename joins two functions with the same control flow, each at most once.
     assert len(set(renamed.values())) == len(renamed)
+
+
+@st.composite
+def versions(draw):
+    """A graph, the same with edits, and the names of what these change: bodies, callees and new functions."""
+    old = draw(graphs())
+    names = list(old.functions)
+    bodies = draw(st.sets(st.sampled_from(names)))
+    callers = draw(st.sets(st.sampled_from(names)))
+    is_new = draw(st.booleans())
+    calls = {name: list(one.sites) for name, one in old.functions.items()}
+    for name in callers:
+        calls[name].append(draw(st.sampled_from([*names, *(["added"] if is_new else [])])))
+    if is_new:
+        calls.setdefault("added", [])
+    kept = {name: one.fingerprints.color for name, one in old.functions.items()}
+    new = graph_of(calls, kept | dict.fromkeys(bodies, "edited") | {"added": "of its own"})
+    return old, new, bodies | callers | ({"added"} if is_new else set())
+
+
+@settings(max_examples=80, deadline=None)
+@given(versions=versions(), earlier=earliers, on=st.sets(st.sampled_from(METHODS), min_size=1))
+def test_exactly_what_was_edited_counts_as_changed_and_is_traced(versions, earlier, on):
+    old, new, edited = versions
+    choice = choose(new, old, earlier, make_settings(on=sorted(on)))
+    assert set(choice.changed) == edited
+    assert edited <= set(choice.kept)
+    # It is not lost by sampling either: how often it is called is not known of a version before.
+    unseen = edited - earlier.seen.keys()
+    assert {choice.decisions[name].sampling for name in unseen} <= {1}

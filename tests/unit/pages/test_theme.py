@@ -44,6 +44,13 @@ def test_series_have_the_contrast_of_graphics(theme: dict[str, str], number: int
         assert contrast(pair[number], theme["background"]) >= 3
 
 
+@pytest.mark.parametrize("role", ["text", "muted", "accent", "worse", "better"])
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_what_is_written_has_the_contrast_of_text(theme: dict[str, str], role: str) -> None:
+    for ground in ("background", "surface"):
+        assert contrast(theme[role], theme[ground]) >= 4.5
+
+
 @pytest.mark.parametrize("vision", VISIONS)
 @pytest.mark.parametrize("number", [0, 1])
 def test_any_two_colours_differ(vision: str, number: int) -> None:

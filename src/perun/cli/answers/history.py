@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import Any, Final
 
 from perun.cli.answers.data import write_json
-from perun.cli.answers.history_reports import entry_of, remark_of, result_of
 from perun.cli.answers.measured import SHORT
 from perun.cli.answers.steps import entry_data
 from perun.cli.session import Session
@@ -15,6 +14,7 @@ from perun.cli.table import one_line, width
 from perun.porcelain.acknowledged import Acknowledged
 from perun.porcelain.changes.data import Changes, Gone, Level, SeriesKey, Step, VersionChanges
 from perun.porcelain.changes.detecting import FEWEST
+from perun.porcelain.changes.labels import entry_of, remark_of, result_of
 from perun.porcelain.trend import text_of
 from perun.profile.amounts import readable_pair
 from perun.wording import listed, plural

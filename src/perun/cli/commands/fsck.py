@@ -10,6 +10,8 @@ import click
 
 from perun.cli.session import Session
 from perun.cli.table import one_line
+from perun.porcelain.fsck import fsck as run
+from perun.porcelain.fsck import rebuild as make_anew
 from perun.wording import plural
 
 if TYPE_CHECKING:
@@ -20,20 +22,25 @@ PAINT = {"error": "bold red", "warning": "yellow", "info": "dim", "repaired": "g
 
 @click.command()
 @click.option("--repair", is_flag=True, help="Remove leftovers, and rebuild what can be rebuilt.")
+@click.option(
+    "--rebuild", is_flag=True, help="First make all caches anew: what lists and the dashboard are drawn from."
+)
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
-def fsck(session: Session, repair: bool, as_json: bool) -> int:
+def fsck(session: Session, repair: bool, rebuild: bool, as_json: bool) -> int:
     """Verify everything that is stored.
 
     Reads every object, index, pending profile, list of changes, journal and hook. Exit code 10 if
     something is damaged and was not repaired. --repair says what it does; it never removes the only copy of
     anything.
     """
-    from perun.porcelain.fsck import fsck as run
-
     repo = session.repository
     findings = []
     with session.progress(0, "verifying", enabled=not as_json) as bar:
+        if rebuild:
+            count = make_anew(repo, bar.update)
+            if not as_json:
+                bar.write(f"made the caches of {plural(count, 'version')} anew")
         for finding in run(repo, bar.update, repair=repair):
             findings.append(finding)
             if not as_json and (finding.severity != "info" or finding.done or session.verbosity):

@@ -132,6 +132,8 @@ class _Session:
         self._require_followable()
         program = find_executable(run.command().argv[0], run.cwd, run.environ)
         paths = [str(run.cwd / self._params.binary)] if self._params.binary else [program]
+        if self._params.only_extract_cg:  # a stripped program has a call graph too, but no names to trace by
+            return Plan((), (), False, paths[0])
         paths += [find_library(library, run, paths[0]) for library in self._params.libs]
         if not self._params.binary:
             self._note_interpreter(program)
@@ -180,7 +182,6 @@ class _Session:
         :raises JobFailed: where the program is a script of Python, and so nothing that can be traced.
         """
         from perun.collect._common.interpreter import program_of
-
         try:
             python = program_of(self._run).python
         except PerunError:

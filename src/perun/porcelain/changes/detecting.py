@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun.models.change_points import voting
+from perun.models.change_points.spikes import spikes
 from perun.porcelain.changes.data import History, Level, Step
 from perun.porcelain.changes.remembered import Found, Remembered, digest
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 FEWEST: Final = 2 * voting.FEWEST
 """Versions of a series, at least."""
+ENOUGH: Final = 400
+"""Points before the newest ones of a long series that are searched with them."""
 EXACT_EFFECT: Final = 0.01
 """The least change of what is counted."""
 _NORMAL: Final = 1.96
@@ -67,15 +70,33 @@ def detect(history: History, effect: float, remembered: Remembered, progress: Pr
         found = remembered.of(name, values)
         if found is None:
             progress(number, len(history.keys))
-            seen = voting.change_points(values, effect)
-            spikes = int(seen.spikes.sum())
-            found = Found(digest(values), len(values), spikes, tuple(seen.changes))
+            found = searched(values, effect, remembered.before(name, values))
             remembered.keep(name, found)
         odd += found.spikes
         steps += _placed(history, number, columns, values, found.changes)
     progress(len(history.keys), len(history.keys))
     remembered.save()
     return Detected(steps, short, odd)
+
+
+def searched(values: Floats, effect: float, before: Found | None) -> Found:
+    """What is found in the values of a series, shape (n,).
+
+    :param before: what was found in its first values. Of a long series only the end is searched then: what is
+        new, with so many points before it as tell a level.
+    """
+    start = 0
+    old: tuple[voting.Change, ...] = ()
+    if before is not None and before.points > voting.LONGEST:
+        start = before.points - ENOUGH
+        # A level is searched from its beginning, where that is not far.
+        near = [one.place for one in before.changes if start - ENOUGH <= one.place <= start]
+        start = near[-1] if near else start
+        old = tuple(one for one in before.changes if one.place <= start)
+    seen = voting.change_points(values[start:], effect)
+    new = [change._replace(place=change.place + start) for change in seen.changes]
+    odd = int(spikes(np.log(values)).sum()) if start else int(seen.spikes.sum())
+    return Found(digest(values), len(values), odd, (*old, *new))
 
 
 def _exact_steps(values: Floats, effect: float) -> list[voting.Change] | None:

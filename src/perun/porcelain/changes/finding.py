@@ -45,17 +45,26 @@ def changes(
     :raises VersionControlError: if there is no such version.
     """
     read = history.read(repo, revision, lambda done, total: progress(READING, done, total))
-    read = _matching(read, pattern)
+    # Of an older version less is known: its steps would take the place of those that are known now.
+    keeps = not pattern and effect == voting.EFFECT
+    keeps = keeps and (revision is None or repo.version(None) in {one.checksum for one in read.versions})
+    found = found_in(repo, _matching(read, pattern), effect, progress, keeps=keeps)
+    if since is None:
+        return found
+    later = {one.checksum for one in walking.since(repo, reversed(read.versions), since)}
+    return found._replace(found=[one for one in found.found if one.version.checksum in later])
+
+
+def found_in(repo: Repository, read: History, effect: float, progress: Progress, *, keeps: bool) -> Changes:
+    """The versions of a history that changed the level of a series, as :func:`changes`.
+
+    :param keeps: keep the steps by version, for lists.
+    """
     remembered = Remembered(repo, effect)
     found = detect(read, effect, remembered, lambda done, total: progress(DETECTING, done, total))
     every = by_version(read, found.steps)
-    looked_at = {one.checksum for one in read.versions}
-    # Of an older version less is known: its steps would take the place of those that are known now.
-    if not pattern and effect == voting.EFFECT and (revision is None or repo.version(None) in looked_at):
-        known_steps.keep(repo.store.root, looked_at, _known(every))
-    if since is not None:
-        later = {one.checksum for one in walking.since(repo, reversed(read.versions), since)}
-        every = [one for one in every if one.version.checksum in later]
+    if keeps:
+        known_steps.keep(repo.store.root, {one.checksum for one in read.versions}, _known(every))
     return Changes(every, read, len(read.keys), found.short, found.spikes)
 
 

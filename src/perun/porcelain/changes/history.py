@@ -6,45 +6,30 @@ of all of them.
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from perun import atomic
 from perun.errors import DamagedStore, PerunError
 from perun.machine import class_of
+from perun.models.student import quantile
 from perun.plugin.api import MinorVersion
-from perun.porcelain.changes.data import Conditions, History, SeriesKey
+from perun.porcelain.changes.data import History, SeriesKey
+from perun.porcelain.changes.table import Cell, Column, State, Table
 from perun.porcelain.check.comparable import conditions
 from perun.porcelain.repository import Repository
 from perun.porcelain.walking import first_parents
-from perun.profile.head import Configuration
 from perun.profile.helpers import ProfileInfo
 from perun.profile.incomplete import text_of as why_incomplete
-from perun.profile.summary import summaries
-from perun.store import tree
+from perun.profile.measured import CONFIDENCE
+from perun.profile.summary import Summary, summaries
 from perun.store.series import ProfileSeries
 
 Progress = Callable[[int, int], None]
 """Called with the number of versions that are read, and of all."""
-FORMAT: Final = 1
-_TABLE: Final = "table"
-"""A line of JSON that describes the table, and the values as they are in memory."""
-MOST_BYTES: Final = 1 << 29
-"""Largest table that is read."""
-
-
-class _Column(NamedTuple):
-    """What one version measured. :param state: of its index, which says whether the column still holds."""
-
-    state: tuple[int, int]
-    values: Mapping[SeriesKey, float]
-    conditions: Conditions
+_OF_MEDIAN: Final = 1.2533
+"""The standard error of a median in those of the mean, of normal values."""
 
 
 def read(repo: Repository, revision: str | None, progress: Progress) -> History:
@@ -53,52 +38,73 @@ def read(repo: Repository, revision: str | None, progress: Progress) -> History:
     :raises VersionControlError: if there is no such version.
     """
     versions = list(first_parents(repo, repo.version(revision)))[::-1]
-    measured = [place for place, one in enumerate(versions) if repo.store.indexes.has(one.checksum)]
-    table = _Table.load(repo)
-    damaged: list[str] = []
-    fresh: dict[str, _Column] = {}
-    for number, place in enumerate(measured):
-        checksum = versions[place].checksum
-        if not table.holds(checksum, _state(repo, checksum)):
-            progress(number, len(measured))
+    measured = states_of(repo, versions)
+    table, damaged = table_of(repo, measured, progress)
+    return along(versions, measured, table, [message for own in damaged.values() for message in own])
+
+
+def states_of(repo: Repository, versions: Iterable[MinorVersion]) -> dict[str, State]:
+    """The states of the indexes of those of the versions that have one."""
+    state = repo.store.indexes.state
+    return {one.checksum: found for one in versions if (found := state(one.checksum)) is not None}
+
+
+def along(
+    versions: list[MinorVersion], measured: Iterable[str], table: Table, damaged: list[str]
+) -> History:
+    """What these versions, the oldest first, measured by the table.
+
+    :param measured: those with an index; the table may know others that had one.
+    """
+    place_of = {one.checksum: place for place, one in enumerate(versions)}
+    kept = sorted(place_of[one] for one in table.measured(measured) if one in place_of)
+    columns = [table.place[versions[place].checksum] for place in kept]
+    conditions = [table.conditions[one] for one in columns]
+    return History(versions, kept, table.keys, table.values[:, columns], conditions, damaged)
+
+
+def table_of(
+    repo: Repository, states: Mapping[str, State], progress: Progress, known: Table | None = None
+) -> tuple[Table, dict[str, list[str]]]:
+    """The table with the columns of these versions, and by version what cannot be read.
+
+    :param states: of the indexes, as :func:`states_of`.
+    :param known: the table as it was the last time; it is read from its file if it is not given.
+    """
+    table = Table.load(repo) if known is None else known
+    damaged: dict[str, list[str]] = {}
+    fresh: dict[str, Column] = {}
+    for number, (checksum, state) in enumerate(states.items()):
+        if not table.holds(checksum, state):
+            progress(number, len(states))
+            messages: list[str] = []
             with suppress(DamagedStore):
-                fresh[checksum] = _read_version(repo, checksum, damaged)
-    progress(len(measured), len(measured))
+                fresh[checksum] = _read_version(repo, checksum, state, messages)
+            if messages:
+                damaged[checksum] = messages
+    progress(len(states), len(states))
     table.add(fresh)
     if fresh:
         table.save(repo)
-    kept = [place for place in measured if table.has_values(versions[place].checksum)]
-    columns = [table.place[versions[place].checksum] for place in kept]
-    return History(
-        versions, kept, table.keys, table.values[:, columns], [table.conditions[one] for one in columns],
-        damaged
-    )
+    return table, damaged
 
 
-def _read_version(repo: Repository, checksum: str, damaged: list[str]) -> _Column:
-    state = _state(repo, checksum)
+def _read_version(repo: Repository, checksum: str, state: State, damaged: list[str]) -> Column:
     try:
         profiles = list(_profiles(repo, checksum, damaged))
     except DamagedStore as problem:
         damaged.append(problem.message)
         raise
-    under = {(info.configuration, one.machine): one.conditions for info, one in profiles}
-    return _Column(state, _values(profiles), under)
-
-
-def _state(repo: Repository, checksum: str) -> tuple[int, int]:
-    """The time and the size of the index of a version."""
-    try:
-        status = os.stat(repo.store.indexes.path(checksum))
-    except OSError:
-        return 0, -1
-    return status.st_mtime_ns, status.st_size
+    whole = [(info, one) for info, one in profiles if not one.incomplete]
+    under = {(info.configuration, one.machine): one.conditions for info, one in whole}
+    incomplete = dict.fromkeys(info.configuration for info, one in profiles if one.incomplete)
+    return Column(state, _cells(whole), under, tuple(incomplete), len(profiles))
 
 
 def _profiles(
     repo: Repository, minor: str, damaged: list[str]
 ) -> Iterator[tuple[ProfileInfo, ProfileSeries]]:
-    """The complete profiles of the version, with their series."""
+    """The profiles of the version that can be read, with their series."""
     infos = [entry.info() for entry in repo.store.indexes.read(minor)]
     known = repo.store.series.of_version(minor)
     found: dict[str, ProfileSeries] = {}
@@ -114,7 +120,7 @@ def _profiles(
     if found.keys() - known.keys():
         repo.store.series.keep(minor, found)
     for info in infos:
-        if info.checksum in found and not found[info.checksum].incomplete:
+        if info.checksum in found:
             yield info, found[info.checksum]
 
 
@@ -127,113 +133,29 @@ def _of_profile(repo: Repository, info: ProfileInfo) -> ProfileSeries:
     return ProfileSeries(machine, why_incomplete(profile), under, tuple(own), tuple(own.values()))
 
 
-def _values(profiles: Sequence[tuple[ProfileInfo, ProfileSeries]]) -> dict[SeriesKey, float]:
+def _cells(profiles: Sequence[tuple[ProfileInfo, ProfileSeries]]) -> dict[SeriesKey, Cell]:
     """What a version measured: of several profiles of one configuration, the mean weighted by their
     samples."""
-    sums: dict[SeriesKey, tuple[float, int]] = {}
+    parts: dict[SeriesKey, list[Summary]] = {}
     for info, profile in profiles:
         configuration = info.configuration
         for name, one in zip(profile.names, profile.summaries, strict=True):
             if one.median > 0:
                 key = SeriesKey(configuration, "" if name.exact else profile.machine, *name)
-                total, count = sums.get(key, (0.0, 0))
-                sums[key] = total + one.median * one.samples, count + one.samples
-    return {key: total / count for key, (total, count) in sums.items()}
+                parts.setdefault(key, []).append(one)
+    return {key: _pooled(own) for key, own in parts.items()}
 
 
-class _Table:
-    """All columns that were read so far, of whatever branch: one file, which can be deleted at any time.
-
-    :ivar place: the column of each version. :ivar values: shape (keys, columns).
-    """
-
-    def __init__(self) -> None:
-        self.keys: list[SeriesKey] = []
-        self.place: dict[str, int] = {}
-        self.states: list[tuple[int, int]] = []
-        self.conditions: list[Conditions] = []
-        self.values: NDArray[np.float64] = np.empty((0, 0))
-
-    def holds(self, checksum: str, state: tuple[int, int]) -> bool:
-        """Whether the column of the version is that of its index as it is now."""
-        place = self.place.get(checksum)
-        return place is not None and self.states[place] == state
-
-    def has_values(self, checksum: str) -> bool:
-        """Whether anything was measured of the version."""
-        place = self.place.get(checksum)
-        return place is not None and bool(np.isfinite(self.values[:, place]).any())
-
-    def add(self, columns: Mapping[str, _Column]) -> None:
-        """Add columns; those of versions that are there already are replaced."""
-        if not columns:
-            return
-        row = {key: number for number, key in enumerate(self.keys)}
-        for column in columns.values():
-            for key in column.values:
-                row.setdefault(key, len(row))
-        for checksum in columns:
-            self.place.setdefault(checksum, len(self.place))
-        values = np.full((len(row), len(self.place)), np.nan)
-        values[: self.values.shape[0], : self.values.shape[1]] = self.values
-        self.states += [(0, -1)] * (len(self.place) - len(self.states))
-        self.conditions += [{}] * (len(self.place) - len(self.conditions))
-        for checksum, column in columns.items():
-            place = self.place[checksum]
-            rows = np.fromiter((row[key] for key in column.values), np.intp, len(column.values))
-            values[:, place] = np.nan
-            values[rows, place] = np.fromiter(column.values.values(), np.float64, len(rows))
-            self.states[place], self.conditions[place] = column.state, column.conditions
-        self.keys, self.values = list(row), values
-
-    @classmethod
-    def load(cls, repo: Repository) -> _Table:
-        """The table as it was saved; an empty one if there is none, or none that can be read."""
-        table = cls()
-        # What is not a table fails in one of many ways, and is made anew.
-        with suppress(Exception):
-            content = tree.read(repo.store.series.path(_TABLE), MOST_BYTES) or b""
-            line, _, data = content.partition(b"\n")
-            described = json.loads(line)
-            keys = [_key(one) for one in described["keys"]]
-            columns = [_conditions(one) for one in described["conditions"]]
-            states = [(int(time), int(size)) for time, size in described["states"]]
-            versions = [str(one) for one in described["versions"]]
-            values = np.frombuffer(data).reshape(len(keys), len(versions))
-            if described["format"] == FORMAT and len(states) == len(columns) == len(versions):
-                table.keys, table.values, table.states, table.conditions = keys, values, states, columns
-                table.place = {one: number for number, one in enumerate(versions)}
-        return table
-
-    def save(self, repo: Repository) -> None:
-        """Keep the table; where it cannot be written, it is made again the next time."""
-        described = {
-            "format": FORMAT,
-            "keys": self.keys,
-            "versions": list(self.place),
-            "states": self.states,
-            "conditions": [[[*key, value] for key, value in one.items()] for one in self.conditions],
-        }
-        with suppress(OSError), atomic.writing(repo.store.series.path(_TABLE)) as file:
-            file.write(json.dumps(described).encode() + b"\n")
-            file.write(np.ascontiguousarray(self.values).tobytes())
-
-
-def _key(stored: list[Any]) -> SeriesKey:
-    configuration, *rest = stored
-    return SeriesKey(_configuration(configuration), *rest)
-
-
-def _configuration(stored: list[Any]) -> Configuration:
-    collector, cmd, args, workload, postprocessors = stored
-    return Configuration(collector, cmd, args, workload, tuple(postprocessors))
-
-
-def _conditions(stored: list[Any]) -> Conditions:
-    return {
-        (_configuration(configuration), machine): tuple((name, value) for name, value in values)
-        for configuration, machine, values in stored
-    }
+def _pooled(parts: Sequence[Summary]) -> Cell:
+    """The mean of the medians weighted by their samples, with its interval by Student's t."""
+    count = sum(one.samples for one in parts)
+    value = sum(one.median * one.samples for one in parts) / count
+    errors = [
+        _OF_MEDIAN * one.spread * math.sqrt(one.samples) / count for one in parts if one.spread is not None
+    ]
+    if len(errors) < len(parts):
+        return Cell(value, math.nan, count)
+    return Cell(value, quantile(1 - CONFIDENCE, count - len(parts)) * math.hypot(*errors), count)
 
 
 def possible(history: History, before: int, after: int) -> tuple[MinorVersion, ...]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """To be raised whenever the search finds other changes than before."""
 NEW: Final = 12
 """Points that may have come since a search."""
@@ -74,10 +74,8 @@ class Remembered:
     def of(self, name: str, values: Floats) -> Found | None:
         """What holds for the series of that name with these values, shape (n,); None if it is to be
         searched."""
-        known = self._series.get(name)
-        if known is None or not known.points <= len(values) <= known.points + NEW:
-            return None
-        if digest(values[: known.points]) != known.digest:
+        known = self.before(name, values)
+        if known is None or len(values) > known.points + NEW:
             return None
         if len(values) == known.points:
             return known
@@ -85,6 +83,13 @@ class Remembered:
         level = np.log(values[last:][-RECENT:])
         long_enough = known.points - last >= BEFORE
         return known if long_enough and quiet(level, len(values) - known.points) else None
+
+    def before(self, name: str, values: Floats) -> Found | None:
+        """What was found when the series was shorter; None if that is not known, or it was another one."""
+        known = self._series.get(name)
+        if known is None or known.points > len(values) or digest(values[: known.points]) != known.digest:
+            return None
+        return known
 
     def keep(self, name: str, found: Found) -> None:
         """Remember it, until :meth:`save` for this process alone."""

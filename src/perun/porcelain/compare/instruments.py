@@ -101,6 +101,15 @@ class Clocks:
         return Reading({metric: used[name] for name, metric in self._metrics.items()}, sample)
 
 
+def quiet(unit: Unit) -> Unit:
+    """The collector with the output of the program suppressed, where it would go to the terminal: there it
+    would stand between the lines of the answer."""
+    params = unit.params
+    if getattr(params, "output_handling", "") != "default":
+        return unit
+    return replace(unit, params=replace(params, output_handling="suppress"))
+
+
 class Collected:
     """What a collector records of a run; each run is a profile.
 
@@ -121,7 +130,7 @@ class Collected:
         """Collect one profile."""
         seen: list[str] = []
         for unit in (self._unit,) if self._unit else self._wanted.units:
-            job = replace(self._case.job, collector=unit)
+            job = replace(self._case.job, collector=quiet(unit))
             version = self._version_of(folder)
             profile = collecting.collect(self._repo, job, version, folder, silent, seen.append)
             values = self._values(profile, unit.name)

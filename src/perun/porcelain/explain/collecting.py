@@ -16,6 +16,7 @@ from perun.errors import DamagedStore, PerunError, ProfileError
 from perun.plugin.api import NoProfile, Report, Run
 from perun.porcelain import saving
 from perun.porcelain.check.comparable import differences
+from perun.porcelain.compare.instruments import quiet
 from perun.porcelain.compare.plan import Case, Side
 from perun.porcelain.compare.sides import Folders
 from perun.porcelain.explain import calls
@@ -159,7 +160,7 @@ class Measuring:
         """The collector for calls of these functions."""
         own: dict[str, Any] = {"rules": tuple(names)}
         if collector == CALLS[-1]:
-            own = {"strategy": "custom", "func": tuple(names), "output_handling": "suppress"}
+            own = {"strategy": "custom", "func": tuple(names)}
             if configured is None or not configured.params.timeout:
                 own["timeout"] = LONGEST
         if configured is None:
@@ -235,7 +236,7 @@ class Measuring:
         return ProfilePair(pair[0], pair[1], new=True)
 
     def _collect(self, case: Case, unit: Unit, side: Side, notes: list[str]) -> Profile:
-        job = replace(case.job, collector=unit)
+        job = replace(case.job, collector=quiet(unit))
 
         def report(activity: str, done: int, total: int) -> None:
             self._report(f"{unit.name} of the {side.name}: {activity}", done, total)

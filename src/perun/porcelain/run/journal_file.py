@@ -132,6 +132,24 @@ def _parse(data: bytes) -> tuple[Mapping[str, Any] | None, list[list[Any]]]:
     return plan if isinstance(plan, dict) else None, lines
 
 
+def locked(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any], list[list[Any]]]]:
+    """The journals that a process works by, the newest first: path, plan and the steps up to now."""
+    for path in reversed(_paths(folder)):
+        with suppress(OSError, NotPerunRepository):
+            if _is_locked(path):
+                plan, lines = _parse(read_regular(path, MAX_BYTES))
+                if plan is not None:
+                    yield path, plan, lines
+
+
+def _is_locked(path: Path) -> bool:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        return not try_lock(descriptor, path)
+    finally:
+        os.close(descriptor)
+
+
 def damaged(folder: Path) -> Iterator[tuple[Path, str]]:
     """The journals that are not what was written, each with the reason; a last line may be cut short."""
     for path in _paths(folder):

@@ -1,7 +1,7 @@
 """Pages that draw on a canvas with a script of their own: the flame graph and the heap map.
 
-Such a view has `page.html`, `page.css` and `page.js` beside its Python files. This module adds what the two
-share: the theme, `interactive.css`, `interactive.js` and the formatting of numbers.
+Such a view has `page.html`, `page.css` and `page.js` beside its Python files. This module adds what all such
+pages share, of :mod:`perun.pages.interactive`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from perun.pages.document import data_block, escape, text_beside
-from perun.pages.theme import CSS, PALETTE, RAMP
+from perun.pages.interactive import shared_script, shared_style
+from perun.pages.theme import PALETTE, RAMP
 from perun.view._common.files import write_page
-from perun.view._common.numbers import numbers_script
 
 
 def write_interactive_page(
@@ -39,12 +39,11 @@ def write_interactive_page(
     body = Template(text_beside(view, "page.html")).substitute(
         title=escape(title), subtitle=escape(subtitle), data=data_block("data", document)
     )
-    parts = [numbers_script(), text_beside(__file__, "interactive.js")]
-    parts += [text_beside(view, name) for name in scripts]
+    parts = [shared_script(), *(text_beside(view, name) for name in scripts)]
     write_page(
         path,
         title=title,
         body=body,
-        style=CSS + text_beside(__file__, "interactive.css") + text_beside(view, "page.css"),
+        style=shared_style() + text_beside(view, "page.css"),
         scripts=["\n".join(parts)],
     )

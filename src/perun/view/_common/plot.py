@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.errors import PluginError
+from perun.pages.numbers import numbers_script
 from perun.pages.theme import SERIES, WHISKER, colour, ramp
 from perun.plugin.api import Readiness
 from perun.profile.amounts import is_size, readable
 from perun.view._common.chart import Axis, Chart, Density, Series, short_names, shortened
-from perun.view._common.numbers import numbers_script
 from perun.view._common.span import Span
 
 if TYPE_CHECKING:

@@ -52,6 +52,16 @@ class GitVcs(Vcs):
             checksum, _, name = line.partition(" ")
             yield MajorVersion(_printable(name), checksum)
 
+    def tags(self) -> list[tuple[str, str]]:
+        """The tags that name a commit; what an annotated one is of, and not its own object."""
+        form = "--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname) %(refname:strip=2)"
+        found = []
+        for line in self._git.ask("for-each-ref", form, "refs/tags/").splitlines():
+            kind, checksum, of, target, name = line.split(" ", 4)
+            if "commit" in (kind, of):
+                found.append((_printable(name), target if of == "commit" else checksum))
+        return found
+
     def get_minor_head(self) -> str:
         """Checksum of HEAD."""
         return history.head_checksum(self._git)

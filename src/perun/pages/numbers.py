@@ -6,14 +6,14 @@ ticks of an axis in one unit. Both take the units and the limits from Python.
 
 from __future__ import annotations
 
+import json
+
 from perun.pages.document import text_beside
 from perun.profile.amounts import BYTES, PLAIN, SECONDS, SIZES, SMALLEST, TIMES, end_of
 
 
 def numbers_script() -> str:
     """`numbers.js` with the units of this module, for a page; it defines `perunNumber` and `perunTick`."""
-    import json
-
     units = {
         "times": {"factors": TIMES, "steps": SECONDS, "end": end_of(SECONDS)},
         "sizes": {"factors": SIZES, "steps": BYTES, "end": end_of(BYTES)},

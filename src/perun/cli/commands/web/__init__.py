@@ -1,0 +1,45 @@
+"""`perun web`: the dashboard."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Final
+
+import click
+
+from perun.cli.lazy import LazyGroup
+from perun.errors import PluginError
+from perun.extras import install_command
+
+COMMANDS: Final = {
+    "serve": ("perun.cli.commands.web.serve:serve", "Show the dashboard of the project in a browser."),
+    "build": ("perun.cli.commands.web.build:build", "Write the dashboard as a folder of files."),
+}
+_NEEDS: Final = ("jinja2", "starlette", "uvicorn")
+
+
+class _WebGroup(LazyGroup):
+    """A group whose commands need an extra of Perun."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now; None if there is no such name.
+
+        :raises PluginError: if the extra is not installed.
+        """
+        missing = [name for name in _NEEDS if find_spec(name) is None]
+        if missing and cmd_name in self.lazy:
+            raise PluginError(
+                f"the dashboard needs {' and '.join(missing)}, not installed here",
+                f"install it with: {install_command('web')}",
+            )
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_WebGroup, lazy=COMMANDS)
+def web() -> None:
+    """Show the dashboard: what got slower, since when and why.
+
+    \b
+    perun web serve             in the browser of this machine
+    perun web build public      as files, which open from disk and from any web server
+    """

@@ -1,0 +1,86 @@
+"""Changes of level, as pages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from perun.porcelain.changes.data import Level, SeriesKey
+from perun.porcelain.changes.labels import remark_of, result_of
+from perun.porcelain.trend import text_of
+from perun.porcelain.web import data
+from perun.porcelain.web.naming import identity, title_of
+from perun.porcelain.web.numbers import short, shorts
+from perun.porcelain.web.state import Placed, State
+
+Reported = Callable[[str], bool]
+"""Whether there is a comparison of a pair of versions, `A..B`."""
+MOST: Final = 2000
+"""Changes of the list of all of them."""
+PICTURED: Final = 100
+"""Of these as many get the values around them."""
+AROUND: Final = 20
+"""Values on either side of a change."""
+
+
+def change_list(state: State, reported: Reported) -> data.ChangeList:
+    """The piece `changes`. :param reported: of which pairs there is a comparison."""
+    placed = state.changes[:MOST]
+    made = [shown(state, one, reported, number < PICTURED) for number, one in enumerate(placed)]
+    return data.ChangeList(made, len(state.changes))
+
+
+def shown(state: State, placed: Placed, reported: Reported, pictured: bool = False) -> data.Change:
+    """One change. :param pictured: with the values around it."""
+    of, step, entry = placed
+    key = step.series
+    version, since = (state.ref(state.place_of(one.checksum)) for one in (of.version, of.since))
+    return data.Change(
+        version, since, len(of.possible), identity(key), title_of(key), key.location,
+        text_of(key.configuration), _machine(state, key), key.unit, key.exact, step.is_degradation,
+        result_of(step).name, short(step.ratio), shorts((step.low, step.high)), _level(step.before),
+        _level(step.after), data.Acknowledged(entry.until or None, entry.because or None) if entry else None,
+        step.taken_back, step.takes_back, list(step.moved_with), list(step.conditions), remark_of(step),
+        reported(pair_of(placed)), _around(state, key, version.at) if pictured else None,
+    )  # fmt: skip
+
+
+def pair_of(placed: Placed) -> str:
+    """The comparison of the versions before and after a change: `A..B`."""
+    return f"{placed.of.since.checksum}..{placed.of.version.checksum}"
+
+
+def worst_first(changes: Iterable[Placed]) -> list[Placed]:
+    """What got worse and is not acknowledged first, the largest first."""
+    return sorted(changes, key=_rank)
+
+
+def _rank(one: Placed) -> tuple[bool, bool, bool, float]:
+    step = one.step
+    size = float(np.log(step.ratio))
+    return one.entry is not None, not step.is_degradation, bool(step.taken_back), -abs(size)
+
+
+def net_ratio(steps: Sequence[Placed]) -> float:
+    """How many times the level before the first of the steps of one series is that after the last, oldest
+    first."""
+    return steps[-1].step.after.value / steps[0].step.before.value
+
+
+def _level(level: Level) -> data.Level:
+    return data.Level(short(level.value), shorts((level.low, level.high)), level.points)
+
+
+def _machine(state: State, key: SeriesKey) -> int | None:
+    return state.machine_of(state.table.row[key])
+
+
+def _around(state: State, key: SeriesKey, position: int) -> data.Around:
+    row = state.table.row[key]
+    points = state.points(row, state.measured_main)
+    place = int(np.searchsorted(points, position))
+    first = max(0, place - AROUND)
+    own = points[first : place + AROUND]
+    return data.Around(shorts(state.table.values[row, state.columns[own]]), place - first)

@@ -1,0 +1,45 @@
+"""What is measured at the moment, as the journals of batches tell it."""
+
+from __future__ import annotations
+
+import calendar
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from perun.porcelain.repository import Repository
+from perun.porcelain.run import journal_file, matrix
+from perun.porcelain.web.data import Running
+from perun.wording import plural
+
+_ENDS: Final = ("done", "failed")
+
+
+def running(repo: Repository) -> Running | None:
+    """How far the newest batch is that a process works on; None if there is none."""
+    for path, plan, lines in journal_file.locked(matrix.folder(repo)):
+        total = _total(plan)
+        done = len({line[1] for line in lines if len(line) > 1 and line[0] in _ENDS})
+        left = int((time.time() - _started(path.name)) / done * (total - done)) if done and total else None
+        return Running(f"measuring {plural(_versions(plan), 'version')}", done, total, left)
+    return None
+
+
+def _total(plan: Mapping[str, Any]) -> int:
+    with suppress(KeyError, TypeError, IndexError):
+        return sum(len(stop[2]) for stop in plan["stops"])
+    return 0
+
+
+def _versions(plan: Mapping[str, Any]) -> int:
+    with suppress(KeyError, TypeError):
+        return len(plan["versions"])
+    return 0
+
+
+def _started(name: str) -> float:
+    """When the journal was made, as its name says."""
+    with suppress(ValueError):
+        return calendar.timegm(time.strptime(name[:15], "%Y%m%d-%H%M%S"))
+    return time.time()

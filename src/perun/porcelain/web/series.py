@@ -1,0 +1,143 @@
+"""Series: the list of them, and the points of each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perun.errors import ProfileNotFound
+from perun.porcelain.trend import text_of
+from perun.porcelain.web import data
+from perun.porcelain.web.changed import Reported, shown
+from perun.porcelain.web.naming import metric_of, title_of
+from perun.porcelain.web.numbers import bucket_size, counts, deltas, halves, medians, ranges, short, shorts
+from perun.porcelain.web.state import Group, State
+
+PIECE: Final = 1024
+"""Positions of one piece of points: what is older than the newest of them never changes again."""
+MOST: Final = 5000
+"""Series of the list."""
+SPARK: Final = 40
+OUTLINE: Final = 300
+RELATED: Final = 30
+
+Positions = NDArray[np.intp]
+
+
+def series_list(state: State) -> data.SeriesList:
+    """The piece `series`."""
+    groups = list(state.groups.values())
+    return data.SeriesList([listed(state, one) for one in groups[:MOST]], max(0, len(groups) - MOST))
+
+
+def listed(state: State, group: Group) -> data.Series:
+    """A series as lists have it."""
+    if group.id not in state.listed:
+        state.listed[group.id] = _listed(state, group)
+    return state.listed[group.id]
+
+
+def _listed(state: State, group: Group) -> data.Series:
+    key = group.key
+    row = state.main_row(group)
+    points = state.points(row, state.measured_main)
+    latest = interval = at = None
+    if points.size:
+        at = int(points[-1])
+        column = state.columns[at]
+        value, half = state.table.values[row, column], state.table.halves[row, column]
+        latest = short(value)
+        interval = shorts((value - half, value + half)) if np.isfinite(half) else None
+    return data.Series(
+        group.id, title_of(key), key.location, text_of(key.configuration), key.configuration.collector,
+        metric_of(key), key.unit, key.exact, key.larger_is_better, latest, at, interval,
+        len(state.changes_of.get(group.id, ())), spark(state, row, points, SPARK)[0],
+    )  # fmt: skip
+
+
+def spark(state: State, row: int, points: Positions, most: int) -> tuple[data.Numbers, list[int]]:
+    """At most so many medians of the values at the points, and the position of the first of each."""
+    size = bucket_size(len(points), most)
+    values = medians(state.table.values[row, state.columns[points]], size)
+    return shorts(values), points[::size].tolist()
+
+
+def series_page(state: State, name: str, reported: Reported) -> data.SeriesPage:
+    """The piece `series/ID`. :param reported: of which pairs there is a comparison.
+
+    :raises ProfileNotFound: if there is no such series.
+    """
+    group = group_of(state, name)
+    tail = len(state.commits.versions) // PIECE * PIECE
+    configuration = group.key.configuration
+    places = [
+        (row, line, own) for row in group.rows for line, own in _on_lines(state, row)
+    ]
+    chunks = sorted({int(one) for _, _, own in places for one in np.unique(own[own < tail] // PIECE)})
+    same = [one for one in state.of_configuration[configuration] if one != name]
+    return data.SeriesPage(
+        listed(state, group),
+        data.Configuration(*configuration[:4], list(configuration.postprocessors)),
+        [line_of(state, *one[:2], one[2][one[2] >= tail]) for one in places if (one[2] >= tail).any()],
+        tail,
+        chunks,
+        [_outline(state, *one) for one in places],
+        [shown(state, one, reported) for one in state.changes_of.get(name, ())],
+        same[:RELATED],
+    )
+
+
+def points(state: State, name: str, first: int, last: int) -> data.Points:
+    """The points at positions `first` to `last`, both included: the piece `series/ID/K`, or a range.
+
+    :raises ProfileNotFound: if there is no such series.
+    """
+    group = group_of(state, name)
+    found = []
+    for row in group.rows:
+        for line, own in _on_lines(state, row):
+            own = own[(own >= first) & (own <= last)]
+            if own.size:
+                found.append(line_of(state, row, line, own))
+    return data.Points(found)
+
+
+def group_of(state: State, name: str) -> Group:
+    """The series with that id.
+
+    :raises ProfileNotFound: if there is none.
+    """
+    if name not in state.groups:
+        raise ProfileNotFound(f"there is no series {name}", "look for it in the list of all series")
+    return state.groups[name]
+
+
+def _on_lines(state: State, row: int) -> list[tuple[int, Positions]]:
+    """The positions of the values of a row by branch, the main line first."""
+    own = state.points(row, state.measured)
+    lines = state.lines[own]
+    return [(int(line), own[lines == line]) for line in np.unique(lines)]
+
+
+def line_of(state: State, row: int, line: int, own: Positions) -> data.Line:
+    """The points of a row of the table at the positions, of one branch."""
+    columns = state.columns[own]
+    values = state.table.values[row, columns]
+    return data.Line(
+        state.machine_of(row), line, deltas(own), shorts(values),
+        halves(values, state.table.halves[row, columns]), counts(state.table.counts[row, columns]),
+    )  # fmt: skip
+
+
+def _outline(state: State, row: int, line: int, own: Positions) -> data.Outline:
+    size = bucket_size(len(own), OUTLINE)
+    values = state.table.values[row, state.columns[own]]
+    least, largest = ranges(values, size)
+    return data.Outline(
+        state.machine_of(row), line, deltas(own[::size]), shorts(medians(values, size)),
+        shorts(least), shorts(largest),
+    )  # fmt: skip
+
+

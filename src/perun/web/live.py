@@ -1,0 +1,166 @@
+"""What a server answers with: the pieces of the state of the store as it is now, as bytes to send."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from threading import Lock, RLock
+from typing import Final, NamedTuple
+
+from perun.errors import PerunError
+from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.web.pieces import Pieces, encoded
+from perun.porcelain.web.running import running
+from perun.porcelain.web.state import State, load
+from perun.web.feed import atom
+
+LARGEST_CACHE: Final = 48 << 20
+"""Bytes of answers that are kept."""
+_SMALL: Final = 1024
+_LEVEL: Final = 5
+_REFRESHED: Final = 1.0
+"""Seconds after which the store is looked at again."""
+_VCS_REFRESHED: Final = 10.0
+"""The same of the version control, which has to be asked by a program."""
+
+
+class Answer(NamedTuple):
+    """Bytes to send.
+
+    :param packed: the same by gzip; empty where that is not worth it. :param tag: its ETag.
+    """
+
+    body: bytes
+    packed: bytes
+    tag: str
+
+
+def answer_of(body: bytes) -> Answer:
+    """The bytes with what a server needs beside them."""
+    packed = gzip.compress(body, _LEVEL, mtime=0) if len(body) > _SMALL else b""
+    return Answer(body, packed, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"')
+
+
+class Live:
+    """The pieces of a repository, of a state that is never much older than what is stored.
+
+    All threads may call it.
+
+    :param revision: the version whose first parents are the main line, HEAD if None.
+    """
+
+    def __init__(self, repo: Repository, revision: str | None = None) -> None:
+        self.repo = repo
+        self._revision = revision
+        self._lock = RLock()
+        self._state: State | None = None
+        self._name = ""
+        self._signature: object = None
+        self._stored: object = None
+        self._looked = 0.0
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._size = 0
+        self._keeping = Lock()
+        self._heads: tuple[float, object] = (0.0, None)
+
+    def pieces(self) -> Pieces:
+        """The pieces of the state as it is now.
+
+        :raises PerunError: if the repository cannot be read.
+        """
+        with self._lock:
+            self.refresh()
+            assert self._state is not None
+            return Pieces(self._state, self._name)
+
+    def refresh(self) -> str:
+        """Read what is new in the store; the name of the state, which is another one then."""
+        with self._lock:
+            now = time.monotonic()
+            if self._state is not None and now - self._looked < _REFRESHED:
+                return self._name
+            signature = self._signature_now(now)
+            if self._state is None or signature != self._signature:
+                self._state = load(self.repo, self._revision, before=self._state)
+                self._signature = signature
+                self._name = hashlib.blake2b(repr(signature).encode(), digest_size=8).hexdigest()
+                with self._keeping:
+                    self._answers.clear()
+                    self._size = 0
+            self._looked = time.monotonic()
+            return self._name
+
+    def forget(self) -> None:
+        """Look at the store again before the next answer, as something was written there."""
+        with self._lock:
+            self._looked, self._signature = 0.0, None
+
+    def piece(self, name: str) -> Answer:
+        """The piece of that name.
+
+        :raises PerunError: if there is none, or what it is of cannot be read.
+        """
+        # What runs at the moment changes without anything being stored.
+        moment = repr(running(self.repo)) if name == "site" else ""
+        return self._kept(f"{name} {moment}", lambda pieces: encoded(pieces.piece(name)))
+
+    def points(self, series: str, first: int, last: int) -> Answer:
+        """The points of a series at positions `first` to `last`, both included."""
+        return answer_of(encoded(self.pieces().points(series, first, last)))
+
+    def feed(self, address: str) -> Answer:
+        """The feed of changes. :param address: of the pages."""
+        return self._kept(f"feed {address}", lambda pieces: atom(pieces.state, address))
+
+    def _kept(self, name: str, make: Callable[[Pieces], bytes]) -> Answer:
+        pieces = self.pieces()
+        key = f"{pieces.name} {name}"
+        with self._keeping:
+            if key in self._answers:
+                self._answers.move_to_end(key)
+                return self._answers[key]
+        made = answer_of(make(pieces))
+        with self._keeping:
+            if pieces.name == self._name and key not in self._answers:
+                self._answers[key] = made
+                self._size += len(made.body) + len(made.packed)
+                while self._size > LARGEST_CACHE:
+                    _, old = self._answers.popitem(last=False)
+                    self._size -= len(old.body) + len(old.packed)
+        return made
+
+    def _signature_now(self, now: float) -> object:
+        """What is another one whenever something was stored."""
+        asked, heads = self._heads
+        stored = tuple(_times(self.repo))
+        if heads is None or now - asked > _VCS_REFRESHED or stored != self._stored:
+            heads = self._heads_now()
+            self._heads = now, heads
+        self._stored = stored
+        return stored, heads
+
+    def _heads_now(self) -> object:
+        vcs = self.repo.vcs
+        try:
+            head = self.repo.version(self._revision)
+            return head, tuple((one.name, one.head) for one in vcs.walk_major_versions()), tuple(vcs.tags())
+        except PerunError:
+            return ()
+
+
+def _times(repo: Repository) -> Iterator[tuple[str, int, int]]:
+    """The times and sizes of what changes when something is stored."""
+    root = repo.root / PERUN_FOLDER
+    objects = root / "objects"
+    paths = [root / "acknowledged.json", root / "jobs", objects]
+    with suppress(OSError):
+        paths += [objects / name for name in sorted(os.listdir(objects))]
+    for path in paths:
+        with suppress(OSError):
+            status = os.stat(path)
+            yield path.name, status.st_mtime_ns, status.st_size

@@ -1,0 +1,222 @@
+"""The application that `perun web serve` runs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from perun.errors import (
+    DamagedStore,
+    PerunError,
+    ProfileError,
+    ProfileNotFound,
+    UsageError,
+    VersionControlError,
+)
+from perun.porcelain import acknowledged
+from perun.porcelain.web import comparing, showing
+from perun.web import pages
+from perun.web.events import Events
+from perun.web.guard import HEADERS, Guard, Refused
+from perun.web.live import Answer, Live, answer_of
+
+LONGEST: Final = 64 << 10
+"""Bytes of a request."""
+_DOCUMENTED: Final = "docs/dashboard-api.md has its form"
+_JSON: Final = "application/json"
+_HTML: Final = "text/html; charset=utf-8"
+_STATUS: Final = (
+    (ProfileNotFound, 404), (VersionControlError, 404), (UsageError, 400), (DamagedStore, 500),
+    (ProfileError, 422),
+)  # fmt: skip
+_KEYS: Final = frozenset({"token", "once"})
+"""What the address that a browser is opened with may bring."""
+_SANDBOX: Final = "sandbox allow-scripts allow-downloads; frame-ancestors 'self'"
+"""Of pages that views write: what they run is of another origin, which can ask this server nothing."""
+
+
+class _Ack(msgspec.Struct, forbid_unknown_fields=True):
+    """What `POST api/ack` takes."""
+
+    version: str
+    location: str
+    because: str = ""
+    until: str = ""
+
+
+class Dashboard:
+    """The application. :param once: a key that is exchanged for the token, one time."""
+
+    def __init__(self, live: Live, guard: Guard, once: str = "") -> None:
+        self._live = live
+        self._guard = guard
+        self._once = once
+        self.events = Events(live)
+        self._pages: dict[str, Answer] = {}
+        self._assets = {name: answer_of(body) for name, body in pages.assets().items()}
+
+    @property
+    def app(self) -> ASGIApp:
+        """The ASGI application."""
+        get = ["GET"]
+        routes = [
+            Route("/", self._page, methods=get),
+            Route("/api/events", self._events, methods=get),
+            Route("/api/ack", self._acknowledge, methods=["POST"], max_body_size=LONGEST),
+            Route("/api/series/{series}/points", self._points, methods=get),
+            Route("/api/{name:path}", self._piece, methods=get),
+            Route("/assets/{name}", self._asset, methods=get),
+            Route("/feed.atom", self._feed, methods=get),
+            Route("/flame/{pair}/{number:int}.html", self._flame, methods=get),
+            Route("/show/{version}/{profile}/{view}", self._show, methods=get),
+            Route("/{name}", self._page, methods=get),
+        ]
+        failures = {PerunError: _failed, Refused: _refused}
+        return _Guarded(Starlette(routes=routes, exception_handlers=failures), self._guard)
+
+    async def _page(self, request: Request) -> Response:
+        if request.url.path == "/" and not _KEYS.isdisjoint(request.query_params):
+            return self._enter(*(request.query_params.get(key, "") for key in ("token", "once")))
+        names = {pages.file_name(page): page for page in pages.PAGES}
+        page = names.get(request.path_params.get("name", "index.html"))
+        if page is None:
+            raise ProfileNotFound("there is no such page", "the overview is at /")
+        if page not in self._pages:
+            text = pages.html(page, project=self._live.repo.root.resolve().name, live=True)
+            self._pages[page] = answer_of(text.encode("utf-8", "replace"))
+        return _sent(request, self._pages[page], _HTML, {"content-security-policy": pages.POLICY})
+
+    def _enter(self, token: str, once: str) -> Response:
+        """Hand over the token to the browser that comes with it, or with the key that the server opened it
+        with. It goes into the fragment, which no server and no log sees."""
+        if once and self._once and once == self._once:
+            self._once, token = "", self._guard.token
+        if not self._guard.fits(token):
+            raise Refused(403, "this token is not that of the server", "open the address that it printed")
+        answer = RedirectResponse(f"./#token={self._guard.token}", 303)
+        if self._guard.reads:
+            answer.set_cookie(self._guard.cookie, self._guard.token, httponly=True, samesite="strict")
+        return answer
+
+    async def _asset(self, request: Request) -> Response:
+        name = f"assets/{request.path_params['name']}"
+        if name not in self._assets:
+            raise ProfileNotFound("there is no such file", "load the page again")
+        kind = "text/css" if name.endswith(".css") else "text/javascript"
+        lasting = {"cache-control": "private, max-age=31536000, immutable"}
+        return _sent(request, self._assets[name], f"{kind}; charset=utf-8", lasting)
+
+    async def _piece(self, request: Request) -> Response:
+        return _sent(request, await run_in_threadpool(self._live.piece, request.path_params["name"]), _JSON)
+
+    async def _points(self, request: Request) -> Response:
+        first, last = (_number(request, name) for name in ("from", "to"))
+        series = request.path_params["series"]
+        return _sent(request, await run_in_threadpool(self._live.points, series, first, last), _JSON)
+
+    async def _feed(self, request: Request) -> Response:
+        address = str(request.base_url)
+        return _sent(request, await run_in_threadpool(self._live.feed, address), "application/atom+xml")
+
+    async def _flame(self, request: Request) -> Response:
+        text = await run_in_threadpool(
+            comparing.flame, self._live.repo, request.path_params["pair"], request.path_params["number"]
+        )
+        return _sent(request, answer_of(text.encode()), _HTML, {"content-security-policy": _SANDBOX})
+
+    async def _show(self, request: Request) -> Response:
+        names = (request.path_params[name] for name in ("version", "profile", "view"))
+        text = await run_in_threadpool(showing.page, self._live.repo, *names)
+        return _sent(request, answer_of(text.encode()), _HTML, {"content-security-policy": _SANDBOX})
+
+    async def _events(self, request: Request) -> Response:
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(self.events.stream(), media_type="text/event-stream", headers=headers)
+
+    async def _acknowledge(self, request: Request) -> Response:
+        try:
+            wanted = msgspec.json.decode(await request.body(), type=_Ack)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+            raise UsageError(f"this is no acknowledgement: {problem}", _DOCUMENTED) from None
+        if not wanted.version.isalnum():
+            raise UsageError(f"{wanted.version[:40]!r} is no checksum of a version", _DOCUMENTED)
+        entry, _ = await run_in_threadpool(
+            acknowledged.acknowledge, self._live.repo, wanted.version, wanted.location,
+            until=wanted.until, because=wanted.because,
+        )  # fmt: skip
+        self._live.forget()
+        self.events.look()
+        given = {name: value or None for name, value in entry._asdict().items()}
+        return Response(msgspec.json.encode({"acknowledged": given}), media_type=_JSON)
+
+
+def _number(request: Request, name: str) -> int:
+    text = request.query_params.get(name, "")
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise UsageError(f"{name}={text[:20]} is no position", "write e.g. ?from=0&to=999")
+    return int(text)
+
+
+def _sent(request: Request, answer: Answer, kind: str, more: dict[str, str] | None = None) -> Response:
+    """The answer, or that the browser has it already."""
+    headers = {"etag": answer.tag, "cache-control": "no-cache", "vary": "accept-encoding", **(more or {})}
+    if answer.tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if answer.packed and "gzip" in request.headers.get("accept-encoding", ""):
+        headers["content-encoding"] = "gzip"
+        return Response(answer.packed, headers=headers, media_type=kind)
+    return Response(answer.body, headers=headers, media_type=kind)
+
+
+async def _failed(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, PerunError)
+    status = next((status for kind, status in _STATUS if isinstance(problem, kind)), 500)
+    return refusal(status, problem.message, problem.hint)
+
+
+async def _refused(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, Refused)
+    return refusal(problem.status, problem.message, problem.hint)
+
+
+def refusal(status: int, message: str, hint: str) -> Response:
+    """An error as JSON, for people to read."""
+    body = msgspec.json.encode({"error": message, "hint": hint})
+    return Response(body, status, {"cache-control": "no-store"}, _JSON)
+
+
+class _Guarded:
+    """An application behind the guard."""
+
+    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+        self._app = app
+        self._guard = guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return  # there is nothing else here
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        request = Request(scope)
+        try:
+            self._guard.check(
+                request.method, request.url.path, request.headers,
+                enters=request.url.path == "/" and not _KEYS.isdisjoint(request.query_params),
+            )  # fmt: skip
+            await self._app(scope, receive, sending)
+        except Refused as problem:
+            await refusal(problem.status, problem.message, problem.hint)(scope, receive, sending)

@@ -1,0 +1,142 @@
+"""`perun web`: the command, as it is typed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import click
+import pytest
+
+import measured_history
+from perun.cli.commands.web import web
+from perun.errors import PluginError
+
+URL = re.compile(r"http://(?P<host>[^:/]+):(?P<port>\d+)/(?P<with>[?#]token=)(?P<token>\S+)")
+
+
+@pytest.fixture
+def serving(command, environment, measured):
+    """Start `perun web serve` in the project and get the process, and what it printed of its address."""
+    started = []
+
+    def start(*arguments, **env):
+        process = subprocess.Popen(
+            [*command, "web", "serve", "--no-open", *arguments], cwd=measured.path, text=True,
+            env={**environment, **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        started.append(process)
+        line = process.stdout.readline()
+        found = URL.search(line)
+        assert found, (line, process.stderr.read())
+        return process, found
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def ask(port, path, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, body
+
+
+def test_it_serves_until_ctrl_c(serving, measured):
+    process, url = serving()
+    assert (url["host"], url["with"]) == ("127.0.0.1", "#token=")
+    status, body = ask(url["port"], "/api/site")
+    assert (status, json.loads(body)["head"]) == (200, measured.main[-1])
+    assert ask(url["port"], "/")[0] == 200
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "")
+    assert err == "Ctrl-C ends it\n"
+
+
+def test_other_machines_need_the_token(perun, serving, measured):
+    refused = perun("web", "serve", "--host", "0.0.0.0", "--no-open", cwd=measured.path, check=False)
+    assert refused.code == 2
+    assert "needs --token" in refused.err
+    process, url = serving("--host", "0.0.0.0", "--token", PERUN_WEB_TOKEN="a-token-of-a-team-1234")
+    assert (url["with"], url["token"]) == ("?token=", "a-token-of-a-team-1234")
+    assert ask(url["port"], "/api/site")[0] == 401
+    assert ask(url["port"], "/api/site", Authorization=f"Bearer {url['token']}", Host="any.example")[0] == 200
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "code", "message"),
+    [
+        (("nonsense",), {}, 4, "nonsense"),
+        (("--token",), {"PERUN_WEB_TOKEN": "short"}, 2, "shorter than 16 characters"),
+        (("--token",), {"PERUN_WEB_TOKEN": "with a blank and so on"}, 2, "an address cannot have"),
+        (("--port", "70000"), {}, 2, "70000"),
+    ],
+)
+def test_what_cannot_be_served_is_told(perun, measured, arguments, env, code, message):
+    answer = perun("web", "serve", "--no-open", *arguments, cwd=measured.path, env=env, check=False)
+    assert (answer.code, answer.out) == (code, "")
+    assert message in answer.err
+
+
+def test_a_port_that_is_taken_is_told(perun, measured):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        answer = perun("web", "serve", "--no-open", "--port", port, cwd=measured.path, check=False)
+    assert answer.code == 2
+    assert f"cannot listen on 127.0.0.1, port {port}" in answer.err
+    assert "give another --port" in answer.err
+
+
+def test_it_builds_a_site_of_a_version(perun, measured, tmp_path):
+    arguments = ("web", "build", "public", "HEAD~10", "--url", "https://example.org/perf")
+    answer = perun(*arguments, cwd=measured.path)
+    assert answer.out.startswith("public/index.html: ")
+    site = measured.path / "public"
+    text = (site / "data" / "site.js").read_text()
+    assert measured.main[-11] in text and measured.main[-1] not in text
+    assert 'href="https://example.org/perf/commit.html?c=' in (site / "feed.atom").read_text()
+    again = perun(*arguments, cwd=measured.path)
+    assert re.search(r"; [01] written$", again.out.strip())
+
+
+def test_what_cannot_be_built_is_told(perun, measured):
+    full = perun("web", "build", ".", cwd=measured.path, check=False)
+    assert (full.code, "holds other files" in full.err) == (2, True)
+    wrong = perun("web", "build", "public", "--url", "example.org", cwd=measured.path, check=False)
+    assert (wrong.code, "is no address of a site" in wrong.err) == (2, True)
+    unknown = perun("web", "build", "public", "nonsense", cwd=measured.path, check=False)
+    assert unknown.code == 4
+    assert not (measured.path / "public").exists()
+
+
+def test_without_the_libraries_it_says_how_to_install_them(monkeypatch):
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    context = click.Context(web)
+    with pytest.raises(PluginError, match="needs starlette") as problem:
+        web.get_command(context, "serve")
+    assert "starlette" in problem.value.hint
+    assert web.list_commands(context) == ["serve", "build"]
+
+
+def test_the_caches_are_made_anew(perun, measured):
+    perun("changes", cwd=measured.path)
+    cache = measured.path / ".perun" / "cache" / "series"
+    (cache / "table").write_bytes(b"spoiled")
+    answer = perun("fsck", "--rebuild", cwd=measured.path)
+    assert "made the caches of 44 versions anew" in answer.out
+    assert b'"format"' in (cache / "table").read_bytes()[:20]
+    found = perun("changes", "--json", cwd=measured.path).json["changes"]
+    assert [one["version"] for one in found] == [measured.main[measured_history.SLOWER]]

@@ -1,0 +1,21 @@
+"""What a program prints does not stand between the lines of an answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from perun.collect.complexity.params import ComplexityParams
+from perun.collect.trace.params import TraceParams
+from perun.porcelain.compare.instruments import quiet
+from perun.porcelain.run.jobs import Unit
+
+
+def test_output_that_would_go_to_the_terminal_is_suppressed() -> None:
+    asked = Unit("trace", TraceParams(func=("sort",)))
+    assert quiet(asked).params == TraceParams(func=("sort",), output_handling="suppress")
+
+
+@pytest.mark.parametrize("params", [TraceParams(output_handling="capture"), ComplexityParams(), None])
+def test_others_stay(params: object) -> None:
+    unit = Unit("any", params)
+    assert quiet(unit) is unit

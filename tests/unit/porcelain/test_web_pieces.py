@@ -1,0 +1,369 @@
+"""The pieces of the dashboard, of real repositories."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import measured_history
+from perun.errors import ProfileNotFound, UsageError, VersionControlError
+from perun.porcelain import acknowledged
+from perun.porcelain.changes.finding import changes
+from perun.porcelain.init import init
+from perun.porcelain.repository import open_repository
+from perun.porcelain.web import series as series_module
+from perun.porcelain.web import versions as versions_module
+from perun.porcelain.web.pieces import PLAIN, Pieces, encoded, schema
+from perun.porcelain.web.state import load
+
+
+@pytest.fixture(scope="module")
+def _state(measured_template):
+    return load(measured_template.open())
+
+
+@pytest.fixture
+def made(measured_template):
+    """The repository that `piece` is of; nobody changes it."""
+    return measured_template
+
+
+@pytest.fixture
+def piece(_state):
+    """Get a piece as its reader gets it."""
+    return reading(_state)
+
+
+@pytest.fixture
+def piece_now(measured):
+    """The same of the copy that a test changes, as it is at the first call."""
+    found = []
+
+    def get(name):
+        found.extend([] if found else [reading(load(measured.open()))])
+        return found[0](name)
+
+    return get
+
+
+def reading(state):
+    pieces = Pieces(state, "name")
+    return lambda name: json.loads(encoded(pieces.piece(name)))
+
+
+def places(line):
+    """The positions of a line, whose pieces have differences."""
+    return [sum(line["at"][: number + 1]) for number in range(len(line["at"]))]
+
+
+def test_positions_put_parents_before_children_and_name_branches(piece, made):
+    found = piece("commits/0")["commits"]
+    place = {one["checksum"]: number for number, one in enumerate(found)}
+    assert set(place) == {*made.main, *made.side}
+    assert all(parent < number for number, one in enumerate(found) for parent in one["parents"])
+    assert [one["branch"] for one in found if one["checksum"] in made.side] == [1] * 4
+    assert place[made.side[0]] > place[made.main[9]]
+    assert place[made.side[0]] < place[made.main[20]]  # by its date, and not at the end
+    site = piece("site")
+    assert [(one["name"], one["at"]) for one in site["branches"]] == [
+        ("main", place[made.main[-1]]), ("side", place[made.side[-1]])
+    ]  # fmt: skip
+    assert [(one["name"], one["at"]) for one in site["tags"]] == [("v1.0", place[made.main[20]])]
+
+
+def test_the_history_in_short_agrees_with_the_commits(piece):
+    short, whole = piece("history"), piece("commits/0")["commits"]
+    dates = places({"at": short["dates"]})
+    assert dates == [one["date"] for one in whole]
+    assert short["line"] == [one["branch"] for one in whole]
+    assert short["checksums"] == "".join(one["checksum"][:8] for one in whole)
+    assert short["measured"] == "1" * 44
+
+
+def test_a_branch_whose_clock_was_wrong_comes_after_its_parent(tmp_path):
+    made = measured_history.make(tmp_path / "project", commits=12, measured=())
+    stream = (
+        "commit refs/heads/old\nmark :1\ncommitter Ada <a@b> 1000 +0000\ndata 2\nx\n"
+        f"from {made.main[-1]}\n\n"
+    )
+    measured_history.import_stream(made.path, stream)
+    found = json.loads(encoded(Pieces(load(made.open()), "").piece("commits/0")))["commits"]
+    assert [one["branch"] for one in found] == [0] * 12 + [1]
+    assert found[-1]["parents"] == [11]
+
+
+def test_of_fifty_branches_each_is_a_line(tmp_path):
+    made = measured_history.make(tmp_path / "project", commits=12, measured=range(12))
+    stream = "".join(
+        f"commit refs/heads/b{number:02}\nmark :{number + 1}\n"
+        f"committer Ada <a@b> {1_800_000_000 + number} +0000\ndata 2\nx\nfrom {made.main[number % 12]}\n\n"
+        for number in range(50)
+    )
+    measured_history.import_stream(made.path, stream)
+    pieces = Pieces(load(made.open()), "")
+    site = json.loads(encoded(pieces.piece("site")))
+    assert [one["name"] for one in site["branches"]] == ["main", *(f"b{number:02}" for number in range(50))]
+    assert site["commits"] == 62
+
+
+def test_the_points_of_a_series_are_what_was_measured(piece, made):
+    (one,) = [one for one in piece("series")["series"] if one["location"] == "./app [real]"]
+    page = piece(f"series/{one['id']}")
+    assert page["configuration"]["cmd"] == "./app"
+    main, side = page["lines"]
+    assert (main["branch"], side["branch"], main["machine"]) == (0, 1, 0)
+    assert main["n"] == measured_history.RUNS
+    commits = piece("commits/0")["commits"]
+    assert [commits[place]["checksum"] for place in places(main)] == made.main
+    assert main["value"][0] == pytest.approx(0.2, rel=0.02)
+    assert main["value"][-1] == pytest.approx(0.4, rel=0.02)
+    assert all(0 < half < 400 for half in main["half"])  # 1/10000: noise of 0.4 % of five runs
+    assert one["latest"] == main["value"][-1]
+    assert one["title"] == "real time of ./app --all big.txt"
+
+
+def test_what_is_counted_is_of_no_machine_and_has_no_interval(piece):
+    (one,) = [one for one in piece("series")["series"] if one["collector"] == "memory"]
+    line = piece(f"series/{one['id']}")["lines"][0]
+    assert (line["machine"], line["half"], line["n"]) == (None, None, 1)
+    assert set(line["value"]) == {1000, 2000}
+
+
+def test_old_points_are_in_chunks_and_all_together_are_the_whole(monkeypatch, piece):
+    name = piece("series")["series"][0]["id"]
+    whole = piece(f"series/{name}")["lines"][0]
+    monkeypatch.setattr(series_module, "PIECE", 16)
+    monkeypatch.setattr("perun.porcelain.web.pieces.PIECE", 16)
+    page = piece(f"series/{name}")
+    assert (page["tail"], page["chunks"]) == (32, [0, 1])
+    parts = [piece(f"series/{name}/{number}") for number in page["chunks"]] + [page]
+    joined = [
+        (place, value)
+        for part in parts
+        for line in part["lines"] if line["branch"] == 0
+        for place, value in zip(places(line), line["value"], strict=True)
+    ]  # fmt: skip
+    assert joined == list(zip(places(whole), whole["value"], strict=True))
+    assert all(place < 32 for place, _ in joined[: -len(page["lines"][0]["at"])])
+
+
+def test_a_spike_survives_in_the_outline(piece, monkeypatch):
+    monkeypatch.setattr(series_module, "OUTLINE", 5)
+    page = piece(f"series/{piece('series')['series'][0]['id']}")
+    values, outline = page["lines"][0]["value"], page["outline"][0]
+    assert len(outline["at"]) == 5
+    assert (min(outline["min"]), max(outline["max"])) == (min(values), max(values))
+
+
+def test_values_are_the_transposed_points(piece):
+    values = piece("values/0")
+    for row, name in enumerate(values["series"]):
+        line = piece(f"series/{name}")["lines"][0]
+        there = [values["value"][row][place] for place in places(line)]
+        assert there == line["value"]
+        halves = values["half"][row]
+        assert (halves and [halves[place] for place in places(line)]) == line["half"]
+
+
+def test_changes_are_those_of_the_command(piece, made):
+    answer = piece("changes")
+    found = changes(made.open())
+    told = {(one.version.checksum, step.series.location) for one in found.found for step in one.steps}
+    assert {(one["version"]["checksum"], one["location"]) for one in answer["changes"]} == told
+    assert told == {(made.main[measured_history.SLOWER], place) for place in ("./app [real]", "./app [peak]")}
+    change = answer["changes"][0]
+    assert (change["degradation"], change["possible"], change["report"]) == (True, 1, True)
+    assert change["since"]["checksum"] == made.main[measured_history.SLOWER - 1]
+    values, place = change["spark"]["value"], change["spark"]["change"]
+    assert values[place] / values[place - 1] == pytest.approx(2, rel=0.05)
+
+
+def test_the_verdict_is_since_the_last_tag(piece):
+    verdict = piece("overview")["verdict"]
+    assert verdict["kind"] == "worse"
+    assert verdict["tag"]["name"] == "v1.0"
+    assert (verdict["worse"], verdict["better"], verdict["same"], verdict["unknown"]) == (2, 0, 1, 0)
+    assert verdict["sentence"].startswith("2 of 3 series got worse since v1.0, most ")
+    assert "+100" in verdict["sentence"] or "+101" in verdict["sentence"] or "+99" in verdict["sentence"]
+
+
+def test_a_tag_behind_the_change_has_no_part_in_it(measured, piece_now):
+    subprocess.run(["git", "tag", "v2.0", measured.main[30]], cwd=measured.path, check=True)
+    verdict = piece_now("overview")["verdict"]
+    assert (verdict["kind"], verdict["tag"]["name"], verdict["worse"]) == ("same", "v2.0", 0)
+    assert verdict["sentence"] == "Nothing changed since v2.0 in 3 series."
+
+
+def test_what_is_acknowledged_makes_nothing_worse(measured, piece_now):
+    repo = measured.open()
+    acknowledged.acknowledge(repo, measured.main[measured_history.SLOWER], "*", because="it is correct now")
+    overview = piece_now("overview")
+    assert overview["verdict"]["kind"] == "same"
+    assert overview["verdict"]["acknowledged"] == 2
+    assert "2 got worse, which is acknowledged" in overview["verdict"]["details"]
+    assert {one["acknowledged"]["because"] for one in overview["changes"]} == {"it is correct now"}
+
+
+def test_a_series_on_two_machines_has_a_line_for_each(measured, piece_now):
+    for number in range(20, 40):
+        measured_history.measure(measured, measured.main[number], number, machine=1)
+    site = piece_now("site")
+    assert [name.partition(",")[0] for name in site["machines"]] == list(measured_history.MACHINES)
+    (one,) = [one for one in piece_now("series")["series"] if one["location"] == "./app [real]"]
+    lines = piece_now(f"series/{one['id']}")["lines"]
+    assert [(line["machine"], line["branch"]) for line in lines] == [(0, 0), (0, 1), (1, 0)]
+    assert lines[2]["value"][-1] / lines[0]["value"][-1] == pytest.approx(2, rel=0.05)
+    assert len(piece_now("overview")["multiples"]) == site["series"] == 3
+
+
+def test_the_grid_and_the_heat_map_hold_the_medians(piece, monkeypatch):
+    whole = piece("grid")
+    assert len(whole["at"]) == 40
+    monkeypatch.setattr("perun.porcelain.web.grid.COLUMNS", 10)
+    short = piece("grid")
+    assert short["at"] == whole["at"][::4]
+    rows = {row["series"]: row["value"] for row in whole["rows"]}
+    for row in short["rows"]:
+        first = sorted(rows[row["series"]][:4])
+        assert row["value"][0] == pytest.approx((first[1] + first[2]) / 2, rel=1e-4)
+    heat = piece("overview")["heat"]
+    assert [one["at"] for one in heat["commits"]] == whole["at"]
+    assert {row["series"]: row["value"] for row in heat["rows"]} == rows
+
+
+def test_coverage_tells_what_lacks_profiles(tmp_path):
+    made = measured_history.make(tmp_path / "project", commits=20, measured=[*range(5), *range(8, 20)])
+    measured_history.measure(made, made.main[6], 6)
+    times = made.open().store.indexes.read(made.main[6])
+    assert len(times) == 2
+    answer = json.loads(encoded(Pieces(load(made.open()), "").piece("coverage")))
+    assert {row["collector"]: row["cells"] for row in answer["rows"]} == {
+        "time": "11111.1.111111111111"[:5] + ".1." + "1" * 12, "memory": "11111.1." + "1" * 12
+    }  # fmt: skip
+    assert [(one["count"], one["command"].split()[0]) for one in answer["missing"]] == [(2, "perun")] * 2
+    assert places(answer) == list(range(20))
+
+
+def test_an_incomplete_profile_is_told_and_not_drawn(tmp_path):
+    made = measured_history.make(tmp_path / "project", commits=12, measured=range(11))
+    why = [{"reason": "timeout", "amount": 3, "unit": "s"}]
+    header = {"type": "time", "units": {"time": "s"}, "cmd": "./app", "args": "--all", "workload": "big.txt"}
+    measured_history.measure(made, made.main[11], 11, header={**header, "incomplete": why})
+    pieces = Pieces(load(made.open()), "")
+    rows = json.loads(encoded(pieces.piece("coverage")))["rows"]
+    assert {row["cells"] for row in rows if row["collector"] == "time"} == {"1" * 11 + ".", "." * 11 + "i"}
+    profiles = json.loads(encoded(pieces.piece("commits/0")))["commits"][11]["profiles"]
+    assert [bool(one["incomplete"]) for one in profiles] == [False, True]
+    (one,) = [one for one in pieces.state.groups.values() if one.key.location == "./app [real]"]
+    assert json.loads(encoded(pieces.piece(f"series/{one.id}")))["lines"][0]["at"] == [0] + [1] * 10
+
+
+def test_damage_is_told_and_the_rest_is_shown(measured):
+    measured.open().store.series.clear()  # what was read once is known, however the profile ends
+    index = measured.open().store.indexes.path(measured.main[3])
+    index.write_bytes(b"nothing that an index is")
+    entries = measured.open().store.indexes.read(measured.main[5])
+    entry = next(one for one in entries if one.head.type == "time")
+    measured.open().store.object_path(entry.checksum).write_bytes(b"spoiled")
+    pieces = Pieces(load(measured.open()), "")
+    for name in PLAIN:
+        assert encoded(pieces.piece(name))
+    site = json.loads(encoded(pieces.piece("site")))
+    assert site["measured"] == 43
+    assert len(site["problems"]) == 2
+    damaged = json.loads(encoded(pieces.piece("commits/0")))["commits"]
+    told = {one["checksum"] for one in damaged if one["damaged"]}
+    assert told == {measured.main[3], measured.main[5]}
+
+
+def test_before_the_first_commit_every_piece_says_what_to_do(tmp_path, monkeypatch):
+    subprocess.run(["git", "init", "-q", "-b", "main", tmp_path], check=True)
+    monkeypatch.chdir(tmp_path)
+    init(tmp_path, os.environ)
+    pieces = Pieces(load(open_repository(tmp_path, os.environ)), "")
+    found = {name: json.loads(encoded(pieces.piece(name))) for name in PLAIN}
+    assert found["site"]["head"] is None
+    assert "no commits yet" in found["site"]["problems"][0]
+    assert found["site"]["hint"] == "commit something, and measure it: perun run matrix"
+    assert found["overview"]["verdict"]["kind"] == "unknown"
+
+
+def test_without_profiles_the_hint_says_what_to_run(tmp_path):
+    made = measured_history.make(tmp_path / "project", commits=3, measured=())
+    pieces = Pieces(load(made.open()), "")
+    found = {name: json.loads(encoded(pieces.piece(name))) for name in PLAIN}
+    assert found["site"]["hint"] == "measure this version: perun run matrix"
+    assert found["overview"]["verdict"]["sentence"] == "No version has a profile yet."
+    assert len(json.loads(encoded(pieces.piece("commits/0")))["commits"]) == 3
+
+
+def test_two_versions_are_compared_as_check_compares_them(piece, made):
+    pair = f"{made.main[measured_history.SLOWER - 1]}..{made.main[measured_history.SLOWER]}"
+    found = piece(f"compare/{pair}")
+    assert [one["title"].rpartition(" ")[2] for one in found["cases"]] == ["(time)", "(memory)"]
+    rows = {row["location"]: row for case in found["cases"] for row in case["rows"]}
+    slower = rows["./app [real]"]
+    assert slower["result"].endswith("Degradation")
+    assert slower["interval"][0] < slower["ratio"] < slower["interval"][1]
+    assert slower["ratio"] == pytest.approx(2, rel=0.03)
+    assert (rows["./app [peak]"]["ratio"], rows["./app [peak]"]["exact"]) == (2, True)
+    assert rows["sort [real]"]["result"] in ("NoChange", "Unknown")
+    assert slower["series"] in {one["id"] for one in piece("series")["series"]}
+    (times,) = [case for case in found["cases"] if "(time)" in case["title"]]
+    assert times["rows"][0]["location"] == "./app [real]"  # the worst first
+    assert {len(sample["a"]) for sample in times["samples"]} == {measured_history.RUNS}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "sit", "site/", "commits/01", "commits/9", "commits/-1", "values/99999999999", "series/../site",
+     "series/000000000000", "series/0123456789AB", "../site", "compare/", "site\n"],
+)  # fmt: skip
+def test_other_names_are_no_pieces(piece, name):
+    with pytest.raises(ProfileNotFound):
+        piece(name)
+
+
+@pytest.mark.parametrize("pair", ["main", "..main", "main..", "--output=x..main", "main..-c"])
+def test_what_is_compared_has_to_be_named(piece, pair):
+    with pytest.raises(UsageError):
+        piece(f"compare/{pair}")
+
+
+def test_an_unknown_version_is_an_error(piece):
+    with pytest.raises(VersionControlError):
+        piece("compare/main..nonsense")
+    with pytest.raises(VersionControlError):
+        piece("message/nonsense")
+
+
+def test_the_message_of_a_version_is_whole(piece, made):
+    assert piece(f"message/{made.main[3]}")["text"].strip() == "Change number 3"
+
+
+def test_the_schema_in_the_manual_is_that_of_the_pieces(piece, made):
+    path = Path(__file__).parents[3] / "docs" / "schemas" / "perun.web-1.schema.json"
+    written = json.loads(path.read_text(encoding="utf-8"))
+    assert written == schema(), "write perun.porcelain.web.pieces.schema() there"
+    validator = jsonschema.Draft202012Validator(written)
+    series = next(iter(piece("series")["series"]))["id"]
+    pair = f"{made.main[measured_history.SLOWER - 1]}..{made.main[measured_history.SLOWER]}"
+    names = [*PLAIN, "commits/0", "values/0", f"series/{series}", f"series/{series}/0", f"compare/{pair}"]
+    found = {}
+    for name in [*names, f"message/{made.main[0]}"]:
+        one = piece(name)
+        validator.validate(one)
+        found[one["schema"]] = name
+    assert len(found) == len(written["anyOf"])
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validate({**piece("grid"), "at": "text"})
+
+
+def test_half_characters_are_no_reason_to_fail(piece):
+    found = versions_module.data.Message("half \ud800 a character")
+    assert json.loads(encoded(found))["text"] == "half \ud800 a character"

@@ -1,0 +1,160 @@
+"""The static site: what is in it, and what a second build writes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+
+import measured_history
+from measured_history import SLOWER
+from perun.errors import UsageError
+from perun.porcelain.web.pieces import PLAIN, Pieces, encoded
+from perun.porcelain.web.state import load
+from perun.web import pages
+from perun.web.build import MANIFEST, build
+
+PIECE = re.compile(r"perunPiece\('(.*?)','(.*)'\);\n", re.S)
+
+
+def piece(site, name):
+    """A piece of the site, as a browser gets it."""
+    found = PIECE.fullmatch((site / "data" / f"{name}.js").read_text("utf-8"))
+    assert found and found[1] == name
+    return json.loads(found[2].replace("\\'", "'").replace("\\\\", "\\"))
+
+
+def files(site):
+    return {str(one.relative_to(site)): one.read_bytes() for one in site.rglob("*") if one.is_file()}
+
+
+@pytest.fixture
+def built(measured, tmp_path):
+    """A repository and its site."""
+    site = tmp_path / "site"
+    build(measured.open(), site)
+    return measured, site
+
+
+def test_the_site_has_each_page_and_each_piece_as_the_server_answers_it(built):
+    measured, site = built
+    there = files(site)
+    assert {pages.file_name(page) for page in pages.PAGES} <= there.keys()
+    assert {*pages.assets(), "feed.atom"} <= there.keys()
+    pieces = Pieces(load(measured.open()), "", served=False)
+    found = {name: piece(site, name) for name in PLAIN}
+    found |= {f"series/{one['id']}": piece(site, f"series/{one['id']}") for one in found["series"]["series"]}
+    found |= {name: piece(site, name) for name in ("commits/0", "values/0")}
+    for name, one in found.items():
+        if name in ("site", "changes", "overview") or name.startswith("series/"):
+            continue  # these know what the site has
+        assert one == json.loads(encoded(pieces.piece(name)))
+    assert found["site"]["can_acknowledge"] is False
+    assert found["site"]["running"] is None
+
+
+def test_changes_say_which_comparisons_there_are(built):
+    measured, site = built
+    for change in piece(site, "changes")["changes"]:
+        pair = f"{change['since']['checksum']}..{change['version']['checksum']}"
+        assert change["report"]
+        cases = piece(site, f"compare/{pair}")["cases"]
+        rows = {row["location"]: row for case in cases for row in case["rows"]}
+        assert rows["./app [real]"]["ratio"] == pytest.approx(2, rel=0.03)
+    assert change["version"]["checksum"] == measured.main[SLOWER]
+
+
+def test_a_second_build_writes_nothing_but_the_date(built):
+    measured, site = built
+    before = {name: (site / name).stat().st_mtime_ns for name in files(site)}
+    again = build(measured.open(), site)
+    assert again.written <= 1
+    after = {name: (site / name).stat().st_mtime_ns for name in files(site)}
+    assert {name for name in after if after[name] != before.get(name)} <= {"data/site.js", MANIFEST}
+
+
+def test_one_more_commit_writes_the_end_of_each_series_alone(measured, tmp_path, monkeypatch):
+    for module in ("porcelain.web.series", "porcelain.web.pieces", "web.build"):
+        monkeypatch.setattr(f"perun.{module}.PIECE", 16)
+    for module in ("porcelain.web.versions", "porcelain.web.pieces", "web.build"):
+        monkeypatch.setattr(f"perun.{module}.CHUNK", 10)
+    site = tmp_path / "site"
+    build(measured.open(), site)
+    before = files(site)
+    measured_history.commit(measured, 40)
+    build(measured.open(), site)
+    after = files(site)
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert not {name for name in changed if re.fullmatch(r"data/series/\w+/\d+\.js", name)}
+    assert {name for name in changed if name.startswith(("data/commits", "data/values"))} == {
+        "data/commits/4.js", "data/values/4.js"
+    }  # fmt: skip
+    fresh = tmp_path / "fresh"
+    build(measured.open(), fresh)
+    theirs = files(fresh)
+    assert {name for name in after.keys() | theirs if after.get(name) != theirs.get(name)} <= {
+        "data/site.js", MANIFEST
+    }  # fmt: skip
+
+
+def test_what_is_of_no_use_any_more_goes(built, tmp_path):
+    measured, site = built
+    (site / "notes.txt").write_text("of the user")
+    shutil.rmtree(measured.path / ".perun" / "objects")
+    (measured.path / ".perun" / "objects").mkdir()
+    build(measured.open(), site)
+    there = files(site)
+    assert not [name for name in there if name.startswith(("data/series/", "data/compare/"))]
+    assert there["notes.txt"] == b"of the user"
+    assert piece(site, "overview")["verdict"]["kind"] == "unknown"
+
+
+def test_a_list_that_names_files_elsewhere_removes_none_of_them(built, tmp_path):
+    measured, site = built
+    victim = tmp_path / "victim"
+    victim.write_text("stays")
+    listed = json.loads((site / MANIFEST).read_text())
+    listed["files"] |= {"../victim": ["", 5, ""], str(victim): ["", 5, ""], "": ["", 0, ""]}
+    (site / MANIFEST).write_text(json.dumps(listed))
+    build(measured.open(), site)
+    assert victim.read_text() == "stays"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "not json", '{"format": 99}', '{"format": 1, "files": {"a": 1}}'])
+def test_a_list_that_is_none_is_made_anew(built, text):
+    measured, site = built
+    before = files(site)
+    (site / MANIFEST).write_text(text)
+    build(measured.open(), site)
+    assert files(site).keys() == before.keys()
+    assert json.loads((site / MANIFEST).read_text())["files"]
+
+
+def test_a_file_that_was_cut_short_is_written_again(built):
+    measured, site = built
+    whole = (site / "data" / "grid.js").read_bytes()
+    (site / "data" / "grid.js").write_bytes(whole[:100])
+    build(measured.open(), site)
+    assert (site / "data" / "grid.js").read_bytes() == whole
+
+
+def test_a_folder_with_other_files_is_not_written_to(measured, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").write_text("important")
+    with pytest.raises(UsageError, match="holds other files"):
+        build(measured.open(), other)
+    assert [one.name for one in other.iterdir()] == ["thesis.txt"]
+
+
+def test_a_file_in_the_place_of_a_link_elsewhere_leaves_that_alone(built, tmp_path):
+    measured, site = built
+    victim = tmp_path / "victim"
+    victim.write_text("stays")
+    (site / "index.html").unlink()
+    (site / "index.html").symlink_to(victim)
+    build(measured.open(), site)
+    assert victim.read_text() == "stays"
+    assert not (site / "index.html").is_symlink()
