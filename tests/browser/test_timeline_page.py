@@ -75,6 +75,16 @@ def test_calls_are_where_they_were(page: Page) -> None:
     assert pixel(page, 0.5, 1) == waiting
 
 
+def test_a_long_call_right_behind_a_short_one_is_drawn(
+    open_page: Callable[..., Page], written: Callable[..., Path]
+) -> None:
+    """Both begin in one column of pixels, of which one call is drawn."""
+    short = tuple((0, WRITE, "/tmp/out.txt#1", 400 * MS + number * 1000, 500, 8) for number in range(5))
+    calls = (*short, (0, SLEEP, "", 400 * MS + 6000, 300 * MS, 300 * MS), CALLS[2])
+    page = open_page(written(TimelineView(), shown(calls=calls)))
+    assert pixel(page, 0.6, 0) != pixel(page, 0.75, 0)
+
+
 def test_pointing_tells_what_a_call_was(page: Page) -> None:
     page.mouse.move(*at(page, 0.5, 0))
     tip = page.locator("#tip")

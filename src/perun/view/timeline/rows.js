@@ -48,7 +48,10 @@ function perunVisible(entries, columns, view, width, draw) {
     draw(entry, Math.max(from, 0), Math.min(to, width));
     if (to - from >= 1) { place++; continue; }
     const column = Math.max(Math.floor(from), 0) + 1;
-    place = Math.max(perunFirst(entries, start, view[0] + column / scale), place + 1);
+    const next = Math.max(perunFirst(entries, start, view[0] + column / scale), place + 1);
+    // The last one that begins in the column may reach far beyond it.
+    const last = next - 1, reach = (start[entries[last]] + duration[entries[last]] - view[0]) * scale;
+    place = last > place && reach >= column ? last : next;
   }
 }
 
