@@ -345,6 +345,7 @@ def running(tmp_path: Path) -> Iterator[Callable[..., Running]]:
 
     yield start
     for one in started:
+        one.folder.with_name("end").touch()  # should its program be left alone
         one.process.kill()
         one.process.communicate()
 
