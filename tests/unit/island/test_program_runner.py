@@ -80,7 +80,7 @@ ENDINGS = {
     ),
     "standard input": "import sys\nfor line in sys.stdin: print(line.upper(), end='')\nprint(input.__name__)",
     "itself": (
-        "import sys, __main__\nprint(sys.argv, sys.path[0], sys.orig_argv[-2:], __name__, __file__, __spec__,"
+        "import sys, __main__\nprint(sys.argv, sys.path, sys.orig_argv, __name__, __file__, __spec__,"
         " __doc__, __package__, __main__ is sys.modules['__main__'], type(__loader__).__name__,"
         " sorted(vars(__main__)))"
     ),
@@ -113,6 +113,8 @@ def test_a_program_says_and_ends_as_it_does_alone(name: str, tmp_path: Path) -> 
         rows = [row for row in found.usage if "<stdout>" in row.object and row.subtype == "filewrite"]
         assert sum(row.amount for row in rows) >= len(alone.stdout.splitlines()[0])
     assert found.notes == []
+    killed = ("os._exit", "signal", "kill -9", "abort")
+    assert found.recordings[0].complete == (name not in killed)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_a_program_says_and_ends_as_it_does_alone(name: str, tmp_path: Path) -> 
     [
         (
             "-c",
-            "import sys; print(sys.argv, repr(sys.path[0]), __name__, globals().get('__file__')); 1 / 0",
+            "import sys; print(sys.argv, sys.path, __name__, globals().get('__file__')); 1 / 0",
             "x",
         ),
         ("-m", "pack", "x"),
@@ -134,9 +136,7 @@ def test_a_program_says_and_ends_as_it_does_alone(name: str, tmp_path: Path) -> 
 def test_modules_code_and_folders_run_as_they_do_alone(words: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "pack").mkdir()
     (tmp_path / "folder").mkdir()
-    shown = (
-        "import sys\nprint(sys.argv, sys.path[0], __name__, __file__, __spec__.name)\nraise SystemExit(4)\n"
-    )
+    shown = "import sys\nprint(sys.argv, sys.path, __name__, __file__, __spec__.name)\nraise SystemExit(4)\n"
     for file in ("pack/__init__.py", "pack/__main__.py", "pack/inner.py", "folder/__main__.py"):
         (tmp_path / file).write_text(shown if "init" not in file else "")
     alone = run(sys.executable, *words, cwd=tmp_path)

@@ -373,7 +373,9 @@ class Binary:
     def _imports_throw(self) -> bool:
         for name in (".dynsym", ".symtab"):
             table = self._elf.get_section_by_name(name)
-            if table is not None and any(table.get_symbol_by_name(one) for one in (*_EXCEPTIONS, *_SWITCHES)):
+            if table is not None and any(
+                table.get_symbol_by_name(one) for one in (*_EXCEPTIONS, *_SWITCHES)
+            ):
                 return True
         return False
 

@@ -99,9 +99,9 @@ def _read(file: BinaryIO, path: str) -> Image:
     loaded = sorted((area for area in areas if area is not None), key=lambda one: one.address)
     entries = _all_entries(file, sections, path, elf.build_id)
     imports, pointers, resolvers = _relocated(file, sections)
-    objects = sorted(
-        {(one.address, one.size, one.name) for one in entries if one.kind == _OBJECT and one.section}
-    )
+    objects = sorted({
+        (one.address, one.size, one.name) for one in entries if one.kind == _OBJECT and one.section
+    })
     frame_section = next((area for area in loaded if area.name == ".eh_frame"), None)
     frames = frames_of(frame_section.data, frame_section.address) if frame_section is not None else ()
     return Image(
@@ -131,7 +131,9 @@ def _area(file: BinaryIO, number: int, section: Section) -> Area | None:
     )
 
 
-def _all_entries(file: BinaryIO, sections: Sequence[Section], path: str, build_id: str) -> list[_Entry]:
+def _all_entries(
+    file: BinaryIO, sections: Sequence[Section], path: str, build_id: str
+) -> list[_Entry]:
     """The symbols of a file: all, from itself or from its debug information, or those that others use."""
     own = _entries(file, sections, SYMBOLS)
     if own:
@@ -176,7 +178,9 @@ def _whole(data: bytes, form: struct.Struct) -> bytes:
 def _functions(entries: Sequence[_Entry]) -> list[Symbol]:
     """The functions of a file; of several symbols at one address the trace collector's comes first."""
     found = [one for one in entries if one.kind in (_FUNCTION, _INDIRECT) and one.section]
-    found.sort(key=lambda one: (one.address, not one.size, one.kind == _INDIRECT, one.is_local, one.name))
+    found.sort(
+        key=lambda one: (one.address, not one.size, one.kind == _INDIRECT, one.is_local, one.name)
+    )
     names = demangled([one.name for one in found])
     symbols = []
     for one in found:

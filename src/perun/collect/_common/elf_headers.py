@@ -74,7 +74,9 @@ class ElfHeaders:
         self._names = first.link if names == _EXTENDED else names
         if max(segments, self._sections) > MAX_HEADERS:
             raise ValueError("too many headers")
-        self.segments = [self._segment(segments_at + number * segment_size) for number in range(segments)]
+        self.segments = [
+            self._segment(segments_at + number * segment_size) for number in range(segments)
+        ]
 
     def has_section(self, name: str) -> bool:
         """Whether there is a section of this name."""
@@ -83,7 +85,9 @@ class ElfHeaders:
         table = self._section(self._names)
         names = self._read(table.offset, min(table.size, _MAX_CONTENT))
         wanted = name.encode() + b"\0"
-        return any(names.startswith(wanted, self._section(number).name) for number in range(self._sections))
+        return any(
+            names.startswith(wanted, self._section(number).name) for number in range(self._sections)
+        )
 
     def content(self, segment: ProgramHeader) -> bytes:
         """What the file holds of a segment."""

@@ -75,7 +75,9 @@ class MemoryParams:
         short="-a",
         help="Keep the full trace of each allocation, with allocators and frames whose source is unknown.",
     )
-    raw: bool = param(False, help="Keep every single event, instead of sums by call stack and snapshot.")
+    raw: bool = param(
+        False, help="Keep every single event, instead of sums by call stack and snapshot."
+    )
     unwind: str = param(
         "auto",
         choices=("auto", "libunwind", "fp", "tables", "none"),

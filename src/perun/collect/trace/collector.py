@@ -182,7 +182,6 @@ class _Session:
         :raises JobFailed: where the program is a script of Python, and so nothing that can be traced.
         """
         from perun.collect._common.interpreter import program_of
-
         try:
             python = program_of(self._run).python
         except PerunError:

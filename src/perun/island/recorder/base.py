@@ -80,6 +80,9 @@ class Recorder:
         """The number of a tracked object, 0 for any other."""
         raise NotImplementedError
 
+    def spill(self) -> None:
+        """What this thread has recorded goes to the file, where it is not there already."""
+
     def thread_ends(self) -> None:
         """This thread is about to end."""
 
@@ -175,6 +178,7 @@ class Recorder:
         _, before = self.state(number)
         time = monotonic_ns()
         self.event(layout.NOTE_ENTERED, number, time, time, 0, 0)
+        self.spill()
         return before
 
     def close(self) -> None:

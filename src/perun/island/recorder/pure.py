@@ -270,6 +270,10 @@ class PureRecorder(Recorder):
             thread.island = island
         return thread.number, before
 
+    def spill(self) -> None:
+        """As in the base class."""
+        self.here().spill()
+
     def thread_ends(self) -> None:
         """As in the base class."""
         self.here().spill(now())

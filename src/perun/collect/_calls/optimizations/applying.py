@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 
+
 class Candidate(NamedTuple):
     """A function that would be traced.
 

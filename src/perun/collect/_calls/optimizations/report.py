@@ -48,7 +48,9 @@ class Report(NamedTuple):
             "functions": len(self.rows),
             "traced": sum(row.traced for row in self.rows),
             "dropped": dict(Counter(row.method for row in self.rows if not row.traced)),
-            "not-traced": {row.uid: [row.method, row.reason] for row in self.rows if row.uid not in traced},
+            "not-traced": {
+                row.uid: [row.method, row.reason] for row in self.rows if row.uid not in traced
+            },
             "sampling": {row.uid: row.sampling for row in self.rows if row.traced and row.sampling > 1},
             "changed": dict(self.choice.changed),
             "renamed": dict(self.choice.renamed),

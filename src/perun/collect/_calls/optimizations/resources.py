@@ -38,7 +38,6 @@ _CLASSES: Final = {
 }
 """What each of `COMPLEXITIES` is as a class of bounds."""
 
-
 class Previous(NamedTuple):
     """The call graph of an earlier version."""
 
@@ -99,6 +98,7 @@ class Resources:
         """The graph of another type: with the calls that were recorded, in place of those of the machine code
         (`dynamic`) or besides these (`mixed`)."""
         from dataclasses import replace
+
 
         if kind == "static":
             return graph
@@ -210,6 +210,7 @@ def complexity_of(growth: Growth) -> str:
 def seen_of(profile: Profile) -> dict[str, Seen]:
     """What a profile of calls says of each function, by its uid; of sampled ones calls are counted up."""
     import numpy as np
+
 
     sampling = sampling_of(profile)
     times: dict[str, list[Any]] = {}

@@ -1,4 +1,5 @@
-"""Names of a function: which variable each means, which are assigned, and which may change behind its back."""
+"""Names of a function: which variable each means, which are assigned, and which may change behind its back.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +119,8 @@ def _read(body: Any, found: Mentions) -> None:
 
 
 def _through(node: Any) -> bool:
-    """Whether a path goes through a pointer or into an array, so that its root itself has no address taken."""
+    """Whether a path goes through a pointer or into an array, so that its root itself has no address taken.
+    """
     while isinstance(node, (c_ast.StructRef, c_ast.ArrayRef)):
         if isinstance(node, c_ast.ArrayRef) or node.type == "->":
             return True

@@ -172,7 +172,9 @@ def _in_doubtful_code(binary: Binary, units: Mapping[int, int], tool: str) -> di
     if not tool:
         return {address: KEPT for address in units if _keeps(binary, units[address])}
     code = _code_of(binary, tool)
-    doubtful = {address: JUMPED_INTO for address in units if address in code and code[address].comes_back}
+    doubtful = {
+        address: JUMPED_INTO for address in units if address in code and code[address].comes_back
+    }
     keeping = {unit for unit in set(units.values()) if _keeps(binary, unit)}
     if not keeping:
         return doubtful
@@ -274,7 +276,9 @@ def _instructions(tool: str, path: str) -> Iterator[Instruction]:
     """All instructions of a file."""
     command = [tool, "--disassemble", "--no-show-raw-insn", "-w", path]
     environ = {**os.environ, "LC_ALL": "C"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if found := _LINE.match(line):
