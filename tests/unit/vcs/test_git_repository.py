@@ -42,6 +42,14 @@ def test_head_detached(repo: Any) -> None:
     assert repo.vcs.get_head_major_version() == repo.vcs.get_minor_head() == repo.git("rev-parse", "HEAD")
 
 
+def test_tags_name_commits_and_nothing_else(repo: Any) -> None:
+    repo.git("tag", "light", "HEAD~1")
+    repo.git("tag", "--annotate", "--message", "said", "annotated", "HEAD")
+    repo.git("tag", "of-a-tree", "HEAD^{tree}")
+    first, second = repo.git("rev-parse", "HEAD~1"), repo.git("rev-parse", "HEAD")
+    assert sorted(repo.vcs.tags()) == [("annotated", second), ("light", first)]
+
+
 def test_no_commit_yet(make: Make) -> None:
     repo = make()
     problem = error(repo.vcs.get_minor_head)

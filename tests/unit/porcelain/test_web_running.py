@@ -1,0 +1,29 @@
+"""What the dashboard says of a batch that is measured."""
+
+from __future__ import annotations
+
+from perun.porcelain.run import journal_file, matrix
+from perun.porcelain.web.running import running
+
+
+def test_a_batch_is_told_while_a_process_works_on_it(measured):
+    repo = measured.open()
+    assert running(repo) is None
+    plan = {"versions": [1, 2], "stops": [["a", 0, [[0, 0], [1, 1]]], ["b", 0, [[2, 0]]]]}
+    journal = journal_file.create(matrix.folder(repo), plan)
+    found = running(repo)
+    assert (found.title, found.done, found.total, found.seconds_left) == ("measuring 2 versions", 0, 3, None)
+    for line in (["saving", 0, "x"], ["done", 0], ["failed", 1, "why"]):
+        journal.append(*line)
+    found = running(repo)
+    assert (found.done, found.total) == (2, 3)
+    assert 0 <= found.seconds_left < 3600
+    journal.close()
+    assert running(repo) is None
+
+
+def test_a_journal_of_another_form_is_told_without_numbers(measured):
+    repo = measured.open()
+    journal = journal_file.create(matrix.folder(repo), {"stops": "nonsense", "versions": None})
+    assert (running(repo).done, running(repo).total) == (0, 0)
+    journal.close()
