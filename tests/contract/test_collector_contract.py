@@ -22,6 +22,7 @@ from perun.collect.trace.collector import ENGINES, make_engine
 from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Collector, Run
 from perun.plugin.params import specs
+from perun.process.guarding import guard
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending, loads, validate
 
@@ -154,6 +155,7 @@ def test_prints_nothing(collector: Any, run: Run, tmp_path: Path, capfd: pytest.
 
 
 def test_leaves_the_surroundings_alone(collector: Any, run: Run, tmp_path: Path) -> None:
+    guard()  # opened once for a process, by its first run
     before = os.getcwd(), dict(os.environ), len(os.listdir("/proc/self/fd"))
     collect(collector, run, tmp_path)
     assert (os.getcwd(), dict(os.environ), len(os.listdir("/proc/self/fd"))) == before
