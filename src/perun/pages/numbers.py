@@ -6,9 +6,7 @@ ticks of an axis in one unit. Both take the units and the limits from Python.
 
 from __future__ import annotations
 
-import json
-
-from perun.pages.document import text_beside
+from perun.pages.document import embed_json, text_beside
 from perun.profile.amounts import BYTES, PLAIN, SECONDS, SIZES, SMALLEST, TIMES, end_of
 
 
@@ -20,4 +18,4 @@ def numbers_script() -> str:
         "plain": {"factors": {}, "steps": PLAIN, "end": end_of(PLAIN)},
         "smallest": SMALLEST,
     }
-    return f"const perunUnits = {json.dumps(units)};\n" + text_beside(__file__, "numbers.js")
+    return f"const perunUnits = {embed_json(units)};\n" + text_beside(__file__, "numbers.js")
