@@ -385,4 +385,4 @@ def test_colours_of_errors(perun, terminal, project):
 
 def test_the_documented_codes():
     """A change of the table is a change of what scripts rely on."""
-    assert sorted(EXIT_CODES) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 70, 129, 130, 141, 143]
+    assert sorted(EXIT_CODES) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 70, 129, 130, 141, 143]

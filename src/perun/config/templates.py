@@ -55,6 +55,7 @@ _LOCAL_KEYS: Final = (
     "execute.timeout",
     "generators.workload",
     "profiles.register_after_run",
+    "remotes",
     "format.status",
     "format.shortlog",
     "format.output_profile_template",
