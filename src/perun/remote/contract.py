@@ -87,15 +87,12 @@ class Remote(ABC):
         """The error for a piece that is larger than what is accepted."""
         return RemoteError(
             f"{self.url}: {key} has more than {limit} bytes, the most that is accepted",
-            "set profiles.max_size higher if the profiles of this remote are that large; see also "
-            "`perun fsck --remote`",
+            "set profiles.max_size higher if the profiles of this remote are that large",
         )
 
     def missing(self, key: str) -> MissingPiece:
         """The error for a piece that is not there."""
-        return MissingPiece(
-            f"{self.url}: there is no {key}", "`perun fsck --remote` tells what else is missing"
-        )
+        return MissingPiece(f"{self.url}: there is no {key}", "restore it from a copy of the remote")
 
 
 def checked(key: str) -> str:

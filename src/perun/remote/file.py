@@ -31,10 +31,8 @@ class FileRemote(Remote):
         return f"file://{self.folder}"
 
     def put(self, key: str, data: bytes) -> bool:
-        """As the interface describes it:
-
-        the whole file gets its name by a link, which fails where there is one.
-        """
+        """As the interface describes it: the whole file gets its name by a link, which fails where there is
+        one."""
         path = self.folder / checked(key)
         with self._naming(key, "written"):
             if path.exists():
@@ -146,6 +144,6 @@ def _next_step(number: int | None) -> str:
         return "see that you may write there; `perun pull` needs to read only"
     if number in (errno.ENOSPC, errno.EDQUOT):
         return (
-            "make room there, e.g. with `perun gc --remote`, and push again: what was sent is not sent again"
+            "make room there, and push again: what was sent is not sent again"
         )
     return "see that the folder is there and can be reached"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from perun.errors import RemoteError
@@ -52,23 +52,6 @@ def packed(objects: Sequence[tuple[str, bytes]]) -> Pack:
     return Pack(name, data, places)
 
 
-def grouped(objects: Iterable[tuple[str, bytes]], target: int = TARGET) -> Iterator[list[tuple[str, bytes]]]:
-    """The objects in groups, each a pack:
-
-    a group ends with the object that makes it `target` bytes or more.
-    """
-    group: list[tuple[str, bytes]] = []
-    size = 0
-    for checksum, data in objects:
-        group.append((checksum, data))
-        size += len(data)
-        if size >= target:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
-
-
 def unpacked(name: str, data: bytes) -> Iterator[tuple[str, Place]]:
     """The checksum and place of each object of a pack that was fetched as a whole.
 
@@ -77,7 +60,7 @@ def unpacked(name: str, data: bytes) -> Iterator[tuple[str, Place]]:
     if hashlib.sha256(data).hexdigest() != name:
         raise RemoteError(
             f"the pack {name[:12]} is damaged: its content is not what its name says",
-            "see `perun fsck --remote`; whoever pushed it can push it again",
+            f"restore {FOLDER}{name} from a copy of the remote",
         )
     malformed = RemoteError(
         f"{name[:12]} is no pack, or one of a newer Perun",

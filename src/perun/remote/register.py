@@ -31,6 +31,10 @@ _NAME: Final = re.compile(r"[0-9a-f]{64}")
 _CHECKSUM: Final = re.compile(r"[0-9a-f]{40}")
 _MINOR: Final = re.compile(r"HEAD|[0-9a-f]{40}|[0-9a-f]{64}")
 _NEWEST: Final = (1 << 32) - 1
+_REMOVE: Final = (
+    f"restore {FOLDER}{{}} from a copy of the remote; "
+    "or remove it there, and let all who have profiles push again"
+)
 
 
 class Entry(NamedTuple):
@@ -91,7 +95,7 @@ def parse(name: str, data: bytes) -> Register:
     if hashlib.sha256(data).hexdigest() != name:
         raise RemoteError(
             f"the register {name[:12]} is damaged: its content is not what its name says",
-            "see `perun fsck --remote`; `perun push` by all who have profiles makes it good",
+            _REMOVE.format(name),
         )
     try:
         first, *lines = map(json.loads, data.decode().splitlines())
@@ -122,7 +126,7 @@ def parse(name: str, data: bytes) -> Register:
 
 
 def _malformed(name: str, why: str) -> RemoteError:
-    return RemoteError(f"the register {name[:12]} cannot be read: {why}", "see `perun fsck --remote`")
+    return RemoteError(f"the register {name[:12]} cannot be read: {why}", _REMOVE.format(name))
 
 
 def _entry(minor: Any, checksum: Any, time: Any, name: Any) -> Entry:

@@ -51,16 +51,6 @@ def test_a_pack_under_another_name_is_damaged() -> None:
         list(pack.unpacked(made.name, made.data[:-1] + b"x"))
 
 
-@given(st.lists(st.binary(max_size=9), max_size=30))
-def test_groups_keep_order_and_end_where_they_are_full(contents: list[bytes]) -> None:
-    objects = [(str(number), content) for number, content in enumerate(contents)]
-    groups = list(pack.grouped(objects, target=10))
-    assert [one for group in groups for one in group] == objects
-    for group in groups[:-1]:
-        sizes = [len(content) for _number, content in group]
-        assert sum(sizes) >= 10 > sum(sizes[:-1])
-
-
 @given(st.lists(ADDED, max_size=5), st.lists(REMOVED, max_size=5))
 def test_a_register_is_read_as_it_was_written(added: list[Added], removed: list[Removed]) -> None:
     made = written(added, removed, now=0.0)
