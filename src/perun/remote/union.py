@@ -36,10 +36,7 @@ class Union:
         return bool(self.saying(entry))
 
     def saying(self, entry: Entry) -> tuple[str, ...]:
-        """The registers by which the profile is registered:
-
-        what a removal names, in the order of their names.
-        """
+        """The registers by which the profile is registered, ordered by name: a removal names these."""
         return tuple(sorted(self._added.get(entry, {}).keys() - self._removed.get(entry, ())))
 
     def was_removed(self, entry: Entry) -> bool:

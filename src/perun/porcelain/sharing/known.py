@@ -19,6 +19,7 @@ from perun.errors import RemoteError
 from perun.regular import read_regular
 from perun.remote import register
 from perun.remote.contract import Remote
+from perun.remote.register import Register
 from perun.remote.union import Union
 
 _LARGEST: Final = 1 << 30
@@ -32,19 +33,21 @@ def union_of(remote: Remote, cache: Path) -> Union:
     :raises RemoteError: if the remote cannot be read, or one of its registers is damaged.
     """
     path = cache / hashlib.sha256(remote.url.encode()).hexdigest()[:16]
-    before = dict(_cached(path))
+    before = {name: (data, parsed) for name, data, parsed in _cached(path)}
     names = [key.removeprefix(register.FOLDER) for key, _size in remote.list(register.FOLDER)]
+    now = {name: before[name] for name in names if name in before}
     new = [name for name in names if name not in before]
     with ThreadPoolExecutor(remote.parallel) as pool:
         fetched = pool.map(lambda name: remote.get(register.FOLDER + name, register.MAX), new)
-        now = {name: before[name] for name in names if name in before} | dict(zip(new, fetched, strict=True))
+        for name, data in zip(new, fetched, strict=True):
+            now[name] = data, register.parse(name, data)
     union = Union()
-    for name, data in now.items():
-        union.apply(name, register.parse(name, data))
-    if new or len(now) < len(before):
+    for name, (_data, parsed) in now.items():
+        union.apply(name, parsed)
+    if now.keys() != before.keys():
         # It is a cache: that it cannot be written is no reason to fail.
         with suppress(OSError):
-            atomic.write(path, b"".join(_lines(now.items())))
+            atomic.write(path, b"".join(_lines((name, data) for name, (data, _parsed) in now.items())))
     return union
 
 
@@ -54,8 +57,8 @@ def _lines(registers: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
         yield data
 
 
-def _cached(path: Path) -> Iterator[tuple[str, bytes]]:
-    """The registers that are kept; whoever parses them holds them against their names."""
+def _cached(path: Path) -> Iterator[tuple[str, bytes, Register]]:
+    """The registers that are kept: the name, the content and what it says of each that is whole."""
     try:
         data = read_regular(path, _LARGEST)
     except OSError:
@@ -69,5 +72,4 @@ def _cached(path: Path) -> Iterator[tuple[str, bytes]]:
         start = end + 1 + int(size)
         content = data[end + 1 : start]
         with suppress(UnicodeDecodeError, RemoteError):
-            register.parse(name.decode(), content)
-            yield name.decode(), content
+            yield name.decode(), content, register.parse(name.decode(), content)

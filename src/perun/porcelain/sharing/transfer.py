@@ -146,10 +146,7 @@ def _registered(repo: Repository, minors: Collection[str] | None) -> Iterator[En
 
 
 def _clashing(name: str, checksum: str) -> str:
-    """The name of a profile where an index has another one of its name and time:
-
-    two machines measured at once.
-    """
+    """The name of a profile where the index has another one of its name and time, as of two machines."""
     stem, dot, suffix = name.rpartition(".")
     return f"{stem or suffix}~{checksum[:12]}{dot + suffix if stem else ''}"
 
@@ -228,10 +225,8 @@ def _file_time(repo: Repository, entry: Entry) -> int:
 
 
 def _fetched(remote: Remote, wanted: Sequence[Added], limit: int) -> tuple[int, dict[str, bytes]]:
-    """The objects of one pack:
-
-    the whole of it where most of it is wanted, else each by itself; and their bytes.
-    """
+    """How many bytes were fetched, and the objects of one pack. It is fetched as a whole where most of it is
+    wanted, else object by object."""
     places = {one.entry.checksum: one.place for one in wanted}
     name = wanted[0].place.pack
     span = max(place.start + place.size for place in places.values())
@@ -283,9 +278,7 @@ def _take_in(
 def _in_parallel(
     pool: ThreadPoolExecutor, work: Callable[[T], U], items: Iterable[T], ahead: int
 ) -> Iterator[tuple[T, U]]:
-    """Each item with what `work` makes of it, as it is done; no more than `ahead` are begun before one is
-    taken.
-    """
+    """Each item with what `work` makes of it, as it is done; at most `ahead` are begun beforehand."""
     left = iter(items)
     running: dict[Future[U], T] = {pool.submit(work, one): one for one in islice(left, ahead)}
     try:
