@@ -45,7 +45,8 @@ struct perun_fuzz {
     uint64_t nanoseconds; /* of the last run: real time */
     uint64_t processor;   /* and time of the processor, in microseconds */
     int32_t copy;         /* process id of the current copy */
-    uint32_t reserved;
+    uint32_t running;     /* whether that copy has got a request */
+    uint64_t begun;       /* when it got it, in nanoseconds */
     struct perun_fuzz_range range[];
 };
 
