@@ -42,14 +42,14 @@ class Row(NamedTuple):
 def measure(case: experiments.Case, program: Path, number: int, *, jobs: int = JOBS) -> Row:
     """One search."""
     with tempfile.TemporaryDirectory() as folder:
-        started = time.monotonic()
+        started, before = time.monotonic(), experiments.cpu_seconds()
         hang = experiments.HANG * max(1.0, experiments.slowdown())
         campaign, end = experiments.begin(case, program, Path(folder), number, jobs=jobs, hang=hang)
         try:
-            reached, spent = experiments.search(case, campaign, program, Path(folder))
+            reached, _ = experiments.search(case, campaign, program, Path(folder))
         finally:
             end()
-        found = campaign.found
+        found, spent = campaign.found, experiments.cpu_seconds() - before
         seconds = time.monotonic() - started
         return Row(number, found.best, len(found.hangs), seconds, spent, campaign.executions, reached)
 
@@ -89,7 +89,8 @@ def main() -> None:
                 row = measure(cases[name], program, number, jobs=given.jobs)
                 rows.setdefault(cases[name], []).append(row)
                 hang = "a hang" if row.hangs else "no hang"
-                print(f"{name} seed {number}: {row.ratio:,.1f}x, {hang}, {row.seconds:.1f} s, {row.cpu:.1f} s CPU, {row.executions:,} executions"
+                print(f"{name} seed {number}: {row.ratio:,.1f}x, {hang}, {row.seconds:.1f} s, "
+                      f"{row.cpu:.1f} s CPU, {row.executions:,} executions"
                       f"{'' if row.reached else ' NOT REACHED'}", flush=True)  # fmt: skip
     print("\n".join(table(rows)))
 

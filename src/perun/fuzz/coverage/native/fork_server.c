@@ -296,6 +296,7 @@ static void await_request(void)
         pthread_atfork(NULL, NULL, take_own_pages);
     if (read_request() != 0)
         _exit(0);
+    shared->copy = getpid(); /* not before: what Perun ends is never one that waits */
     shared->begun = nanoseconds();
     shared->running = 1;
     reset_counters();
@@ -322,10 +323,8 @@ static void serve(void)
             shared->state = PERUN_FUZZ_REFUSED;
             _exit(1);
         }
-        shared->copy = copy;
         int32_t status = wait_for(copy);
-        /* One that was ended before its request was taken for the one before. */
-        if (!shared->running && WIFSIGNALED(status))
+        if (!shared->running && WIFSIGNALED(status)) /* as memory was short, before it had a request */
             continue;
         if (!shared->running || send_word(status) != 0)
             _exit(0);
