@@ -87,11 +87,11 @@ class Patience:
         self._note_hang(mutation, seconds)
         waiting = self._waiting
         waiting.append(Halving(mutation, seconds))
-        room = _ROOM - sum(len(one.mutation.data) for one in waiting)
+        room = _ROOM - sum(_size(one.mutation) for one in waiting)
         while len(waiting) > 1 and (len(waiting) > _WAITING or room < 0):
             dropped = min((one for one in waiting if one is not self._chosen), key=lambda one: one.seconds)
             waiting.remove(dropped)
-            room += len(dropped.mutation.data)
+            room += _size(dropped.mutation)
 
     def ended(self, mutation: Mutation, lines: int, seconds: float) -> None:
         """A mutation has executed so many lines in so long."""
@@ -195,3 +195,8 @@ class Patience:
         size = len(mutation.data)
         if self._likeliest is None or (seconds, size) > self._likeliest[:2]:
             self._likeliest = seconds, size, mutation
+
+
+def _size(mutation: Mutation) -> int:
+    """Bytes that it takes with its parent."""
+    return len(mutation.data) + mutation.parent.size
