@@ -356,7 +356,7 @@ def test_another_collector_and_method(recorded):
 
 
 def test_profiles_are_postprocessed_before_they_are_judged(recorded):
-    """The normalizer divides by the largest amount, so that the time that passed, which is it, is alike in all."""
+    """The normalizer divides by the largest amount, the time that passed: that is alike in all profiles."""
     options = ("-c", "time", "-cp", "repeat=1", "-cp", "warmup=0", "-p", "normalizer",
                "--check", "average_amount_threshold")  # fmt: skip
     slow = [one["confirmation"]["metric"] for one in recorded(*options)[1]["results"]]
