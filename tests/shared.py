@@ -1,4 +1,4 @@
-"""What one process of a run makes for all of them: pytest-xdist has several, each with session fixtures of its own."""
+"""What one process of a run makes for all of them: each has session fixtures of its own."""
 
 from __future__ import annotations
 
