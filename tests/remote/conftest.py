@@ -95,7 +95,8 @@ def _answers(url: str) -> bool:
 def s3() -> Iterator[str]:
     """The endpoint of a server that speaks S3, with the bucket `team`."""
     pytest.importorskip("obstore", reason="obstore is not installed: pip install obstore")
-    pytest.importorskip("moto", reason="moto is not installed: pip install 'moto[s3,server]'")
+    for name in ("moto", "flask", "flask_cors"):
+        pytest.importorskip(name, reason=f"{name} is not installed: pip install 'moto[s3]' flask flask-cors")
     command = [sys.executable, str(HERE / "s3_server.py")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
