@@ -41,6 +41,11 @@ COMMANDS = {
     ),
     "push": ("perun.cli.commands.remote:push", "Send registered profiles to a remote."),
     "pull": ("perun.cli.commands.remote:pull", "Fetch the profiles that others have sent to a remote."),
+    "fetch": ("perun.cli.commands.remote:fetch", "List the profiles that a remote has."),
+    "clone-profiles": (
+        "perun.cli.commands.remote:clone_profiles",
+        "Get all profiles of the team, in a fresh clone of the project.",
+    ),
     "check": ("perun.cli.commands.check:check", "Find changes of performance between versions."),
     "compare": (
         "perun.cli.commands.compare:compare",

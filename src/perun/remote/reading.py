@@ -7,8 +7,7 @@ was listed begins again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from perun.errors import RemoteError
@@ -86,11 +85,9 @@ class Reader:
         self.union.apply(name, said)
         self._applied.add(name)
 
-    def _get(self, keys: Collection[str], limit: int) -> list[bytes]:
+    def _get(self, keys: Sequence[str], limit: int) -> list[bytes]:
         wanted = [key for key in keys if key not in self.pieces]
-        with ThreadPoolExecutor(self.remote.parallel) as pool:
-            got = pool.map(lambda key: self.remote.get(key, limit), wanted)
-            self.pieces.update(zip(wanted, got, strict=True))
+        self.pieces.update(self.remote.get_many(wanted, limit))
         return [self.pieces[key] for key in keys]
 
     def used(self) -> list[str]:

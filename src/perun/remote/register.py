@@ -37,7 +37,7 @@ _NEWEST: Final = (1 << 32) - 1
 _SURELY_SHORT: Final = 63  # characters of UTF-8 with up to four bytes each
 _REMOVE: Final = (
     f"restore {FOLDER}{{}} from a copy of the remote; "
-    "or remove it there, and let all who have profiles push again"
+    "without one: perun fsck --remote --repair, and let all who have profiles push again"
 )
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import islice
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from perun.errors import ProfileError, RemoteError
 from perun.porcelain.repository import Repository
@@ -19,13 +18,11 @@ from perun.porcelain.sharing.known import Known
 from perun.remote import pack, register
 from perun.remote.contract import MissingPiece, Remote
 from perun.remote.pack import Place
+from perun.remote.parallel import in_parallel
 from perun.remote.reading import prepare
 from perun.remote.register import Added, Entry, Register
 from perun.remote.union import Union
 from perun.store.index import IndexEntry
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 Progress = Callable[[int, int], None]
 """Is told how many profiles are done, and how many there are in all."""
@@ -77,7 +74,7 @@ def push(
     known = Known(remote, caches(repo))
     union = known.refresh()
     registered = list(registered_here(repo, minors))
-    missing = [entry for entry in registered if entry not in union and _unclashed(entry) not in union]
+    missing = [entry for entry in registered if entry not in union and unclashed(entry) not in union]
     removed = [] if again else [entry for entry in missing if union.was_removed(entry)]
     gone = set(removed)
     new = [entry for entry in missing if entry not in gone]
@@ -139,7 +136,7 @@ def pull(
     known = Known(remote, caches(repo))
     union = known.refresh()
     known.keep()
-    here = {_unclashed(entry) for entry in registered_here(repo, minors)}
+    here = {unclashed(entry) for entry in registered_here(repo, minors)}
     there = [one for one in union if minors is None or one.entry.minor in minors]
     new = [one for one in there if one.entry not in here]
     done: list[Entry] = [one.entry for one in new] if dry_run else []
@@ -169,8 +166,7 @@ def pull(
 def _fetched_packs(
     repo: Repository, remote: Remote, wanted: Iterable[Added]
 ) -> Iterator[tuple[list[Added], tuple[int, dict[str, bytes] | None]]]:
-    """The profiles pack by pack, each with the bytes that were fetched and the objects; None if it is gone.
-    """
+    """The profiles pack by pack, with the bytes that were fetched and the objects, None if it is gone."""
     by_pack: dict[str, list[Added]] = {}
     for one in wanted:
         by_pack.setdefault(one.place.pack, []).append(one)
@@ -182,7 +178,7 @@ def _fetched_packs(
             return 0, None
 
     with ThreadPoolExecutor(remote.parallel) as pool:
-        yield from _in_parallel(pool, fetch, by_pack.values(), remote.parallel)
+        yield from in_parallel(pool, fetch, by_pack.values(), remote.parallel)
 
 
 def _not_there(one: Added, remote: Remote) -> str:
@@ -209,7 +205,7 @@ def _clashing(name: str, checksum: str) -> str:
     return f"{stem or suffix}~{checksum[:12]}{dot + suffix if stem else ''}"
 
 
-def _unclashed(entry: Entry) -> Entry:
+def unclashed(entry: Entry) -> Entry:
     """The entry under the name that it has at the remote."""
     mark = f"~{entry.checksum[:12]}"
     stem, found, suffix = entry.name.rpartition(mark)
@@ -335,21 +331,3 @@ def _stored(
         entries.setdefault(entry.minor, []).append(IndexEntry(entry.time, entry.checksum, entry.name, head))
         taken.append(entry)
     return entries, taken
-
-
-def _in_parallel(
-    pool: ThreadPoolExecutor, work: Callable[[T], U], items: Iterable[T], ahead: int
-) -> Iterator[tuple[T, U]]:
-    """Each item with what `work` makes of it, as it is done; at most `ahead` are begun beforehand."""
-    left = iter(items)
-    running: dict[Future[U], T] = {pool.submit(work, one): one for one in islice(left, ahead)}
-    try:
-        while running:
-            done, _rest = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                item = running.pop(future)
-                running.update((pool.submit(work, one), one) for one in islice(left, 1))
-                yield item, future.result()
-    finally:
-        for future in running:
-            future.cancel()
