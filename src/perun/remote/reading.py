@@ -30,6 +30,7 @@ class Reader:
     :param kept: pieces that were fetched in the past, which are what their names say.
     :ivar union: what its registers say. :ivar head: the head as it was read last.
     :ivar pieces: the registers and snapshots that were fetched, by key.
+    :ivar applied: the registers that the union has beside those of the snapshot.
     """
 
     def __init__(self, remote: Remote, kept: Iterable[tuple[str, bytes]] = ()) -> None:
@@ -39,7 +40,7 @@ class Reader:
         self.pieces: dict[str, bytes] = dict(kept)
         self._checked = False
         self._from: str | None = None  # the snapshot that the union begins with
-        self._applied: set[str] = set()  # registers that were applied after it
+        self.applied: set[str] = set()
 
     def refresh(self) -> Union:
         """Read what is there now.
@@ -64,7 +65,7 @@ class Reader:
     def _take(self, head: Head, listed: frozenset[str]) -> None:
         """Bring the union to what these registers, and the snapshot of the head, say."""
         name = head.state.snapshot
-        if name != self._from or not self._applied <= listed:
+        if name != self._from or not self.applied <= listed:
             self._begin(name)
         new = sorted(listed - self.union.registers)
         for one, data in zip(
@@ -79,11 +80,11 @@ class Reader:
         if name is not None:
             (data,) = self._get([snapshot.FOLDER + name], snapshot.MAX)
             snapshot.apply(name, data, union)
-        self.union, self._from, self._applied = union, name, set()
+        self.union, self._from, self.applied = union, name, set()
 
     def _apply(self, name: str, said: Register) -> None:
         self.union.apply(name, said)
-        self._applied.add(name)
+        self.applied.add(name)
 
     def _get(self, keys: Sequence[str], limit: int) -> list[bytes]:
         wanted = [key for key in keys if key not in self.pieces]
@@ -92,7 +93,7 @@ class Reader:
 
     def used(self) -> list[str]:
         """The keys of the pieces that the union is made of, ordered."""
-        names = [register.FOLDER + name for name in self._applied]
+        names = [register.FOLDER + name for name in self.applied]
         return sorted([*names, snapshot.FOLDER + self._from] if self._from else names)
 
     def put(self, saying: Written, said: Register) -> None:

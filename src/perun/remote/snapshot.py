@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 from perun.errors import RemoteError
@@ -32,8 +32,11 @@ MAX: Final = 1 << 30
 """Bytes of the largest snapshot that is read."""
 
 
-def written(union: Union, *, now: float) -> Written:
-    """The snapshot of all that the union says; `now`: seconds since 1970, for people."""
+def written(union: Union, dead: Collection[str], *, now: float) -> Written:
+    """The snapshot of all that the union says; `now`: seconds since 1970, for people.
+
+    :param dead: all packs that are dead when it is that of the remote.
+    """
     registers = {name: number for number, name in enumerate(sorted(union.registers))}
     packs: dict[str, int] = {}
     body = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in _lines(union, registers, packs))
@@ -43,7 +46,7 @@ def written(union: Union, *, now: float) -> Written:
         "nonce": secrets.token_hex(8),
         "registers": list(registers),
         "packs": list(packs),
-        "dead": sorted(union.dead),
+        "dead": sorted(dead),
     }
     data = (json.dumps(first, separators=(",", ":")) + "\n" + body).encode()
     return Written(hashlib.sha256(data).hexdigest(), data)

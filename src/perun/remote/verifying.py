@@ -9,11 +9,12 @@ from typing import Final, Literal, NamedTuple
 
 from perun.errors import PerunError, RemoteError
 from perun.remote import pack, register, snapshot, state
+from perun.remote.cleaning import move
 from perun.remote.contract import MissingPiece, Remote
 from perun.remote.pack import Place
 from perun.remote.parallel import in_parallel
 from perun.remote.reading import FORMAT_KEY, Reader, check_format
-from perun.remote.register import Entry, Moved, Register
+from perun.remote.register import Entry
 from perun.remote.state import Head, State
 from perun.remote.union import Union
 from perun.wording import listed, plural
@@ -246,14 +247,3 @@ class Repair:
                 continue
             found.append((checksum, content))
         return found
-
-
-def move(reader: Reader, objects: Sequence[tuple[str, bytes]], now: float) -> None:
-    """Put the objects into a pack of their own, beside where they are.
-
-    :param now: seconds since 1970.
-    """
-    made = pack.packed(objects, renamed=True)
-    reader.remote.put(pack.FOLDER + made.name, made.data)
-    moved = [Moved(checksum, made.places[checksum]) for checksum, _data in objects]
-    reader.put(register.written([], (), moved, now=now), Register([], (), moved))

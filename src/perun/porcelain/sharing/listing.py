@@ -51,11 +51,13 @@ def fetch(repo: Repository, remote: Remote, minors: Collection[str] | None = Non
         ours, theirs = here.get(version, set()), there.get(version, [])
         not_here = sum(entry not in ours for entry in theirs)
         not_there = len(ours.difference(theirs))
-        found.append(
-            HeldVersion(version, infos.get(version), sorted(theirs, key=_by_time), not_here, not_there)
-        )
-    dated = sorted((one for one in found if one.info), key=lambda one: (one.info.date, one.version))  # type: ignore[union-attr]
-    return [*reversed(dated), *sorted(one for one in found if not one.info)]
+        theirs.sort(key=_by_time)
+        found.append(HeldVersion(version, infos.get(version), theirs, not_here, not_there))
+    return sorted(found, key=_by_date, reverse=True)
+
+
+def _by_date(one: HeldVersion) -> tuple[str, str]:
+    return (one.info.date if one.info else "", one.version)
 
 
 def _by_time(entry: Entry) -> tuple[int, str, str]:

@@ -143,23 +143,21 @@ def pull(
     refused: list[str] = []
     sent = 0
     left = [] if dry_run else new
-    for last in (False, True):
-        gone: list[Added] = []
+    for _ in range(_ROUNDS):
+        gone: dict[Entry, str] = {}
         for wanted, (size, objects) in _fetched_packs(repo, remote, left):
             if objects is None:
-                gone += wanted
+                gone |= {one.entry: one.place.pack for one in wanted}
                 continue
             sent += size
             done += _take_in(repo, wanted, objects, refused)
             progress(len(done) + len(refused), len(new))
         if not gone:
             break
-        if last:
-            refused += (_not_there(one, remote) for one in gone)
-            break
         # Somebody cleans up: what is registered is in another pack by then.
-        lost = {one.entry for one in gone}
-        left = [one for one in known.refresh() if one.entry in lost]
+        left = [one for one in known.refresh() if one.entry in gone]
+        refused += (_not_there(one, remote) for one in left if one.place.pack == gone[one.entry])
+        left = [one for one in left if one.place.pack != gone[one.entry]]
     return Transferred(done, len(there) - len(new), [], refused, sent, time.monotonic() - began)
 
 
