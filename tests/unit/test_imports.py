@@ -34,7 +34,7 @@ START_UP = {
     "store/__init__.py", "store/changes.py", "store/facts.py", "store/index.py", "store/index_file.py",
     "store/known_steps.py",
     "store/limits.py", "store/pending.py", "store/summaries.py", "store/tree.py",
-    "vcs/_common/git/command.py", "vcs/_common/git/history.py", "vcs/_common/git/repository.py",
+    "process/git.py", "vcs/_common/git/history.py", "vcs/_common/git/repository.py",
     "vcs/git/repository.py",
     "vcs/__init__.py",
 }  # fmt: skip
