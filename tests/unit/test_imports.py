@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "perun"
 
 SLOW = {
     "asyncio", "bokeh", "capstone", "click", "concurrent", "dataclasses", "elftools", "http.client",
-    "importlib.metadata", "ipaddress", "matplotlib",
+    "importlib.metadata", "ipaddress", "jinja2", "matplotlib",
     "memray", "msgspec", "multiprocessing", "numpy", "pandas", "puremagic", "pyarrow",
     "pycparser", "rich", "ruamel", "sqlalchemy", "scipy",
     "sqlite3", "tabulate", "unittest", "urllib.request", "xml", "z3",

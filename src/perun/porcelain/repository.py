@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 PERUN_FOLDER = ".perun"
 BISECTIONS = "bisections"
 """The folder in it with the journals of `perun bisect`."""
+BATCHES = "batches"
+"""The same of `perun run`."""
 
 
 class _Opened(NamedTuple):

@@ -26,7 +26,7 @@ from perun.porcelain.web import comparing
 from perun.porcelain.web.changed import pair_of
 from perun.porcelain.web.data import AnyPiece
 from perun.porcelain.web.pieces import PLAIN, Pieces, encoded
-from perun.porcelain.web.series import PIECE, series_page
+from perun.porcelain.web.series import PIECE, series_page, tail_of
 from perun.porcelain.web.state import State, load
 from perun.porcelain.web.versions import CHUNK
 from perun.regular import read_regular
@@ -257,8 +257,9 @@ class _Build:
         """What each piece of points of whatever series is made of."""
         state = self._state
         parts = []
-        for first in range(0, len(self._states), PIECE):
-            versions = slice(first, first + PIECE)
+        tail = tail_of(state)
+        for first in range(0, tail, PIECE):
+            versions = slice(first, min(first + PIECE, tail))
             checksums = [one.checksum for one in state.commits.versions[versions]]
             parts.append((checksums, self._states[versions], state.commits.line[versions]))
         return [_digest(__version__, state.machines, *part) for part in parts]

@@ -13,6 +13,7 @@ from perun.porcelain.repository import Repository
 from perun.porcelain.tags import identity
 from perun.porcelain.trend import text_of
 from perun.porcelain.web import data
+from perun.porcelain.web.explained import positions
 from perun.porcelain.web.numbers import deltas, halves, short, shorts
 from perun.porcelain.web.running import running
 from perun.porcelain.web.series import PIECE
@@ -59,6 +60,7 @@ def site(state: State, *, name: str, served: bool) -> data.Site:
         problems=list(state.problems[:MOST_PROBLEMS]),
         running=running(state.repo) if served else None,
         hint=_hint(state),
+        explained=positions(state),
     )
 
 
