@@ -225,6 +225,7 @@ class Sample:
             "pending": 0,
             "feed": True,
             "hint": "",
+            "explained": [],
             "machines": ["lab-1", self.name(2, "laptop")],
             "branches": [{"name": "main", "at": end}, {"name": self.name(3, "robin-hood"), "at": end}]
             if self.count
@@ -357,7 +358,6 @@ class Sample:
             },
             "lines": lines,
             "tail": 0,
-            "outline": [],
             "chunks": [],
             "changes": [change for change in self.changes if change["series"] == one["id"]],
             "related": [other["id"] for other in self.series if other is not one][:6],

@@ -22,7 +22,7 @@ from perun import __version__, atomic
 from perun.atomic import temporary_name
 from perun.errors import PerunError, UsageError
 from perun.porcelain.repository import Repository
-from perun.porcelain.web import comparing
+from perun.porcelain.web import explained
 from perun.porcelain.web.changed import pair_of
 from perun.porcelain.web.data import AnyPiece
 from perun.porcelain.web.pieces import PLAIN, Pieces, encoded
@@ -185,7 +185,7 @@ class _Build:
     def run(self, address: str) -> None:
         """Write all files but the list of them."""
         state = self._state
-        steps: list[Callable[[], None]] = [self._documents, self._comparisons, self._chunks]
+        steps: list[Callable[[], None]] = [self._documents, self._comparisons, self._chunks, self._explained]
         steps += [partial(self._piece, name) for name in PLAIN]
         steps += [partial(self._series, name) for name in state.groups]
         for number, step in enumerate(steps):
@@ -224,6 +224,8 @@ class _Build:
                 del self._pairs[pair]  # the page makes a table of the values; `site` tells the problem
 
     def _compare(self, name: str, pair: str, key: str) -> None:
+        from perun.porcelain.web import comparing
+
         made = comparing.compare(self._state, pair)
         cases = []
         for case in made.cases:
@@ -236,6 +238,21 @@ class _Build:
                     flame = None
             cases.append(replace(case, flame=flame))
         self._write(name, replace(made, cases=cases), key)
+
+    def _explained(self) -> None:
+        """What `perun explain` found of versions."""
+        state = self._state
+        for position in explained.positions(state):
+            checksum = state.commits.versions[position].checksum
+            key = _digest(__version__, position, explained.stamp(state, checksum))
+            name = f"explained/{checksum}"
+            if self._site.keep(_file_of(name), key):
+                continue
+            try:
+                made = explained.explained(state, checksum)
+            except PerunError as problem:
+                made = explained.damaged(state, position, problem)
+            self._write(name, made, key)
 
     def _chunks(self) -> None:
         """The pieces of versions: `commits/K` and `values/K`."""

@@ -25,8 +25,8 @@ _LABELS: Final = ("Overview", "Series", "Commits", "Compare", "Grid", "Coverage"
 _KEYS: Final = "oscdgv"
 _SCRIPTS: Final = (
     "dom", "load", "words", "place", "tip", "spark", "decimate", "scale", "drawing", "gestures", "chart",
-    "heat", "changes", "search", "keys", "frame", "values", "report", "lines", "serieslist", "commits",
-    "overview", "series", "commit", "compare", "grid", "coverage", "start",
+    "heat", "changes", "context", "search", "keys", "frame", "values", "report", "reasons", "lines",
+    "serieslist", "commits", "overview", "series", "commit", "compare", "grid", "coverage", "start",
 )  # fmt: skip
 """Files of `scripts/`, in the order in which they are joined."""
 _STYLES: Final = ("site", "pages")

@@ -27,6 +27,11 @@ def folder_of(repo: Repository) -> Path:
     return repo.root / PERUN_FOLDER / FOLDER
 
 
+def path_of(repo: Repository, checksum: str) -> Path:
+    """The file of the answer of a version, there or not."""
+    return folder_of(repo) / f"{checksum}{_SUFFIX}"
+
+
 def keep(repo: Repository, checksum: str, answer: Mapping[str, Any]) -> None:
     """Keep the answer in place of an earlier one of the same version; where it cannot be written, it is not
     kept.
@@ -36,7 +41,7 @@ def keep(repo: Repository, checksum: str, answer: Mapping[str, Any]) -> None:
     with suppress(OSError):
         folder_of(repo).mkdir(parents=True, exist_ok=True)
         data = json.dumps(answer).encode("utf-8", "surrogatepass")
-        atomic.write(folder_of(repo) / f"{checksum}{_SUFFIX}", data)
+        atomic.write(path_of(repo, checksum), data)
 
 
 def versions(repo: Repository) -> list[str]:
@@ -56,4 +61,4 @@ def answer(repo: Repository, checksum: str) -> bytes | None:
     """
     if not tree.is_minor_version(checksum):
         return None
-    return tree.read(folder_of(repo) / f"{checksum}{_SUFFIX}", _LARGEST)
+    return tree.read(path_of(repo, checksum), _LARGEST)

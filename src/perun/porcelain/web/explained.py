@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from itertools import groupby
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from perun.errors import DamagedStore, ProfileNotFound
+from perun.errors import DamagedStore, PerunError, ProfileNotFound
 from perun.porcelain.explain import kept
 from perun.porcelain.web import data
 from perun.porcelain.web.numbers import short, shorts
 from perun.porcelain.web.state import State
 
+MOST: Final = 500
+"""Versions."""
 FUNCTIONS: Final = 20
 """Functions of one command."""
 LINES: Final = 40
@@ -88,9 +92,23 @@ class _Answer(Struct):
 
 
 def positions(state: State) -> list[int]:
-    """The positions of the versions that were explained, ascending."""
+    """The positions of the versions that were explained, ascending, the newest ones."""
     found = (state.place_of(one) for one in kept.versions(state.repo))
-    return sorted(one for one in found if one >= 0)
+    return sorted(one for one in found if one >= 0)[-MOST:]
+
+
+def stamp(state: State, checksum: str) -> object:
+    """What is another one when the version was explained again."""
+    with suppress(OSError):
+        status = os.stat(kept.path_of(state.repo, checksum))
+        return status.st_mtime_ns, status.st_size
+    return None
+
+
+def damaged(state: State, position: int, problem: PerunError) -> data.Explained:
+    """The piece that says in a site why there is none. :param problem: that it could not be made by."""
+    version = state.ref(position)
+    return data.Explained(version, version, [problem.message], [], [])
 
 
 def explained(state: State, checksum: str) -> data.Explained:

@@ -13,7 +13,6 @@ import msgspec.structs
 from perun.errors import ProfileNotFound
 from perun.porcelain.web import data
 from perun.porcelain.web.changed import Reported, change_list
-from perun.porcelain.web.comparing import compare
 from perun.porcelain.web.coverage import coverage
 from perun.porcelain.web.explained import explained
 from perun.porcelain.web.grid import grid
@@ -73,6 +72,8 @@ class Pieces:
         if found["explained"]:
             return explained(state, found["explained"])
         if found["pair"]:
+            from perun.porcelain.web.comparing import compare
+
             return compare(state, found["pair"])
         return message(state.repo, found["version"])
 

@@ -17,7 +17,8 @@ pages.coverage = async site => {
     fuzzed(data);
     return;
   }
-  const rows = data.rows.map(row => ({
+  const fits = onMachine(site);
+  const rows = data.rows.filter(row => fits(row.machine)).map(row => ({
     ...row,
     count: [...row.cells].filter(cell => cell === "1").length,
     damaged: [...row.cells].filter(cell => cell === "d").length,
@@ -72,7 +73,7 @@ pages.coverage = async site => {
     ),
     {note: `${plural(at.length, "commit")} of the main line`, tools: coverageLegend()},
   );
-  const missing = data.missing || [];
+  const missing = data.missing.filter(one => fits(one.machine));
   panel(
     "missing",
     missing.length
