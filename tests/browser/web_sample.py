@@ -330,7 +330,11 @@ class Sample:
             "rows": rows,
             "at": differences(range(self.count)),
             "missing": missing if rows else [],
-            "fuzzed": [],
+            "fuzzed": [
+                {"name": self.name(6, "slow-3.txt"), "size": 4096, "date": NOW, "titles": [], "measured": 0}
+            ]
+            if rows
+            else [],
         }
 
     def _one(self, number: int) -> dict[str, Any]:

@@ -259,6 +259,7 @@ class _Build:
         state = self._state
         states = self._states
         context = _digest(__version__, *state.machines)
+        series = _digest(*state.groups)
         for number in range(-(-len(states) // CHUNK)):
             places = range(number * CHUNK, min((number + 1) * CHUNK, len(states)))
             tags = [tag for tag in state.commits.tags if tag[1] in places]
@@ -267,7 +268,7 @@ class _Build:
             damaged = [state.damaged.get(checksum, "") for checksum in versions]
             key = _digest(context, versions, lines, states[places.start : places.stop], tags, damaged)
             for kind in ("commits", "values"):
-                self._piece(f"{kind}/{number}", key if kind == "commits" else _digest(key, *state.groups))
+                self._piece(f"{kind}/{number}", key if kind == "commits" else _digest(key, series))
 
     @cached_property
     def _keys_of_points(self) -> list[str]:

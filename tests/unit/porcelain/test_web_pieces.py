@@ -252,6 +252,23 @@ def test_coverage_tells_what_lacks_profiles(tmp_path):
     assert places(answer) == list(range(20))
 
 
+def test_kept_inputs_of_the_fuzzer_say_how_often_they_are_measured(measured, tmp_path):
+    folder = measured.path / ".perun" / "workloads" / "fuzz"
+    folder.mkdir(parents=True)
+    (folder / "slow.txt").write_bytes(b"x" * 100)
+    (folder / "hang.txt").write_bytes(b"y")
+    (folder / ".hidden").write_bytes(b"")
+    (folder / "link").symlink_to(tmp_path)
+    header = {"type": "time", "units": {"time": "s"}, "cmd": "./app", "workload": "< fuzz/slow.txt"}
+    for number in (38, 39):
+        measured_history.measure(measured, measured.main[number], number, header=header)
+    fuzzed = json.loads(encoded(Pieces(load(measured.open()), "").piece("coverage")))["fuzzed"]
+    assert [(one["name"], one["size"], one["measured"]) for one in fuzzed] == [
+        ("hang.txt", 1, 0), ("slow.txt", 100, 2)
+    ]  # fmt: skip
+    assert fuzzed[1]["titles"] == ["./app < fuzz/slow.txt (time)"]
+
+
 def test_an_incomplete_profile_is_told_and_not_drawn(tmp_path):
     made = measured_history.make(tmp_path / "project", commits=12, measured=range(11))
     why = [{"reason": "timeout", "amount": 3, "unit": "s"}]

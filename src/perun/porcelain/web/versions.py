@@ -21,7 +21,7 @@ from perun.porcelain.web.state import State
 from perun.profile.helpers import ProfileInfo
 from perun.store.changes import ChangeRecord
 
-CHUNK: Final = 200
+CHUNK: Final = 100
 """Versions of one piece `commits/K` or `values/K`."""
 _SHORT: Final = 8
 PAGES: Final = {

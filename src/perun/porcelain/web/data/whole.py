@@ -102,12 +102,17 @@ class Missing(Struct, frozen=True):
 
 
 class Fuzzed(Struct, frozen=True):
-    """A folder of results of `perun fuzz`."""
+    """A workload that `perun fuzz --keep` keeps. :ivar size: bytes.
 
-    folder: str
-    program: str
-    results: int
+    :ivar titles: of the configurations that are measured with it. :ivar measured: in how many versions of the
+        main line, at most.
+    """
+
+    name: str
+    size: int
     date: int
+    titles: list[str]
+    measured: int
 
 
 class Coverage(Struct, frozen=True):
