@@ -261,7 +261,7 @@ def test_kept_inputs_of_the_fuzzer_say_how_often_they_are_measured(measured, tmp
     (folder / "link").symlink_to(tmp_path)
     header = {"type": "time", "units": {"time": "s"}, "cmd": "./app", "workload": "< fuzz/slow.txt"}
     for number in (38, 39):
-        measured_history.measure(measured, measured.main[number], number, header=header)
+        measured_history.measure(measured, measured.main[number], number, machine=1, header=header)
     fuzzed = json.loads(encoded(Pieces(load(measured.open()), "").piece("coverage")))["fuzzed"]
     assert [(one["name"], one["size"], one["measured"]) for one in fuzzed] == [
         ("hang.txt", 1, 0), ("slow.txt", 100, 2)
