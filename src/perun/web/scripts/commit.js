@@ -238,7 +238,7 @@ function commitProfiles(commit) {
         {title: "Collector", cell: one => one.collector},
         {title: "Made", wide: true, cell: one => (known(one.time) ? when(one.time) : "–")},
         {title: "", cell: one => one.incomplete && h("span", {class: "chip mark"}, cut(one.incomplete, 100))},
-        {title: "Show", end: true, cell: views},
+        {title: "Show", end: true, wide: !live, cell: views},
       ],
       commit.profiles,
       {label: "Profiles"},

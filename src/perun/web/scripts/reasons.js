@@ -34,12 +34,12 @@ function reasonsOf(one) {
     "section",
     {class: "reasons", "aria-label": one.title},
     h("h3", {class: "name mono"}, cut(one.title, 200)),
-    totals.length > 0 && h("ul", {class: "costs"}, totals.map(costLine)),
+    totals.length > 0 && h("ul", {class: "costs"}, totals.map(cost => costLine(cost))),
     one.functions.length
       ? h("ol", {class: "functions"}, one.functions.map(functionOf))
       : h("p", {}, "No function costs more or less than before."),
     one.more + one.smaller > 0 &&
-      h("p", {class: "muted small"}, `${plural(one.more + one.smaller, "function")} more changed, by less.`),
+      h("p", {class: "muted small"}, `${plural(one.more + one.smaller, "more function")} changed, by less.`),
     one.unseen.length > 0 &&
       h(
         "details",
@@ -59,16 +59,16 @@ function functionOf(one) {
     "li",
     {class: one.worse ? "is-worse" : "is-better"},
     h("p", {class: "text"}, cut(one.sentence, 600)),
-    h("ul", {class: "costs"}, one.costs.slice(0, 4).map(costLine)),
+    h("ul", {class: "costs"}, one.costs.slice(0, 4).map(cost => costLine(cost, true))),
     one.growth && h("p", {class: "small mono text"}, `${cut(one.growth[0], 120)} → ${cut(one.growth[1], 120)}`),
     one.diffs.map(diffOf),
   );
 }
 
 // instructions 22 M → 43 M, 1.9x
-function costLine(cost) {
+function costLine(cost, ofFunction = false) {
   const grew = cost.after > cost.before,
-    share = known(cost.share) && Math.abs(cost.share) < 1 ? cost.share : 0;
+    share = ofFunction && known(cost.share) && Math.abs(cost.share) < 1 ? cost.share : 0;
   return h(
     "li",
     {},
@@ -107,10 +107,10 @@ function diffOf(one) {
         ),
       ),
     ),
-    one.more > 0 && h("p", {class: "small muted"}, `and ${plural(one.more, "line")} more`),
+    one.more > 0 && h("p", {class: "small muted more"}, `and ${plural(one.more, "more line")}`),
   );
 }
 
 const otherFiles = ({others}) =>
   others.length > 0 &&
-  h("p", {class: "small muted in text"}, `Also in the diff: ${cut(others.slice(0, 20).join(", "), 800)}`);
+  h("p", {class: "small muted below text"}, `Also in the diff: ${cut(others.slice(0, 20).join(", "), 800)}`);
