@@ -11,7 +11,7 @@ from perun.callgraph.collecting import no_search_for_cycles
 from perun.callgraph.graph import KINDS, UNKNOWN, Call, CallGraph, Fingerprints, Function
 from perun.errors import ProfileError
 
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 _Made = TypeVar("_Made", Fingerprints, Function, Call)
 _STYLES: Final = {"tail": "dashed", "indirect": "dotted", "dynamic": "bold"}
 
