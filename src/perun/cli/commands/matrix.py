@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 from perun.cli.commands.measuring import EventPrinter, MatrixOptions, VersionOptions
-from perun.cli.progress import duration
+from perun.cli.progress import Progress, duration
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.conditions import observe
 from perun.errors import UsageError
+from perun.porcelain.pool import dispatch
+from perun.porcelain.pool.places import Place, Scheduler, parsed
 from perun.porcelain.run import matrix as batch
-from perun.porcelain.run.events import JobFailure, Tally, VersionSkipped
+from perun.porcelain.run.events import Event, JobFailure, Tally, VersionSkipped
 from perun.porcelain.run.forecast import Forecast
 from perun.porcelain.run.in_place import refuse_after_interruption
 from perun.porcelain.run.journal import Journal
@@ -35,6 +37,7 @@ def run_matrix(session: Session, options: MatrixOptions, where: VersionOptions) 
         options.seed,
     )
     repo = session.repository
+    place = None if options.on is None else parsed(options.on)
     journal: Journal | None = None
     if options.resume:
         if wanted != batch.BatchOptions():
@@ -67,10 +70,16 @@ def run_matrix(session: Session, options: MatrixOptions, where: VersionOptions) 
     if not options.quiet_env:
         for condition in observe():
             session.note(f"environment: {condition.message}")
-    _run(session, planned, journal, options)
+    _run(session, planned, journal, options, place)
 
 
-def _run(session: Session, planned: batch.Plan, journal: Journal | None, options: MatrixOptions) -> None:
+def _run(
+    session: Session,
+    planned: batch.Plan,
+    journal: Journal | None,
+    options: MatrixOptions,
+    place: Place | None,
+) -> None:
     tally = Tally(planned.slots)
     forecast = Forecast(session.repository, planned.slots)
 
@@ -84,20 +93,12 @@ def _run(session: Session, planned: batch.Plan, journal: Journal | None, options
             session,
             bar.write,
             several=len(planned.slots) > 1,
-            history=not options.without_vcs_history,
+            history=not options.without_vcs_history and place is None,
             rounds=max(slot.round for slot in planned.slots),
             parents={} if options.without_vcs_history else parents_among(session.repository, versions),
         )
         bar.expect(expected())
-        events = batch.run(
-            session.repository,
-            planned,
-            journal,
-            retry_broken=options.retry_broken,
-            tally=tally,
-            report=bar.update,
-            report_inside=bar.inside,
-        )
+        events = _events(session, planned, journal, options, place, tally, bar)
         try:
             with contextlib.closing(events):  # restores the working directory of an interrupted run at once
                 for event in events:
@@ -116,6 +117,42 @@ def _run(session: Session, planned: batch.Plan, journal: Journal | None, options
         )
     if tally.error is not None:
         raise tally.error
+
+
+def _events(
+    session: Session,
+    planned: batch.Plan,
+    journal: Journal | None,
+    options: MatrixOptions,
+    place: Place | None,
+    tally: Tally,
+    bar: Progress,
+) -> Generator[Event]:
+    repo = session.repository
+    if place is None:
+        return batch.run(
+            repo,
+            planned,
+            journal,
+            retry_broken=options.retry_broken,
+            tally=tally,
+            report=bar.update,
+            report_inside=bar.inside,
+        )
+    if isinstance(place, Scheduler) and place.exposed:
+        session.note(
+            f"note: {place.address} is not encrypted: who reaches it can run commands on its workers, and "
+            "read what is sent; use it only in a network that you trust, or with dask+tls://"
+        )
+    return dispatch.run(
+        repo,
+        planned,
+        place,
+        lambda: journal or batch.new_journal(repo, planned),
+        retry_broken=options.retry_broken,
+        tally=tally,
+        report=bar.update,
+    )
 
 
 def _summarise(session: Session, tally: Tally) -> None:
