@@ -14,7 +14,7 @@ from perun.errors import UsageError
 from perun.porcelain.pool import dispatch
 from perun.porcelain.pool.places import Place, Scheduler, parsed
 from perun.porcelain.run import matrix as batch
-from perun.porcelain.run.events import Event, JobFailure, Tally, VersionSkipped
+from perun.porcelain.run.events import Event, JobFailure, MachineTold, PoolEvent, Tally, VersionSkipped
 from perun.porcelain.run.forecast import Forecast
 from perun.porcelain.run.in_place import refuse_after_interruption
 from perun.porcelain.run.journal import Journal
@@ -84,6 +84,8 @@ def _run(
     forecast = Forecast(session.repository, planned.slots)
 
     def expected() -> float | None:
+        if place is not None:
+            return None  # the bar sees how quick the machines are together
         estimate = forecast.estimate(tally.remaining)
         return None if estimate.unknown else estimate.seconds
 
@@ -102,8 +104,9 @@ def _run(
         try:
             with contextlib.closing(events):  # restores the working directory of an interrupted run at once
                 for event in events:
-                    forecast.learn(event)
-                    bar.expect(expected())
+                    if not isinstance(event, MachineTold):
+                        forecast.learn(event)
+                        bar.expect(expected())
                     printer.show(event)
         except (KeyboardInterrupt, SystemExit):
             left = f"{tally.total - tally.complete} of {tally.total} jobs are left"
@@ -127,7 +130,7 @@ def _events(
     place: Place | None,
     tally: Tally,
     bar: Progress,
-) -> Generator[Event]:
+) -> Generator[Event] | Generator[PoolEvent]:
     repo = session.repository
     if place is None:
         return batch.run(

@@ -19,11 +19,11 @@ from perun.plugin.api import MinorVersion
 from perun.plugin.params import param
 from perun.porcelain.run.checkouts import Placement
 from perun.porcelain.run.events import (
-    Event,
     JobAnswered,
     JobDone,
     JobFailure,
     MachineTold,
+    PoolEvent,
     Tally,
     VersionSkipped,
     VersionStarted,
@@ -202,7 +202,7 @@ class EventPrinter:
         self._hints: set[str] = set()
         self._notes: set[str] = set()
 
-    def show(self, event: Event) -> None:
+    def show(self, event: PoolEvent) -> None:
         """Print the event."""
         if isinstance(event, (VersionStarted, VersionSkipped)):
             self._version(event)

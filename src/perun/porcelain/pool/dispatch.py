@@ -27,10 +27,10 @@ from perun.porcelain.pool.places import Local, Place
 from perun.porcelain.repository import Repository
 from perun.porcelain.run.checkouts import IN_A_COPY
 from perun.porcelain.run.events import (
-    Event,
     JobAnswered,
     JobFailure,
     MachineTold,
+    PoolEvent,
     Tally,
     VersionSkipped,
 )
@@ -40,6 +40,7 @@ from perun.porcelain.run.matrix import Plan
 from perun.porcelain.run.pre_run import PreparationFailed
 from perun.porcelain.run.preparations import PreparationRecord
 from perun.porcelain.run.schedule import Task
+from perun.profile.format.layouts import load
 from perun.wording import plural
 
 _TICK: Final = 0.5
@@ -78,7 +79,7 @@ def run(
     retry_broken: bool = False,
     tally: Tally | None = None,
     report: Report = silent,
-) -> Generator[Event]:
+) -> Generator[PoolEvent]:
     """The events of the batch, in the order in which its jobs end; errors as of
     :func:`..run.execute.run_jobs`.
 
@@ -143,14 +144,14 @@ class _Batch:
         self._skipped: set[str] = set()
         self._slots = planned.slots
 
-    def skip_broken(self, retry: bool) -> Iterator[Event]:
+    def skip_broken(self, retry: bool) -> Iterator[PoolEvent]:
         """Leave out the versions that `execute.pre_run` is known to fail on."""
         for version in [] if retry else dict.fromkeys(slot.version.checksum for slot in self._slots):
             if why := self._record.why_broken(version):
                 hint = "try such versions again with --retry-broken"
                 yield from self._skip(version, JobFailed(f"known to fail: {why}", hint), known=True)
 
-    def run(self) -> Iterator[Event]:
+    def run(self) -> Iterator[PoolEvent]:
         """Lease jobs until all have ended."""
         while not self._leases.is_done:
             workers = self._engine.workers()
@@ -177,7 +178,7 @@ class _Batch:
         order = self._orders.make(number, job, version).as_json()
         self._engine.submit(lease.worker.address, remote.measure, number, order)
 
-    def _handle(self, ended: Ended) -> Iterator[Event]:
+    def _handle(self, ended: Ended) -> Iterator[PoolEvent]:
         lease = self._leases.held[ended.token]
         answer = ended.answer
         if not isinstance(answer, Result):
@@ -188,7 +189,7 @@ class _Batch:
         error = error_of(answer, lease.worker.machine)
         yield from self._failed(lease, error) if error is not None else self._done(lease, answer)
 
-    def _give_back(self, lease: Lease, why: str, *, counted: bool = False) -> Iterator[Event]:
+    def _give_back(self, lease: Lease, why: str, *, counted: bool = False) -> Iterator[PoolEvent]:
         """Lease the task again, unless that was tried often enough."""
         self._leases.give_back(lease, counted=counted)
         if counted and lease.attempt >= self._settings.attempts:
@@ -200,7 +201,7 @@ class _Batch:
             return
         yield MachineTold(lease.worker.machine, f"{_short(lease.wanted)} is leased again: {why}")
 
-    def _failed(self, lease: Lease, error: PerunError) -> Iterator[Event]:
+    def _failed(self, lease: Lease, error: PerunError) -> Iterator[PoolEvent]:
         number, version, job = lease.wanted
         why = error.message.partition("\n")[0]
         self._log.failed(number, why)
@@ -213,7 +214,7 @@ class _Batch:
         else:
             yield self._tally.count(JobFailure(version, job, error))
 
-    def _skip(self, version: str, error: PerunError, *, known: bool = False) -> Iterator[Event]:
+    def _skip(self, version: str, error: PerunError, *, known: bool = False) -> Iterator[PoolEvent]:
         """Leave out all tasks of the version that no worker has."""
         self._skipped.add(version)
         dropped = self._leases.drop(version)
@@ -225,9 +226,7 @@ class _Batch:
             if numbers & {task.number for task in slot.tasks}:
                 yield self._tally.count(VersionSkipped(slot.version, error, slot.round, known))
 
-    def _done(self, lease: Lease, result: Result) -> Iterator[Event]:
-        from perun.profile.format.layouts import load
-
+    def _done(self, lease: Lease, result: Result) -> Iterator[PoolEvent]:
         number, version, job = lease.wanted
         facts = result.facts
         if self._record.why_broken(version.checksum):
@@ -240,7 +239,8 @@ class _Batch:
             return
         notes = list(facts["notes"])
         if facts.get("again"):
-            notes.append(f"measured again: an earlier measurement was lost on {lease.worker.machine}")
+            what = _short(lease.wanted)
+            notes.append(f"measured again: {what} was lost on {lease.worker.machine} while it was measured")
         try:
             limit = self._repo.store.pending.limit
             profile = load(
@@ -261,7 +261,7 @@ class _Batch:
         else:
             yield self._tally.count(done)
 
-    def _move_stranded(self) -> Iterator[Event]:
+    def _move_stranded(self) -> Iterator[PoolEvent]:
         """Give series of machines that are gone for good to others."""
         for series in self._leases.stranded(self._watch.expected()):
             old, series.machine = series.machine, ""
@@ -305,7 +305,7 @@ class _Watch:
         self._last = clock()
         self._seen = dict.fromkeys(expected, self._last)
 
-    def look(self, there: set[str]) -> Iterator[Event]:
+    def look(self, there: set[str]) -> Iterator[PoolEvent]:
         """Note who is there now; tells who has come and gone."""
         now = self._clock()
         for machine in sorted(there - self._there):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun import __version__
 from perun.errors import ConfigError, PluginError, RemoteError
 from perun.extras import install_command
-from perun.porcelain.pool import worker
+from perun.porcelain.pool import hosts, ssh, worker
 from perun.porcelain.pool.places import Hosts, Local, Place, Scheduler
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ RESOURCE: Final = "bench"
 """The resource of dask that workers must have: one, as one job at a time is given to each."""
 ASKING: Final = 30.0
 """Seconds that a worker has for a short answer."""
-_QUIET: Final = {
+QUIET: Final = {
     # No page with the state of the workers is served.
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
@@ -34,7 +34,7 @@ _QUIET: Final = {
     "distributed.scheduler.work-stealing": False,
     "distributed.admin.log-format": "%(message)s",
 }
-_NOWHERE: Final = "127.0.0.1:0"
+NOWHERE: Final = "127.0.0.1:0"
 
 
 class Worker(NamedTuple):
@@ -213,20 +213,14 @@ def connected(place: Place, patience: float) -> Iterator[Engine]:
     """
     distributed, dask = _libraries()
     with ExitStack() as stack:
-        stack.enter_context(dask.config.set(_QUIET))
+        stack.enter_context(dask.config.set(QUIET))
         stack.enter_context(_silent())
         if isinstance(place, Local):
             yield Engine(stack.enter_context(_local(distributed, place)), f"local:{place.workers}")
-        elif isinstance(place, Scheduler):
-            client = stack.enter_context(_client(distributed, place, patience))
-            yield Engine(client, place.address)
+        elif isinstance(place, Hosts):
+            yield Engine(stack.enter_context(_over_ssh(distributed, place, patience)), f"ssh:{place.file}")
         else:
-            yield from _over_ssh(place, patience, stack)
-
-
-def _over_ssh(place: Hosts, patience: float, stack: ExitStack) -> Iterator[Engine]:
-    raise PluginError("pools over ssh are not there yet")
-    yield
+            yield Engine(stack.enter_context(_client(distributed, place, patience)), place.address)
 
 
 def _libraries() -> tuple[Any, Any]:
@@ -234,10 +228,12 @@ def _libraries() -> tuple[Any, Any]:
         import dask
         import distributed
     except ImportError:
-        raise PluginError(
-            "a pool needs the library dask.distributed", f"install it: {install_command('pool')}"
-        ) from None
+        raise _missing("dask.distributed") from None
     return distributed, dask
+
+
+def _missing(library: str) -> PluginError:
+    return PluginError(f"a pool needs the library {library}", f"install it: {install_command('pool')}")
 
 
 @contextmanager
@@ -248,8 +244,8 @@ def _local(distributed: Any, place: Local) -> Iterator[Client]:
         threads_per_worker=1,
         processes=False,
         protocol="inproc://",
-        dashboard_address=_NOWHERE,
-        worker_dashboard_address=_NOWHERE,
+        dashboard_address=NOWHERE,
+        worker_dashboard_address=NOWHERE,
         scheduler_kwargs={"dashboard": False},
         resources={RESOURCE: 1},
         memory_limit=0,
@@ -257,6 +253,30 @@ def _local(distributed: Any, place: Local) -> Iterator[Client]:
     )
     with cluster, distributed.Client(cluster) as client:
         yield client
+
+
+@contextmanager
+def _over_ssh(distributed: Any, place: Hosts, patience: float) -> Iterator[Client]:
+    """A scheduler in this process, which only who has its certificates can talk to, and workers by ssh."""
+    listed = hosts.read(place.file)
+    try:
+        security = distributed.Security.temporary()
+    except ImportError:
+        raise _missing("cryptography") from None
+    cluster = distributed.LocalCluster(
+        n_workers=0,
+        processes=False,
+        protocol="tls://",
+        host="127.0.0.1",
+        security=security,
+        dashboard_address=NOWHERE,
+        scheduler_kwargs={"dashboard": False},
+        silence_logs=logging.CRITICAL,
+    )
+    with cluster, distributed.Client(cluster, security=security, set_as_default=False) as client:
+        port = int(cluster.scheduler_address.rpartition(":")[2])
+        with ssh.workers(listed, port, security, patience):
+            yield client
 
 
 @contextmanager

@@ -100,6 +100,10 @@ class ChangesSaved:
     version: MinorVersion
 
 
+Event = VersionStarted | VersionSkipped | JobAnswered | JobDone | JobFailure | ChangesSaved
+E = TypeVar("E", bound=Event)
+
+
 @dataclass(frozen=True)
 class MachineTold:
     """Something happened to a machine of a pool; `serious` where it says what measurements are worth.
@@ -113,8 +117,8 @@ class MachineTold:
     of_course: bool = False
 
 
-Event = VersionStarted | VersionSkipped | JobAnswered | JobDone | JobFailure | ChangesSaved | MachineTold
-E = TypeVar("E", bound=Event)
+PoolEvent = Event | MachineTold
+"""What happens where versions are measured on a pool."""
 
 
 class Tally:
