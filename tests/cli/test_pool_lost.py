@@ -5,6 +5,7 @@ Three machines, which are this one under three names; a job is known by what its
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -101,18 +102,43 @@ def test_each_configuration_stays_on_one_machine(
     tmp_path: Path,
     make_farm: Callable[..., Farm],
 ) -> None:
+    """Of three machines one is set aside, as it is not as fast as it was."""
     pool = PoolProject(project, tmp_path / "record")
     pool.fill(versions=2, args=3, seconds=0.2)
+    settings = project.path / ".perun/local.yml"
+    settings.write_text(settings.read_text().replace("drift: 0", "drift: 1000"))
     farm = make_farm("abc")
-    outcome = run(command, environment, "--on", f"dask://127.0.0.1:{farm.port}", "--since", "HEAD~2")
+    place = f"dask://127.0.0.1:{farm.port}"
+    eventually(lambda: len(checked(command, environment, place)) == 3)
+    noted = project.path / ".perun/cache/machines.json"
+    machines = json.loads(noted.read_text())
+    assert sorted(machines) == farm.machines
+    machines[farm.machines[2]]["seconds"] /= 1000
+    noted.write_text(json.dumps(machines))
+    outcome = run(command, environment, "--on", place, "--since", "HEAD~2")
     assert outcome.returncode == 0, outcome
     assert pool.profiles() == wanted(2, 3) == pool.notes.begun
-    machines: dict[str, set[str]] = {}
-    for args, machine in re.findall(r"stored \S+-\[(a\d)\]-\S+ \(measured \w+ on (\S+) in", outcome.stdout):
-        machines.setdefault(args, set()).add(machine)
-    assert sorted(machines) == ["a0", "a1", "a2"]
-    assert all(len(found) == 1 for found in machines.values())
+    measured = re.findall(r"stored \S+-\[(a\d)\]-\S+ \(measured \w+ on (\S+) in", outcome.stdout)
+    assert sorted(args for args, _ in set(measured)) == ["a0", "a1", "a2"]  # each on one machine
+    assert {machine for _, machine in measured} <= set(farm.machines[:2])
+    assert re.search(rf"{farm.machines[2]}: set aside: it is \d+\.\d % slower than it was", outcome.stderr)
     assert "is not encrypted" not in outcome.stderr  # it is on this machine
+    states = checked(command, environment, place, "--reset")
+    assert [state["set_aside"] for state in states] == [False, False, False]
+
+
+def checked(
+    command: list[str], environment: dict[str, str], place: str, *words: str
+) -> list[dict[str, Any]]:
+    """What `perun pool check` says of the machines of the pool."""
+    done = subprocess.run(
+        [*command, "pool", "check", place, "--json", *words],
+        env=environment,
+        capture_output=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    return list(json.loads(done.stdout)["machines"]) if done.stdout else []
 
 
 KILLS = [*(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12)), 0]

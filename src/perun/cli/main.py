@@ -41,6 +41,7 @@ COMMANDS = {
     ),
     "push": ("perun.cli.commands.remote:push", "Send registered profiles to a remote."),
     "pull": ("perun.cli.commands.remote:pull", "Fetch the profiles that others have sent to a remote."),
+    "pool": ("perun.cli.commands.pool:pool", "Show the machines of a pool, and how fast they are."),
     "check": ("perun.cli.commands.check:check", "Find changes of performance between versions."),
     "compare": (
         "perun.cli.commands.compare:compare",

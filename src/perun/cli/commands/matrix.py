@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator
 
+from perun.cli.answers.pool import tell_exposed
 from perun.cli.commands.measuring import EventPrinter, MatrixOptions, VersionOptions
 from perun.cli.progress import Progress, duration
 from perun.cli.session import Session
@@ -12,7 +13,7 @@ from perun.cli.table import one_line
 from perun.conditions import observe
 from perun.errors import UsageError
 from perun.porcelain.pool import dispatch
-from perun.porcelain.pool.places import Place, Scheduler, parsed
+from perun.porcelain.pool.places import Place, parsed
 from perun.porcelain.run import matrix as batch
 from perun.porcelain.run.events import Event, JobFailure, MachineTold, PoolEvent, Tally, VersionSkipped
 from perun.porcelain.run.forecast import Forecast
@@ -142,11 +143,7 @@ def _events(
             report=bar.update,
             report_inside=bar.inside,
         )
-    if isinstance(place, Scheduler) and place.exposed:
-        session.note(
-            f"note: {place.address} is not encrypted: who reaches it can run commands on its workers, and "
-            "read what is sent; use it only in a network that you trust, or with dask+tls://"
-        )
+    tell_exposed(session, place)
     return dispatch.run(
         repo,
         planned,

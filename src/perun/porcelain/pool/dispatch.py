@@ -11,7 +11,7 @@ import hashlib
 import io
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,7 +20,8 @@ from perun.plugin.api import Report, silent
 from perun.porcelain.pool import orders
 from perun.porcelain.pool import worker as remote
 from perun.porcelain.pool.commits import Commits
-from perun.porcelain.pool.engine import Ended, Engine, connected
+from perun.porcelain.pool.engine import Ended, Engine, Worker, connected
+from perun.porcelain.pool.inspecting import Inspector
 from perun.porcelain.pool.leases import Lease, Leases, Wanted
 from perun.porcelain.pool.measuring import Result, error_of
 from perun.porcelain.pool.places import Local, Place
@@ -48,10 +49,12 @@ _TICK: Final = 0.5
 
 
 class Settings(NamedTuple):
-    """What the configuration says of pools: seconds that a lost part is waited for, attempts of one job."""
+    """What the configuration says of pools: seconds that a lost part is waited for, attempts of one job, and
+    the percentage by which a machine may drift."""
 
     patience: float
     attempts: int
+    drift: float
 
     @classmethod
     def of(cls, repo: Repository) -> Settings:
@@ -59,15 +62,15 @@ class Settings(NamedTuple):
 
         :raises ConfigError: if one makes no sense.
         """
-        patience = float(repo.config.get("pool.patience"))
-        attempts = int(repo.config.get("pool.attempts"))
-        for key, value, least in (("patience", patience, 0), ("attempts", attempts, 1)):
+        found = {key: float(repo.config.get(f"pool.{key}")) for key in cls._fields}
+        for key, value in found.items():
+            least = 1 if key == "attempts" else 0
             if not least <= value < 1 << 31:
                 raise ConfigError(
                     f"pool.{key} is {value:g}: expected a number from {least} on",
                     f"set it with: perun config set pool.{key} NUMBER",
                 )
-        return cls(patience, attempts)
+        return cls(found["patience"], int(found["attempts"]), found["drift"])
 
 
 def run(
@@ -98,12 +101,11 @@ def run(
     with open_log() as log, connected(place, settings.patience) as engine:
         assert isinstance(log, Journal)
         tally = tally or Tally(planned.slots)
-        batch = _Batch(repo, planned, log, engine, commits, settings, tally, report)
+        several = not isinstance(place, Local)
+        batch = _Batch(repo, planned, log, engine, commits, settings, tally, report, several)
         try:
             yield from batch.skip_broken(retry_broken)
-            for event in batch.run():
-                if not (isinstance(place, Local) and isinstance(event, MachineTold) and event.of_course):
-                    yield event
+            yield from batch.run()
         except BaseException:  # the end of the program too: nothing goes on measuring
             engine.stop(batch.name)
             raise
@@ -115,6 +117,7 @@ class _Batch:
     """The loop of one batch.
 
     :ivar name: what the machines know it by, the same when it is resumed.
+    :param several: the pool may have other machines than this one, which are told of and calibrated.
     """
 
     def __init__(
@@ -127,6 +130,7 @@ class _Batch:
         settings: Settings,
         tally: Tally,
         report: Report,
+        several: bool,
     ) -> None:
         self.name = _batch_name(log.path)
         self._repo = repo
@@ -143,6 +147,8 @@ class _Batch:
         self._watch = _Watch(settings.patience, {series.machine for series in self._leases.series})
         self._skipped: set[str] = set()
         self._slots = planned.slots
+        self._several = several
+        self._inspector = Inspector(repo, settings.drift if several else 0)
 
     def skip_broken(self, retry: bool) -> Iterator[PoolEvent]:
         """Leave out the versions that `execute.pre_run` is known to fail on."""
@@ -155,13 +161,17 @@ class _Batch:
         """Lease jobs until all have ended."""
         while not self._leases.is_done:
             workers = self._engine.workers()
-            yield from self._watch.look({one.machine for one in workers})
+            told = list(self._watch.look({one.machine for one in workers}))
+            yield from told if self._several else ()
             for lease in self._leases.lost({one.address for one in workers}):
                 self._engine.drop(lease.wanted.number)
                 yield from self._give_back(lease, f"its worker {lease.worker.address} is gone")
             self._check_patience(bool(workers))
+            yield from self._inspector.look(self._engine, self._leases.idle(workers))
+            fit = [one for one in workers if one.machine not in self._inspector.aside]
+            self._check_fit(workers, fit)
             yield from self._move_stranded()
-            while (found := self._leases.next_lease(workers)) is not None:
+            while (found := self._leases.next_lease(fit)) is not None:
                 self._send(found)
             self._tell_progress()
             ended = self._engine.next_ended(_TICK)
@@ -263,14 +273,19 @@ class _Batch:
 
     def _move_stranded(self) -> Iterator[PoolEvent]:
         """Give series of machines that are gone for good to others."""
-        for series in self._leases.stranded(self._watch.expected()):
+        for series in self._leases.stranded(self._watch.expected() - self._inspector.aside):
             old, series.machine = series.machine, ""
             left = plural(len(series.left), "job")
-            text = (
-                f"it is gone: {left} of {series.job} are measured on another machine; compare what was "
-                "measured before with that only if the machines are alike"
+            text = f"it measures no more: {left} of {series.job} are given to another machine"
+            advice = "compare what was measured before with that only if the machines are alike"
+            yield MachineTold(old, f"{text}; {advice}", serious=True)
+
+    def _check_fit(self, workers: Sequence[Worker], fit: Sequence[Worker]) -> None:
+        if workers and not fit and not self._leases.held:
+            raise RemoteError(
+                "all machines of the pool are set aside, as they are not as fast as they were",
+                "find out why, or accept it: perun pool check POOL --reset; then go on with --resume",
             )
-            yield MachineTold(old, text, serious=True)
 
     def _check_patience(self, any_worker: bool) -> None:
         if any_worker or self._watch.is_patient():
@@ -309,7 +324,7 @@ class _Watch:
         """Note who is there now; tells who has come and gone."""
         now = self._clock()
         for machine in sorted(there - self._there):
-            yield MachineTold(machine, "it is there", of_course=True)
+            yield MachineTold(machine, "it is there")
         for machine in sorted(self._there - there):
             yield MachineTold(machine, "it has no worker any more")
         self._there = there

@@ -71,9 +71,7 @@ class Leases:
 
         A machine goes on with its own series; with none of these left it begins one that nobody has.
         """
-        for worker in workers:
-            if worker.address in self._busy:
-                continue
+        for worker in self.idle(workers):
             series = self._series_for(worker.machine)
             if series is None:
                 continue
@@ -84,6 +82,10 @@ class Leases:
             self._busy.add(worker.address)
             return lease
         return None
+
+    def idle(self, workers: Sequence[Worker]) -> list[Worker]:
+        """Those of the workers that have no task."""
+        return [one for one in workers if one.address not in self._busy]
 
     def _series_for(self, machine: str) -> Series | None:
         own = (one for one in self.series if one.left and one.machine == machine)

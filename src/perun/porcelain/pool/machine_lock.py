@@ -68,10 +68,13 @@ class MachineLock:
 def _opened(path: Path) -> int:
     """The file, which the first user of the machine makes and any other may lock."""
     for _ in range(2):
-        with suppress(FileNotFoundError):
+        try:
             return _checked(path, os.open(path, _FLAGS))
-        with suppress(FileExistsError):
-            os.close(os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o644))
+        except FileNotFoundError:
+            with suppress(FileExistsError):
+                os.close(os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o644))
+        except OSError:
+            break
     raise _wrong(path)
 
 

@@ -106,15 +106,11 @@ E = TypeVar("E", bound=Event)
 
 @dataclass(frozen=True)
 class MachineTold:
-    """Something happened to a machine of a pool; `serious` where it says what measurements are worth.
-
-    `of_course` is what goes without saying of this machine itself.
-    """
+    """Something happened to a machine of a pool; `serious` where it says what measurements are worth."""
 
     machine: str
     text: str
     serious: bool = False
-    of_course: bool = False
 
 
 PoolEvent = Event | MachineTold
