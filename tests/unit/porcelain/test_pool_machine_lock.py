@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from perun.errors import NotPerunRepository
@@ -53,37 +54,31 @@ def test_builds_share_it(tmp_path: Path) -> None:
     other.close()
 
 
-def test_it_is_held_until_the_measured_program_is_gone(tmp_path: Path) -> None:
-    """The process of a job is killed: whoever gets the lock then finds its program killed before."""
+def test_it_is_held_until_the_measured_program_is_killed(tmp_path: Path) -> None:
+    """The process of a job is killed:
+
+    the lock is free when the guard has killed the program, and not before.
+    """
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)])
     try:
-        program = tmp_path / "program"
-        while not program.exists() or not program.read_text().strip():
+        noted = tmp_path / "program"
+        while not noted.exists() or not noted.read_text().strip():
             assert holder.poll() is None
-        pid = int(program.read_text())
-        os.kill(pid, 0)
+        program = psutil.Process(int(noted.read_text()))
+        guards = [one for one in psutil.Process(holder.pid).children() if one.name() == "perun_guard"]
+        guards[0].suspend()
         holder.kill()
         holder.wait()
         lock = MachineLock("m", tmp_path)
+        assert not is_free(lock.path)
+        assert program.is_running()
+        guards[0].resume()
         lock.alone()
-        state = Path(f"/proc/{pid}/stat")
-        # It may still be there for a moment, but it does not run any more.
-        assert not state.exists() or is_killed(pid)
+        program.wait(60)
         lock.close()
     finally:
         holder.kill()
         holder.wait()
-
-
-def is_killed(pid: int) -> bool:
-    """Whether the process has ended or SIGKILL is on its way to it."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return True
-    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-    pending = int(status["ShdPnd"], 16) | int(status["SigPnd"], 16)
-    return status["State"][0] in "ZX" or bool(pending >> 8 & 1)
 
 
 def test_a_link_is_no_lock(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from perun.porcelain.pool import calibration, measuring, orders
 def main() -> int:
     """Do what standard input says; the answer is a file, but that of a calibration."""
     signal.signal(signal.SIGTERM, _end)
-    told = json.load(sys.stdin)
+    told = json.loads(sys.stdin.read())
     environ = dict(os.environ)
     try:
         if told["verb"] == "measure":

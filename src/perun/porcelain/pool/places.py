@@ -11,7 +11,7 @@ from perun.errors import UsageError
 FORMS: Final = "local:N, dask://HOST:PORT, dask+tls://HOST:PORT or ssh:FILE"
 MAX_LOCAL: Final = 64
 """Workers on this machine: they only build versions at once."""
-_ADDRESS: Final = re.compile(r"(dask|dask\+tls)://((?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5}))/?")
+_ADDRESS: Final = re.compile(r"(dask|dask\+tls)://((?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9._-]*):([0-9]{1,5}))/?")
 _LOOPBACK: Final = re.compile(r"(localhost|127(\.\d+){3}|\[::1\]):\d+")
 
 
