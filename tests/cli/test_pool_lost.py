@@ -160,10 +160,10 @@ def test_whatever_is_killed_nothing_is_lost(
     """
     chance = random.Random(seed)
     pool = PoolProject(project, tmp_path / "record")
-    versions, args = 4, 4
+    versions, args = 3, 4
     pool.fill(versions, args, seconds=0.1)
     farm = make_farm("aaa")
-    victims = ["worker", "scheduler", "client", "job", chance.choice(["worker", "client"])][: 5 - seed % 2]
+    victims = ["worker", "scheduler", "client", "job", chance.choice(["worker", "client"])][: 4 + seed % 2]
     chance.shuffle(victims)
     arguments = [*command, "run", "matrix", "--on", f"dask://127.0.0.1:{farm.port}"]
     options = ["--since", f"HEAD~{versions}"]

@@ -214,7 +214,7 @@ def connected(place: Place, patience: float) -> Iterator[Engine]:
     distributed, dask = _libraries()
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(QUIET))
-        stack.enter_context(_silent())
+        _silence()
         if isinstance(place, Local):
             yield Engine(stack.enter_context(_local(distributed, place)), f"local:{place.workers}")
         elif isinstance(place, Hosts):
@@ -301,18 +301,13 @@ def _client(distributed: Any, place: Scheduler, patience: float) -> Iterator[Cli
             client.close(timeout=5)
 
 
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Dask logs each lost connection by itself; what matters of these, Perun tells."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
-    levels = [one.level for one in loggers]
-    for one in loggers:
-        one.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        for one, level in zip(loggers, levels, strict=True):
-            one.setLevel(level)
+def _silence() -> None:
+    """Dask logs each lost connection by itself; what matters of these, Perun tells.
+
+    That holds to the end of the process: some of its tasks are only missed when all is taken down.
+    """
+    for name in ("distributed", "tornado", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def names(workers: Sequence[Worker]) -> list[str]:
