@@ -308,8 +308,3 @@ def _silence() -> None:
     """
     for name in ("distributed", "tornado", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-
-
-def names(workers: Sequence[Worker]) -> list[str]:
-    """The machines of the workers, each once, sorted."""
-    return sorted({one.machine for one in workers})
