@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from perun.errors import VersionControlError
-from perun.vcs._common.git.command import GitCommand
+from perun.process.git import GitCommand
 
 
 def first_version(git: GitCommand, versions: Sequence[str]) -> str:
