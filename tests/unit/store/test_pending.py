@@ -14,6 +14,7 @@ from perun.errors import ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.store import Store, tree
+from perun.store.files import Files
 from perun.store.index_file import IndexEntry, parse, serialize
 
 MakeProfile = Callable[..., Profile]
@@ -121,8 +122,8 @@ def test_a_profile_taken_away_during_the_scan_is_neither_listed_nor_damaged(
     store.pending.save(make_profile(), "b")
     listing = tree.listing
 
-    def then_taken_away(folder: Path) -> list[str]:
-        found = [*listing(folder)]
+    def then_taken_away(folder: Path, files: Files) -> list[str]:
+        found = [*listing(folder, files)]
         gone.unlink(missing_ok=True)
         return found
 

@@ -219,7 +219,7 @@ def _sent(
 
 def _file_time(repo: Repository, entry: Entry) -> int:
     try:
-        return repo.store.object_path(entry.checksum).stat().st_mtime_ns
+        return repo.store.objects.time(entry.checksum)
     except OSError:
         return entry.time * 10**9
 
