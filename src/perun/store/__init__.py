@@ -43,6 +43,7 @@ class Store:
         :data:`perun.store.limits.DEFAULT` if it is None.
     :param columnar_from: numbers from which a profile is stored by columns, 0 for never;
         :data:`perun.profile.format.layouts.COLUMNAR_FROM` if it is None.
+    :param url: the database that holds it (:func:`perun.store.connections.checked_url`); empty for files.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class Store:
         lock_timeout: float = 60.0,
         limit: int | None = None,
         columnar_from: int | None = None,
+        url: str = "",
     ) -> None:
         self.root = root
+        self.url = url
         self._limit = limit
         self._columnar_from = columnar_from
         self._lock_timeout = lock_timeout
@@ -66,7 +69,12 @@ class Store:
         """Where what the store keeps is: what is done with its paths is done there."""
         from perun.store.files import DiskFiles
 
-        return DiskFiles(self.root)
+        if not self.url:
+            return DiskFiles(self.root)
+        from perun.store.connections import connected
+        from perun.store.database import DatabaseFiles
+
+        return DatabaseFiles(self.root, connected(self.url, self.root))
 
     def lock(self) -> AbstractContextManager[None]:
         """The one lock of the repository, for writers; may be taken again by whoever holds it.

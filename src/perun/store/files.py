@@ -10,7 +10,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Final, NamedTuple
 
@@ -148,6 +148,10 @@ class Files(ABC):
         """The lock of whoever writes, with the parameters of :class:`perun.store.lock.Lock`."""
 
     @abstractmethod
+    def signature(self) -> object:
+        """What is another one whenever something was stored."""
+
+    @abstractmethod
     def create(self, folders: tuple[str, ...]) -> None:
         """Make what is missing of the store; what is there stays as it is."""
 
@@ -259,6 +263,19 @@ class DiskFiles(Files):
 
         assert self._root is not None, "a part of a store alone has no lock"
         return Lock(self._root / ".lock", timeout, after_kill)
+
+    def signature(self) -> object:
+        """As the interface describes it."""
+        objects = f"{self._root}/objects"
+        paths = [f"{self._root}/jobs", objects]
+        with suppress(OSError):
+            paths += [f"{objects}/{name}" for name in sorted(os.listdir(objects))]
+        found = []
+        for path in paths:
+            with suppress(OSError):
+                status = os.stat(path)
+                found.append((path, status.st_mtime_ns, status.st_size))
+        return tuple(found)
 
     def create(self, folders: tuple[str, ...]) -> None:
         """As the interface describes it."""
