@@ -8,6 +8,8 @@ DEMO := build/demo
 
 # A user's settings must not reach into the environment, or Perun that is tested is not the one installed.
 unexport PYTHONPATH PYTHONHOME
+# pytest rewrites all assertions anew in each of its processes where it may not keep what it made of them.
+unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import shutil
 import signal
@@ -16,7 +18,9 @@ import pytest
 
 import measured_history
 from command_server import Server
+from compiling import CompilerCache
 from covering import mark_the_rest_slow
+from shared import folder_of_run, made_once
 
 hypothesis.settings.register_profile("dev", deadline=None, max_examples=40)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=200)
@@ -35,11 +39,22 @@ for number, handler in (
 FIRST_COMMIT = datetime(2024, 3, 4, 9, 0, tzinfo=UTC)
 USER_SETTINGS = ("GIT_", "PERUN_", "XDG_", "LC_", "LANG", "PAGER", "EDITOR", "VISUAL", "NO_COLOR", "CLICOLOR")
 """Starts of the names of variables that change what git or Perun do."""
+GIT_CONFIG = "[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n"
+"""Each commit would start another process, to look whether there is enough to pack: there never is."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the user choose how `perun` is started."""
     parser.addoption("--fresh-processes", action="store_true", help="start an interpreter for each perun")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Start half as many processes again as there are processors: tests wait a third of their time."""
+    if config.option.numprocesses != "auto" or "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    processors = len(os.sched_getaffinity(0))
+    return processors + processors // 2
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -63,12 +78,20 @@ def command_server(request: pytest.FixtureRequest) -> Iterator[Callable[[Mapping
         server.close()
 
 
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    # `mktemp` would list all folders of all tests before it names another one.
+    folder = tmp_path_factory.mktemp("homes")
+    return map(folder.joinpath, map(str, itertools.count()))
+
+
 @pytest.fixture(autouse=True)
-def isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def isolated_environment(monkeypatch: pytest.MonkeyPatch, _homes: Iterator[Path]) -> Path:
     """A home folder of its own for each test; git and Perun see no settings of the user or the machine."""
-    home = tmp_path_factory.mktemp("home")
+    home = next(_homes)
+    home.mkdir()
     git_config = home / "gitconfig"
-    git_config.touch()
+    git_config.write_text(GIT_CONFIG)
     for name in list(os.environ):
         if name.startswith(USER_SETTINGS):
             monkeypatch.delenv(name)
@@ -155,6 +178,12 @@ def git_repository(tmp_path: Path) -> Callable[..., GitRepository]:
 
 
 @pytest.fixture(scope="session")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> CompilerCache:
+    """Compile something, or find it where a test of this run has: `compiled_once("cc", "-O2", source)`."""
+    return CompilerCache(folder_of_run(tmp_path_factory) / "compiled")
+
+
+@pytest.fixture(scope="session")
 def memory_recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The recorder of allocations: the one that was installed, else one that is built of the sources."""
     from perun.collect.memory.collector import LIBRARY
@@ -212,9 +241,17 @@ def _complexity_runtime(sources: Path, library: Path, *more: str | Path) -> Path
 @pytest.fixture(scope="session")
 def measured_template(tmp_path_factory: pytest.TempPathFactory) -> measured_history.Measured:
     """Forty measured commits, of which one doubles the costs, with a tag and a branch of four commits."""
-    folder = tmp_path_factory.mktemp("measured")
-    environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    return measured_history.make(folder / "project", side=4, tags={"v1.0": 20}, environ=environ)
+
+    def make(folder: Path) -> None:
+        environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+        made = measured_history.make(folder / "project", side=4, tags={"v1.0": 20}, environ=environ)
+        (folder / "commits.json").write_text(json.dumps([made.main, made.side]))
+
+    shared = made_once(folder_of_run(tmp_path_factory) / "measured", make)
+    # Some tests serve it, which writes caches: each process has a copy.
+    folder = tmp_path_factory.mktemp("measured") / "project"
+    shutil.copytree(shared / "project", folder, symlinks=True)
+    return measured_history.Measured(folder, *json.loads((shared / "commits.json").read_text()))
 
 
 @pytest.fixture

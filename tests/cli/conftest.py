@@ -61,27 +61,21 @@ def command() -> list[str]:
     return COMMAND
 
 
-@pytest.fixture(scope="session")
-def _bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("bytecode")
-
-
 @pytest.fixture
-def environment(isolated_environment: Path, _bytecode: Path) -> dict[str, str]:
+def environment(isolated_environment: Path) -> dict[str, str]:
     """What `perun` finds in its environment: this very package, wherever it runs, and a fixed time zone."""
     source = str(Path(package.__file__).parents[1])
     path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH", ""))))
     environment = {
         **os.environ,
         "PYTHONPATH": path,
-        "PYTHONPYCACHEPREFIX": str(_bytecode),
+        # What is installed is compiled already; what tests make stays as they made it.
+        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONWARNINGS": "default",
         "TERM": "xterm",
         "TZ": "UTC",
     }
-    # Without compiled modules each command would take twice as long; buffering is that of a user.
-    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
-        environment.pop(name, None)
+    environment.pop("PYTHONUNBUFFERED", None)  # buffering is that of a user
     return environment
 
 

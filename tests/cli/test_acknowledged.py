@@ -6,18 +6,15 @@ import json
 import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
+from dataclasses import asdict
 from pathlib import Path
 
 import project as generated
 import pytest
 
+from shared import folder_of_run, made_once
+
 COMMITS = 24
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    """Where the measured history is kept, and what its commits are, once the first test has made it."""
-    return tmp_path_factory.mktemp("measured"), []
 
 
 def measure(perun, command, environment, folder, commits):
@@ -36,14 +33,17 @@ def measure(perun, command, environment, folder, commits):
 
 
 @pytest.fixture
-def measured(perun, command, environment, kept, tmp_path, monkeypatch):
+def measured(perun, command, environment, tmp_path_factory, tmp_path, monkeypatch):
     """The commits of the measured history, in whose folder the test is."""
-    folder, commits = kept
-    if not commits:
-        commits.append(measure(perun, command, environment, folder / "words", COMMITS))
-    shutil.copytree(folder / "words", tmp_path / "words", symlinks=True)
+
+    def make(folder):
+        made = measure(perun, command, environment, folder / "words", COMMITS)
+        (folder / "commits.json").write_text(json.dumps(asdict(made)))
+
+    kept = made_once(folder_of_run(tmp_path_factory) / "acknowledged", make)
+    shutil.copytree(kept / "words", tmp_path / "words", symlinks=True)
     monkeypatch.chdir(tmp_path / "words")
-    return commits[0]
+    return generated.Made(**json.loads((kept / "commits.json").read_text()))
 
 
 def named(answer):

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from perun.collect.memory.collector import LIBRARY
+
 C_PROGRAM = """\
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,11 +81,16 @@ sys.exit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
 
 
 @pytest.fixture(scope="session")
-def command(memory_recorder: Path) -> list[str]:
+def command(command: list[str], memory_recorder: Path) -> list[str]:
     """Perun with the recorder that was built for the tests, where it is not installed."""
+    return command if memory_recorder == LIBRARY else with_recorder(memory_recorder)
+
+
+def with_recorder(library: Path) -> list[str]:
+    """How Perun is started with another recorder."""
     code = (
         "import pathlib, sys, perun.collect.memory.collector as collector\n"
-        f"collector.LIBRARY = pathlib.Path({str(memory_recorder)!r})\n"
+        f"collector.LIBRARY = pathlib.Path({str(library)!r})\n"
         "from perun.__main__ import main\n"
         "sys.argv[0] = 'perun'\n"
         "main()"
@@ -91,17 +98,26 @@ def command(memory_recorder: Path) -> list[str]:
     return [sys.executable, "-P", "-c", code]
 
 
+COMPILED = {
+    "list": ["cc", "-g", "-O1", "-fno-inline", "-o", "list", "list.c"],
+    "stripped": ["cc", "-s", "-O1", "-fno-inline", "-o", "stripped", "list.c"],
+    "static": ["cc", "-static", "-o", "static", "list.c"],
+    "threads": ["c++", "-g", "-O1", "-pthread", "-o", "threads", "threads.cpp"],
+}
+"""How each program is compiled."""
+
+
+def build(project: Any, *names: str) -> None:
+    """Build these programs in the project."""
+    for name in names:
+        subprocess.run(COMPILED[name], cwd=project.path, check=True)
+
+
 @pytest.fixture
 def built(project: Any) -> Any:
-    """A project with its programs built."""
+    """A project with the sources of all programs, and the program `list`."""
     project.write({"list.c": C_PROGRAM, "threads.cpp": CPP_PROGRAM, "prog.py": PYTHON_PROGRAM})
-    for arguments in (
-        ["cc", "-g", "-O1", "-fno-inline", "-o", "list", "list.c"],
-        ["cc", "-s", "-O1", "-fno-inline", "-o", "stripped", "list.c"],
-        ["cc", "-static", "-o", "static", "list.c"],
-        ["c++", "-g", "-O1", "-pthread", "-o", "threads", "threads.cpp"],
-    ):
-        subprocess.run(arguments, cwd=project.path, check=True)
+    build(project, "list")
     return project
 
 
@@ -259,6 +275,7 @@ def test_unwinders(perun: Callable[..., Any], built: Any, unwind: str) -> None:
 
 
 def test_threads_and_containers(perun: Callable[..., Any], built: Any) -> None:
+    build(built, "threads")
     perun("collect", "-c", "./threads", "memory")
     profile = latest(built)
     amounts: dict[str, int] = {}
@@ -307,6 +324,7 @@ def test_a_script_that_becomes_the_program_is_told_of_the_option(
 
 
 def test_what_is_missing_is_told(perun: Callable[..., Any], built: Any, environment: dict[str, str]) -> None:
+    build(built, "stripped", "static")
     outcome = perun("collect", "-c", "./stripped", "memory")
     assert "sources and lines of stripped are unknown; compile with -g" in outcome.out
     assert all(name.startswith("stripped+0x") for (name,) in rows(latest(built), "function"))
@@ -329,12 +347,9 @@ def test_programs_with_other_rights(perun: Callable[..., Any], built: Any) -> No
     assert "runs with other privileges than yours" in outcome.err
 
 
-def test_the_recorder_was_not_built(
-    perun: Callable[..., Any], built: Any, command: list[str], environment: dict[str, str]
-) -> None:
-    lost = [*command[:-1], command[-1].replace("libperun_memory.so", "nowhere.so")]
+def test_the_recorder_was_not_built(built: Any, environment: dict[str, str]) -> None:
     done = subprocess.run(
-        [*lost, "collect", "-c", "./list", "memory"],
+        [*with_recorder(built.path / "nowhere.so"), "collect", "-c", "./list", "memory"],
         cwd=built.path,
         env=environment,
         capture_output=True,

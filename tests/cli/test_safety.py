@@ -195,8 +195,8 @@ CUT_DOWN: Mapping[str, tuple[str, ...]] = {
 
 def kill_again_and_again(
     perun: Callable[..., Any], start: Any, project: Any, many: Any, times: int
-) -> list[str]:
-    """Kill the commands at random moments, and look at the store after each; the commands that were hit."""
+) -> None:
+    """Kill commands at random moments, this many times before they end, and look at the store after each."""
     dice = random.Random(20240304)
     perun("config", "set", "profiles.register_after_run", "true")
     numbers = itertools.count()
@@ -211,8 +211,9 @@ def kill_again_and_again(
         begun = time.monotonic()
         assert start(*arguments).communicate() is not None
         longest[name] = time.monotonic() - begun
-    hit = []
-    for _, name in zip(range(times), itertools.cycle(CUT_DOWN), strict=False):
+    commands = itertools.cycle(CUT_DOWN)
+    while times:
+        name = next(commands)
         if name == "add":
             stock_up()
         before = State.of(project)
@@ -223,7 +224,9 @@ def kill_again_and_again(
         process.kill()
         process.communicate()
         if process.returncode == -signal.SIGKILL:
-            hit.append(name)
+            times -= 1
+        else:
+            longest[name] /= 2  # it was measured while the machine had more to do
         found = perun("fsck", "--json").json
         assert found["errors"] == 0, found
         assert {one["severity"] for one in found["findings"]} <= {"info"}, found
@@ -233,16 +236,15 @@ def kill_again_and_again(
     after = State.of(project)
     after.assert_kept(before)
     assert not after.pending
-    return hit
 
 
 def test_killed_at_random_moments(perun: Callable[..., Any], start: Any, project: Any, many: Any) -> None:
-    assert len(kill_again_and_again(perun, start, project, many, 6)) > 2
+    kill_again_and_again(perun, start, project, many, 4)
 
 
 @pytest.mark.slow
 def test_killed_two_hundred_times(perun: Callable[..., Any], start: Any, project: Any, many: Any) -> None:
-    assert len(kill_again_and_again(perun, start, project, many, 200)) > 100
+    kill_again_and_again(perun, start, project, many, 200)
 
 
 @pytest.mark.parametrize("name", ["add", "rm", "collect"])

@@ -18,6 +18,7 @@ from experiments import LARGE, SMALL, Case
 
 from compiling import CompilerCache
 from perun.fuzz.campaign import Campaign
+from shared import folder_of_run, made_once
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 
@@ -27,9 +28,9 @@ Fuzz = Callable[..., Campaign]
 @pytest.fixture(scope="session")
 def regex_program(compile_once: CompilerCache, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program that searches each line of a file with the expression that it gets."""
-    source = tmp_path_factory.mktemp("regex") / "search.cpp"
-    source.write_text(experiments.SOURCE)
-    return compile_once("g++", *experiments.COMPILED, source)
+    folder = folder_of_run(tmp_path_factory) / "regex"
+    made_once(folder, lambda new: (new / "search.cpp").write_text(experiments.SOURCE))
+    return compile_once("g++", *experiments.COMPILED, folder / "search.cpp")
 
 
 @pytest.fixture

@@ -63,14 +63,6 @@ def record(memory_recorder: Path, tmp_path: Path) -> Record:
 
 
 @pytest.fixture(scope="session")
-def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> CompilerCache:
-    """Compile something, or find it where a test of this run has: `compiled_once("cc", "-O2", source)`."""
-    own = tmp_path_factory.getbasetemp()
-    # Each process of pytest-xdist has a folder of its own in that of the run.
-    return CompilerCache((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled")
-
-
-@pytest.fixture(scope="session")
 def program(compiled_once: CompilerCache) -> Callable[..., Path]:
     """Compile one of the programs: `program("list.c", "-fno-omit-frame-pointer")`; once for all tests."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
-import time
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +16,7 @@ from perun.errors import RemoteError, UsageError
 from perun.remote.contract import Listed, MissingPiece, Remote
 from perun.remote.opening import opened
 
-FORK = multiprocessing.get_context("fork")
+WRITERS = Path(__file__).with_name("writers.py")
 
 
 def test_pieces_are_as_they_were_put(remote: Remote) -> None:
@@ -84,6 +84,24 @@ def test_too_large_pieces_are_refused(remote: Remote) -> None:
         remote.get("packs/aa", limit=4)
 
 
+def test_several_pieces_are_fetched_in_their_order(remote: Remote) -> None:
+    names = [f"registers/{number}" for number in (5, 3, 4, 1)]
+    for name in names:
+        remote.put(name, name.encode())
+    assert list(remote.get_many(names)) == [(name, name.encode()) for name in names]
+    assert list(remote.get_many([])) == []
+    with pytest.raises(MissingPiece, match="registers/2"):
+        list(remote.get_many([*names, "registers/2"]))
+
+
+def test_ranges_end_where_the_piece_does(remote: Remote) -> None:
+    remote.put("packs/aa", b"12345")
+    assert remote.get_range("packs/aa", 5, 1) == b""
+    assert remote.get_range("packs/aa", 100, 10) == b""
+    assert remote.get_range("packs/aa", 2, 0) == b""
+    assert remote.get_range("packs/aa", 0, 5) == b"12345"
+
+
 NO_NAMES = ["../aa", "packs/../../aa", "/aa", "packs//a", "Packs/a", "packs/", "a\nb", ".lock", ""]
 
 
@@ -94,62 +112,41 @@ def test_names_never_lead_elsewhere(remote: Remote, key: str) -> None:
             use(key)
 
 
-def count_up(url: str, times: int) -> None:
-    with opened(url) as remote:
-        done = 0
-        while done < times:
-            try:
-                before = remote.get("heads/count")
-            except MissingPiece:
-                before = None
-            done += remote.replace("heads/count", b"%d" % (int(before or b"0") + 1), before)
+def at_once(url: str, folder: Path, work: str, writers: int, times: int) -> str:
+    """What so many processes print that use the remote at once; `writers.py` says what each does."""
+    command = [sys.executable, str(WRITERS), work, url, str(folder), str(writers), str(times)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=600).stdout
 
 
-def test_of_several_writers_one_changes_a_head(url: str, remote: Remote) -> None:
-    writers = [FORK.Process(target=count_up, args=(url, 12)) for _ in range(4)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-        assert writer.exitcode == 0
-    assert remote.get("heads/count") == b"48"
+def test_of_several_writers_one_changes_a_head(url: str, remote: Remote, tmp_path: Path) -> None:
+    at_once(url, tmp_path, "count_up", 4, 6)
+    assert remote.get("heads/count") == b"24"
 
 
-def put_all(url: str, writer: int) -> None:
-    with opened(url) as remote:
-        for number in range(50):
-            assert remote.put(f"registers/{writer}-{number}", b"x" * 1000)
+def test_of_several_writers_of_a_name_one_makes_the_piece(url: str, remote: Remote, tmp_path: Path) -> None:
+    made = dict(line.split() for line in at_once(url, tmp_path, "put_same", 6, 5).splitlines())
+    assert sorted(made) == list("01234")
+    for number, writer in made.items():
+        assert remote.get(f"packs/{number}") == writer.encode() * 1000
 
 
-def test_eight_writers_lose_nothing(url: str, remote: Remote) -> None:
-    writers = [FORK.Process(target=put_all, args=(url, number)) for number in range(8)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-        assert writer.exitcode == 0
-    assert sum(size for _key, size in remote.list("registers/")) == 8 * 50 * 1000
+@pytest.mark.parametrize("times", [6, pytest.param(50, marks=pytest.mark.slow)])
+def test_eight_writers_lose_nothing(url: str, remote: Remote, tmp_path: Path, times: int) -> None:
+    at_once(url, tmp_path, "put", 8, times)
+    assert [size for _key, size in remote.list("registers/")] == 8 * times * [1000]
 
 
-def put_until_killed(url: str, started: Path) -> None:
-    remote = opened(url)
-    for number in range(1_000_000):
-        remote.put(f"packs/{number}", b"%07d" % number * 30_000)
-        started.touch()
-
-
-@pytest.mark.parametrize("delay", [0, 3, 7, 20])
-def test_a_killed_writer_leaves_whole_pieces(url: str, remote: Remote, tmp_path: Path, delay: int) -> None:
-    writer = FORK.Process(target=put_until_killed, args=(url, tmp_path / "started"))
-    writer.start()
-    while not (tmp_path / "started").exists():
-        assert writer.is_alive()
-        time.sleep(0.001)
-    time.sleep(delay / 1000)
-    os.kill(writer.pid or 0, signal.SIGKILL)
-    writer.join()
+@pytest.mark.parametrize("before", [1, 2, pytest.param(7, marks=pytest.mark.slow)])
+def test_a_killed_writer_leaves_whole_pieces(url: str, remote: Remote, tmp_path: Path, before: int) -> None:
+    """It is killed during one of its pieces: after `before` of them, at once."""
+    command = [sys.executable, str(WRITERS), "put_until_killed", url, str(tmp_path), "1", "1000000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as writer:
+        assert writer.stdout is not None
+        for _ in range(before):
+            writer.stdout.readline()
+        os.killpg(writer.pid, signal.SIGKILL)
     found = [key for key, _size in remote.list("packs/")]
-    assert found
+    assert len(found) >= before
     for key in found:
         number = int(key.removeprefix("packs/"))
         assert remote.get(key) == b"%07d" % number * 30_000
@@ -182,6 +179,17 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
         ("file://", "no URL of a remote"),
         ("file://otherhost/srv", "no URL of a remote"),
         ("http://[", "no URL"),
+        ("s3://", "no URL of a remote"),
+        ("s3://key:secret@bucket/perf", "has a password"),
+        ("s3://key@bucket/perf", "no URL of a remote"),
+        ("s3://bucket/../other", "no URL of a remote"),
+        ("s3://bucket/perf?secret_access_key=secret", "has a password"),
+        ("s3://bucket/perf?profile=team", "no option 'profile'"),
+        ("gs://bucket/perf?region=eu", "no option 'region'"),
+        ("s3://bucket/perf?endpoint=minio.example.org", "is no endpoint"),
+        ("s3://bucket/perf?endpoint=https://me:secret@minio.example.org", "has a password"),
+        ("s3://bucket/perf?endpoint=http://minio.example.org:9000", "has no TLS"),
+        ("az://account", "no URL of a remote"),
     ],
 )
 def test_what_is_no_url_of_a_remote(url: str, said: str) -> None:

@@ -26,7 +26,7 @@ assert _SPEC is not None and _SPEC.loader is not None
 _cli = importlib.util.module_from_spec(_SPEC)
 sys.modules["conftest_of_cli"] = _cli
 _SPEC.loader.exec_module(_cli)
-command, _bytecode, environment = _cli.command, _cli._bytecode, _cli.environment
+command, environment = _cli.command, _cli.environment
 perun, terminal, project = _cli.perun, _cli.terminal, _cli.project
 _template, write_profile = _cli._template, _cli.write_profile
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, Final, NamedTuple, Self
 
 from perun.errors import RemoteError
@@ -54,6 +55,19 @@ class Remote(ABC):
         :raises RemoteError: if it has more than `limit` bytes, none of which are kept.
         """
 
+    def get_many(self, keys: Sequence[str], limit: int = MAX_PIECE) -> Iterator[tuple[str, bytes]]:
+        """The pieces, in this order, each with its name; several are fetched at once.
+
+        :raises MissingPiece: if one is missing; those before it were yielded.
+        """
+        with ThreadPoolExecutor(self.parallel) as pool:
+            found = [pool.submit(self.get, key, limit) for key in keys]
+            try:
+                for key, data in zip(keys, found, strict=True):
+                    yield key, data.result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
     @abstractmethod
     def get_range(self, key: str, start: int, length: int) -> bytes:
         """`length` bytes of the piece from `start` (from 0) on; fewer where it ends before."""
@@ -68,6 +82,8 @@ class Remote(ABC):
         whether.
 
         Of several that expect the same, one succeeds.
+
+        :raises RemoteError: also where the answer was lost on the line, so that nobody knows whether it did.
         """
 
     @abstractmethod

@@ -143,7 +143,5 @@ def _next_step(number: int | None) -> str:
     if number in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "see that you may write there; `perun pull` needs to read only"
     if number in (errno.ENOSPC, errno.EDQUOT):
-        return (
-            "make room there, and push again: what was sent is not sent again"
-        )
+        return "make room there, and push again: what was sent is not sent again"
     return "see that the folder is there and can be reached"

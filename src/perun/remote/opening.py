@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from perun.errors import PluginError, UsageError
 from perun.extras import install_command
+from perun.remote import cloud
 from perun.remote.contract import Remote
 from perun.remote.file import FileRemote
 from perun.remote.sql import SqlRemote
 
 KINDS = {
     "file:///srv/perf": "a folder that all can reach",
+    "s3://bucket/perf": "an object store: also gs:// and az://",
     "sqlite:////srv/perf.db": "a database in one file",
     "postgresql://host/database": "a database",
 }
 """An example of each kind, and what it is."""
+_SECRET = re.compile(r"(password|secret|token|key|sig|signature)[a-z0-9_-]*=", re.IGNORECASE)
 _SQL = ("sqlite", "postgresql")
 
 
-def opened(url: str) -> Remote:
-    """The remote of a checked URL. Nothing is asked of it yet.
+def opened(url: str, *, folder: Path = Path("."), environ: Mapping[str, str] | None = None) -> Remote:
+    """The remote of a URL. Nothing is asked of it yet.
 
+    :param folder: the repository of the user, whose git knows the remotes of `git:`.
+    :param environ: the environment of the user.
+    :raises UsageError: if the URL is none of a remote.
     :raises PluginError: if what its kind needs is not installed.
     """
     parts = urlsplit(checked_url(url))
     if parts.scheme == "file":
         return FileRemote(Path(unquote(parts.path)))
+    is_cloud = parts.scheme in cloud.SCHEMES
     try:
-        return SqlRemote(url)
+        return cloud.CloudRemote(url, environ or {}) if is_cloud else SqlRemote(url)
     except ModuleNotFoundError as problem:
+        what, extra = ("an object store", "s3") if is_cloud else ("a database", "sql")
         raise PluginError(
-            f"a remote in a database needs {problem.name}", f"install it: {install_command('sql')}"
+            f"a remote in {what} needs {problem.name}", f"install it: {install_command(extra)}"
         ) from None
 
 
@@ -47,14 +57,17 @@ def checked_url(url: str) -> str:
         password = parts.password
     except ValueError as problem:
         raise UsageError(f"{url!r} is no URL: {problem}", _examples()) from None
-    if password is not None or "password=" in parts.query:
+    if password is not None or _SECRET.search(parts.query):
         raise UsageError(
             "the URL of the remote has a password in it, which would be stored and shown",
-            "leave it out: PostgreSQL finds it in PGPASSWORD or ~/.pgpass",
+            "leave it out: it is found where its kind of remote has it, see docs/sharing.md",
         )
     if parts.scheme == "file" and parts.netloc in ("", "localhost") and len(parts.path) > 1:
         return url
     if parts.scheme in _SQL and len(parts.path) > 1:
+        return url
+    if parts.scheme in cloud.SCHEMES:
+        cloud.parsed(url)
         return url
     raise UsageError(f"{url!r} is no URL of a remote", _examples())
 

@@ -28,8 +28,8 @@ def _complete_remote(ctx: click.Context, param: click.Parameter, incomplete: str
 def remote(ctx: click.Context) -> None:
     """List, add and remove the places where the team keeps its profiles.
 
-    A remote needs no server of Perun's own: it is a folder that all can reach, or a database. Without a
-    command, the remotes are listed.
+    A remote needs no server of Perun's own: it is a folder that all can reach, an object store or a
+    database. Without a command, the remotes are listed.
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_)
@@ -50,11 +50,12 @@ def list_(session: Session, as_json: bool = False) -> None:
 def add(session: Session, name: str, url: str) -> None:
     """Add the remote NAME at URL.
 
-    It is written to the local configuration. No password is: PostgreSQL finds it in `PGPASSWORD` or
-    `~/.pgpass`.
+    It is written to the local configuration. No password is: each kind finds it where its other
+    tools do, e.g. in `~/.pgpass` or `~/.aws`.
 
     \b
     perun remote add team file:///srv/perf
+    perun remote add team s3://bucket/perf
     perun remote add team postgresql://db.example.org/perf
     perun remote add mine sqlite:////home/me/perf.db
     """

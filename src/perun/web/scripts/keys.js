@@ -4,13 +4,9 @@ const keysOfPage = {};
 function startKeys() {
   let going = false;
   document.addEventListener("keydown", event => {
-    if (
-      event.ctrlKey ||
-      event.metaKey ||
-      event.altKey ||
-      event.target.closest("input, select, textarea, dialog")
-    )
-      return;
+    // A dialog that was closed just now may hold the focus until the next frame.
+    const inside = event.target.closest("input, select, textarea, dialog[open]");
+    if (event.ctrlKey || event.metaKey || event.altKey || inside) return;
     const key = event.key,
       goes = going && [...document.querySelectorAll("nav a[data-key]")].find(one => one.dataset.key === key);
     going = false;

@@ -1,0 +1,142 @@
+"""What one reads where an object store refuses, or cannot be reached."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from perun.errors import RemoteError
+from perun.remote.contract import Remote
+from perun.remote.opening import opened
+
+SECRET = "secret-of-tests"
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """Answers every request with the error that the test has chosen, as S3 does."""
+
+    status, code = 500, ""
+
+    def log_message(self, *_args: object) -> None:
+        pass
+
+    def answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = f"<Error><Code>{self.code}</Code><Message>{SECRET}?sig=abc</Message></Error>".encode()
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_PUT = answer
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("obstore", reason="obstore is not installed: pip install obstore")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-tests")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+
+
+@pytest.fixture
+def refusing() -> Iterator[Callable[[int, str], str]]:
+    """Start a server that refuses; gives its endpoint."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+
+    def choose(status: int, code: str) -> str:
+        server.RequestHandlerClass = type("Chosen", (Refusing,), {"status": status, "code": code})
+        return f"http://127.0.0.1:{server.server_port}"
+
+    yield choose
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def at(endpoint: str, bucket: str = "team") -> Remote:
+    return opened(f"s3://{bucket}/perf?endpoint={endpoint}&region=us-east-1", environ=os.environ)
+
+
+@pytest.mark.parametrize(
+    "status, code, said",
+    [
+        (403, "InvalidAccessKeyId", "the server does not accept the credentials"),
+        (403, "SignatureDoesNotMatch", "the server does not accept the credentials"),
+        (400, "ExpiredToken", "the credentials have expired"),
+        (403, "RequestTimeTooSkewed", "the clock of this machine differs too much"),
+        (403, "AccessDenied", "packs/aa cannot be written"),
+        (403, "QuotaExceeded", "the server has no room for it"),
+        (301, "PermanentRedirect", "the bucket team is in another region"),
+        (404, "NoSuchBucket", "there is no bucket or container team"),
+        (418, "Teapot", "packs/aa cannot be written: .*Teapot"),
+    ],
+)
+def test_what_the_server_refuses_is_named(
+    refusing: Callable[[int, str], str], status: int, code: str, said: str
+) -> None:
+    remote = at(refusing(status, code))
+    for use in (
+        lambda: remote.put("packs/aa", b"x"),
+        lambda: remote.replace("packs/aa", b"x", None),
+    ):
+        with pytest.raises(RemoteError, match=said) as error:
+            use()
+        shown = error.value.message + error.value.hint
+        assert SECRET not in shown and "sig=" not in shown
+        assert "\n" not in shown
+        assert error.value.message.startswith(remote.url) and error.value.hint
+
+
+def test_what_may_not_be_read_is_named(refusing: Callable[[int, str], str]) -> None:
+    remote = at(refusing(403, "AccessDenied"))
+    for use in (
+        lambda: remote.get("packs/aa"),
+        lambda: remote.get_range("packs/aa", 0, 1),
+        lambda: remote.replace("packs/aa", b"x", b"y"),
+    ):
+        with pytest.raises(RemoteError, match="you may not do that: packs/aa cannot be read"):
+            use()
+    with pytest.raises(RemoteError, match="packs/ cannot be listed"):
+        list(remote.list("packs/"))
+
+
+def test_a_bucket_that_is_not_there_is_no_empty_remote(s3: str) -> None:
+    remote = at(s3, "missing")
+    for use in (
+        lambda: list(remote.list("packs/")),
+        lambda: remote.get("packs/aa"),
+        lambda: remote.put("packs/aa", b"x"),
+        lambda: remote.replace("heads/gc", b"x", b"y"),
+    ):
+        with pytest.raises(RemoteError, match="there is no bucket or container missing"):
+            use()
+
+
+def test_a_server_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perun.remote.cloud._RETRIES", 0)
+    with pytest.raises(RemoteError, match="the server cannot be reached"):
+        list(at("http://127.0.0.1:9").list("packs/"))
+
+
+def test_a_server_without_a_trusted_certificate_is_refused(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It speaks no TLS at all, while the URL asks for it."""
+    monkeypatch.setattr("perun.remote.cloud._RETRIES", 0)
+    with pytest.raises(RemoteError, match="no certificate that this machine trusts"):
+        list(at(s3.replace("http://", "https://")).list("packs/"))
+
+
+def test_missing_credentials_are_named(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perun.remote.cloud._RETRIES", 0)
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    # The service that machines of Amazon ask.
+    monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(RemoteError, match="no credentials were found") as error:
+        list(at(s3).list("packs/"))
+    assert "AWS_ACCESS_KEY_ID" in error.value.hint

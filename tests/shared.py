@@ -1,0 +1,34 @@
+"""What one process of a run makes for all of them: each has session fixtures of its own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def folder_of_run(factory: pytest.TempPathFactory) -> Path:
+    """The temporary folder that all processes of this run see."""
+    own = factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+def made_once(folder: Path, make: Callable[[Path], object]) -> Path:
+    """The folder, filled by the process that asks first; the others wait for it. It is not to be changed.
+
+    :param make: fills the folder that it is given, which is empty, and gets another path when it is whole.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_name(f"{folder.name}.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            new = folder.with_name(f"{folder.name}.new")
+            shutil.rmtree(new, ignore_errors=True)  # of a process whose attempt failed
+            new.mkdir()
+            make(new)
+            new.rename(folder)
+    return folder
