@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,18 +19,23 @@ SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Run a server that listens on no network; the URL of a database of it."""
+def served() -> Iterator[str]:
+    """Run a server that listens on no network; the URL of a database of it.
+
+    Its folder is none of pytest's: each run of that takes the right to enter them from all others.
+    """
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
     if not SERVERS:
         pytest.skip("PostgreSQL is not installed: tools/install_tools.sh servers")
-    tools = SERVERS[-1].parent
+    with tempfile.TemporaryDirectory(prefix="perun-postgresql-", ignore_cleanup_errors=True) as name:
+        yield from _served(Path(name), SERVERS[-1].parent)
+
+
+def _served(folder: Path, tools: Path) -> Iterator[str]:
     # The server refuses to run as root.
     nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
     as_user = nobody if os.geteuid() == 0 else []
     if as_user:
-        for parent in (folder, *folder.parents[:3]):
-            parent.chmod(parent.stat().st_mode | 0o011)
         shutil.chown(folder, "nobody")
     user = "nobody" if as_user else getpass.getuser()
     data = ["-D", str(folder / "data")]

@@ -12,7 +12,7 @@ SLOW = {
     "asyncio", "bokeh", "capstone", "click", "concurrent", "dataclasses", "elftools", "http.client",
     "importlib.metadata", "ipaddress", "matplotlib",
     "memray", "msgspec", "multiprocessing", "numpy", "pandas", "puremagic", "pyarrow",
-    "obstore", "boto3", "pycparser", "rich", "ruamel", "sqlalchemy", "scipy",
+    "obstore", "boto3", "pycparser", "psycopg", "rich", "ruamel", "sqlalchemy", "scipy",
     "sqlite3", "tabulate", "unittest", "urllib.request", "xml", "z3",
 }  # fmt: skip
 """Libraries that take milliseconds to import: whoever needs one may import it where it is needed."""

@@ -71,6 +71,10 @@ class DatabaseFiles(Files):
                     return folder, name
         return None
 
+    def holds(self, path: Path | str) -> bool:
+        """Whether it is a path of the database, there or not."""
+        return self._key(path) is not None
+
     def opened(self, path: Path | str, limit: int) -> BinaryIO:
         """As the interface describes it."""
         key = self._key(path)

@@ -119,7 +119,7 @@ class Stats:
                 self._files.remove(path)
             except FileNotFoundError:
                 raise ProfileNotFound(f"there are no statistics {name} of {minor}") from None
-            if not keep_folder:
+            if not keep_folder or not self._files.is_folder(self.folder(minor)):
                 self._drop_if_empty(minor)
 
     def delete_minor(self, minor: str, keep_folder: bool = False) -> None:
@@ -135,7 +135,7 @@ class Stats:
             self._refuse_folders(folder)
             for name in tree.listing(folder, self._files):
                 self._files.remove(folder / name)
-            if not keep_folder:
+            if not keep_folder or not self._files.is_folder(self.folder(minor)):
                 self._drop_if_empty(minor)
 
     def delete_all(self, keep_folders: bool = False) -> None:

@@ -15,8 +15,9 @@ import pytest
 import perun
 from perun.profile.factory import Profile
 from perun.store import Store
+from perun.store.database import DatabaseFiles
 from postgresql_server import new_schema, served
-from store_paths import StorePath
+from store_paths import StorePath, listdir, utime
 
 MakeProfile = Callable[..., Profile]
 KINDS = ["files", *(pytest.param(one, marks=pytest.mark.slow) for one in ("sqlite", "postgresql"))]
@@ -31,13 +32,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with served(tmp_path_factory.mktemp("postgresql")) as url:
+def postgresql() -> Iterator[str]:
+    with served() as url:
         yield url
 
 
 @pytest.fixture
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Store]:
     if request.param == "files":
         made = Store(tmp_path / ".perun")
         made.create()
@@ -46,7 +49,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     is_sqlite = request.param == "sqlite"
     url = "sqlite" if is_sqlite else new_schema(request.getfixturevalue("postgresql"))
     made = Store(StorePath(tmp_path / ".perun"), url=url)
+    assert isinstance(made.files, DatabaseFiles)
     StorePath.files = made.files
+    monkeypatch.setattr(os, "utime", utime)
+    monkeypatch.setattr(os, "listdir", listdir)
     made.create()
     yield made
     made.files.close()
