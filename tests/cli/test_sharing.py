@@ -198,3 +198,16 @@ def test_a_killed_push_leaves_nothing_half_done(command, environment, perun, pro
     perun("push")
     perun("pull", cwd=other)
     assert registered(other) == registered(project.path)
+
+
+def test_profiles_go_through_the_git_repository(perun, project, four, other, tmp_path):
+    project.git("init", "--quiet", "--bare", str(tmp_path / "server.git"))
+    for folder in (project.path, other):
+        project.git("-C", str(folder), "remote", "add", "shared", str(tmp_path / "server.git"))
+    perun("remote", "add", "git", "git:shared")
+    perun("remote", "add", "git", "git:shared", cwd=other)
+    assert perun("push", "git").out.startswith("sent 4 profiles to git:shared: ")
+    assert perun("pull", "git", cwd=other).out.startswith("fetched 4 profiles from git:shared: ")
+    assert registered(other) == registered(project.path)
+    assert perun("push", "git").out == "nothing to push: 4 profiles of git:shared there already\n"
+    assert perun("fsck", cwd=other).out == "no damage found\n"

@@ -37,6 +37,8 @@ VERBS = (
     ("stats", "sync"),
     ("stats", "clean"),
     ("log", "--changes-only"),
+    ("gc", "--dry-run"),
+    ("gc",),
     ("fsck", "--repair"),
     ("postprocessby", "0@p", "normalizer"),
     ("fsck",),

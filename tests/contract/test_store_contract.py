@@ -1,4 +1,4 @@
-"""What all stores have in common, in files or in a database; `make test-all` runs `tests/unit/store` on all."""
+"""What all stores have in common, in files or in a database. Slow runs of `tests/unit/store` are on all."""
 
 from __future__ import annotations
 

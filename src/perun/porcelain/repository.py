@@ -35,6 +35,10 @@ STORE = "store.url"
 """The key that names the database of the store."""
 BISECTIONS = "bisections"
 """The folder in it with the journals of `perun bisect`."""
+BATCHES = "batches"
+"""The same of `perun run`."""
+KEPT_INPUTS = "workloads/fuzz"
+"""The folder in it with what `perun fuzz --keep` makes workloads of."""
 
 
 class _Opened(NamedTuple):

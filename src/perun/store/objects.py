@@ -86,6 +86,13 @@ class FileObjects:
         """
         return self._files.state(tree.object_path(self.root, checksum)).st_mtime_ns
 
+    def size(self, checksum: str) -> int:
+        """Bytes that the object takes, compressed as it is.
+
+        :raises OSError: if there is no such object.
+        """
+        return self._files.state(tree.object_path(self.root, checksum)).st_size
+
     def put(self, profile: Profile) -> str:
         """Store the profile (without its origin) and return the checksum; what is whole is not rewritten.
 

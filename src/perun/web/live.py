@@ -13,6 +13,7 @@ from threading import Lock, RLock
 from typing import Final, NamedTuple
 
 from perun.errors import PerunError
+from perun.porcelain.explain import kept
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.web.pieces import Pieces, encoded
 from perun.porcelain.web.running import running
@@ -156,6 +157,7 @@ class Live:
 def _times(repo: Repository) -> Iterator[object]:
     """What changes when something is stored, or accepted."""
     yield repo.store.files.signature()
-    with suppress(OSError):
-        status = os.stat(repo.root / PERUN_FOLDER / "acknowledged.json")
-        yield status.st_mtime_ns, status.st_size
+    for path in (repo.root / PERUN_FOLDER / "acknowledged.json", kept.folder_of(repo)):
+        with suppress(OSError):
+            status = os.stat(path)
+            yield path.name, status.st_mtime_ns, status.st_size
