@@ -99,6 +99,12 @@ _ROWS: Final[tuple[Key, ...]] = (
         example="main",
     ),
     Key(
+        "store.url", Kind.TEXT, Scope.LOCAL, "",
+        "Database that holds the profiles and the statistics, if they are not files of `.perun`: `sqlite` "
+        "(a file there), `sqlite:///PATH` or `postgresql://HOST/DATABASE`. `perun init --store` sets it.",
+        example="sqlite",
+    ),
+    Key(
         "remotes", Kind.RULES, Scope.LOCAL, [],
         "Places where the team keeps its profiles; each has a name and a url. `perun remote` lists and "
         "changes them, `perun push` and `perun pull` use them.",
@@ -291,6 +297,7 @@ RUNS: Final = (
     "general.editor",
     "vcs.type",
     "vcs.url",
+    "store.url",
     "remotes",
 )
 """Keys that decide what programs run, with what: those of a repository hold if the user trusts it."""
