@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -98,14 +98,16 @@ class Indexes:
         """Whether there is a file for the index of the minor version; quicker than anything that reads it."""
         return os.path.exists(f"{self.root}/{minor[:2]}/{minor[2:]}")
 
-    def minors(self) -> Iterator[str]:
+    def minors(self, objects: Collection[str] = ()) -> Iterator[str]:
         """The minor versions that have an index, or something damaged that may have been one, sorted.
 
-        It opens every file of the tree.
+        It opens every file of the tree but those of these objects.
         """
         root = str(self.root)  # making a `Path` takes longer than opening the file
         for name in tree.names(self.root):
-            if tree.is_minor_version(name) and tree.may_be_index(f"{root}/{name[:2]}/{name[2:]}"):
+            if name in objects or not tree.is_minor_version(name):
+                continue
+            if tree.may_be_index(f"{root}/{name[:2]}/{name[2:]}"):
                 yield name
 
     def _parse(self, minor: str) -> Parsed:

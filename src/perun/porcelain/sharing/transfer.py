@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from perun.errors import ProfileError, RemoteError
 from perun.porcelain.repository import Repository
 from perun.porcelain.sharing.known import Known
+from perun.porcelain.sharing.registered import caches, registered_here
 from perun.remote import pack, register
 from perun.remote.contract import MissingPiece, Remote
 from perun.remote.pack import Place
@@ -73,8 +73,8 @@ def push(
     began = time.monotonic()
     known = Known(remote, caches(repo))
     union = known.refresh()
-    registered = list(registered_here(repo, minors))
-    missing = [entry for entry in registered if entry not in union and unclashed(entry) not in union]
+    registered = registered_here(repo, minors)
+    missing = [entry for entry in union.lacking(registered) if unclashed(entry) not in union]
     removed = [] if again else [entry for entry in missing if union.was_removed(entry)]
     gone = set(removed)
     new = [entry for entry in missing if entry not in gone]
@@ -182,19 +182,6 @@ def _fetched_packs(
 def _not_there(one: Added, remote: Remote) -> str:
     name, minor = one.entry.name, one.entry.minor[:10]
     return f"{name} of {minor} is not fetched: {remote.url} has no {pack.FOLDER}{one.place.pack}"
-
-
-def caches(repo: Repository) -> Path:
-    """The folder of the caches of remotes."""
-    return repo.store.root / "cache" / "remotes"
-
-
-def registered_here(repo: Repository, minors: Collection[str] | None) -> Iterator[Entry]:
-    """What is registered here, version by version."""
-    for minor in repo.store.indexes.minors():
-        if minors is None or minor in minors:
-            for one in repo.store.indexes.read(minor):
-                yield Entry(minor, one.checksum, one.time, one.path)
 
 
 def _clashing(name: str, checksum: str) -> str:
