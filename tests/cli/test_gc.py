@@ -17,7 +17,7 @@ def url(tmp_path):
 
 @pytest.fixture
 def history(perun, project, write_profile):
-    """Four versions with a profile each: the first was measured 400 days ago, the last now; v1 is a tag."""
+    """Four versions with a profile each: measured 400 days ago and later, the last one now; v1 is a tag."""
     versions = []
     for number, days in enumerate((400, 300, 200, 0)):
         version = project.commit(f"version {number}", {"file": str(number)})

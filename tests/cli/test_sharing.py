@@ -231,3 +231,16 @@ def test_very_many_killed_transfers_leave_nothing_half_done(
     chance = random.Random(1)
     delays = [chance.uniform(0.05, 0.8) for _ in range(80)]  # two or three kills each: in all, 200
     kill_all_the_time(perun, command, environment, project, other, url, write_profile, delays)
+
+
+def test_profiles_go_through_the_git_repository(perun, project, four, other, tmp_path):
+    project.git("init", "--quiet", "--bare", str(tmp_path / "server.git"))
+    for folder in (project.path, other):
+        project.git("-C", str(folder), "remote", "add", "shared", str(tmp_path / "server.git"))
+    perun("remote", "add", "git", "git:shared")
+    perun("remote", "add", "git", "git:shared", cwd=other)
+    assert perun("push", "git").out.startswith("sent 4 profiles to git:shared: ")
+    assert perun("pull", "git", cwd=other).out.startswith("fetched 4 profiles from git:shared: ")
+    assert registered(other) == registered(project.path)
+    assert perun("push", "git").out == "nothing to push: 4 profiles of git:shared there already\n"
+    assert perun("fsck", cwd=other).out == "no damage found\n"

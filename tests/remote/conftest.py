@@ -17,7 +17,7 @@ import pytest
 from perun.remote.contract import Remote
 from perun.remote.opening import opened
 
-KINDS = ("file", "sqlite", "postgresql", "s3")
+KINDS = ("file", "sqlite", "postgresql", "s3", "git")
 HERE = Path(__file__).parent
 EXPENSIVE = (
     "test_of_several_writers_of_a_name_one_makes_the_piece",
@@ -103,6 +103,10 @@ def s3() -> Iterator[str]:
         yield f"http://127.0.0.1:{int(server.stdout.readline())}"
 
 
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
 @pytest.fixture
 def new_url(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -115,6 +119,13 @@ def new_url(
             return f"file://{tmp_path / 'remote'}"
         if kind == "sqlite":
             return f"sqlite:///{tmp_path / 'remote.db'}"
+        if kind == "git":
+            git("init", "--quiet", "--bare", str(tmp_path / "server.git"))
+            # No process of it outlives a push.
+            git("-C", str(tmp_path / "server.git"), "config", "receive.autogc", "false")
+            git("init", "--quiet", str(tmp_path))
+            git("-C", str(tmp_path), "remote", "add", "origin", "server.git")
+            return "git:origin"
         if kind == "s3":
             endpoint = request.getfixturevalue("s3")
             monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-tests")

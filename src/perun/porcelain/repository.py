@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 PERUN_FOLDER = ".perun"
 BISECTIONS = "bisections"
 """The folder in it with the journals of `perun bisect`."""
+BATCHES = "batches"
+"""The same of `perun run`."""
+KEPT_INPUTS = "workloads/fuzz"
+"""The folder in it with what `perun fuzz --keep` makes workloads of."""
 
 
 class _Opened(NamedTuple):

@@ -15,7 +15,7 @@ from perun.config.places import item_place
 from perun.errors import ConfigError, DamagedStore, PerunError, UsageError
 from perun.plugin.api import MinorVersion, Report, silent
 from perun.porcelain import saving
-from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.repository import BATCHES, PERUN_FOLDER, Repository
 from perun.porcelain.run import journal as journals
 from perun.porcelain.run import pre_run, schedule, versions
 from perun.porcelain.run.checkouts import IN_A_COPY, Placement
@@ -24,9 +24,6 @@ from perun.porcelain.run.execute import Naming, run_jobs
 from perun.porcelain.run.jobs import PARTS, Job, matrix, texts
 from perun.porcelain.run.journal import Journal
 from perun.porcelain.run.schedule import Task, VersionSlot
-
-FOLDER = "batches"
-"""Where the journals lie, in `.perun`."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +185,7 @@ def _finish_tasks(repo: Repository, planned: Plan, journal: Journal) -> None:
 
 def folder(repo: Repository) -> Path:
     """Where the journals of batches lie."""
-    return repo.root / PERUN_FOLDER / FOLDER
+    return repo.root / PERUN_FOLDER / BATCHES
 
 
 def _to_json(planned: Plan) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final
 
 from perun import atomic
 from perun.errors import VersionControlError
+from perun.process.git import GitCommand
 from perun.regular import read_regular
-from perun.vcs._common.git.command import GitCommand
 from perun.vcs._common.git.repository import GitVcs
 
 _MAX_EXCLUDES: Final = 16 << 20
