@@ -67,21 +67,28 @@ def profiles(folder: Path, versions: list[str], each: int, seed: int = 0) -> Non
 
 def _profile(seed: int, place: int, number: int) -> Profile:
     values = [1.0 + (seed * 7 + place * 31 + number * 17 + run * 13) % 1009 / 1009 for run in range(20)]
-    return Profile(
+    profile = Profile(
         {
             "header": {
-                "type": "time", "units": {"time": "s"}, "cmd": "./prog", "args": f"-n {number}", "workload":
-                "",
+                "type": "time",
+                "units": {"time": "s"},
+                "cmd": "./prog",
+                "args": f"-n {number} -s {seed}",
+                "workload": "",
             },
             "collector_info": {"name": "time", "params": {"repeat": 10, "warmup": 3}},
             "postprocessors": [],
-            "machine": {"cpu": "Intel Xeon", "cores": 8, "os": "Linux"},
-            "resources": [
-                {"type": "time", "uid": "real" if run < 10 else "user", "order": run % 10, "amount": value}
-                for run, value in enumerate(values)
-            ],
+            "machine": {"cpu": {"model": "Intel Xeon", "total": 8}, "architecture": "x86_64"},
         }
+    )
+    profile.update_resources(
+        [
+            {"type": "time", "subtype": "real" if run < 10 else "user", "uid": "prog", "order": run % 10,
+             "amount": value}
+            for run, value in enumerate(values)
+        ]
     )  # fmt: skip
+    return profile
 
 
 def _git(folder: Path, *arguments: str) -> str:

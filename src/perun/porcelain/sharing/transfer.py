@@ -15,6 +15,7 @@ from perun.errors import ProfileError, RemoteError
 from perun.porcelain.repository import Repository
 from perun.porcelain.sharing.known import Known
 from perun.porcelain.sharing.registered import caches, registered_here
+from perun.profile.head import Head
 from perun.remote import pack, register
 from perun.remote.contract import MissingPiece, Remote
 from perun.remote.pack import Place
@@ -32,6 +33,8 @@ _SINGLE: Final = 8
 """Objects of a pack that are fetched by themselves, at most."""
 _ENTRIES_AT_ONCE: Final = 20_000
 """Profiles that one register names, at most."""
+_WRITERS: Final = 8
+"""Profiles that are stored at once."""
 _ROUNDS: Final = 10
 """Times that what others have deleted meanwhile is sent again."""
 
@@ -282,7 +285,7 @@ def _fetched(remote: Remote, wanted: Sequence[Added], limit: int) -> tuple[int, 
 
 
 def _take_in(
-    repo: Repository, wanted: Iterable[Added], objects: Mapping[str, bytes], refused: list[str]
+    repo: Repository, wanted: Sequence[Added], objects: Mapping[str, bytes], refused: list[str]
 ) -> list[Entry]:
     """Store the objects, each after its content was verified, then register them."""
     with repo.store.lock():  # so that nobody removes, as unused, what is about to be registered
@@ -298,21 +301,29 @@ def _take_in(
 
 
 def _stored(
-    repo: Repository, wanted: Iterable[Added], objects: Mapping[str, bytes], refused: list[str]
+    repo: Repository, wanted: Sequence[Added], objects: Mapping[str, bytes], refused: list[str]
 ) -> tuple[dict[str, list[IndexEntry]], list[Entry]]:
     """Store the objects; what is to be registered, by version, and what it is of."""
     entries: dict[str, list[IndexEntry]] = {}
     taken = []
-    for one in wanted:
-        entry = one.entry
+
+    def store(one: Added) -> Head | str:
+        checksum = one.entry.checksum
         try:
-            if entry.checksum not in repo.store.objects:
-                repo.store.objects.take_in(entry.checksum, objects.get(entry.checksum, b""))
-                repo.store.objects.set_time(entry.checksum, one.file_time / 10**9)
-            head = repo.store.objects.head(entry.checksum)
+            if checksum not in repo.store.objects:
+                repo.store.objects.take_in(checksum, objects.get(checksum, b""))
+                repo.store.objects.set_time(checksum, one.file_time / 10**9)
+            return repo.store.objects.head(checksum)
         except ProfileError as problem:
-            refused.append(f"{entry.name} of {entry.minor[:10]} is not registered here: {problem.message}")
-            continue
-        entries.setdefault(entry.minor, []).append(IndexEntry(entry.time, entry.checksum, entry.name, head))
-        taken.append(entry)
+            return problem.message
+
+    with ThreadPoolExecutor(_WRITERS) as pool:  # the disk flushes many files at once
+        stored = pool.map(store, wanted)
+        for (entry, _file_time, _place), head in zip(wanted, stored, strict=True):
+            if isinstance(head, str):
+                refused.append(f"{entry.name} of {entry.minor[:10]} is not registered here: {head}")
+                continue
+            made = IndexEntry(entry.time, entry.checksum, entry.name, head)
+            entries.setdefault(entry.minor, []).append(made)
+            taken.append(entry)
     return entries, taken
