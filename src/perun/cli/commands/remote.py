@@ -30,8 +30,8 @@ def complete_remote(ctx: click.Context, param: click.Parameter, incomplete: str)
 def remote(ctx: click.Context) -> None:
     """List, add and remove the places where the team keeps its profiles.
 
-    A remote needs no server of Perun's own: it is a folder that all can reach, an object store or a
-    database. Without a command, the remotes are listed.
+    A remote needs no server of Perun's own: it is a folder that all can reach, an object store, a
+    database, or the git repository. Without a command, the remotes are listed.
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_)
@@ -58,6 +58,7 @@ def add(session: Session, name: str, url: str) -> None:
     \b
     perun remote add team file:///srv/perf
     perun remote add team s3://bucket/perf
+    perun remote add team git:origin
     perun remote add team postgresql://db.example.org/perf
     perun remote add mine sqlite:////home/me/perf.db
     """

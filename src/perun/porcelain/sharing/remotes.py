@@ -91,7 +91,8 @@ def open_remote(repo: Repository, name: str | None) -> Remote:
         raise UsageError("there are several remotes" if known else "there is no remote", hint)
     one = known[0] if name is None else _named(known, name)
     repo.require_trust(f"using the remote {one.name} ({one.url})")
-    return opened(one.url, folder=repo.working_root, environ=repo.environ)
+    scratch = repo.store.root / "cache" / "remotes"
+    return opened(one.url, folder=repo.working_root, environ=repo.environ, scratch=scratch)
 
 
 def _named(known: list[NamedRemote], name: str) -> NamedRemote:
