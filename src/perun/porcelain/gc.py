@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from perun.errors import ProfileNotFound, UsageError, VersionControlError
 from perun.porcelain.repository import Repository
 from perun.porcelain.sharing.known import Known
-from perun.porcelain.sharing.transfer import caches
+from perun.porcelain.sharing.registered import caches
 from perun.remote import cleaning
 from perun.remote.cleaning import Progress
 from perun.remote.contract import Remote
@@ -187,6 +187,6 @@ def _by_version(entries: Iterable[Entry]) -> Iterator[tuple[str, list[Entry]]]:
 
 def _size(repo: Repository, checksum: str) -> int:
     try:
-        return repo.store.object_path(checksum).stat().st_size
+        return repo.store.objects.size(checksum)
     except OSError:
         return 0
