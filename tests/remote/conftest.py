@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from servers import BUCKET, s3_server
 
 from perun.remote.contract import Remote
 from perun.remote.opening import opened
 from postgresql_server import new_schema, served
 
 KINDS = ("file", "sqlite", "postgresql", "s3", "git")
-HERE = Path(__file__).parent
 EXPENSIVE = (
     "test_of_several_writers_of_a_name_one_makes_the_piece",
     "test_eight_writers_lose_nothing",
@@ -44,13 +43,8 @@ def postgresql() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def s3() -> Iterator[str]:
     """The endpoint of a server that speaks S3, with the bucket `team`."""
-    pytest.importorskip("obstore", reason="obstore is not installed: pip install obstore")
-    for name in ("moto", "flask", "flask_cors"):
-        pytest.importorskip(name, reason=f"{name} is not installed: pip install 'moto[s3]' flask flask-cors")
-    command = [sys.executable, str(HERE / "s3_server.py")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+    with s3_server() as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def git(*arguments: str) -> str:
@@ -80,7 +74,7 @@ def new_url(
             endpoint = request.getfixturevalue("s3")
             monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-tests")
             monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-tests")
-            return f"s3://team/{name}/perf?endpoint={endpoint}&region=us-east-1"
+            return f"s3://{BUCKET}/{name}/perf?endpoint={endpoint}&region=us-east-1"
         return new_schema(request.getfixturevalue("postgresql"))
 
     return make

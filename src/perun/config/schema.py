@@ -196,6 +196,23 @@ _ROWS: Final[tuple[Key, ...]] = (
         example=600,
     ),
     Key(
+        "pool.patience", Kind.NUMBER, Scope.RECURSIVE, 60,
+        "Seconds that `perun run matrix --on` waits for a scheduler or a machine that is gone; after that "
+        "the jobs of the machine are given to others.",
+        example=600,
+    ),
+    Key(
+        "pool.attempts", Kind.NUMBER, Scope.RECURSIVE, 3,
+        "How often a job of a pool is tried whose process ended without a result.",
+        example=5,
+    ),
+    Key(
+        "pool.drift", Kind.NUMBER, Scope.RECURSIVE, 5,
+        "Percentage by which a machine of a pool may be slower or faster than it was, in a fixed piece of "
+        "work, before it is set aside; 0 for any.",
+        example=10,
+    ),
+    Key(
         "profiles.register_after_run", Kind.BOOL, Scope.RECURSIVE, False,
         "Whether new profiles are registered in the index of their minor version at once.",
         example=True,

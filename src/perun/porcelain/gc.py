@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from perun.errors import ProfileNotFound, UsageError, VersionControlError
 from perun.porcelain.repository import Repository
 from perun.porcelain.sharing.known import Known
-from perun.porcelain.sharing.transfer import caches
+from perun.porcelain.sharing.registered import caches
 from perun.remote import cleaning
 from perun.remote.cleaning import Progress
 from perun.remote.contract import Remote

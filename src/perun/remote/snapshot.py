@@ -25,7 +25,7 @@ from perun.errors import RemoteError
 from perun.remote import register
 from perun.remote.pack import Place
 from perun.remote.register import Written
-from perun.remote.union import Tag, Union
+from perun.remote.union import Union
 
 FOLDER: Final = "snapshots/"
 MAX: Final = 1 << 30
@@ -63,8 +63,8 @@ def _lines(union: Union, registers: dict[str, int], packs: dict[str, int]) -> It
             continue  # all its packs are dead: who has it sends it again
         told.add((entry.checksum, place))
         at = [number(place.pack), place.start, place.size]
-        for tag in tags:
-            yield ["+", *entry[:3], tag.file_time, entry.name, *at, registers[tag.register]]
+        for name, file_time in tags:
+            yield ["+", *entry[:3], file_time, entry.name, *at, registers[name]]
     for entry, names in union.removals():
         yield ["-", *entry, [registers[name] for name in names if name in registers]]
     for checksum, place in union.places():
@@ -105,7 +105,7 @@ def _apply(first: dict[str, Any], lines: Sequence[bytes], union: Union) -> None:
         for entry, file_time, pack, start, size, number in zip(
             entries, file_times, packed, starts, sizes, by, strict=True
         ):
-            union.add(entry, Tag(registers[number], file_time))
+            union.add(entry, (registers[number], file_time))
             union.place(entry.checksum, Place(packs[pack], start, size))
     if rows := register.columns(by_sign[b"-"], tuple[str, str, str, int, str, list[int]]):
         _signs, minors, checksums, times, names, numbers = rows

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from operator import attrgetter
-from typing import NamedTuple
+from operator import itemgetter
 
 from perun.remote.pack import Place
 from perun.remote.register import Added, Entry, Register
 
-_file_time = attrgetter("file_time")
+Tag = tuple[str, int]
+"""That a register registers a profile: its name, and the time of the file (ns) that it says."""
 
-
-class Tag(NamedTuple):
-    """That a register registers a profile: its name, and the time of the file (ns) that it says."""
-
-    register: str
-    file_time: int
+_file_time = itemgetter(1)
 
 
 class Union:
@@ -38,9 +33,9 @@ class Union:
         if name in self.registers:
             return
         self.registers.add(name)
-        for one in register.added:
-            self.add(one.entry, Tag(name, one.file_time))
-            self.place(one.entry.checksum, one.place)
+        for entry, file_time, place in register.added:
+            self.add(entry, (name, file_time))
+            self.place(entry.checksum, place)
         for gone in register.removed:
             self.remove(gone.entry, gone.registers)
         for moved in register.moved:
@@ -48,18 +43,14 @@ class Union:
 
     def add(self, entry: Entry, tag: Tag) -> None:
         """Take in that a register registers the profile."""
-        known = self._added.get(entry)
-        if known is None:
-            self._added[entry] = (tag,)
-        elif tag not in known:
+        known = self._added.setdefault(entry, (tag,))
+        if tag not in known:
             self._added[entry] = (*known, tag)
 
     def place(self, checksum: str, place: Place) -> None:
         """Take in where an object is; it may be in several packs."""
-        known = self._places.get(checksum)
-        if known is None:
-            self._places[checksum] = (place,)
-        elif place not in known:
+        known = self._places.setdefault(checksum, (place,))
+        if place not in known:
             self._places[checksum] = (*known, place)
 
     def remove(self, entry: Entry, registers: Iterable[str]) -> None:
@@ -75,15 +66,22 @@ class Union:
     def __contains__(self, entry: Entry) -> bool:
         return bool(self._tags(entry)) and self.where(entry.checksum) is not None
 
+    def lacking(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Those of the profiles that are not registered."""
+        added, removed = self._added, self._removed
+        if self.dead:
+            return [entry for entry in entries if entry not in self]
+        return [one for one in entries if one not in added or (one in removed and one not in self)]
+
     def _tags(self, entry: Entry) -> tuple[Tag, ...]:
         tags = self._added.get(entry, ())
         if gone := self._removed.get(entry):
-            return tuple(tag for tag in tags if tag.register not in gone)
+            return tuple(tag for tag in tags if tag[0] not in gone)
         return tags
 
     def saying(self, entry: Entry) -> tuple[str, ...]:
         """The registers by which the profile is registered, ordered by name: a removal names these."""
-        return tuple(sorted(tag.register for tag in self._tags(entry)))
+        return tuple(sorted(tag[0] for tag in self._tags(entry)))
 
     def was_removed(self, entry: Entry) -> bool:
         """Whether the profile was removed, and not registered again since."""

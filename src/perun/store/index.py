@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -100,12 +100,16 @@ class Indexes:
         """Whether there is a file for the index of the minor version; quicker than anything that reads it."""
         return self._files.exists(f"{self._folder}/{minor[:2]}/{minor[2:]}")
 
-    def minors(self) -> Iterator[str]:
+    def minors(self, objects: Collection[str] = ()) -> Iterator[str]:
         """The minor versions that have an index, or something damaged that may have been one, sorted.
 
-        It opens every file of the tree.
+        It opens every file of the tree but those of these objects.
         """
-        for name, start in tree.beginnings(self.root, self._files, tree.is_minor_version):
+
+        def may_be(name: str) -> bool:
+            return name not in objects and tree.is_minor_version(name)
+
+        for name, start in tree.beginnings(self.root, self._files, may_be):
             if tree.may_be_index(start):
                 yield name
 

@@ -9,7 +9,8 @@ from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
 from perun.porcelain.repository import Repository
 from perun.porcelain.sharing.known import Known
-from perun.porcelain.sharing.transfer import caches, registered_here, unclashed
+from perun.porcelain.sharing.registered import caches, registered_here
+from perun.porcelain.sharing.transfer import unclashed
 from perun.remote.contract import Remote
 from perun.remote.register import Entry
 

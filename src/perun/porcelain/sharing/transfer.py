@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from perun.errors import ProfileError, RemoteError
 from perun.porcelain.repository import Repository
 from perun.porcelain.sharing.known import Known
+from perun.porcelain.sharing.registered import caches, registered_here
+from perun.profile.head import Head
 from perun.remote import pack, register
 from perun.remote.contract import MissingPiece, Remote
 from perun.remote.pack import Place
@@ -32,6 +33,8 @@ _SINGLE: Final = 8
 """Objects of a pack that are fetched by themselves, at most."""
 _ENTRIES_AT_ONCE: Final = 20_000
 """Profiles that one register names, at most."""
+_WRITERS: Final = 8
+"""Profiles that are stored at once."""
 _ROUNDS: Final = 10
 """Times that what others have deleted meanwhile is sent again."""
 
@@ -73,8 +76,8 @@ def push(
     began = time.monotonic()
     known = Known(remote, caches(repo))
     union = known.refresh()
-    registered = list(registered_here(repo, minors))
-    missing = [entry for entry in registered if entry not in union and unclashed(entry) not in union]
+    registered = registered_here(repo, minors)
+    missing = [entry for entry in union.lacking(registered) if unclashed(entry) not in union]
     removed = [] if again else [entry for entry in missing if union.was_removed(entry)]
     gone = set(removed)
     new = [entry for entry in missing if entry not in gone]
@@ -184,19 +187,6 @@ def _not_there(one: Added, remote: Remote) -> str:
     return f"{name} of {minor} is not fetched: {remote.url} has no {pack.FOLDER}{one.place.pack}"
 
 
-def caches(repo: Repository) -> Path:
-    """The folder of the caches of remotes."""
-    return repo.store.root / "cache" / "remotes"
-
-
-def registered_here(repo: Repository, minors: Collection[str] | None) -> Iterator[Entry]:
-    """What is registered here, version by version."""
-    for minor in repo.store.indexes.minors():
-        if minors is None or minor in minors:
-            for one in repo.store.indexes.read(minor):
-                yield Entry(minor, one.checksum, one.time, one.path)
-
-
 def _clashing(name: str, checksum: str) -> str:
     """The name of a profile where the index has another one of its name and time, as of two machines."""
     stem, dot, suffix = name.rpartition(".")
@@ -295,7 +285,7 @@ def _fetched(remote: Remote, wanted: Sequence[Added], limit: int) -> tuple[int, 
 
 
 def _take_in(
-    repo: Repository, wanted: Iterable[Added], objects: Mapping[str, bytes], refused: list[str]
+    repo: Repository, wanted: Sequence[Added], objects: Mapping[str, bytes], refused: list[str]
 ) -> list[Entry]:
     """Store the objects, each after its content was verified, then register them."""
     # Locked so that nobody removes, as unused, what is about to be registered.
@@ -312,21 +302,29 @@ def _take_in(
 
 
 def _stored(
-    repo: Repository, wanted: Iterable[Added], objects: Mapping[str, bytes], refused: list[str]
+    repo: Repository, wanted: Sequence[Added], objects: Mapping[str, bytes], refused: list[str]
 ) -> tuple[dict[str, list[IndexEntry]], list[Entry]]:
     """Store the objects; what is to be registered, by version, and what it is of."""
     entries: dict[str, list[IndexEntry]] = {}
     taken = []
-    for one in wanted:
-        entry = one.entry
+
+    def store(one: Added) -> Head | str:
+        checksum = one.entry.checksum
         try:
-            if entry.checksum not in repo.store.objects:
-                repo.store.objects.take_in(entry.checksum, objects.get(entry.checksum, b""))
-                repo.store.objects.set_time(entry.checksum, one.file_time / 10**9)
-            head = repo.store.objects.head(entry.checksum)
+            if checksum not in repo.store.objects:
+                repo.store.objects.take_in(checksum, objects.get(checksum, b""))
+                repo.store.objects.set_time(checksum, one.file_time / 10**9)
+            return repo.store.objects.head(checksum)
         except ProfileError as problem:
-            refused.append(f"{entry.name} of {entry.minor[:10]} is not registered here: {problem.message}")
-            continue
-        entries.setdefault(entry.minor, []).append(IndexEntry(entry.time, entry.checksum, entry.name, head))
-        taken.append(entry)
+            return problem.message
+
+    with ThreadPoolExecutor(_WRITERS) as pool:  # the disk flushes many files at once
+        stored = pool.map(store, wanted)
+        for (entry, _file_time, _place), head in zip(wanted, stored, strict=True):
+            if isinstance(head, str):
+                refused.append(f"{entry.name} of {entry.minor[:10]} is not registered here: {head}")
+                continue
+            made = IndexEntry(entry.time, entry.checksum, entry.name, head)
+            entries.setdefault(entry.minor, []).append(made)
+            taken.append(entry)
     return entries, taken
