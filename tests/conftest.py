@@ -164,10 +164,17 @@ class GitRepository:
 
 @pytest.fixture
 def git_repository(tmp_path: Path) -> Callable[..., GitRepository]:
-    """Make a git repository: `git_repository(commits=3)`, `git_repository("other")`; its branch is `main`."""
+    """Make a git repository: `git_repository(commits=3)`, `git_repository("other")`; its branch is `main`.
 
-    def make(name: str = "project", *, commits: int = 0) -> GitRepository:
+    With `template` it is a copy of another one, which has so many commits.
+    """
+
+    def make(name: str = "project", *, commits: int = 0, template: Path | None = None) -> GitRepository:
         repository = GitRepository(tmp_path / name)
+        if template is not None:
+            shutil.copytree(template, repository.path, symlinks=True)
+            repository._commits = commits
+            return repository
         repository.path.mkdir(parents=True)
         repository.git("init", "--quiet", "--initial-branch=main")
         for number in range(1, commits + 1):

@@ -113,7 +113,7 @@ class Window:
 
     def _made(self) -> Page:
         page = self._browser.new_context(offline=True, locale="en-US").new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(60_000)
 
         def hear(message: Any) -> None:
             if message.type == "error":

@@ -54,7 +54,7 @@ def online(browser: Browser, served: Served) -> Iterator[Page]:
     """A window that may reach the server, and must not want anything else."""
     context = browser.new_context(locale="en-US")
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)
     yield page
     context.close()
 

@@ -26,6 +26,7 @@ from perun.porcelain import trust
 from perun.porcelain.repository import open_repository
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
+from shared import folder_of_run, made_once
 
 FIRST_PROFILE = 1_714_557_600
 """2024-05-01 10:00:00 UTC, when the first profile of a test was written; each further one a second later."""
@@ -178,7 +179,7 @@ def terminal(command: list[str], perun: Callable[..., Outcome], environment: Map
 
 @pytest.fixture(scope="session")
 def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("template") / "project"
+    return folder_of_run(tmp_path_factory) / "project"
 
 
 @pytest.fixture
@@ -192,18 +193,19 @@ def project(
 
     It is a `GitRepository`: `project.path`, `project.head`, `project.git(...)`, `project.commit(...)`.
     """
-    if not _template.exists():
-        repository = git_repository(commits=3)
-        perun("init", cwd=repository.path)
-        shutil.copytree(repository.path, _template)
-    else:  # a copy is ten times as quick
-        repository = git_repository()
-        shutil.rmtree(repository.path)
-        shutil.copytree(_template, repository.path)
-        repository._commits = 3
-        # `perun init` was in the home folder of another test.
-        opened = open_repository(repository.path, os.environ)
-        trust.grant(opened.root, opened.config, opened.environ)
+
+    def make(folder: Path) -> None:
+        made = git_repository("template", commits=3)
+        perun("init", cwd=made.path)
+        for sample in (made.path / ".git" / "hooks").glob("*.sample"):
+            sample.unlink()
+        shutil.move(made.path, folder / "project")
+
+    # A copy is ten times as quick.
+    repository = git_repository(commits=3, template=made_once(_template, make) / "project")
+    # `perun init` was in the home folder of another test.
+    opened = open_repository(repository.path, os.environ)
+    trust.grant(opened.root, opened.config, opened.environ)
     monkeypatch.chdir(repository.path)
     return repository
 

@@ -9,10 +9,11 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "perun"
 
 SLOW = {
-    "asyncio", "bokeh", "capstone", "click", "concurrent", "dataclasses", "elftools", "http.client",
+    "asyncio", "bokeh", "capstone", "click", "concurrent", "dask", "dataclasses", "distributed",
+    "elftools", "http.client",
     "importlib.metadata", "ipaddress", "jinja2", "matplotlib",
     "memray", "msgspec", "multiprocessing", "numpy", "pandas", "puremagic", "pyarrow",
-    "obstore", "boto3", "pycparser", "rich", "ruamel", "sqlalchemy", "scipy",
+    "obstore", "boto3", "pycparser", "psycopg", "rich", "ruamel", "sqlalchemy", "scipy",
     "sqlite3", "tabulate", "unittest", "urllib.request", "xml", "z3",
 }  # fmt: skip
 """Libraries that take milliseconds to import: whoever needs one may import it where it is needed."""
@@ -31,8 +32,8 @@ START_UP = {
     "porcelain/status.py", "porcelain/user.py",
     "process/command.py", "profile/changes.py", "profile/head.py", "profile/helpers.py",
     "profile/measured.py",
-    "store/__init__.py", "store/changes.py", "store/facts.py", "store/index.py", "store/index_file.py",
-    "store/known_steps.py",
+    "store/__init__.py", "store/changes.py", "store/facts.py", "store/files.py", "store/index.py",
+    "store/index_file.py", "store/known_steps.py",
     "store/limits.py", "store/pending.py", "store/summaries.py", "store/tree.py",
     "process/git.py", "vcs/_common/git/history.py", "vcs/_common/git/repository.py",
     "vcs/git/repository.py",

@@ -49,6 +49,7 @@ COMMANDS = {
         "perun.cli.commands.remote:clone_profiles",
         "Get all profiles of the team, in a fresh clone of the project.",
     ),
+    "pool": ("perun.cli.commands.pool:pool", "Show the machines of a pool, and how fast they are."),
     "check": ("perun.cli.commands.check:check", "Find changes of performance between versions."),
     "compare": (
         "perun.cli.commands.compare:compare",

@@ -187,6 +187,6 @@ def _by_version(entries: Iterable[Entry]) -> Iterator[tuple[str, list[Entry]]]:
 
 def _size(repo: Repository, checksum: str) -> int:
     try:
-        return repo.store.object_path(checksum).stat().st_size
+        return repo.store.objects.size(checksum)
     except OSError:
         return 0

@@ -303,7 +303,8 @@ class _Build:
         changes = 0
         if checksum in self._checked:
             with suppress(OSError):
-                changes = os.stat(state.repo.store.changes.path(checksum)).st_mtime_ns
+                store = state.repo.store
+                changes = store.files.state(store.changes.path(checksum)).st_mtime_ns
         return f"{state.table.states[place] if place is not None else ''} {changes}"
 
 

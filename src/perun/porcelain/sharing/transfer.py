@@ -257,7 +257,7 @@ def _sent(
 
 def _file_time(repo: Repository, entry: Entry) -> int:
     try:
-        return repo.store.object_path(entry.checksum).stat().st_mtime_ns
+        return repo.store.objects.time(entry.checksum)
     except OSError:
         return entry.time * 10**9
 
@@ -288,7 +288,8 @@ def _take_in(
     repo: Repository, wanted: Sequence[Added], objects: Mapping[str, bytes], refused: list[str]
 ) -> list[Entry]:
     """Store the objects, each after its content was verified, then register them."""
-    with repo.store.lock():  # so that nobody removes, as unused, what is about to be registered
+    # Locked so that nobody removes, as unused, what is about to be registered.
+    with repo.store.lock(), repo.store.files.together():
         entries, taken = _stored(repo, wanted, objects, refused)
         for minor, found in entries.items():
             known = {one.key: one.checksum for one in repo.store.indexes.read(minor)}
