@@ -37,6 +37,7 @@ import moving_average
 import optimizations
 import profiles
 import regression
+import sharing
 import tables
 import tracing
 import verdicts
@@ -67,6 +68,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     changes: (changes.vote, changes.many),
     history: (history.history,),
     web: (web.web,),
+    sharing: (sharing.few_among_many, sharing.first_pull),
     optimizations: (optimizations.optimizations,),
     verdicts: (
         verdicts.unchanged,

@@ -85,3 +85,9 @@ run "perun status --short"
 
 echo
 perun check head --json | python3 "$here/verify.py" hook
+
+echo
+echo "All of it as pages for a browser:"
+run "perun web build dashboard"
+echo
+echo "The dashboard is in $1/dashboard/index.html"

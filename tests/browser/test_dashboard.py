@@ -79,6 +79,7 @@ def test_the_made_up_data_have_the_form_of_real_data(sample: web_sample.Sample) 
         "grid": data.Grid,
         "coverage": data.Coverage,
         "compare": data.Comparison,
+        "explained": data.Explained,
     }
     for one in (sample, web_sample.Sample(0)):
         for name, piece in one.pieces().items():
@@ -330,6 +331,10 @@ def test_a_commit_says_what_it_changed_and_why(
     page = visit("commit", f"?c={change['version']['checksum'][:7]}")
     assert page.locator("h1").inner_text() == change["version"]["subject"]
     assert page.locator("#steps .change").count() == 2
+    reasons = page.locator("#reasons")
+    assert reasons.locator(".is-worse p").first.inner_text().startswith("insert() executes 2.6x")
+    assert reasons.locator(".added td:last-child").first.inner_text().startswith("+    for (long i")
+    assert reasons.locator("h3").inner_text() == "./app big.txt"
     why = page.locator("#why").inner_text()
     assert "12 lines of it changed in table.c:40" in why and "0.3 us * n^2" in why
     page.locator("#why a", has_text="The whole comparison").click()

@@ -205,6 +205,7 @@ class Sample:
             if change["report"]:
                 names = f"{change['since']['checksum']}..{change['version']['checksum']}"
                 found[f"compare/{names}"] = self._report(change)
+                found[f"explained/{change['version']['checksum']}"] = self._explained(change)
         return found
 
     def _site(self) -> dict[str, Any]:
@@ -225,6 +226,7 @@ class Sample:
             "pending": 0,
             "feed": True,
             "hint": "",
+            "explained": [one["version"]["at"] for one in self.changes if one["report"]],
             "machines": ["lab-1", self.name(2, "laptop")],
             "branches": [{"name": "main", "at": end}, {"name": self.name(3, "robin-hood"), "at": end}]
             if self.count
@@ -329,7 +331,11 @@ class Sample:
             "rows": rows,
             "at": differences(range(self.count)),
             "missing": missing if rows else [],
-            "fuzzed": [],
+            "fuzzed": [
+                {"name": self.name(6, "slow-3.txt"), "size": 4096, "date": NOW, "titles": [], "measured": 0}
+            ]
+            if rows
+            else [],
         }
 
     def _one(self, number: int) -> dict[str, Any]:
@@ -357,7 +363,6 @@ class Sample:
             },
             "lines": lines,
             "tail": 0,
-            "outline": [],
             "chunks": [],
             "changes": [change for change in self.changes if change["series"] == one["id"]],
             "related": [other["id"] for other in self.series if other is not one][:6],
@@ -414,6 +419,51 @@ class Sample:
                     "models": [{"name": self.name(3, "insert"), "a": "2.1 us * n", "b": "0.3 us * n^2"}],
                 }
             ],
+        }
+
+    def _explained(self, change: Mapping[str, Any]) -> dict[str, Any]:
+        def cost(metric: str, before: float, after: float) -> dict[str, Any]:
+            return {
+                "metric": metric,
+                "unit": "B" if metric == "peak" else "instr",
+                "before": before,
+                "after": after,
+                "ratio": after / before,
+                "interval": None,
+                "share": (after - before) / 4e6,
+            }
+
+        lines = [
+            {"mark": " ", "old": 40, "new": 40, "text": "static bool insert(table *t, long key)"},
+            {"mark": "-", "old": 41, "new": 0, "text": self.name(0, "    return place(t, hash(key));")},
+            {"mark": "+", "old": 0, "new": 41, "text": self.name(1, "    for (long i = 0; i < t->n; i++)")},
+            {"mark": "+", "old": 0, "new": 42, "text": "        if (t->keys[i] == key) return false;"},
+        ]
+        sentence = "insert() executes 2.6x the instructions [exact], 1.2 M -> 3.1 M instr"
+        worse = {
+            "location": "table.c:insert",
+            "sentence": self.name(2, sentence),
+            "worse": True,
+            "costs": [cost("instructions", 1.2e6, 3.1e6), cost("peak", 4096, 8192)],
+            "growth": ["12 * n", "0.3 * n^2"],
+            "diffs": [{"place": self.name(3, "src/table.c:40-58"), "lines": lines, "more": 3}],
+        }
+        better = {**worse, "sentence": self.name(4, "hash() executes 0.82x the instructions [exact]")}
+        better |= {"worse": False, "costs": [cost("instructions", 1e6, 8.2e5)], "growth": None, "diffs": []}
+        case = {
+            "title": self.name(5, "./app big.txt"),
+            "totals": [cost("instructions", 4e6, 5.7e6)],
+            "functions": [worse, better],
+            "more": 0,
+            "smaller": 4,
+            "unseen": [self.name(6, "calls: those of Python functions are not recorded")],
+        }
+        return {
+            "a": change["since"],
+            "b": change["version"],
+            "notes": [],
+            "cases": [case],
+            "others": [self.name(7, "Makefile (build): +1 -1")],
         }
 
     def write(self, folder: Path) -> Path:

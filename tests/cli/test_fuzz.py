@@ -130,7 +130,7 @@ def test_resume_goes_on(fuzz, perun, project):
 
 MOMENTS = {
     "the seeds are tried": lambda out, journal: '"kind":"campaign"' in journal,
-    "it searches": lambda out, journal: journal.count('"kind":"member"') >= 5,
+    "it searches": lambda out, journal: '"interesting":true' in journal and journal.count("\n") > 8,
     "it measures": lambda out, journal: '"kind":"confirmed"' in journal,
     "it minimises": lambda out, journal: (out / "results.json").exists(),
 }
@@ -153,19 +153,20 @@ def test_what_ends_a_campaign_loses_nothing(
 ):
     """Ctrl-C ends with a folder of results; after a kill it is made by --resume."""
     out = project.path / "out"
-    options = ["-b", fuzzed, "-w", "seeds", "-o", str(out), "-N", "200", "-np", "-t", "9", "--jobs", "2"]
+    seconds = "9" if moment in ("it measures", "it minimises") else "600"
+    options = ["-b", fuzzed, "-w", "seeds", "-o", str(out), "-N", "200", "-np", "-t", seconds, "--jobs", "2"]
     process = subprocess.Popen(
         [*command, "fuzz", *options], env=environment, cwd=project.path,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     journal = out / "logs" / "campaign.jsonl"
-    deadline = time.monotonic() + 50
+    deadline = time.monotonic() + 300
     while not (journal.exists() and MOMENTS[moment](out, journal.read_text())):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.005)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=50)
+    _, errors = process.communicate(timeout=300)
     found_by_then = journal.read_text().count('"kind":"member"')
     if number == signal.SIGKILL:
         perun("fuzz", "--resume", "-o", "out", "-t", "3", "--no-minimize")
@@ -183,21 +184,24 @@ def test_what_ends_a_campaign_loses_nothing(
 RECORDING = """\
 #!/bin/sh
 wc -c <"$1" >>"$RECORD"
-[ "$(wc -c <"$1")" -le 15 ] || sleep 0.4
+[ "$(wc -c <"$1")" -eq 15 ] || sleep 1.5
 """
-"""A program that is slow on all that is longer than the seed, and writes down what it reads."""
+"""A program that is slow on all that has not the size of the seed, and writes down what it reads."""
 
 
 @pytest.fixture
 def recorded(perun, project, fuzzed, tmp_path):
-    """Fuzz a program that records its runs, without coverage: the sizes of what it read, and the answer."""
+    """Fuzz a program that records its runs, without coverage: the sizes of what it read, and the answer.
+
+    A sleep of 1.5 s is many times as long as the start of a shell, however loaded the machine is.
+    """
     project.write({"slow": RECORDING})
     (project.path / "slow").chmod(0o755)
     record = tmp_path / "record"
 
     def run(*options):
         done = perun("fuzz", "-b", "./slow", "-w", "seeds", "-o", "out", "-N", "60", "--seed", "5", "-np",
-                     "--skip-coverage-testing", "--no-minimize", "--executions", "3", "--json", *options,
+                     "--skip-coverage-testing", "--no-minimize", "--executions", "1", "--json", *options,
                      env={"RECORD": str(record)})  # fmt: skip
         return [int(line) for line in record.read_text().split()], done.json
 
@@ -205,15 +209,14 @@ def recorded(perun, project, fuzzed, tmp_path):
 
 
 def test_results_are_measured_beside_their_seed(recorded):
-    """A sleep of 0.4 s is longer than the start of a shell, however loaded the machine is."""
     sizes, answer = recorded()
-    slow = [one for one in answer["results"] if one["size"] > 15]
+    slow = [one for one in answer["results"] if one["size"] != 15]
     assert slow
     for one in slow:
         said = one["confirmation"]
         assert (said["change"], said["method"]) == ("Degradation", "hodges_lehmann_ratio")
         assert said["pairs"] == 10
-        assert said["target"] > 0.4
+        assert said["target"] > 1.5
         assert said["target"] > said["baseline"] > 0
         assert said["low"] < said["ratio"] < said["high"]
         assert one["score"] > 1
@@ -352,7 +355,7 @@ def test_another_collector_and_method(recorded):
     assert {one["metric"] for one in slow} == {"./slow [real]"}
     # A profile of two runs of each: of the seed once, in the beginning.
     assert sizes[:2] == [15, 15]
-    assert len(sizes) == 2 * (1 + 3)
+    assert len(sizes) == 2 * (1 + 1)
 
 
 def test_profiles_are_postprocessed_before_they_are_judged(recorded):

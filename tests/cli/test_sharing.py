@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -184,17 +185,62 @@ def test_a_remote_of_another_format_is_left_alone(perun, four, url, tmp_path):
     assert not (tmp_path / "remote/packs").exists()
 
 
-def test_a_killed_push_leaves_nothing_half_done(command, environment, perun, project, four, other, url):
-    """Whenever it is killed: what the other gets is whole, and the next push sends the rest."""
+def kill_while(command, environment, folder, arguments, delay):
+    """Start a command, kill it after so many seconds if it is still running, and wait for its end."""
+    running = subprocess.Popen(
+        [*command, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    time.sleep(delay)
+    running.send_signal(signal.SIGKILL)
+    running.communicate()
+
+
+def kill_all_the_time(perun, command, environment, project, other, url, write_profile, delays):
+    """Kill pushes, pulls and cleanings: whenever that is, what each has is whole, and nothing is lost."""
     perun("remote", "add", "team", url)
-    for delay in (0.0, 0.15, 0.3, 0.45):
-        push = subprocess.Popen([*command, "push"], cwd=project.path, env=environment, stdout=subprocess.PIPE)
-        time.sleep(delay)
-        push.send_signal(signal.SIGKILL)
-        push.communicate()
-        perun("pull", cwd=other)
+    for number, delay in enumerate(delays):
+        if number % 4 == 0:
+            write_profile(f"k{number}.perf", workload=f"k{number}")
+            perun("add", "--force", "0@p")
+        kill_while(command, environment, project.path, ["push"], delay)
+        if number % 2:
+            kill_while(command, environment, other, ["gc", "--remote", "--grace", "0"], delay)
+        kill_while(command, environment, other, ["pull"], delay)
         assert registered(other) <= registered(project.path)
-        assert perun("fsck", cwd=other).out == "no damage found\n"
+    assert perun("fsck", cwd=other).out == "no damage found\n"
+    assert perun("fsck", "--remote", cwd=other).out == "no damage found\n"
     perun("push")
     perun("pull", cwd=other)
     assert registered(other) == registered(project.path)
+    perun("gc", "--remote", "--grace", "0")
+    assert perun("fsck", "--remote", "--json").json["findings"] == []
+    assert perun("push", "--json").json["profiles"] == []
+
+
+def test_a_killed_transfer_leaves_nothing_half_done(
+    command, environment, perun, project, four, other, url, write_profile
+):
+    delays = [0.05, 0.2, 0.35, 0.6]  # two or three kills each: in all, ten
+    kill_all_the_time(perun, command, environment, project, other, url, write_profile, delays)
+
+
+@pytest.mark.slow
+def test_very_many_killed_transfers_leave_nothing_half_done(
+    command, environment, perun, project, four, other, url, write_profile
+):
+    chance = random.Random(1)
+    delays = [chance.uniform(0.05, 0.8) for _ in range(80)]  # two or three kills each: in all, 200
+    kill_all_the_time(perun, command, environment, project, other, url, write_profile, delays)
+
+
+def test_profiles_go_through_the_git_repository(perun, project, four, other, tmp_path):
+    project.git("init", "--quiet", "--bare", str(tmp_path / "server.git"))
+    for folder in (project.path, other):
+        project.git("-C", str(folder), "remote", "add", "shared", str(tmp_path / "server.git"))
+    perun("remote", "add", "git", "git:shared")
+    perun("remote", "add", "git", "git:shared", cwd=other)
+    assert perun("push", "git").out.startswith("sent 4 profiles to git:shared: ")
+    assert perun("pull", "git", cwd=other).out.startswith("fetched 4 profiles from git:shared: ")
+    assert registered(other) == registered(project.path)
+    assert perun("push", "git").out == "nothing to push: 4 profiles of git:shared there already\n"
+    assert perun("fsck", cwd=other).out == "no damage found\n"

@@ -125,10 +125,19 @@ def test_what_cannot_be_built_is_told(perun, measured):
 def test_without_the_libraries_it_says_how_to_install_them(monkeypatch):
     monkeypatch.setitem(sys.modules, "starlette", None)
     context = click.Context(web)
-    with pytest.raises(PluginError, match="needs starlette") as problem:
+    with pytest.raises(PluginError, match=r"perun web serve needs .*: starlette$") as problem:
         web.get_command(context, "serve")
     assert "starlette" in problem.value.hint
     assert web.list_commands(context) == ["serve", "build"]
+
+
+def test_a_site_is_built_without_the_libraries_of_the_server(monkeypatch):
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert web.get_command(click.Context(web), "build").name == "build"
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(PluginError, match=r"perun web build needs .*: jinja2$"):
+        web.get_command(click.Context(web), "build")
 
 
 def test_the_caches_are_made_anew(perun, measured):

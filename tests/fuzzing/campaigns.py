@@ -75,6 +75,7 @@ def understood(folder: Path) -> Campaign:
         counting_programs.trim,
         max_size=3000,
         hang_timeout=1,
+        seconds=1e9,
     )
     results.save(folder, campaign)
     return campaign

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import random
+import resource
+import signal
+import subprocess
+import time
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from perun.fuzz import rules
 from perun.fuzz.campaign import Campaign
@@ -18,6 +23,12 @@ from perun.fuzz.journal import Journal
 from perun.fuzz.pool import Pool
 from perun.fuzz.seeds import SeedFile
 from perun.fuzz.settings import Settings
+
+CPU: Final = 220.0
+"""Seconds of two cores that a search has: 110 s of a machine that does nothing else."""
+HANG: Final = 10
+"""Seconds of a core after which a run is a hang."""
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 SOURCE = r"""
 #include <fstream>
@@ -74,10 +85,10 @@ def begin(
     folder: Path,
     number: int,
     *,
-    seconds: float,
+    seconds: float = 1e9,
     executions: int | None = None,
     jobs: int = 2,
-    hang: float = 10.0,
+    hang: float = HANG,
 ) -> tuple[Campaign, Callable[[], None]]:
     """A campaign of the case, with the program compiled, that :func:`search` makes search, and what ends it.
 
@@ -112,8 +123,66 @@ def is_reached(case: Case, campaign: Campaign) -> bool:
     return campaign.found.best >= case.ratio and bool(campaign.found.hangs or not case.hangs)
 
 
-def search(case: Case, campaign: Campaign) -> None:
-    """Search until the row of the table is reached, or the campaign is over."""
+def search(
+    case: Case, campaign: Campaign, program: Path, folder: Path, cpu: float = CPU
+) -> tuple[bool, float]:
+    """Search until the row of the table is reached, the campaign is over, or so many seconds of the processor
+    are spent; whether it was reached, and how many were. What only seems to hang, as others compute, is taken
+    back.
+
+    :param folder: an empty one, or that of :func:`begin`.
+    """
+    begun, looked, spent, found = cpu_seconds(), time.monotonic(), 0.0, campaign.found
+    is_confirmed = False
     for _ in campaign.run((SEEDS[case.program],)):
+        if found.hangs and not is_confirmed:
+            is_confirmed = is_hang(case, program, folder, found.hangs[-1].data)
+            if not is_confirmed:
+                found.hangs.clear()
         if is_reached(case, campaign):
-            return
+            break
+        if time.monotonic() - looked > 1:
+            looked, spent = time.monotonic(), cpu_seconds() - begun
+        if spent > cpu:
+            break
+    return is_reached(case, campaign), cpu_seconds() - begun
+
+
+def slowdown() -> float:
+    """How many times as long as it computes a process takes now, as others compute, too; with a margin."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    while time.process_time() - cpu < 0.3:
+        pass
+    return 1.25 * (time.perf_counter() - wall) / (time.process_time() - cpu)
+
+
+def is_hang(case: Case, program: Path, folder: Path, data: bytes) -> bool:
+    """Whether the program computes for longer than :data:`HANG` with an input, however busy all cores are."""
+    path = folder / "hang.txt"
+    path.write_bytes(data)
+    ran = subprocess.run(
+        [program, EXPRESSIONS[case.program], path], cwd=folder, stdout=subprocess.DEVNULL, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (HANG, HANG + 1)),
+    )  # fmt: skip
+    return ran.returncode == -signal.SIGXCPU
+
+
+def cpu_seconds() -> float:
+    """Of this process, its descendants, and those of them that have ended and were waited for."""
+    spent: dict[int, int] = {}
+    children: dict[int, list[int]] = defaultdict(list)
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                fields = (folder / "stat").read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                continue
+            values = fields.rpartition(")")[2].split()
+            children[int(values[1])].append(int(folder.name))
+            spent[int(folder.name)] = sum(map(int, values[11:15]))
+    waiting, total = [os.getpid()], 0
+    while waiting:
+        pid = waiting.pop()
+        total += spent.get(pid, 0)
+        waiting += children[pid]
+    return total / _TICKS

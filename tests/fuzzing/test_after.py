@@ -37,7 +37,7 @@ def test_one_of_each_family_comes_before_its_relatives(tmp_path: Path) -> None:
         found.append(replace(slow, file=name, rules=rules))
     understood = understand(
         tmp_path, replace(campaign, results=tuple(found)), counting_programs.trim, best=2, max_size=500,
-        hang_timeout=1,
+        hang_timeout=1, seconds=1e9,
     )  # fmt: skip
     assert [one.file for one in understood.results if one.growth] == ["a", "c"]
 
@@ -77,7 +77,8 @@ def test_an_interruption_leaves_the_results_that_are_done(tmp_path: Path) -> Non
 
     with pytest.raises(KeyboardInterrupt):
         understand(
-            tmp_path, results.load(tmp_path), run, max_size=3000, hang_timeout=1, keep=kept.append
+            tmp_path, results.load(tmp_path), run, max_size=3000, hang_timeout=1, keep=kept.append,
+            seconds=1e9,
         )
     assert [bool(one.growth) for one in kept[-1].results] == [True, False, False]
     assert sorted(path.name for path in (tmp_path / "minimized").iterdir()) == ["slow-main.c"]

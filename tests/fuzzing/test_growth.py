@@ -12,7 +12,7 @@ from perun.models.result import NoModel
 
 
 def grown(data: bytes, program: RunInput, size: int = 3000) -> Growth:
-    found = growth.find(data, program, max_size=size, hang_timeout=1)
+    found = growth.find(data, program, max_size=size, hang_timeout=1, seconds=1e9)
     assert isinstance(found, Growth)
     return found
 
@@ -54,7 +54,9 @@ def test_different_words_matter_where_the_same_ones_do_not() -> None:
 
 def test_the_order_of_values_matters_where_it_does() -> None:
     assert grown(b"9 8 7 6 5 4 3 2 1 0", programs.insertion_sort).orders[0].name == "quadratic"
-    sorted_already = growth.find(b"0 1 2 3 4 5", programs.insertion_sort, max_size=3000, hang_timeout=1)
+    sorted_already = growth.find(
+        b"0 1 2 3 4 5", programs.insertion_sort, max_size=3000, hang_timeout=1, seconds=1e9
+    )
     assert isinstance(sorted_already, Growth)
     assert sorted_already.pattern.kind == "descending" or len(sorted_already.pattern.unit) > 2
 
@@ -83,10 +85,10 @@ def test_a_fault_by_depth_has_the_depth_at_which_it_begins() -> None:
 
 
 def test_it_says_that_nothing_grows() -> None:
-    found = growth.find(b"some words here", programs.indifferent, max_size=3000, hang_timeout=1)
+    found = growth.find(b"some words here", programs.indifferent, max_size=3000, hang_timeout=1, seconds=1e9)
     assert isinstance(found, NoModel)
     assert "nothing of the input" in found.reason
-    empty = growth.find(b"", programs.trim, max_size=3000, hang_timeout=1)
+    empty = growth.find(b"", programs.trim, max_size=3000, hang_timeout=1, seconds=1e9)
     assert isinstance(empty, NoModel)
 
 

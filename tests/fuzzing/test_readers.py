@@ -49,6 +49,20 @@ def test_damaged_notes_are_an_error_or_notes(program: Path, tmp_path: Path) -> N
     assert refused > 50
 
 
+def test_notes_with_the_blocks_of_a_function_twice_are_refused(program: Path, tmp_path: Path) -> None:
+    """Arcs that were read before would lead to blocks that there are no more."""
+    data = notes_of(program).read_bytes()
+    tag, order = (0x01410000).to_bytes(4, "little"), "little"
+    start = data.index(tag)
+    arcs = data.index((0x01430000).to_bytes(4, "little"), start)
+    end = arcs + 8 + int.from_bytes(data[arcs + 4 : arcs + 8], order) * (1 if data[4:8][::-1] >= b"B2" else 4)
+    fewer = data[start : start + 8] + (2).to_bytes(4, "little")
+    file = tmp_path / "file.gcno"
+    file.write_bytes(data[:end] + fewer + data[end:])
+    with pytest.raises(DamagedNotes, match="blocks twice"):
+        read_notes(file)
+
+
 def test_a_damaged_program_is_none_or_has_fewer_functions(program: Path, tmp_path: Path) -> None:
     data = program.read_bytes()
     file = tmp_path / "program"

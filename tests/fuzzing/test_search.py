@@ -203,17 +203,17 @@ def test_inputs_between_two_others(old, new, between):
 
 
 def test_what_was_stopped_waits_and_that_of_the_slowest_parent_comes_first():
-    patience = Patience(hang=10.0, slowest=0.001)
+    patience = Patience(hang=10.0, slowest=0.001, size=100)
     for number in range(100):
         patience.stopped(mutation(bytes([1]) * 40, seconds=0.001 * number), 1.0)
     assert len(patience) == 64
     first = [patience.next(1e6, Random(3)) for _ in range(9)]
-    assert len({id(trial.halving) for trial in first}) == 1  # one is brought to its end
+    assert len({id(trial.search) for trial in first}) == 1  # one is brought to its end
     assert first[0].mutation.parent.seconds > 0.03
 
 
 def test_each_level_of_time_has_its_share():
-    patience = Patience(hang=10.0, slowest=0.001)
+    patience = Patience(hang=10.0, slowest=0.001, size=100)
     for size in range(40, 70):
         patience.stopped(mutation(b"a" * size), 1.0)
     dice, given = Random(1), Counter()
@@ -222,59 +222,77 @@ def test_each_level_of_time_has_its_share():
         if trial is None:
             break
         given[trial.seconds] += trial.seconds
-        patience.learned(trial, False, trial.seconds)
+        patience.learned(trial, None, trial.seconds)
     assert set(given) == {1.0, 4.0, 10.0}
     assert max(given.values()) < 3 * min(given.values())
 
 
 def test_large_inputs_that_wait_do_not_fill_the_memory():
-    patience = Patience(hang=10.0, slowest=0.001)
+    patience = Patience(hang=10.0, slowest=0.001, size=100)
     for number in range(10):
         patience.stopped(mutation(bytes([number]) * (16 << 20)), 1.0)
     assert len(patience) == 4
 
 
 def test_a_child_of_a_slow_parent_has_more_time_than_that():
-    patience = Patience(hang=10.0, slowest=0.001)
+    patience = Patience(hang=10.0, slowest=0.001, size=100)
     assert [patience.of(seconds) for seconds in (0.001, 0.5, 1.5, 9.0)] == [1.0, 2.0, 6.0, 10.0]
 
 
 def test_inputs_that_are_stopped_take_a_share_of_the_time_only():
-    patience = Patience(hang=10.0, slowest=0.001)
+    patience = Patience(hang=10.0, slowest=0.001, size=100)
     for seconds in range(1, 40):
         patience.stopped(mutation(bytes([seconds]) * 9), patience.limit)
         patience.adapt(float(seconds))
     assert patience.limit < 0.5
     trial = patience.next(60.0, Random(1))
-    patience.learned(trial, False, 30.0)
+    patience.learned(trial, None, 30.0)
     assert patience.next(60.0, Random(1)) is None
     assert patience.next(200.0, Random(1)) is not None
 
 
 def test_what_is_slow_enough_runs_no_more():
-    patience = Patience(hang=10.0, slowest=0.001)
+    patience = Patience(hang=10.0, slowest=0.001, size=100)
     patience.stopped(mutation(b"abcdef", b"abc"), 1.0)
-    patience.learned(patience.next(100.0, Random(1)), True, 6.0)
+    patience.learned(patience.next(100.0, Random(1)), 1000, 6.0)
     assert patience.next(100.0, Random(1)) is None
     assert len(patience) == 0
 
 
 def test_what_is_likeliest_a_hang_is_run_for_the_whole_time_early():
-    patience = Patience(hang=10.0, slowest=0.001)
+    patience = Patience(hang=10.0, slowest=0.001, size=100)
     for size in range(1, 101):
         patience.stopped(mutation(b"a" * size), 1.0)
-    assert patience.next_hang(30.0) is None  # no time for it yet
-    found = patience.next_hang(40.0)
+    assert patience.next_hang(30.0, Random(1)) is None  # no time for it yet
+    found = patience.next_hang(40.0, Random(1))
     assert (len(found.mutation.data), found.seconds) == (100, 10.0)
     patience.stopped(mutation(b"b" * 5), 2.5)  # it was given more, and took that as well
     patience.stopped(mutation(b"c" * 9), 1.0)
-    assert patience.next_hang(40.0) is None
-    assert patience.next_hang(80.0).mutation.data == b"b" * 5
+    assert patience.next_hang(40.0, Random(1)) is None
+    assert patience.next_hang(80.0, Random(1)).mutation.data == b"b" * 5
+
+
+def test_the_way_to_a_hang_begins_at_the_slowest_that_ended():
+    """Each step is run as soon as there is time for it, and none is lost where there is not."""
+    patience, dice = Patience(hang=10.0, slowest=0.001, size=100), Random(1)
+    patience.ended(mutation(b"b" * 9), 5000, 0.5)
+    assert patience.next_hang(1e6, dice) is None  # far from a hang
+    patience.ended(mutation(b"a" * 9), 20000, 2.0)
+    patience.ended(mutation(b"c" * 9), 20000, 1.9)
+    assert patience.next_hang(10.0, dice) is None  # no time for it yet
+    trial = patience.next_hang(1e6, dice)
+    assert trial.mutation.data.strip(b"a") == b""
+    assert trial.seconds == 10.0
+    patience.learned(trial, 80000, 8.0)
+    jump = patience.next_hang(1e6, dice)
+    assert len(jump.mutation.data) > len(trial.mutation.data)
+    patience.learned(jump, None, 10.0)
+    assert patience.next_hang(40.0, dice) is None  # 18 s are more than its share
 
 
 def test_a_slow_program_is_given_its_time():
-    assert Patience(hang=100.0, slowest=2.0).limit == 40.0
-    assert Patience(hang=5.0, slowest=2.0).limit == 5.0
+    assert Patience(hang=100.0, slowest=2.0, size=100).limit == 40.0
+    assert Patience(hang=5.0, slowest=2.0, size=100).limit == 5.0
 
 
 def test_quartiles_are_the_first_points_that_reach_them():

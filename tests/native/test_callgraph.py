@@ -13,6 +13,7 @@ import pytest
 from callgrind_calls import calls_within
 from compiling import CompilerCache
 from perun.callgraph.graph import CallGraph
+from perun.callgraph.machine.decode import Decoder
 from perun.callgraph.machine.extract import extract
 from perun.callgraph.machine.pieces import Pieces
 from perun.collect._calls.binary import Binary
@@ -184,16 +185,19 @@ def test_a_damaged_program_is_an_error_and_no_traceback(compiled_once: CompilerC
 def missing(program: Path, made: set[tuple[int, int]]) -> list[str]:
     """Of calls by addresses, those that the graph of the program lacks and that go through no pointer."""
     image = read_image(program)
-    graph, pieces = extract(image), Pieces(image)
+    graph, pieces = extract(image), Pieces(image, Decoder(image))
     names = {one.address: name for name, one in graph.functions.items()}
     known = {(call.caller, call.callee) for call in graph.calls}
-    operands = {code[0]: code[3] for piece in pieces.code.values() for code in piece}
+    targets = {
+        piece.addresses[position]: target
+        for piece in pieces.code.values()
+        for position, target in piece.targets()
+    }
     lacks = []
     for site, target in made:
         caller, callee = (names.get(pieces.function_at(one), "?") for one in (site, target))
-        operand = operands.get(site, "")
         # A stub in between has a function that is chosen when the program starts (ifunc).
-        is_direct = operand[:1].isdecimal() and pieces.function_at(int(operand, 0)) >= 0
+        is_direct = pieces.function_at(targets.get(site, -1)) >= 0
         by_pointer = not is_direct and (caller, "") in known
         # A jump to its own beginning is no call.
         if (caller, callee) not in known and not by_pointer and caller != callee:

@@ -18,9 +18,9 @@ from typing import Any
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import s3_backends
+from servers import BUCKET
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-BUCKET = "team"
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 

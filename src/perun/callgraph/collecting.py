@@ -19,4 +19,6 @@ def no_search_for_cycles() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            gc.freeze()  # what was made is old then, so that the next search does not begin with all of it
+            gc.unfreeze()
             gc.enable()

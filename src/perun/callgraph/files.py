@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import struct
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any, Final, TypedDict, TypeVar
@@ -11,36 +12,39 @@ from perun.callgraph.collecting import no_search_for_cycles
 from perun.callgraph.graph import KINDS, UNKNOWN, Call, CallGraph, Fingerprints, Function
 from perun.errors import ProfileError
 
-_FORMAT: Final = 2
+_FORMAT: Final = 3
+_SMALL, _LARGE = "I", "Q"
+"""Numbers of 4 and of 8 bytes."""
 _Made = TypeVar("_Made", Fingerprints, Function, Call)
 _STYLES: Final = {"tail": "dashed", "indirect": "dotted", "dynamic": "bold"}
 
 
 class _Functions(TypedDict):
-    """The functions as columns, a list for each field; of their sites, which are numbers of functions, all in
-    one list, and how many each function has."""
+    """The functions as columns; of their sites, which are numbers of functions, all in one column, and how
+    many each function has. Columns of numbers are bytes, see :func:`_packed`."""
 
     name: list[str]
     uid: list[str]
     symbol: list[str]
-    address: list[int]
-    size: list[int]
-    instructions: list[int]
+    address: bytes
+    size: bytes
+    instructions: bytes
     soft: list[str]
     semistrict: list[str]
     strict: list[str]
     color: list[str]
-    sites: list[int]
-    site_counts: list[int]
+    sites: bytes
+    site_counts: bytes
     flow: list[str]
-    own: list[bool]
-    address_taken: list[bool]
+    own: bytes
+    address_taken: bytes
 
 
 class _File(TypedDict):
     """A file, in which functions are numbers; those of other programs, `others`, come after the own ones.
 
-    It has few long lists, as these are read faster than many short ones.
+    It has few long columns, as these are read faster than many short ones, and numbers that are packed faster
+    than those in digits.
     """
 
     callgraph: int
@@ -49,9 +53,9 @@ class _File(TypedDict):
     source: str
     functions: _Functions
     others: list[str]
-    callers: list[int]
-    callees: list[int]
-    kinds: list[int]
+    callers: bytes
+    callees: bytes
+    kinds: bytes
 
 
 def to_json(graph: CallGraph) -> bytes:
@@ -76,24 +80,28 @@ def from_json(data: bytes | str) -> CallGraph:
 
 def to_values(graph: CallGraph) -> dict[str, Any]:
     """The graph as compact values for JSON, e.g. statistics, which :func:`from_values` reads."""
+    import msgspec
+
     numbers = {name: number for number, name in enumerate(graph.functions)}
     all_ = graph.functions.values()
     functions: _Functions = {
         "name": list(graph.functions),
         "uid": [one.uid for one in all_],
         "symbol": [one.symbol for one in all_],
-        "address": [one.address for one in all_],
-        "size": [one.size for one in all_],
-        "instructions": [one.instructions for one in all_],
+        "address": _packed(_LARGE, [one.address for one in all_]),
+        "size": _packed(_LARGE, [one.size for one in all_]),
+        "instructions": _packed(_SMALL, [one.instructions for one in all_]),
         "soft": [one.fingerprints.soft for one in all_],
         "semistrict": [one.fingerprints.semistrict for one in all_],
         "strict": [one.fingerprints.strict for one in all_],
         "color": [one.fingerprints.color for one in all_],
-        "sites": [numbers.setdefault(site, len(numbers)) for one in all_ for site in one.sites],
-        "site_counts": [len(one.sites) for one in all_],
+        "sites": _packed(
+            _SMALL, [numbers.setdefault(site, len(numbers)) for one in all_ for site in one.sites]
+        ),
+        "site_counts": _packed(_SMALL, [len(one.sites) for one in all_]),
         "flow": [one.flow for one in all_],
-        "own": [one.own for one in all_],
-        "address_taken": [one.address_taken for one in all_],
+        "own": bytes(one.own for one in all_),
+        "address_taken": bytes(one.address_taken for one in all_),
     }
     callers = [numbers.setdefault(call.caller, len(numbers)) for call in graph.calls]
     callees = [numbers.setdefault(call.callee, len(numbers)) for call in graph.calls]
@@ -104,11 +112,12 @@ def to_values(graph: CallGraph) -> dict[str, Any]:
         "source": graph.source,
         "functions": functions,
         "others": list(numbers)[len(graph.functions) :],
-        "callers": callers,
-        "callees": callees,
-        "kinds": [KINDS.index(call.kind) for call in graph.calls],
+        "callers": _packed(_SMALL, callers),
+        "callees": _packed(_SMALL, callees),
+        "kinds": bytes(KINDS.index(call.kind) for call in graph.calls),
     }
-    return {**file}
+    found: dict[str, Any] = msgspec.to_builtins(file)
+    return found
 
 
 def from_values(values: object) -> CallGraph:
@@ -124,7 +133,7 @@ def from_values(values: object) -> CallGraph:
             raise ValueError(f"its format is {file['callgraph']}, and not {_FORMAT}")
         with no_search_for_cycles():
             return _graph(file)
-    except (msgspec.MsgspecError, ValueError, IndexError) as problem:
+    except (msgspec.MsgspecError, ValueError, IndexError, struct.error) as problem:
         raise _unreadable(problem) from None
 
 
@@ -140,9 +149,9 @@ def _graph(file: _File) -> CallGraph:
     names = columns["name"] + file["others"]
     name_of = names.__getitem__
     # Tens of thousands of values: put together without a step of Python for each.
-    sites = tuple(map(name_of, columns["sites"]))
-    ends = list(accumulate(columns["site_counts"], initial=0))
-    if ends[-1] != len(sites) or min(columns["site_counts"], default=0) < 0:
+    sites = tuple(map(name_of, _unpacked(_SMALL, columns["sites"])))
+    ends = list(accumulate(_unpacked(_SMALL, columns["site_counts"]), initial=0))
+    if ends[-1] != len(sites):
         raise ValueError("its functions have other numbers of calls than are listed")
     prints = zip(
         columns["soft"], columns["semistrict"], columns["strict"], columns["color"], strict=True
@@ -151,19 +160,19 @@ def _graph(file: _File) -> CallGraph:
         columns["name"],
         columns["uid"],
         columns["symbol"],
-        columns["address"],
-        columns["size"],
-        columns["instructions"],
+        _unpacked(_LARGE, columns["address"]),
+        _unpacked(_LARGE, columns["size"]),
+        _unpacked(_SMALL, columns["instructions"]),
         _all(Fingerprints, prints),
         map(sites.__getitem__, map(slice, ends, ends[1:])),
         columns["flow"],
-        columns["own"],
-        columns["address_taken"],
+        map(bool, columns["own"]),
+        map(bool, columns["address_taken"]),
         strict=True,
     )
     calls = zip(
-        map(name_of, file["callers"]),
-        map(name_of, file["callees"]),
+        map(name_of, _unpacked(_SMALL, file["callers"])),
+        map(name_of, _unpacked(_SMALL, file["callees"])),
         map(KINDS.__getitem__, file["kinds"]),
         strict=True,
     )
@@ -174,6 +183,16 @@ def _graph(file: _File) -> CallGraph:
         tuple(_all(Call, calls)),
         file["source"],
     )
+
+
+def _packed(form: str, numbers: Sequence[int]) -> bytes:
+    """Numbers one after the other, the lowest byte of each first."""
+    return struct.pack(f"<{len(numbers)}{form}", *numbers)
+
+
+def _unpacked(form: str, data: bytes) -> tuple[int, ...]:
+    """The numbers that :func:`_packed` packed."""
+    return struct.unpack(f"<{len(data) // struct.calcsize(form)}{form}", data)
 
 
 def _all(kind: type[_Made], rows: Iterable[tuple[Any, ...]]) -> Iterator[_Made]:

@@ -41,6 +41,15 @@ COMMANDS = {
     ),
     "push": ("perun.cli.commands.remote:push", "Send registered profiles to a remote."),
     "pull": ("perun.cli.commands.remote:pull", "Fetch the profiles that others have sent to a remote."),
+    "fetch": (
+        "perun.cli.commands.remote:fetch",
+        "List what a remote has, version by version; no profile is fetched.",
+    ),
+    "clone-profiles": (
+        "perun.cli.commands.remote:clone_profiles",
+        "Get all profiles of the team, in a fresh clone of the project.",
+    ),
+    "pool": ("perun.cli.commands.pool:pool", "Show the machines of a pool, and how fast they are."),
     "check": ("perun.cli.commands.check:check", "Find changes of performance between versions."),
     "compare": (
         "perun.cli.commands.compare:compare",
@@ -59,6 +68,7 @@ COMMANDS = {
         "Show what can be measured on this machine, and how reliably.",
     ),
     "fsck": ("perun.cli.commands.fsck:fsck", "Verify everything that is stored."),
+    "gc": ("perun.cli.commands.gc:gc", "Remove profiles that are not kept, and give back room."),
     "recover": (
         "perun.cli.commands.recover:recover",
         "Restore the working directory after an interrupted --in-place run.",

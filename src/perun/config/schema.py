@@ -99,6 +99,12 @@ _ROWS: Final[tuple[Key, ...]] = (
         example="main",
     ),
     Key(
+        "store.url", Kind.TEXT, Scope.LOCAL, "",
+        "Database that holds the profiles and the statistics, if they are not files of `.perun`: `sqlite` "
+        "(a file there), `sqlite:///PATH` or `postgresql://HOST/DATABASE`. `perun init --store` sets it.",
+        example="sqlite",
+    ),
+    Key(
         "remotes", Kind.RULES, Scope.LOCAL, [],
         "Places where the team keeps its profiles; each has a name and a url. `perun remote` lists and "
         "changes them, `perun push` and `perun pull` use them.",
@@ -190,6 +196,23 @@ _ROWS: Final[tuple[Key, ...]] = (
         example=600,
     ),
     Key(
+        "pool.patience", Kind.NUMBER, Scope.RECURSIVE, 60,
+        "Seconds that `perun run matrix --on` waits for a scheduler or a machine that is gone; after that "
+        "the jobs of the machine are given to others.",
+        example=600,
+    ),
+    Key(
+        "pool.attempts", Kind.NUMBER, Scope.RECURSIVE, 3,
+        "How often a job of a pool is tried whose process ended without a result.",
+        example=5,
+    ),
+    Key(
+        "pool.drift", Kind.NUMBER, Scope.RECURSIVE, 5,
+        "Percentage by which a machine of a pool may be slower or faster than it was, in a fixed piece of "
+        "work, before it is set aside; 0 for any.",
+        example=10,
+    ),
+    Key(
         "profiles.register_after_run", Kind.BOOL, Scope.RECURSIVE, False,
         "Whether new profiles are registered in the index of their minor version at once.",
         example=True,
@@ -274,6 +297,7 @@ RUNS: Final = (
     "general.editor",
     "vcs.type",
     "vcs.url",
+    "store.url",
     "remotes",
 )
 """Keys that decide what programs run, with what: those of a repository hold if the user trusts it."""

@@ -46,6 +46,7 @@ _LOCAL_KEYS: Final = (
     "vcs.type",
     "vcs.url",
     "vcs.main_branch",
+    "store.url",
     "cmds",
     "args",
     "workloads",
@@ -75,19 +76,24 @@ _LEGEND: Final = (
 )
 
 
-def render(template: str, project_dir: Path, vcs_type: str, vcs_url: str | Path) -> str:
+def render(
+    template: str, project_dir: Path, vcs_type: str, vcs_url: str | Path, store_url: str = ""
+) -> str:
     """The text of a new `local.yml`.
 
     :param template: `user`, `developer` or `master`.
     :param project_dir: absolute folder that holds `.perun`; `user` looks there for commands and workloads.
     :param vcs_url: folder of the wrapped repository, absolute or as seen from the project; written relative
         to `.perun` if one of the two folders holds the other.
+    :param store_url: the database that holds the store; empty for files.
     :raises UsageError: if there is no such template.
     """
     if template not in TEMPLATES:
         known = ", ".join(TEMPLATES)
         raise UsageError(f"there is no configuration template {template!r}", f"the templates are {known}")
     active: dict[str, Any] = {"vcs.type": vcs_type, "vcs.url": relative_url(project_dir, vcs_url)}
+    if store_url:
+        active["store.url"] = store_url
     active.update(TEMPLATES[template])
     notes: dict[str, str] = {}
     if template == "user":

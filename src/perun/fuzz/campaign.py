@@ -73,7 +73,7 @@ class Campaign:
         self._before = 0.0
         self._measuring = Measuring(self.found, self.mutator, test, settings, lambda: self.seconds)
         self._seen: set[int] = set()
-        self._patience = Patience(settings.hang, 0.0)
+        self._patience = Patience(settings.hang, 0.0, settings.limit)
         self._aside: dict[int, Trial] = {}
         self._recent: deque[tuple[float, int]] = deque(maxlen=40)
         self._reported = self._ticked = clock()
@@ -125,7 +125,7 @@ class Campaign:
                 # What was found after the last line with the counts says how far it was.
                 self.executions = max(self.executions, member.execution)
                 self._before = max(self._before, member.at)
-        self._patience = Patience(self.settings.hang, self.found.slowest_seed)
+        self._patience = Patience(self.settings.hang, self.found.slowest_seed, self.settings.limit)
         compass = self.found.compass
         edges = compass.best.nonzero()[0]
         self._executor.learn(edges, compass.best[edges])
@@ -165,7 +165,7 @@ class Campaign:
         for seed in tried.seeds:
             self._seen.add(hash(seed.member.data))
             self._executor.learn(seed.edges, seed.counts)
-        self._patience = Patience(self.settings.hang, self.found.slowest_seed)
+        self._patience = Patience(self.settings.hang, self.found.slowest_seed, self.settings.limit)
         notes = (*tried.notes, *filter(None, [self._executor.note]))
         count = len(self.mutator.tallies)
         return Began(self.found.base, len(tried.seeds), count, self.settings.limit, notes)
@@ -236,8 +236,11 @@ class Campaign:
         """
         self.executions += 1
         self._tick()
+        ended = observed.outcome == "ok"
+        if ended:
+            self._patience.ended(mutation, observed.total, observed.seconds)
         if trial is not None:
-            self._patience.learned(trial, observed.outcome == "ok", observed.seconds)
+            self._patience.learned(trial, observed.total if ended else None, observed.seconds)
         elif observed.outcome == "hang":
             self._patience.stopped(mutation, observed.limit)
         if observed.outcome == "hang" and observed.limit < self.settings.hang:
@@ -284,7 +287,7 @@ class Campaign:
         self._patience.adapt(self.seconds)
         chosen = None
         if not self._aside:
-            seeks = None if self.found.hangs else self._patience.next_hang(self.seconds)
+            seeks = None if self.found.hangs else self._patience.next_hang(self.seconds, self.random)
             chosen = seeks or self._patience.next(self.seconds, self.random)
         if chosen is not None:
             number = -1 - self.executions

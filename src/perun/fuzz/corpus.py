@@ -14,6 +14,7 @@ from perun.fuzz.compass import Compass
 from perun.fuzz.intervals import choose
 from perun.fuzz.results import Confirmation
 from perun.fuzz.score import score
+from perun.fuzz.storage import Stored
 
 MOST: Final = 2000
 """Members from which on those are dropped that hold no count and have a low score."""
@@ -28,7 +29,8 @@ _STEM: Final = 80
 class Member:
     """An input and what it did.
 
-    :ivar number: in order of finding. :ivar name: of its file. :ivar parent: the name of what it was mutated
+    :ivar number: in order of finding. :ivar name: of its file. :ivar content: its bytes, or where they are;
+        :attr:`data` reads them. :ivar parent: the name of what it was mutated
         from, empty for a seed. :ivar seed: the name of the seed that it comes from.
     :ivar rules: labels of all rules since the seed. :ivar lines: executed lines, 0 where it did not end.
     :ivar icov: `lines` to those of the seeds. :ivar at: seconds since the beginning.
@@ -38,7 +40,7 @@ class Member:
 
     number: int
     name: str
-    data: bytes
+    content: bytes | Stored
     parent: str
     seed: str
     rules: tuple[str, ...]
@@ -53,6 +55,19 @@ class Member:
     pcr: float = 0.0
     confirmation: Confirmation | None = None
     ending: str = ""
+
+    @property
+    def data(self) -> bytes:
+        """Its bytes.
+
+        :raises OSError: if they cannot be read from where they are stored.
+        """
+        return self.content if isinstance(self.content, bytes) else self.content.read()
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return len(self.content) if isinstance(self.content, bytes) else self.content.size
 
     @property
     def score(self) -> float:

@@ -13,6 +13,7 @@ from perun.fuzz.corpus import Corpus, Member
 from perun.fuzz.initial import TriedSeed
 from perun.fuzz.journal import BEGAN, Entry, Journal
 from perun.fuzz.results import FAULT, HANG, Confirmation, Point
+from perun.fuzz.storage import Storage
 
 Edges = NDArray[np.intp]
 
@@ -49,6 +50,7 @@ class Findings:
         self.hangs: list[Member] = []
         self.lost = {FAULT: 0, HANG: 0}
         self._journal = journal
+        self._storage = Storage(journal.folder)
         self._counted = counted
         self._numbers = 0
         self._restored: dict[int, Member] = {}
@@ -119,6 +121,7 @@ class Findings:
     def _hold(
         self, kind: str, member: Member, edges: Edges = _NOTHING, counts: Counts = _NOTHING
     ) -> None:
+        self._storage.add(member)
         if kind in (FAULT, HANG):
             self._failures(kind).append(member)
             return

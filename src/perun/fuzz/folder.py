@@ -123,7 +123,7 @@ def chosen(campaign: Campaign) -> list[tuple[str, Member]]:
 def _rank(member: Member) -> tuple[float, float, int, int]:
     """Less for what is better: by score, then by the measured ratio, then the smaller one."""
     ratio = member.confirmation.ratio if member.confirmation else None
-    return -member.score, -(ratio or 0.0), len(member.data), member.number
+    return -member.score, -(ratio or 0.0), member.size, member.number
 
 
 def _written(folder: Path, campaign: Campaign) -> Iterator[Result]:
@@ -158,7 +158,7 @@ def _result(campaign: Campaign, kind: str, member: Member) -> Result:
         member.parent,
         member.seed,
         member.rules,
-        len(member.data),
+        member.size,
         member.lines if counted else None,
         member.icov if counted else None,
         member.seconds,
@@ -184,7 +184,7 @@ def _seeds(folder: Path, campaign: Campaign) -> Iterator[results.Seed]:
         file = str(Path(results.SEEDS, name))
         if not (folder / file).exists():
             atomic.write(folder / file, member.data)
-        yield results.Seed(member.name, file, len(member.data), member.lines, member.seconds)
+        yield results.Seed(member.name, file, member.size, member.lines, member.seconds)
 
 
 def _degradations(found: Sequence[Result]) -> Series:

@@ -32,11 +32,13 @@ _HINT: Final = "begin anew in another folder, or remove this one"
 class Journal:
     """The journal of a campaign, open for writing.
 
-    :param anew: forget what is there. :raises OSError: if it cannot be written; then, and from each method.
+    :param anew: forget what is there. :ivar folder: where it is.
+    :raises OSError: if it cannot be written; then, and from each method.
     """
 
     def __init__(self, folder: Path, *, anew: bool = False) -> None:
         path = folder / FILE
+        self.folder = path.parent
         path.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (os.O_TRUNC if anew else 0)
         self._file = os.open(path, flags, 0o666)
@@ -51,8 +53,8 @@ class Journal:
 
     def member(self, kind: str, member: Member, edges: Any = (), counts: Any = ()) -> None:
         """What was found, and the counts that it raised."""
-        described = asdict(replace(member, data=b"", confirmation=None))
-        del described["data"], described["confirmation"]
+        described = asdict(replace(member, content=b"", confirmation=None))
+        del described["content"], described["confirmation"]
         packed = {"data": _packed(member.data)}
         if len(edges):
             packed["edges"] = _packed(np.asarray(edges, np.int64).tobytes())
@@ -84,7 +86,7 @@ class Entry:
         """The member that a line of :meth:`Journal.member` holds."""
         described = dict(self.values["member"])
         described["rules"] = tuple(described["rules"])
-        return Member(**described, data=_unpacked(self.values["data"]))
+        return Member(**described, content=_unpacked(self.values["data"]))
 
     def counts(self) -> tuple[Counts, Counts]:
         """The edges and their counts of such a line."""

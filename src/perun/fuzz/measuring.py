@@ -95,4 +95,4 @@ class Measuring:
         """What is to be measured, the best first; of the same ratio the smaller one."""
         found = self._found.interesting
         new = [one for one in found if one.confirmation is None and not one.ending]
-        return sorted(new, key=lambda one: (-one.icov, len(one.data), one.number))
+        return sorted(new, key=lambda one: (-one.icov, one.size, one.number))

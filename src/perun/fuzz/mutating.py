@@ -89,10 +89,11 @@ class Mutator:
         self._random.shuffle(planned)
         affordable = _COST * max(base, _CHEAP) / max(parent.lines, 1)
         most = int(affordable + self._random.random())
+        whole = parent.data
         for tally in planned[:most]:
-            made = self._mutate(parent, tally, others)
+            made = self._mutate(whole, tally, others)
             if made is not None:
-                yield made
+                yield Mutation(made[0], parent, made[1])
 
     def credit(self, rules: Sequence[str], *, degradations: bool = False) -> None:
         """A mutation that these rules made has raised the coverage, or is a degradation."""
@@ -108,15 +109,18 @@ class Mutator:
         found = [tally for tally in self.tallies.values() if tally.successes]
         return sorted(found, key=lambda tally: (-tally.successes, tally.rule.label))
 
-    def _mutate(self, parent: Member, first: Tally, others: Sequence[bytes]) -> Mutation | None:
+    def _mutate(
+        self, whole: bytes, first: Tally, others: Sequence[bytes]
+    ) -> tuple[bytes, tuple[str, ...]] | None:
+        """A new input, and the rules that made it."""
         tallies = list(self.tallies.values())
         weights = [1 + tally.successes for tally in tallies]
         more = self._random.choices(tallies, weights, k=self._random.choice(_MORE))
-        data, labels = parent.data, []
+        data, labels = whole, []
         for tally in (first, *more):
             made = mutate(tally.rule, data, self._random, others, self._limit)
             if made:
                 data = made
                 labels.append(tally.rule.label)
                 tally.applied += 1
-        return Mutation(data, parent, tuple(labels)) if labels and data != parent.data else None
+        return (data, tuple(labels)) if labels and data != whole else None

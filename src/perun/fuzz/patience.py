@@ -2,8 +2,9 @@
 
 Where the cost of a program explodes, most mutations of a slow input take longer than anybody waits. Each of
 them run until it is a hang would take all the time there is, so they are stopped early and wait; what is
-slow but ends is found between these and their parents (:mod:`perun.fuzz.halving`). Until a hang is known,
-the input that is likeliest to be one is at once run for the whole time.
+slow but ends is found between these and their parents (:mod:`perun.fuzz.halving`). Until a hang is known, it
+is looked for from the slowest input upwards (:mod:`perun.fuzz.climbing`), and what is likeliest to be one of
+those that were stopped is run for the whole time.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final, NamedTuple
 
+from perun.fuzz.climbing import Climb
 from perun.fuzz.halving import LONGER, Halving
 from perun.fuzz.mutating import Mutation
 
@@ -33,27 +35,33 @@ _AGAIN: Final = 0.4
 """Share of the time for inputs that run again."""
 _FOR_A_HANG: Final = 0.3
 """Share of the time to find the first hang."""
+_SLOW: Final = 0.1
+"""Share of the limit of a hang, and at most :data:`START`: what takes longer may be brought to it."""
+_SLOWER: Final = 2.0
+"""Times as slow as what was reached from it is an input from which another way up begins."""
 
 
 class Trial(NamedTuple):
-    """An input that runs again, or a part of one. :param seconds: that it is given; :param halving: what it
-    is for, None to see whether it is a hang."""
+    """An input that runs again, or another one made of it. :param seconds: that it is given; :param search:
+    what it is for, None to see whether it is a hang."""
 
     mutation: Mutation
     seconds: float
-    halving: Halving | None = None
+    search: Halving | Climb | None = None
 
 
 class Patience:
     """The limits of a campaign.
 
     :param hang: seconds after which a run is a hang. :param slowest: seconds of the slowest seed.
+    :param size: bytes of an input at most.
     """
 
-    def __init__(self, hang: float, slowest: float) -> None:
+    def __init__(self, hang: float, slowest: float, size: int) -> None:
         self.limit = min(hang, max(START, _LONGER * slowest))
         self.lost = 0.0
         self._hang = hang
+        self._size = size
         self._floor = min(hang, max(_LEAST, _LONGER * slowest))
         self._waiting: list[Halving] = []
         self._spent: dict[int, float] = {}
@@ -62,6 +70,9 @@ class Patience:
         self._lost_then = 0.0
         self._likeliest: tuple[float, int, Mutation] | None = None
         self._hangs_sought = 0.0
+        self._slowest: tuple[float, int, Mutation] | None = None
+        self._climb: Climb | None = None
+        self._next_step: Trial | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -76,23 +87,33 @@ class Patience:
         self._note_hang(mutation, seconds)
         waiting = self._waiting
         waiting.append(Halving(mutation, seconds))
-        room = _ROOM - sum(len(one.mutation.data) for one in waiting)
+        room = _ROOM - sum(_size(one.mutation) for one in waiting)
         while len(waiting) > 1 and (len(waiting) > _WAITING or room < 0):
             dropped = min((one for one in waiting if one is not self._chosen), key=lambda one: one.seconds)
             waiting.remove(dropped)
-            room += len(dropped.mutation.data)
+            room += _size(dropped.mutation)
 
-    def learned(self, trial: Trial, ended: bool, seconds: float) -> None:
-        """How a trial ended: by itself, or not, after so long."""
-        if trial.halving is None:
-            return
-        level = trial.halving.level
-        self._spent[level] = self._spent.get(level, 0.0) + seconds
-        if ended:
-            trial.halving.ended(seconds)
-        else:
-            trial.halving.stopped()
-            self._note_hang(trial.mutation, seconds)
+    def ended(self, mutation: Mutation, lines: int, seconds: float) -> None:
+        """A mutation has executed so many lines in so long."""
+        if self._slowest is None or seconds > self._slowest[0]:
+            self._slowest = seconds, lines, mutation
+
+    def learned(self, trial: Trial, lines: int | None, seconds: float) -> None:
+        """How a trial ended after so long: with so many executed lines, or None where it was stopped."""
+        search = trial.search
+        if isinstance(search, Climb):
+            self._hangs_sought += seconds
+            if lines is None:
+                search.stopped(self._hang)
+            else:
+                search.ended(lines, seconds)
+        elif search is not None:
+            self._spent[search.level] = self._spent.get(search.level, 0.0) + seconds
+            if lines is None:
+                search.stopped()
+                self._note_hang(trial.mutation, seconds)
+            else:
+                search.ended(seconds)
 
     def adapt(self, seconds: float) -> None:
         """Give less at first where too much of the time since the last change goes to what is stopped, and
@@ -110,17 +131,38 @@ class Patience:
         elif share < _LITTLE and self.lost:
             self.limit = min(self._hang, self.limit * 1.5)
 
-    def next_hang(self, seconds: float) -> Trial | None:
-        """The input that is likeliest to be a hang, for the time until it is one; None if there is no input,
-        or no time for it.
+    def next_hang(self, seconds: float, random: Random) -> Trial | None:
+        """The next step on the way up to a hang, or the input that is likeliest to be one; None if there is
+        none, or no time for it.
 
         :param seconds: of the campaign so far.
         """
-        if self._likeliest is None or self._hangs_sought + self._hang > _FOR_A_HANG * seconds:
+        left = _FOR_A_HANG * seconds - self._hangs_sought
+        if self._next_step is None:
+            self._next_step = self._step(random)
+        step = self._next_step
+        if step is not None:
+            if step.seconds > left:
+                return None
+            self._next_step = None
+            return step
+        if self._likeliest is None or self._hang > left:
             return None
         found, self._likeliest = self._likeliest[2], None
         self._hangs_sought += self._hang
         return Trial(found, self._hang)
+
+    def _step(self, random: Random) -> Trial | None:
+        """The next one on the way up from the slowest input that has ended."""
+        slowest = self._slowest
+        if slowest is not None and slowest[0] >= min(START, _SLOW * self._hang):
+            seconds, lines, mutation = slowest
+            if self._climb is None or seconds > _SLOWER * self._climb.seconds:
+                self._climb = Climb(mutation, lines, seconds, self._size)
+        tried = self._climb.next(self._hang, random) if self._climb is not None else None
+        if self._climb is None or tried is None:
+            return None
+        return Trial(tried, self._climb.limit, self._climb)
 
     def next(self, seconds: float, random: Random) -> Trial | None:
         """The input that runs again, or a part of one; None if there is none, or no time for it.
@@ -153,3 +195,8 @@ class Patience:
         size = len(mutation.data)
         if self._likeliest is None or (seconds, size) > self._likeliest[:2]:
             self._likeliest = seconds, size, mutation
+
+
+def _size(mutation: Mutation) -> int:
+    """Bytes that it takes with its parent."""
+    return len(mutation.data) + mutation.parent.size

@@ -113,7 +113,8 @@ def _find(
 
 
 def _link(repo: Repository, target: str, group: Sequence[tuple[Profile, Path]]) -> Iterator[Linked]:
-    items = [(profile, path.name, path.stat().st_mtime) for profile, path in group]
+    state = repo.store.files.state
+    items = [(profile, path.name, state(path).st_mtime_ns / 10**9) for profile, path in group]
     done = link(repo.store, target, items)
     for entry in done.added:
         yield Linked(entry.path, target, True)

@@ -10,9 +10,10 @@ from typing import Any
 from perun import atomic
 from perun.config.builds import Build, recognise
 from perun.config.templates import render
-from perun.errors import NotPerunRepository, VersionControlError
+from perun.errors import NotPerunRepository, UsageError, VersionControlError
 from perun.porcelain.repository import (
     PERUN_FOLDER,
+    STORE,
     Repository,
     check_folder,
     open_repository,
@@ -28,7 +29,8 @@ class Initialized:
     """The repository, whether there was one before, and whether the version control was initialised.
 
     `build` is how the project is built, if that was recognised. `trusted` says whether what `.perun` holds
-    may run: what was made here may, what was there before may not unless the user had said so.
+    may run: what was made here may, what was there before may not unless the user had said so. `store` is the
+    database that holds the store, if one does.
     """
 
     repository: Repository
@@ -37,6 +39,7 @@ class Initialized:
     config_file: Path
     build: Build | None = None
     trusted: bool = True
+    store: str = ""
 
 
 def init(
@@ -47,6 +50,7 @@ def init(
     vcs_path: Path | None = None,
     vcs_params: Mapping[str, Any] | None = None,
     template: str = "master",
+    store: str | None = None,
     asks: Ask | None = None,
 ) -> Initialized:
     """Make `folder` a Perun repository; what is there already is kept, a configuration too.
@@ -57,9 +61,12 @@ def init(
         `.perun/plugins`, if the user trusts the repository.
     :param vcs_path: folder of the wrapped repository; `folder` itself if None.
     :param asks: asks the user whether he trusts what is there already.
+    :param store: the URL of a database that holds the store; if None, what the configuration that is there
+        says, else files of `.perun`.
     :param template: one of `user`, `developer`, `master` (manual 11.3).
     :raises PluginError: if `vcs_type` is unknown. :raises VersionControlError: if it refuses.
     :raises NotPerunRepository: if the folder cannot be made or written.
+    :raises RemoteError: if the database cannot be reached, or refuses.
     :raises ForeignRepository: if it belongs to another user.
     """
     root = folder.resolve()
@@ -72,7 +79,8 @@ def init(
     made_here = not local.exists() and not (root / PERUN_FOLDER / "plugins").exists()
     vcs_type = _type_to_take(vcs_type, str(config.get("vcs.type") or "git"), local)
     factory = plugins_of(before).get("vcs", vcs_type)
-    text = render(template, root, vcs_type, vcs_root)
+    store = _store_to_take(store, before, local)
+    text = render(template, root, vcs_type, vcs_root, store)
     try:
         vcs_root.mkdir(parents=True, exist_ok=True)
         vcs = factory(vcs_root, environ)
@@ -80,7 +88,7 @@ def init(
         if made:
             _init_vcs(vcs, vcs_params or {})
         reinitialized = local.exists()
-        Store(root / PERUN_FOLDER).create()
+        Store(root / PERUN_FOLDER, url=store).create()
         if not reinitialized:
             atomic.write(local, text.encode())
         _exclude(vcs, root)
@@ -90,10 +98,10 @@ def init(
             "choose a folder that you may write to",
         ) from None
     repository = open_repository(root, environ, asks)
+    trusted = _trusts(repository) if made_here else repository.trust_state.trusted
     with repository.store.lock():
         pass  # the first to write caches the parsed configuration
-    trusted = _trusts(repository) if made_here else repository.trust_state.trusted
-    return Initialized(repository, reinitialized, made, local, recognise(root), trusted)
+    return Initialized(repository, reinitialized, made, local, recognise(root), trusted, store)
 
 
 def _trusts(repository: Repository) -> bool:
@@ -114,6 +122,25 @@ def _type_to_take(wanted: str | None, configured: str, local: Path) -> str:
             f"change it first with: perun config --local set vcs.type {wanted}",
         )
     return wanted or configured
+
+
+def _store_to_take(wanted: str | None, before: Repository, local: Path) -> str:
+    """The URL of the database that holds the store; empty for files."""
+    configured = str(before.config.get(STORE) or "")
+    if wanted is not None:
+        from perun.store.connections import absolute_url
+
+        wanted = absolute_url(wanted, before.root)
+        if local.exists() and wanted != configured:
+            raise UsageError(
+                f"the store of this repository is in {configured or local.parent}, not in {wanted}",
+                "to move it, push its profiles to a remote and register what is pending; then: "
+                f"perun config --local set {STORE} {wanted}; perun init; perun pull",
+            )
+        return wanted
+    if configured:
+        before.require_trust(f"using the store in {configured} ({STORE})")
+    return configured
 
 
 def _init_vcs(vcs: Any, params: Mapping[str, Any]) -> None:

@@ -6,7 +6,6 @@ too, a bounded number of profiles is read, and noted: the next list reads the ne
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -91,7 +90,7 @@ class KnownFacts:
 
     def _of_file(self, path: str, load: Callable[[], Profile]) -> Fact | None:
         try:
-            size = os.stat(path).st_size
+            size = self._store.files.state(path).st_size
             if size > self._bytes:
                 return None
             self._most -= 1

@@ -142,7 +142,7 @@ def _among_jobs(repo: Repository, spec: str) -> Found | None:
     if "/" in spec and path.parent.resolve() != jobs.resolve():
         return None
     for name in (path.name, path.name + ".perf"):
-        if name.endswith(".perf") and _is_file(jobs / name):
+        if name.endswith(".perf") and _is_file(repo, jobs / name):
             return Found(ProfileInfo(name, str(jobs / name), Head(), 0))
     return None
 
@@ -253,12 +253,12 @@ def _version(repo: Repository, minor: str | None) -> str | None:
 
 def _at_path(repo: Repository, spec: str) -> Found | None:
     path = Path(spec)
-    return Found(repo.store.pending.info(path.resolve())) if _is_file(path) else None
+    return Found(repo.store.pending.info(path.resolve())) if _is_file(repo, path) else None
 
 
-def _is_file(path: Path) -> bool:
+def _is_file(repo: Repository, path: Path) -> bool:
     try:
-        return path.is_file()
+        return repo.store.files.is_file(path)
     except OSError:
         return False  # e.g. a name longer than any file's
 
@@ -267,7 +267,7 @@ def _named_pending(repo: Repository, spec: str) -> Found | None:
     name = Path(spec).name
     for file in (name, name + ".perf"):
         path = repo.store.pending.root / file
-        if name and file.endswith(".perf") and os.path.lexists(path):
+        if name and file.endswith(".perf") and repo.store.files.exists(path):
             return Found(repo.store.pending.info(path))  # raises if it is damaged
     return None
 

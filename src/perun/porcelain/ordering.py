@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -40,6 +39,6 @@ def _moment(repo: Repository, info: ProfileInfo) -> int:
     """When the profile was made, in nanoseconds since 1970: the time of its file or object."""
     file = repo.store.object_path(info.checksum) if info.is_registered else info.realpath
     try:
-        return os.stat(file).st_mtime_ns
+        return repo.store.files.state(file).st_mtime_ns
     except OSError:
         return info.time * 10**9

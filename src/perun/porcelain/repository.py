@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from binascii import crc32
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -28,10 +28,17 @@ from perun.store import Store
 
 if TYPE_CHECKING:
     from perun.porcelain.trust import Ask, TrustState
+    from perun.store.files import Files
 
 PERUN_FOLDER = ".perun"
+STORE = "store.url"
+"""The key that names the database of the store."""
 BISECTIONS = "bisections"
 """The folder in it with the journals of `perun bisect`."""
+BATCHES = "batches"
+"""The same of `perun run`."""
+KEPT_INPUTS = "workloads/fuzz"
+"""The folder in it with what `perun fuzz --keep` makes workloads of."""
 
 
 class _Opened(NamedTuple):
@@ -53,7 +60,7 @@ class Repository(_Opened):
     @cached_property
     def store(self) -> Store:
         """Where profiles and what is known of them are kept."""
-        return _Store(self.root / PERUN_FOLDER, self.config, self.environ)
+        return _Store(self.root / PERUN_FOLDER, self.config, self.environ, self.require_trust)
 
     @cached_property
     def trust_state(self) -> TrustState:
@@ -174,11 +181,26 @@ class _Store(Store):
     So commands that only read, such as `perun status`, need no YAML parser, and never write.
     """
 
-    def __init__(self, root: Path, config: Config, environ: Mapping[str, str]) -> None:
-        super().__init__(root, limit=_max_size(config), columnar_from=_columnar_from(config))
+    def __init__(
+        self,
+        root: Path,
+        config: Config,
+        environ: Mapping[str, str],
+        require_trust: Callable[[str], None],
+    ) -> None:
+        url = str(config.get(STORE) or "")
+        super().__init__(root, limit=_max_size(config), columnar_from=_columnar_from(config), url=url)
+        self._require_trust = require_trust
         self._config = config
         self._environ = environ
         self._is_cached = all(layer.origin != "file" for layer in config.layers)
+
+    @cached_property
+    def files(self) -> Files:
+        """The files. A database that the repository of somebody else names is used if the user trusts it."""
+        if self.url:
+            self._require_trust(f"using the store in {self.url} ({STORE})")
+        return super().files
 
     @contextmanager
     def lock(self) -> Iterator[None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -100,7 +99,7 @@ def save_together(repo: Repository, wanted: Sequence[Wanted]) -> list[Path]:
             raise
         for one, path in zip(wanted, paths, strict=True):
             if one.moment is not None:
-                os.utime(path, (one.moment, one.moment))
+                repo.store.files.set_time(path, one.moment * 10**9)
                 # The facts know it by its name and time.
                 repo.store.facts.note_pending(path, one.profile)
             name = register(repo, path, one.profile, one.minor_version) if one.registers else path.name
@@ -158,7 +157,7 @@ def register(repo: Repository, path: Path, profile: Profile, minor_version: str)
     :return: the name that it is registered by.
     """
     stem = path.name.removesuffix(SUFFIX)
-    time = path.stat().st_mtime
+    time = repo.store.files.state(path).st_mtime_ns / 10**9
     for number in itertools.count():
         name = f"{stem}({number}){SUFFIX}" if number else path.name
         linked = link(repo.store, minor_version, [(profile, name, time)])

@@ -12,6 +12,8 @@ from perun.extras import install_command
 from perun.remote import cloud
 from perun.remote.contract import Remote
 from perun.remote.file import FileRemote
+from perun.remote.git import SCHEME as GIT
+from perun.remote.git import GitRemote, place_of
 from perun.remote.sql import SqlRemote
 
 KINDS = {
@@ -19,23 +21,33 @@ KINDS = {
     "s3://bucket/perf": "an object store: also gs:// and az://",
     "sqlite:////srv/perf.db": "a database in one file",
     "postgresql://host/database": "a database",
+    "git:origin": "a remote of git",
 }
 """An example of each kind, and what it is."""
 _SECRET = re.compile(r"(password|secret|token|key|sig|signature)[a-z0-9_-]*=", re.IGNORECASE)
 _SQL = ("sqlite", "postgresql")
 
 
-def opened(url: str, *, folder: Path = Path("."), environ: Mapping[str, str] | None = None) -> Remote:
+def opened(
+    url: str,
+    *,
+    folder: Path = Path("."),
+    environ: Mapping[str, str] | None = None,
+    scratch: Path | None = None,
+) -> Remote:
     """The remote of a URL. Nothing is asked of it yet.
 
     :param folder: the repository of the user, whose git knows the remotes of `git:`.
     :param environ: the environment of the user.
+    :param scratch: where what is under way may be for a while; a folder of the system if None.
     :raises UsageError: if the URL is none of a remote.
     :raises PluginError: if what its kind needs is not installed.
     """
     parts = urlsplit(checked_url(url))
     if parts.scheme == "file":
         return FileRemote(Path(unquote(parts.path)))
+    if parts.scheme == GIT:
+        return GitRemote(url, folder, environ or {}, scratch)
     is_cloud = parts.scheme in cloud.SCHEMES
     try:
         return cloud.CloudRemote(url, environ or {}) if is_cloud else SqlRemote(url)
@@ -54,7 +66,8 @@ def checked_url(url: str) -> str:
     """
     try:
         parts = urlsplit(url)
-        password = parts.password
+        inner = urlsplit(parts.path if parts.scheme == GIT else "")
+        password = parts.password or inner.password
     except ValueError as problem:
         raise UsageError(f"{url!r} is no URL: {problem}", _examples()) from None
     if password is not None or _SECRET.search(parts.query):
@@ -65,6 +78,9 @@ def checked_url(url: str) -> str:
     if parts.scheme == "file" and parts.netloc in ("", "localhost") and len(parts.path) > 1:
         return url
     if parts.scheme in _SQL and len(parts.path) > 1:
+        return url
+    if parts.scheme == GIT:
+        place_of(url)
         return url
     if parts.scheme in cloud.SCHEMES:
         cloud.parsed(url)

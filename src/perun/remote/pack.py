@@ -2,12 +2,14 @@
 
 A pack is `perun-pack 1`, a line feed, the count of its objects (little-endian, 32 bits), then for each object
 its SHA-1 (20 bytes) and its size (64 bits), and at last the objects as they are in the store (compressed), in
-this order. Its name is the SHA-256 of all that.
+this order. Its name is the SHA-256 of all that. An object of no bytes under a random name is none: it gives a
+pack another name.
 """
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 import struct
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -38,8 +40,13 @@ class Pack(NamedTuple):
     places: dict[str, Place]
 
 
-def packed(objects: Sequence[tuple[str, bytes]]) -> Pack:
-    """The pack of the objects, each a checksum (40 hexadecimal digits) and the bytes of its file."""
+def packed(objects: Sequence[tuple[str, bytes]], *, renamed: bool = False) -> Pack:
+    """The pack of the objects, each a checksum (40 hexadecimal digits) and the bytes of its file.
+
+    :param renamed: make one of a name that no pack ever had: what died under its name stays dead.
+    """
+    if renamed:
+        objects = [*objects, (secrets.token_hex(20), b"")]
     head = [_MAGIC, _COUNT.pack(len(objects))]
     head += (_ENTRY.pack(bytes.fromhex(checksum), len(data)) for checksum, data in objects)
     data = b"".join(head) + b"".join(data for _checksum, data in objects)

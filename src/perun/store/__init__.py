@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from perun.store.changes import Changes
     from perun.store.facts import Facts
+    from perun.store.files import Files
     from perun.store.fsck import Finding, Progress
     from perun.store.index import Indexes
     from perun.store.lock import Lock
@@ -42,6 +43,7 @@ class Store:
         :data:`perun.store.limits.DEFAULT` if it is None.
     :param columnar_from: numbers from which a profile is stored by columns, 0 for never;
         :data:`perun.profile.format.layouts.COLUMNAR_FROM` if it is None.
+    :param url: the database that holds it (:func:`perun.store.connections.checked_url`); empty for files.
     """
 
     def __init__(
@@ -50,16 +52,29 @@ class Store:
         lock_timeout: float = 60.0,
         limit: int | None = None,
         columnar_from: int | None = None,
+        url: str = "",
     ) -> None:
         self.root = root
+        self.url = url
         self._limit = limit
         self._columnar_from = columnar_from
         self._lock_timeout = lock_timeout
 
     def create(self) -> None:
         """Make the folders that are missing; what is there stays as it is."""
-        for name in FOLDERS:
-            (self.root / name).mkdir(parents=True, exist_ok=True)
+        self.files.create(FOLDERS)
+
+    @cached_property
+    def files(self) -> Files:
+        """Where what the store keeps is: what is done with its paths is done there."""
+        from perun.store.files import DiskFiles
+
+        if not self.url:
+            return DiskFiles(self.root)
+        from perun.store.connections import connected
+        from perun.store.database import DatabaseFiles
+
+        return DatabaseFiles(self.root, connected(self.url, self.root))
 
     def lock(self) -> AbstractContextManager[None]:
         """The one lock of the repository, for writers; may be taken again by whoever holds it.
@@ -70,9 +85,7 @@ class Store:
 
     @cached_property
     def _lock(self) -> Lock:
-        from perun.store.lock import Lock
-
-        return Lock(self.root / ".lock", self._lock_timeout, self._sweep)
+        return self.files.lock(self._lock_timeout, self._sweep)
 
     def _sweep(self) -> None:
         """Remove what a writer that was killed had not finished."""
@@ -94,7 +107,7 @@ class Store:
         from perun.store.objects import FileObjects
 
         columnar_from = COLUMNAR_FROM if self._columnar_from is None else self._columnar_from
-        return FileObjects(self.root / "objects", self.limit, columnar_from)
+        return FileObjects(self.root / "objects", self.limit, columnar_from, self.files)
 
     def object_path(self, checksum: str) -> Path:
         """The file of a registered profile, there or not; for lists, which load nothing that reads one."""
@@ -105,14 +118,16 @@ class Store:
         """The profiles registered in each minor version."""
         from perun.store.index import Indexes
 
-        return Indexes(self.root / "objects", self.lock, lambda checksum: self.objects.head(checksum))
+        return Indexes(
+            self.root / "objects", self.lock, lambda checksum: self.objects.head(checksum), self.files
+        )
 
     @cached_property
     def changes(self) -> Changes:
         """The changes of performance found in each minor version."""
         from perun.store.changes import Changes
 
-        return Changes(self.root / "objects", self.lock, self.root / "sums" / "changes")
+        return Changes(self.root / "objects", self.lock, self.root / "sums" / "changes", self.files)
 
     @cached_property
     def pending(self) -> Pending:
@@ -120,21 +135,22 @@ class Store:
         from perun.store.pending import Pending
 
         sums = self.root / "sums" / "jobs"
-        return Pending(self.root / "jobs", self.lock, sums, self.limit, self._columnar_from)
+        return Pending(self.root / "jobs", self.lock, sums, self.limit, self._columnar_from, self.files)
 
     @cached_property
     def summaries(self) -> Summaries:
         """Numbers of profiles and changes per minor version, from a cache if it is valid."""
         from perun.store.summaries import Summaries
 
-        return Summaries(self.root / "cache" / "summaries.json", self.indexes, self.changes, self.lock)
+        path = self.root / "cache" / "summaries.json"
+        return Summaries(path, self.indexes, self.changes, self.lock, self.files)
 
     @cached_property
     def facts(self) -> Facts:
         """What lists of profiles say of each beyond its index, a cache."""
         from perun.store.facts import Facts
 
-        return Facts(self.root / "cache" / "facts", self.lock)
+        return Facts(self.root / "cache" / "facts", self.lock, self.files)
 
     @cached_property
     def series(self) -> SeriesCache:
@@ -148,7 +164,7 @@ class Store:
         """Statistics that collectors keep per minor version."""
         from perun.store.stats import Stats
 
-        return Stats(self.root / "stats", self.lock, self.limit)
+        return Stats(self.root / "stats", self.lock, self.limit, self.files)
 
     @cached_property
     def temp(self) -> Temp:

@@ -7,17 +7,16 @@ blanks, the other fields hold them escaped. Old releases escaped nothing and lef
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from perun import atomic
 from perun.errors import DamagedStore
 from perun.profile.changes import DegradationInfo, PerformanceChange, unescape_field
 from perun.store import tree
+from perun.store.files import ON_DISK, Files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,13 +48,18 @@ class Changes:
     """The changes below `.perun/objects`.
 
     :param lock: the lock of the repository, taken by what writes.
-    :param checksums: the file of their checksums.
+    :param checksums: the file of their checksums. :param files: those of the store.
     """
 
     def __init__(
-        self, root: Path, lock: Callable[[], AbstractContextManager[None]], checksums: Path
+        self,
+        root: Path,
+        lock: Callable[[], AbstractContextManager[None]],
+        checksums: Path,
+        files: Files = ON_DISK,
     ) -> None:
         self.root = root
+        self._files = files
         self._checksums_path = checksums
         self._lock = lock
 
@@ -64,7 +68,9 @@ class Changes:
         """The checksums of the files that this release wrote, by minor version."""
         from perun.store.checksums import Checksums
 
-        return Checksums(self._checksums_path, lambda minor: self.path(minor).exists())
+        return Checksums(
+            self._checksums_path, lambda minor: self._files.exists(self.path(minor)), self._files
+        )
 
     def path(self, minor: str) -> Path:
         """The file of the minor version, there or not."""
@@ -76,7 +82,7 @@ class Changes:
         :raises DamagedStore: names the file and the line.
         """
         path = self.path(minor)
-        data = tree.read(path)
+        data = tree.read(path, files=self._files)
         return [] if data is None else parse(data, str(path))
 
     def merge(self, minor: str, records: Iterable[ChangeRecord]) -> None:
@@ -92,15 +98,14 @@ class Changes:
             self._write(minor, serialize(known.values()))
 
     def _write(self, minor: str, data: bytes) -> None:
-        with atomic.writing(self.path(minor)) as file:
+        with self._files.writing(self.path(minor)) as file:
             file.write(data)
-            file.flush()
-            self.checksums.note(minor, tree.sha1(data).hex(), os.fstat(file.fileno()).st_mtime_ns)
+            self.checksums.note(minor, tree.sha1(data).hex(), self._files.time_of(file))
 
     def minors(self) -> Iterator[str]:
         """The minor versions that have a file of changes, sorted."""
-        for folder in tree.folders(self.root):
-            names = tree.listing(f"{self.root}/{folder}")
+        for folder in tree.folders(self.root, self._files):
+            names = tree.listing(f"{self.root}/{folder}", self._files)
             for name in sorted(one for one in names if one.endswith(tree.CHANGES_SUFFIX)):
                 minor = folder + name.removesuffix(tree.CHANGES_SUFFIX)
                 if tree.is_minor_version(minor):

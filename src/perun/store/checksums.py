@@ -10,15 +10,13 @@ A line holds the CRC-32 of what follows, the SHA-1 of the file, its modification
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 from zlib import crc32
 
-from perun import atomic
-from perun.regular import open_regular, read_regular
+from perun.store.files import ON_DISK, Files
 
 FOLDER = "sums"
 """Of `.perun`."""
@@ -63,25 +61,20 @@ class Checksums:
     """The checksums of the files of one kind; whoever writes holds the lock of the repository.
 
     :param path: their file. :param exists: whether there is a file of that name, of which they must be kept.
+    :param files: those of the store.
     """
 
-    def __init__(self, path: Path, exists: Callable[[str], bool]) -> None:
+    def __init__(self, path: Path, exists: Callable[[str], bool], files: Files = ON_DISK) -> None:
         self.path = path
+        self._files = files
         self._exists = exists
 
     def note(self, name: str, sha1: str, time: int) -> None:
         """Note the SHA-1 of a file that is about to get its name; if that fails, it is not verified."""
         # The file itself is what counts, so a missing checksum is no failure.
         with suppress(OSError):
-            self.path.parent.mkdir(exist_ok=True)
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-            descriptor = os.open(self.path, flags, 0o666)
-            try:
-                # The line break ends a line that a killed writer left unfinished.
-                os.write(descriptor, b"\n" + _line(name, NotedChecksum(sha1, time)))
-                size = os.fstat(descriptor).st_size
-            finally:
-                os.close(descriptor)
+            # The line break ends a line that a killed writer left unfinished.
+            size = self._files.append(self.path, b"\n" + _line(name, NotedChecksum(sha1, time)))
             if size > _COMPACT_FROM:
                 self._compact_where_doubled(size)
 
@@ -91,7 +84,7 @@ class Checksums:
         damaged = 0
         data = b""
         with suppress(OSError):
-            data = read_regular(self.path, LIMIT)
+            data = self._files.read(self.path, LIMIT)
         for line in data.split(b"\n"):
             if not line or line.startswith(b"#"):
                 continue
@@ -107,11 +100,11 @@ class Checksums:
         noted = self.read().checksums
         kept = {name: known[-_LINES_KEPT:] for name, known in noted.items() if self._exists(name)}
         lines = b"".join(_lines(kept.items()))
-        atomic.write(self.path, b"# %d\n" % len(lines) + lines)
+        self._files.write(self.path, b"# %d\n" % len(lines) + lines)
 
     def _compact_where_doubled(self, size: int) -> None:
         # Only when the size has doubled, so that the work for each line is constant on average.
-        with open_regular(self.path, LIMIT) as file:
+        with self._files.opened(self.path, LIMIT) as file:
             first = file.readline(32)
         before = int(first[2:]) if first[:2] == b"# " and first[2:].strip().isdigit() else 0
         if size > 2 * max(before, _COMPACT_FROM):

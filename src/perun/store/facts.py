@@ -16,6 +16,7 @@ from perun import atomic
 from perun.errors import DamagedStore
 from perun.profile.measured import Measured
 from perun.store import tree
+from perun.store.files import ON_DISK, Files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,11 +44,16 @@ class Fact(NamedTuple):
 class Facts:
     """The facts of the profiles of one repository.
 
-    :ivar root: `.perun/cache/facts`. :param lock: the lock of the repository, taken by what writes.
+    :ivar root: `.perun/cache/facts`, on the disk.
+    :param lock: the lock of the repository, taken by what writes.
+    :param files: those of the store, of the pending profiles.
     """
 
-    def __init__(self, root: Path, lock: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self, root: Path, lock: Callable[[], AbstractContextManager[None]], files: Files = ON_DISK
+    ) -> None:
         self.root = root
+        self._files = files
         self._lock = lock
 
     def of_pending(self) -> dict[tuple[str, int], Fact]:
@@ -71,10 +77,10 @@ class Facts:
     def note_pending(self, path: Path, profile: Profile) -> None:
         """Keep the facts of the pending profile."""
         with suppress(OSError), self._lock():
-            there = set(tree.listing(path.parent)) - {path.name}  # a file has one time
+            there = set(tree.listing(path.parent, self._files)) - {path.name}  # a file has one time
             known = self._read(_PENDING)
             kept = {key: one for key, one in known.items() if key.partition(" ")[2] in there}
-            kept[_key(path.name, int(path.stat().st_mtime))] = fact_of(profile)
+            kept[_key(path.name, self._files.state(path).st_mtime_ns // 10**9)] = fact_of(profile)
             self._write(_PENDING, kept)
 
     def note_registered(self, minor: str, profiles: Mapping[str, Profile]) -> None:

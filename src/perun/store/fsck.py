@@ -19,6 +19,7 @@ from perun.errors import PerunError, ProfileError
 from perun.store import tree
 from perun.store.checksums import Checksums, Noted
 from perun.store.facts import READ_BY_LISTS, fact_of
+from perun.store.files import Files
 from perun.store.index_file import parse
 from perun.store.objects import KNOWN_TYPES
 from perun.store.pending import CACHE
@@ -89,9 +90,9 @@ class _Check:
         root = self._store.objects.root
         objects: list[Callable[[], Iterator[Finding]]] = []
         others: list[Callable[[], Iterator[Finding]]] = []
-        for name in tree.names(root):
+        for name, start in tree.beginnings(root, self._store.files, lambda _name: True):
             path = root / name[:2] / name[2:]
-            if tree.is_checksum(name) and not tree.is_index(path):
+            if tree.is_checksum(name) and not tree.is_index(start):
                 objects.append(partial(self._object, name, path))
             elif tree.is_minor_version(name):
                 others.append(partial(self._index, path))
@@ -116,7 +117,7 @@ class _Check:
             yield Finding("warning", path, f"its type {type_!r} is not one that Perun itself makes")
 
     def _index(self, path: Path) -> Iterator[Finding]:
-        data = tree.read(path)
+        data = tree.read(path, files=self._store.files)
         try:
             entries = parse(data, str(path)).entries if data is not None else []
         except ProfileError as problem:
@@ -143,7 +144,7 @@ class _Check:
         except ProfileError as problem:
             yield Finding("error", path, problem.message)
             return
-        yield from verify(self._store.changes.checksums, self._noted_changes, minor, path)
+        yield from self._verified(self._store.changes.checksums, self._noted_changes, minor, path)
 
     @cached_property
     def _noted_changes(self) -> Noted:
@@ -160,15 +161,15 @@ class _Check:
     def _pending(self) -> Iterator[Finding]:
         root = self._store.pending.root
         noted = self._store.pending.checksums.read()
-        for name in sorted(tree.listing(root)):
+        for name in sorted(tree.listing(root, self._store.files)):
             if name.endswith(".perf"):
                 try:
                     sha1 = self._store.pending.check(name)
                 except ProfileError as problem:
-                    if os.path.lexists(root / name):
+                    if self._store.files.exists(root / name):
                         yield Finding("error", root / name, problem.message)
                     continue
-                yield from verify(self._store.pending.checksums, noted, name, root / name, sha1)
+                yield from self._verified(self._store.pending.checksums, noted, name, root / name, sha1)
         for checksums in (self._store.pending.checksums, self._store.changes.checksums):
             if damaged := checksums.read().damaged:
                 message = f"{damaged} of its checksums cannot be read"
@@ -220,37 +221,39 @@ class _Check:
                 yield Finding("info", path, message, partial(_remove_left_over, path))
             else:
                 yield Finding("info", path, "not finished; a process may be writing it, or has been ended")
-        root = self._store.objects.root
-        for name in sorted(set(tree.listing(root)) - set(tree.folders(root))):
+        root, files = self._store.objects.root, self._store.files
+        for name in sorted(set(tree.listing(root, files)) - set(tree.folders(root, files))):
             if not name.startswith(atomic.TEMPORARY_PREFIX):
                 yield from self._foreign(root / name)
 
+    def _verified(
+        self, checksums: Checksums, noted: Noted, name: str, path: Path, sha1: str = ""
+    ) -> Iterator[Finding]:
+        """Whether a file that could be read is the one whose checksum was noted.
 
-def verify(checksums: Checksums, noted: Noted, name: str, path: Path, sha1: str = "") -> Iterator[Finding]:
-    """Whether a file that could be read is the one whose checksum was noted.
-
-    :param sha1: of the file, if it is known; otherwise the file is read.
-    """
-    if name not in noted.checksums:
-        return
-    try:
-        time = path.lstat().st_mtime_ns
-        verdict = noted.verdict(name, sha1 or tree.sha1_of_file(path, sys.maxsize), time)
-    except OSError:
-        return
-    if verdict == "damaged":
-        yield Finding("error", path, "its checksum does not match its content: it changed on the disk")
-    elif verdict == "changed":
-        yield Finding(
-            "warning",
-            path,
-            "another program or release changed it: its checksum is that of an older content",
-            partial(_accept, checksums, name, path),
-        )
+        :param sha1: of the file, if it is known; otherwise the file is read.
+        """
+        if name not in noted.checksums:
+            return
+        files = self._store.files
+        try:
+            time = files.state(path).st_mtime_ns
+            verdict = noted.verdict(name, sha1 or tree.sha1_of_file(path, sys.maxsize, files), time)
+        except OSError:
+            return
+        if verdict == "damaged":
+            yield Finding("error", path, "its checksum does not match its content: it changed on the disk")
+        elif verdict == "changed":
+            yield Finding(
+                "warning",
+                path,
+                "another program or release changed it: its checksum is that of an older content",
+                partial(_accept, checksums, name, path, files),
+            )
 
 
-def _accept(checksums: Checksums, name: str, path: Path) -> str:
-    checksums.note(name, tree.sha1_of_file(path, sys.maxsize), path.lstat().st_mtime_ns)
+def _accept(checksums: Checksums, name: str, path: Path, files: Files) -> str:
+    checksums.note(name, tree.sha1_of_file(path, sys.maxsize, files), files.state(path).st_mtime_ns)
     return "accepted its content, and stored the new checksum"
 
 
@@ -266,7 +269,7 @@ def _remove_left_over(path: Path) -> str:
 def check_caches(store: Store) -> Iterator[Finding]:
     """Caches that cannot be read, or hold other numbers than what they were made from."""
     path = store.pending.root / CACHE
-    if os.path.lexists(path) and not store.pending.is_cache_valid():
+    if store.files.exists(path) and not store.pending.is_cache_valid():
         yield Finding("info", path, _CACHE, partial(_rebuild, store.pending.refresh))
     if wrong := store.summaries.wrong():
         message = f"its numbers are out of step with {len(wrong)} versions" if wrong[0] else _CACHE
@@ -297,15 +300,16 @@ def _unknown(store: Store) -> tuple[dict[str, list[str]], list[ProfileInfo]]:
         with suppress(PerunError):  # what is damaged has a finding of its own
             known = store.facts.of_version(minor)
             missing = {entry.checksum for entry in store.indexes.read(minor)} - known.keys()
-            there = [one for one in sorted(missing) if store.object_path(one).exists()]
+            there = [one for one in sorted(missing) if one in store.objects]
             if there:
                 registered[minor] = there
     noted = store.facts.of_pending()
     pending = []
     for info in store.pending.list():
-        with suppress(OSError):  # taken away meanwhile
-            if (info.source, info.time) not in noted and os.path.getsize(info.realpath) > READ_BY_LISTS:
-                pending.append(info)
+        if (info.source, info.time) not in noted:
+            with suppress(OSError):  # taken away meanwhile
+                if store.files.state(info.realpath).st_size > READ_BY_LISTS:
+                    pending.append(info)
     return registered, pending
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from perun import atomic
 from perun.errors import ProfileError, ProfileNotFound
 from perun.store import tree
+from perun.store.files import ON_DISK, Files
 from perun.store.index_file import IndexEntry, Parsed, parse, serialize
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ class Indexes:
 
     :param lock: the lock of the repository, taken by what writes.
     :param head_of: gives the head of a registered profile by its checksum, for the indexes of old releases.
+    :param files: those of the store.
     """
 
     def __init__(
@@ -32,7 +32,9 @@ class Indexes:
         root: Path,
         lock: Callable[[], AbstractContextManager[None]],
         head_of: Callable[[str], Head],
+        files: Files = ON_DISK,
     ) -> None:
+        self._files = files
         self.root = root
         self._folder = str(root)
         self._lock = lock
@@ -46,7 +48,7 @@ class Indexes:
         """The time and the size of the index of a minor version, which are others once it is changed; None
         without one. Quick, as histories are long."""
         try:
-            status = os.stat(f"{self._folder}/{minor[:2]}/{minor[2:]}")
+            status = self._files.state(f"{self._folder}/{minor[:2]}/{minor[2:]}")
         except OSError:
             return None
         return (status.st_mtime_ns, status.st_size) if tree.is_minor_version(minor) else None
@@ -78,7 +80,7 @@ class Indexes:
                     known[entry.key] = entry
                     added.append(entry)
             if added:
-                atomic.write(self.path(minor), serialize(known.values()))
+                self._files.write(self.path(minor), serialize(known.values()))
             return added
 
     def remove(self, minor: str, entries: Iterable[IndexEntry]) -> None:
@@ -92,25 +94,28 @@ class Indexes:
                 if known.pop(entry.key, None) is None:
                     what = f"{entry.path} is not registered in {minor}"
                     raise ProfileNotFound(what, "perun status lists the registered profiles")
-            atomic.write(self.path(minor), serialize(known.values()))
+            self._files.write(self.path(minor), serialize(known.values()))
 
     def has(self, minor: str) -> bool:
         """Whether there is a file for the index of the minor version; quicker than anything that reads it."""
-        return os.path.exists(f"{self.root}/{minor[:2]}/{minor[2:]}")
+        return self._files.exists(f"{self._folder}/{minor[:2]}/{minor[2:]}")
 
-    def minors(self) -> Iterator[str]:
+    def minors(self, objects: Collection[str] = ()) -> Iterator[str]:
         """The minor versions that have an index, or something damaged that may have been one, sorted.
 
-        It opens every file of the tree.
+        It opens every file of the tree but those of these objects.
         """
-        root = str(self.root)  # making a `Path` takes longer than opening the file
-        for name in tree.names(self.root):
-            if tree.is_minor_version(name) and tree.may_be_index(f"{root}/{name[:2]}/{name[2:]}"):
+
+        def may_be(name: str) -> bool:
+            return name not in objects and tree.is_minor_version(name)
+
+        for name, start in tree.beginnings(self.root, self._files, may_be):
+            if tree.may_be_index(start):
                 yield name
 
     def _parse(self, minor: str) -> Parsed:
         path = self.path(minor)
-        data = tree.read(path)
+        data = tree.read(path, files=self._files)
         return parse(data, str(path)) if data is not None else Parsed([], certain=True)
 
 

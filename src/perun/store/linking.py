@@ -31,7 +31,7 @@ def link(store: Store, minor: str, items: Iterable[tuple[Profile, str, float]]) 
     :raises DamagedStore: if the index is damaged; nothing is written then.
     """
     items = list(items)
-    with store.lock():
+    with store.lock(), store.files.together():
         store.indexes.read(minor)  # refuses a wrong name and a damaged index before anything is written
         checksums = store.objects.put_many(profile for profile, _, _ in items)
         entries = [

@@ -68,20 +68,19 @@ class Lock:
             raise LockTimeout(f"another thread of this process holds {self._path}", "try again later")
         try:
             if self._depth == 0:
-                self._descriptor = self._acquire()
+                self._acquire()
             self._depth += 1
             try:
                 yield
             finally:
                 self._depth -= 1
                 if self._depth == 0:
-                    with suppress(OSError):
-                        os.pwrite(self._descriptor, _RELEASED, 0)
-                    os.close(self._descriptor)
+                    self._release()
         finally:
             self._thread.release()
 
-    def _acquire(self) -> int:
+    def _acquire(self) -> None:
+        """Take the lock for this process; where it is not a file, a subclass does."""
         descriptor = self._open()
         try:
             self._wait(descriptor)
@@ -97,7 +96,13 @@ class Lock:
         except BaseException:
             os.close(descriptor)
             raise
-        return descriptor
+        self._descriptor = descriptor
+
+    def _release(self) -> None:
+        """Give back what :meth:`_acquire` took."""
+        with suppress(OSError):
+            os.pwrite(self._descriptor, _RELEASED, 0)
+        os.close(self._descriptor)
 
     def _open(self) -> int:
         # Its file is written to: a link that a clone brings would have another file overwritten.

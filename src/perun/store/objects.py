@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 import re
 import zlib
 from collections import deque
@@ -21,15 +20,15 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from perun import atomic
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.format import columnar
 from perun.profile.format import head as format_head
 from perun.profile.format.json import loads
 from perun.profile.format.layouts import COLUMNAR_FROM, object_body, with_uids
 from perun.profile.head import Head
-from perun.regular import TooLarge, open_regular, read_regular
+from perun.regular import TooLarge
 from perun.store import limits, stored_blocks, tree
+from perun.store.files import ON_DISK, Files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +46,6 @@ _LEVEL = zlib.Z_DEFAULT_COMPRESSION
 _LEVEL_OF_LARGE = 1  # of columns of numbers about as good as the default, in a third of the time
 _LARGE = 1 << 22
 _HINT = "restore the file from a copy of the repository, or remove it and register the profile again"
-_WRITERS = 8
 
 
 class FileObjects:
@@ -57,12 +55,18 @@ class FileObjects:
 
     :param limit: largest accepted size of an object before compression, in bytes.
     :param columnar_from: numbers from which a profile is stored by columns; 0 for never.
+    :param files: those of the store.
     """
 
     def __init__(
-        self, root: Path, limit: int = limits.DEFAULT, columnar_from: int = COLUMNAR_FROM
+        self,
+        root: Path,
+        limit: int = limits.DEFAULT,
+        columnar_from: int = COLUMNAR_FROM,
+        files: Files = ON_DISK,
     ) -> None:
         self.root = root
+        self._files = files
         self.limit = limit
         self.columnar_from = columnar_from
 
@@ -73,7 +77,21 @@ class FileObjects:
         """
         moment = int(seconds * 10**9)
         with suppress(OSError, OverflowError):
-            os.utime(tree.object_path(self.root, checksum), ns=(moment, moment))
+            self._files.set_time(tree.object_path(self.root, checksum), moment)
+
+    def time(self, checksum: str) -> int:
+        """When the profile was made, in nanoseconds since 1970, as :meth:`set_time` noted it.
+
+        :raises OSError: if there is no such object.
+        """
+        return self._files.state(tree.object_path(self.root, checksum)).st_mtime_ns
+
+    def size(self, checksum: str) -> int:
+        """Bytes that the object takes, compressed as it is.
+
+        :raises OSError: if there is no such object.
+        """
+        return self._files.state(tree.object_path(self.root, checksum)).st_size
 
     def put(self, profile: Profile) -> str:
         """Store the profile (without its origin) and return the checksum; what is whole is not rewritten.
@@ -87,9 +105,10 @@ class FileObjects:
         from concurrent.futures import ThreadPoolExecutor
 
         profiles = list(profiles)
-        if len(profiles) < 2:
+        at_once = min(self._files.parallel, len(profiles))
+        if at_once < 2:
             return [self.put(profile) for profile in profiles]
-        with ThreadPoolExecutor(min(_WRITERS, len(profiles))) as pool:
+        with ThreadPoolExecutor(at_once) as pool:
             return list(pool.map(self.put, profiles))
 
     def put_body(self, type_: str, body: bytes) -> str:
@@ -102,7 +121,7 @@ class FileObjects:
         header = _header(type_, body)
         checksum = tree.sha1(header, body).hex()
         if not self._is_whole(checksum):
-            with atomic.writing(tree.object_path(self.root, checksum)) as file:
+            with self._files.writing(tree.object_path(self.root, checksum)) as file:
                 file.writelines(_packed(header, body))
         return checksum
 
@@ -117,7 +136,7 @@ class FileObjects:
     def exported(self, checksum: str) -> bytes:
         """The file of the object, compressed as it is, after it was verified; errors as :meth:`get`."""
         self.verify(checksum)
-        return read_regular(tree.object_path(self.root, checksum), self.limit)
+        return self._files.read(tree.object_path(self.root, checksum), self.limit)
 
     def take_in(self, checksum: str, data: bytes) -> None:
         """Store the file of an object from elsewhere, after it was verified and found to be a profile.
@@ -127,7 +146,7 @@ class FileObjects:
         source = f"the object {checksum[:10]}"
         _type, body = decode(data, checksum, source, self.limit)
         _check_profile(body, source, self.limit)
-        atomic.write(tree.object_path(self.root, checksum), data)
+        self._files.write(tree.object_path(self.root, checksum), data)
 
     def get(self, checksum: str, uids: Container[str] | None = None) -> Profile:
         """The profile.
@@ -193,7 +212,7 @@ class FileObjects:
     def _opened(self, checksum: str) -> Iterator[_Unpacked]:
         path = tree.object_path(self.root, checksum)
         try:
-            with open_regular(path, self.limit) as file, _naming_file(path):
+            with self._files.opened(path, self.limit) as file, _naming_file(path):
                 yield _Unpacked(file, checksum, self.limit)
         except FileNotFoundError:
             raise ProfileNotFound(
@@ -210,19 +229,19 @@ class FileObjects:
         :raises ProfileNotFound: if there is none.
         """
         try:
-            tree.object_path(self.root, checksum).unlink()
+            self._files.remove(tree.object_path(self.root, checksum))
         except FileNotFoundError:
             raise ProfileNotFound(f"there is no profile {checksum} in {self.root}") from None
 
     def __contains__(self, checksum: object) -> bool:
         if not isinstance(checksum, str) or not tree.is_checksum(checksum):
             return False
-        return tree.object_path(self.root, checksum).is_file()
+        return self._files.is_file(tree.object_path(self.root, checksum))
 
     def ids(self) -> Iterator[str]:
         """The checksums of all objects, sorted; whether they are whole is not looked at."""
-        for name in tree.names(self.root):
-            if tree.is_checksum(name) and not tree.is_index(self.root / name[:2] / name[2:]):
+        for name, start in tree.beginnings(self.root, self._files, tree.is_checksum):
+            if not tree.is_index(start):
                 yield name
 
 

@@ -9,15 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from perun import atomic
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.head import Head
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo
-from perun.regular import open_regular
 from perun.store import limits, tree
+from perun.store.files import ON_DISK, Draft, Files
 from perun.store.index_file import NEWEST_TIME, IndexEntry, parse, serialize
 
 if TYPE_CHECKING:
+    import hashlib
+
     from perun.profile.factory import Profile
     from perun.store.checksums import Checksums
 
@@ -50,6 +51,7 @@ class Pending:
     :param root: `.perun/jobs`.
     :param lock: the lock of the repository, taken by what writes.
     :param checksums: the file of their checksums. :param limit: largest accepted size of a profile, in bytes.
+    :param files: those of the store.
     """
 
     def __init__(
@@ -59,8 +61,10 @@ class Pending:
         checksums: Path,
         limit: int = limits.DEFAULT,
         columnar_from: int | None = None,
+        files: Files = ON_DISK,
     ) -> None:
         self.root = root
+        self._files = files
         self.limit = limit
         self._columnar_from = columnar_from
         self._checksums_path = checksums
@@ -71,7 +75,9 @@ class Pending:
         """The checksums of the profiles that Perun itself wrote."""
         from perun.store.checksums import Checksums
 
-        return Checksums(self._checksums_path, lambda name: os.path.lexists(self.root / name))
+        return Checksums(
+            self._checksums_path, lambda name: self._files.exists(self.root / name), self._files
+        )
 
     def list(self) -> _Infos:
         """The pending profiles, sorted by name; damaged ones are left out, see :meth:`scan`."""
@@ -81,12 +87,13 @@ class Pending:
         """The pending profiles and the damaged ones."""
         cached = self._cached()
         found = Scan([], [])
-        for name in sorted(tree.listing(self.root)):
+        glimpse = self._files.glimpse(self.root)
+        for name in sorted(tree.listing(self.root, glimpse)):
             if not name.endswith(SUFFIX):
                 continue
             path = self.root / name
             try:
-                found.profiles.append(_entry(path, cached.get(name), self.limit).info(str(path)))
+                found.profiles.append(self._entry(path, cached.get(name), glimpse).info(str(path)))
             except FileNotFoundError:
                 continue  # taken away meanwhile
             except OSError as problem:
@@ -115,29 +122,22 @@ class Pending:
 
         columnar_from = COLUMNAR_FROM if self._columnar_from is None else self._columnar_from
         stem = _stem(name)
-        # Old releases and users with `cp` take no lock, so that only the file system can say who was first.
-        temporary = self.root / f"{atomic.temporary_name()}.new"
-        try:
-            sha1 = tree.sha1_of(b"", tree.OPENSSL_FROM)
-            with atomic.writing(temporary) as file:
-                for piece in job_pieces(profile, columnar_from):
-                    sha1.update(piece)
-                    file.write(piece)
+        sha1 = tree.sha1_of(b"", tree.OPENSSL_FROM)
+        pieces = _hashed(job_pieces(profile, columnar_from), sha1)
+        with self._files.drafted(self.root, pieces) as draft:
             if announce is not None:
                 announce(sha1.hexdigest())
-            with self._lock():
-                path = self._claim(temporary, stem, sha1.hexdigest(), taken)
+            with self._lock(), self._files.together():
+                path = self._claim(draft, stem, sha1.hexdigest(), taken)
                 self._refresh()
-        finally:
-            temporary.unlink(missing_ok=True)
         return path
 
     def find(self, sha1: str, known: Container[str] = ()) -> Path | None:
         """The pending profile whose file has this SHA-1, else None; those of `known` names are left out."""
-        for name in sorted(tree.listing(self.root)):
+        for name in sorted(tree.listing(self.root, self._files)):
             if name.endswith(SUFFIX) and name not in known:
                 with suppress(OSError):
-                    if tree.sha1_of_file(self.root / name, self.limit) == sha1:
+                    if tree.sha1_of_file(self.root / name, self.limit, self._files) == sha1:
                         return self.root / name
         return None
 
@@ -151,7 +151,7 @@ class Pending:
         from perun.profile.format.layouts import load
 
         path = self.root / path
-        with _naming_file(path), open_regular(path, self.limit) as file:
+        with _naming_file(path), self._files.opened(path, self.limit) as file:
             return load(file, str(path), limit=self.limit, uids=uids)
 
     def check(self, path: Path | str) -> str:
@@ -163,16 +163,16 @@ class Pending:
         from perun.profile.format.layouts import verify
 
         path = self.root / path
-        with _naming_file(path), open_regular(path, self.limit) as file:
+        with _naming_file(path), self._files.opened(path, self.limit) as file:
             if verify(file, str(path), limit=self.limit, read_whole=limits.READ_WHOLE):
-                return tree.sha1_of_file(path, self.limit)
+                return tree.sha1_of_file(path, self.limit, self._files)
         return ""
 
     def info(self, path: Path | str) -> ProfileInfo:
         """The pending profile, or one anywhere else, as lists show it; errors as :meth:`load`."""
         path = self.root / path
         with _naming_file(path):
-            return _read_head(path, int(path.stat().st_mtime), self.limit).info(str(path))
+            return self._read_head(path, self._files.state(path).st_mtime_ns // 10**9).info(str(path))
 
     def regions(self, path: Path | str) -> dict[str, Any]:
         """The regions of the profile that are its head (:func:`perun.profile.format.head.decode`); errors as
@@ -180,7 +180,7 @@ class Pending:
         from perun.profile.format.head import decode
 
         path = self.root / path
-        with _naming_file(path), open_regular(path, self.limit) as file:
+        with _naming_file(path), self._files.opened(path, self.limit) as file:
             return decode(tree.pieces(file, self.limit), str(path))
 
     def remove(self, paths: Iterable[Path | str]) -> None:
@@ -188,29 +188,30 @@ class Pending:
 
         :raises ProfileNotFound: if one is not pending; then none is removed.
         """
-        with self._lock():
+        with self._lock(), self._files.together():
             chosen = [self.root / path for path in paths]
             for path in chosen:
                 if path.parent.resolve() != self.root.resolve() or not path.name.endswith(SUFFIX):
                     hint = f"pending profiles are files in {self.root}"
                     raise ProfileNotFound(f"{path} is not a pending profile", hint)
-                if not os.path.lexists(path):
+                if not self._files.exists(path):
                     raise ProfileNotFound(f"there is no pending profile {path}")
             for path in chosen:
-                path.unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    self._files.remove(path)
             self._refresh()
 
     def is_cache_valid(self) -> bool:
         """Whether the cache of heads can be read, and what it would be used for is right."""
         try:
-            data = tree.read(self.root / CACHE)
+            data = tree.read(self.root / CACHE, files=self._files)
             parse(data or b"", str(self.root / CACHE))
         except DamagedStore:
             return False
         for name, cached in self._cached().items():
             with suppress(OSError, ProfileError):
-                entry = _entry(self.root / name, cached, self.limit)
-                read = _read_head(self.root / name, entry.time, self.limit)
+                entry = self._entry(self.root / name, cached, self._files)
+                read = self._read_head(self.root / name, entry.time)
                 if entry != read._replace(checksum=entry.checksum):
                     return False
         return True
@@ -218,17 +219,17 @@ class Pending:
     def refresh(self) -> None:
         """Write the cache of heads anew, from the files themselves."""
         with self._lock():
-            (self.root / CACHE).unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                self._files.remove(self.root / CACHE)
             self._refresh()
 
     def _cached(self) -> dict[str, tuple[IndexEntry, int]]:
         # Entries by name, each with the time (ns) when the cache was written.
         path = self.root / CACHE
         try:
-            with open_regular(path, limits.INDEX) as file:
-                status = os.fstat(file.fileno())
-                written = status.st_mtime_ns
-                entries, certain = parse(file.read(status.st_size), str(path))
+            # Asked first: if the cache is replaced meanwhile, what changed since the older one is read anew.
+            written = self._files.state(path).st_mtime_ns
+            entries, certain = parse(self._files.read(path, limits.INDEX), str(path))
         except (OSError, DamagedStore):
             return {}
         # Without its checksum it was written by an old release, whose layout is a guess.
@@ -242,53 +243,43 @@ class Pending:
         ]
         # Without it the files are read anew: no reason to fail after what really counts is done.
         with suppress(OSError):
-            atomic.write(self.root / CACHE, serialize(entries))
+            self._files.write(self.root / CACHE, serialize(entries))
 
-    def _claim(self, temporary: Path, stem: str, sha1: str, not_free: Iterable[str]) -> Path:
+    def _claim(self, draft: Draft, stem: str, sha1: str, not_free: Iterable[str]) -> Path:
         # The name is not known before it is taken: the checksum is noted for the one that is tried.
-        written = temporary.stat().st_mtime_ns
-        taken = {*tree.listing(self.root), *not_free}
+        taken = {*tree.listing(self.root, self._files), *not_free}
         number = 0
         while True:
             name = stem + (f"({number})" if number else "") + SUFFIX
             number += 1
             if name not in taken:
-                self.checksums.note(name, sha1, written)
-                if _claim(temporary, self.root / name):
+                self.checksums.note(name, sha1, draft.time)
+                if draft.claim(self.root / name):
                     return self.root / name
 
+    def _entry(self, path: Path, cached: tuple[IndexEntry, int] | None, files: Files) -> IndexEntry:
+        status = files.state(path)
+        seconds = status.st_mtime_ns // 10**9
+        if cached is not None:
+            entry, written = cached
+            # The change time cannot be set back, so that a file moved here with an old date is noticed too.
+            if entry.time == seconds and max(status.st_mtime_ns, status.st_ctime_ns) < written:
+                return entry
+        return self._read_head(path, seconds)
 
-def _entry(path: Path, cached: tuple[IndexEntry, int] | None, limit: int) -> IndexEntry:
-    status = os.stat(path)
-    seconds = status.st_mtime_ns // 10**9
-    if cached is not None:
-        entry, written = cached
-        # The change time cannot be set back, so that a file moved here with an old date is noticed too.
-        if entry.time == seconds and max(status.st_mtime_ns, status.st_ctime_ns) < written:
-            return entry
-    return _read_head(path, seconds, limit)
+    def _read_head(self, path: Path, seconds: int) -> IndexEntry:
+        from perun.profile.format.head import decode
 
-
-def _claim(temporary: Path, path: Path) -> bool:
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        return False
-    except OSError:  # no hard links here
-        try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        except FileExistsError:
-            return False
-        os.replace(temporary, path)
-    return True
+        with self._files.opened(path, self.limit) as file:
+            regions = decode(tree.pieces(file, self.limit), str(path), origin=False)
+        return IndexEntry(seconds, "", path.name, Head.of(regions))
 
 
-def _read_head(path: Path, seconds: int, limit: int) -> IndexEntry:
-    from perun.profile.format.head import decode
-
-    with open_regular(path, limit) as file:
-        regions = decode(tree.pieces(file, limit), str(path), origin=False)
-    return IndexEntry(seconds, "", path.name, Head.of(regions))
+def _hashed(pieces: Iterable[bytes], sha1: hashlib._Hash) -> Iterator[bytes]:
+    """The pieces, each of which goes through the SHA-1."""
+    for piece in pieces:
+        sha1.update(piece)
+        yield piece
 
 
 @contextmanager
@@ -302,8 +293,6 @@ def _naming_file(path: Path) -> Iterator[None]:
         ) from None
     except OSError as problem:
         raise limits.unreadable(path, problem) from None
-
-
 
 
 def _stem(name: str) -> str:

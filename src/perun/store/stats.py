@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from perun import atomic
 from perun.errors import DamagedStore, ProfileNotFound, UsageError
-from perun.regular import open_regular
 from perun.store import limits, tree
+from perun.store.files import ON_DISK, Files
 
 INDEX = ".index"
 _CHUNK = 1 << 18
@@ -28,6 +26,7 @@ class Stats:
     :param root: `.perun/stats`.
     :param lock: the lock of the repository, taken by what writes.
     :param limit: largest accepted size of a file before compression, in bytes.
+    :param files: those of the store.
     """
 
     def __init__(
@@ -35,8 +34,10 @@ class Stats:
         root: Path,
         lock: Callable[[], AbstractContextManager[None]],
         limit: int = limits.DEFAULT,
+        files: Files = ON_DISK,
     ) -> None:
         self.root = root
+        self._files = files
         self._limit = limit
         self._lock = lock
 
@@ -65,7 +66,7 @@ class Stats:
         :raises DamagedStore: if the index is damaged.
         """
         path = self.root / INDEX
-        data = read_json(path, list, _INDEX_HINT, self._limit)
+        data = read_json(path, list, _INDEX_HINT, self._limit, self._files)
         for item in data or ():
             if not (isinstance(item, list) and len(item) == 2 and all(isinstance(one, str) for one in item)):
                 message = f"{path} is not a list of versions and dates: {str(item)[:80]}"
@@ -74,7 +75,8 @@ class Stats:
 
     def names(self, minor: str) -> list[str]:
         """The names of the statistics of the minor version, sorted."""
-        return sorted(name for name in tree.listing(self.folder(minor)) if not name.startswith("."))
+        names = tree.listing(self.folder(minor), self._files)
+        return sorted(name for name in names if not name.startswith("."))
 
     def get(self, minor: str, name: str) -> dict[str, Any]:
         """The statistics: id -> values.
@@ -82,7 +84,7 @@ class Stats:
         :raises ProfileNotFound: if there are none; :raises DamagedStore: if the file is damaged.
         """
         path = self.path(minor, name)
-        data: dict[str, Any] | None = read_json(path, dict, _HINT, self._limit)
+        data: dict[str, Any] | None = read_json(path, dict, _HINT, self._limit, self._files)
         if data is None:
             raise ProfileNotFound(
                 f"there are no statistics {name} of {minor}", "perun stats list-files lists all"
@@ -97,9 +99,9 @@ class Stats:
         path = self.path(minor, name)
         with self._lock():
             versions = dict(self.versions())  # a damaged index is refused before anything is written
-            known: dict[str, Any] = read_json(path, dict, _HINT, self._limit) or {}
+            known: dict[str, Any] = read_json(path, dict, _HINT, self._limit, self._files) or {}
             known.update(values)
-            write_json(path, known)
+            write_json(path, known, self._files)
             if versions.get(minor) != date:
                 versions[minor] = date
                 self._write_index(versions)
@@ -114,10 +116,10 @@ class Stats:
         with self._lock():
             self.versions()  # a damaged index is refused before anything is removed
             try:
-                path.unlink()
+                self._files.remove(path)
             except FileNotFoundError:
                 raise ProfileNotFound(f"there are no statistics {name} of {minor}") from None
-            if not keep_folder:
+            if not keep_folder or not self._files.is_folder(self.folder(minor)):
                 self._drop_if_empty(minor)
 
     def delete_minor(self, minor: str, keep_folder: bool = False) -> None:
@@ -127,13 +129,13 @@ class Stats:
         """
         folder = self.folder(minor)
         with self._lock():
-            if not folder.is_dir():
+            if not self._files.is_folder(folder):
                 raise ProfileNotFound(f"there are no statistics of {minor}")
             self.versions()
-            _refuse_folders(folder)
-            for name in tree.listing(folder):
-                (folder / name).unlink()
-            if not keep_folder:
+            self._refuse_folders(folder)
+            for name in tree.listing(folder, self._files):
+                self._files.remove(folder / name)
+            if not keep_folder or not self._files.is_folder(self.folder(minor)):
                 self._drop_if_empty(minor)
 
     def delete_all(self, keep_folders: bool = False) -> None:
@@ -142,7 +144,7 @@ class Stats:
             self.versions()
             found = self.found()
             for minor in found:
-                _refuse_folders(self.folder(minor))
+                self._refuse_folders(self.folder(minor))
             for minor in found:
                 self.delete_minor(minor, keep_folders)
 
@@ -152,7 +154,7 @@ class Stats:
         :raises ProfileNotFound: if there is none.
         """
         try:
-            return self.path(minor, name).stat().st_size
+            return self._files.state(self.path(minor, name)).st_size
         except FileNotFoundError:
             raise ProfileNotFound(f"there are no statistics {name} of {minor}") from None
 
@@ -165,19 +167,22 @@ class Stats:
         :param is_known: whether there is a minor version of that name.
         """
         found = []
-        for outer in sorted(self.root.iterdir()) if self.root.is_dir() else ():
-            inside = sorted(outer.iterdir()) if outer.is_dir() and not outer.is_symlink() else []
+        for outer in self._within(self.root):
+            inside = self._within(outer) if self._files.is_folder(outer) else []
             versions = [path for path in inside if tree.is_minor_version(outer.name + path.name)]
             if len(outer.name) != 2 or not versions:
-                found += [] if outer.name == INDEX or _is_empty_folder(outer) else [outer]
+                found += [] if outer.name == INDEX or self._is_empty_folder(outer) else [outer]
                 continue
             found += [path for path in inside if path not in versions]
             for path in versions:
-                if not path.is_dir() or not is_known(outer.name + path.name):
+                if not self._files.is_folder(path) or not is_known(outer.name + path.name):
                     found.append(path)
                 else:
-                    found += [one for one in sorted(path.iterdir()) if not _is_statistics(one, self._limit)]
+                    found += [one for one in self._within(path) if not self._is_statistics(one)]
         return found
+
+    def _within(self, folder: Path) -> list[Path]:
+        return [folder / name for name in sorted(tree.listing(folder, self._files))]
 
     def clean(
         self, date: Callable[[str], str | None], *, keep_foreign: bool = False, keep_empty: bool = False
@@ -189,10 +194,7 @@ class Stats:
         removed: list[Path] = []
         with self._lock():
             for path in [] if keep_foreign else self.foreign_files(lambda minor: date(minor) is not None):
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink()
+                self._remove_all(path)
                 removed.append(path)
             if not keep_empty:
                 removed += self._remove_empty_folders()
@@ -201,17 +203,27 @@ class Stats:
 
     def _remove_empty_folders(self) -> list[Path]:
         removed = []
-        for pattern in ("*/*", "*"):
-            for folder in sorted(self.root.glob(pattern)):
-                if _is_empty_folder(folder):
-                    folder.rmdir()
-                    removed.append(folder)
+        outer = self._within(self.root)
+        inner = [path for one in outer if self._files.is_folder(one) for path in self._within(one)]
+        for folder in (*inner, *outer):
+            if self._is_empty_folder(folder):
+                self._files.remove_folder(folder)
+                removed.append(folder)
         return removed
+
+    def _remove_all(self, path: Path) -> None:
+        """Remove the file, or the folder with all below it."""
+        if not self._files.is_folder(path):
+            self._files.remove(path)
+            return
+        for one in self._within(path):
+            self._remove_all(one)
+        self._files.remove_folder(path)
 
     def found(self) -> list[str]:
         """The minor versions that have a folder, whatever the index says, sorted."""
-        names = [name for name in tree.names(self.root) if tree.is_minor_version(name)]
-        return [name for name in names if self.folder(name).is_dir()]
+        names = [name for name in tree.names(self.root, self._files) if tree.is_minor_version(name)]
+        return [name for name in names if self._files.is_folder(self.folder(name))]
 
     def sync(self, date: Callable[[str], str | None]) -> None:
         """Make the index anew from the folders that are there.
@@ -224,49 +236,48 @@ class Stats:
 
     def _drop_if_empty(self, minor: str) -> None:
         folder = self.folder(minor)
-        if tree.listing(folder):
+        if tree.listing(folder, self._files):
             return
-        folder.rmdir()
-        if not tree.listing(folder.parent):
-            folder.parent.rmdir()
+        self._files.remove_folder(folder)
+        if not tree.listing(folder.parent, self._files):
+            self._files.remove_folder(folder.parent)
         versions = dict(self.versions())
         if versions.pop(minor, None) is not None:
             self._write_index(versions)
 
     def _write_index(self, dates: Mapping[str, str]) -> None:
         newest_first = sorted(dates.items(), key=lambda item: (item[1], item[0]), reverse=True)
-        write_json(self.root / INDEX, [list(item) for item in newest_first])
+        write_json(self.root / INDEX, [list(item) for item in newest_first], self._files)
+
+    def _refuse_folders(self, folder: Path) -> None:
+        for path in self._within(folder):
+            if self._files.is_folder(path):
+                raise UsageError(f"{path} is no statistics", "remove it first: perun stats clean")
+
+    def _is_empty_folder(self, path: Path) -> bool:
+        return self._files.is_folder(path) and not tree.listing(path, self._files)
+
+    def _is_statistics(self, path: Path) -> bool:
+        if path.name.startswith("."):
+            return False
+        size, first, last = 0, b"", b""
+        try:
+            with self._files.opened(path, self._limit) as file:
+                for piece in inflated(file, self._limit):
+                    first = first or piece.lstrip()[:1]
+                    last = piece.rstrip()[-1:] or last
+                    size += len(piece)
+            if size > limits.READ_WHOLE:
+                # One such file may fill the memory, so it is not decoded, and is kept if it may be an object.
+                return first + last == b"{}"
+            return read_json(path, dict, _HINT, self._limit, self._files) is not None
+        except (OSError, zlib.error, ValueError, DamagedStore):
+            return False
 
 
-def _refuse_folders(folder: Path) -> None:
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            raise UsageError(f"{path} is no statistics", "remove it first: perun stats clean")
-
-
-def _is_empty_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink() and not tree.listing(path)
-
-
-def _is_statistics(path: Path, limit: int) -> bool:
-    if path.name.startswith(".") or path.is_symlink() or not path.is_file():
-        return False
-    size, first, last = 0, b"", b""
-    try:
-        with open_regular(path, limit) as file:
-            for piece in inflated(file, limit):
-                first = first or piece.lstrip()[:1]
-                last = piece.rstrip()[-1:] or last
-                size += len(piece)
-        if size > limits.READ_WHOLE:
-            # One such file may fill the memory, so it is not decoded, and is kept if it may be an object.
-            return first + last == b"{}"
-        return read_json(path, dict, _HINT, limit) is not None
-    except (OSError, zlib.error, ValueError, DamagedStore):
-        return False
-
-
-def read_json(path: Path, kind: type, hint: str, limit: int = limits.DEFAULT) -> Any:
+def read_json(
+    path: Path, kind: type, hint: str, limit: int = limits.DEFAULT, files: Files = ON_DISK
+) -> Any:
     """What the JSON compressed in a file holds; None if there is no file.
 
     :param kind: the type it must have: dict or list.
@@ -274,7 +285,7 @@ def read_json(path: Path, kind: type, hint: str, limit: int = limits.DEFAULT) ->
     :raises DamagedStore: if it is anything else.
     """
     try:
-        with open_regular(path, limit) as file:
+        with files.opened(path, limit) as file:
             value = json.loads(_joined(inflated(file, limit)))
     except FileNotFoundError:
         return None
@@ -326,6 +337,6 @@ def deflate(content: bytes, source: str, limit: int = limits.DEFAULT) -> bytes:
     return zlib.compress(content)
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any, files: Files = ON_DISK) -> None:
     """Make the file hold the value, as :func:`read_json` reads it."""
-    atomic.write(path, deflate(json.dumps(value).encode(), str(path)))
+    files.write(path, deflate(json.dumps(value).encode(), str(path)))

@@ -17,6 +17,7 @@ from perun import atomic
 from perun.errors import DamagedStore
 from perun.profile.changes import PerformanceChange
 from perun.store import tree
+from perun.store.files import ON_DISK, Files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,8 +48,9 @@ class Summary(NamedTuple):
 class Snapshot:
     """The summaries at one moment: a folder of the store is listed once, when it is first asked about."""
 
-    def __init__(self, stored: _Stored, indexes: Indexes, changes: Changes) -> None:
+    def __init__(self, stored: _Stored, indexes: Indexes, changes: Changes, files: Files) -> None:
         self._stored = stored
+        self._files = files.glimpse(indexes.root)
         self._indexes = indexes
         self._changes = changes
         self._root = str(indexes.root)
@@ -62,13 +64,13 @@ class Snapshot:
         folder, name = minor[:2], minor[2:]
         names = self._folders.get(folder)
         if names is None:
-            names = self._folders[folder] = frozenset(tree.listing(f"{self._root}/{folder}"))
+            names = self._folders[folder] = frozenset(tree.listing(f"{self._root}/{folder}", self._files))
         if name not in names and name + tree.CHANGES_SUFFIX not in names:
             return None
         if not tree.is_minor_version(minor):
             return None
         stored = self._stored.get(minor)
-        if stored is not None and stored[:4] == _signature(f"{self._root}/{folder}/{name}"):
+        if stored is not None and stored[:4] == _signature(f"{self._root}/{folder}/{name}", self._files):
             return Summary(stored[4], stored[5], stored[6])
         return _count(minor, self._indexes, self._changes)
 
@@ -76,21 +78,28 @@ class Snapshot:
 class Summaries:
     """The summaries of one repository.
 
-    :param path: the file of the cache.
+    :param path: the file of the cache, on the disk.
     :param lock: the lock of the repository, taken by :meth:`update`.
+    :param files: those of the store, of the indexes and changes.
     """
 
     def __init__(
-        self, path: Path, indexes: Indexes, changes: Changes, lock: Callable[[], AbstractContextManager[None]]
+        self,
+        path: Path,
+        indexes: Indexes,
+        changes: Changes,
+        lock: Callable[[], AbstractContextManager[None]],
+        files: Files = ON_DISK,
     ) -> None:
         self.path = path
+        self._files = files
         self._indexes = indexes
         self._changes = changes
         self._lock = lock
 
     def load(self) -> Snapshot:
         """The summaries as they are now; writes nothing."""
-        return Snapshot(self._read() or {}, self._indexes, self._changes)
+        return Snapshot(self._read() or {}, self._indexes, self._changes, self._files)
 
     def update(self, minors: Iterable[str]) -> None:
         """Count the given minor versions anew, and all if there is no cache yet; for writers."""
@@ -122,7 +131,7 @@ class Summaries:
         return found
 
     def _is_wrong(self, minor: str, known: list[Any]) -> bool:
-        if known[:4] != _signature(str(self._indexes.path(minor))):
+        if known[:4] != _signature(str(self._indexes.path(minor)), self._files):
             return False  # it is counted anew
         return Summary(known[4], known[5], known[6]) != _count(minor, self._indexes, self._changes)
 
@@ -135,7 +144,7 @@ class Summaries:
     def _refresh(self, stored: _Stored, minor: str) -> None:
         stored.pop(minor, None)
         # Before the files are read: if they are replaced meanwhile, the old signature will not fit them.
-        signature = _signature(str(self._indexes.path(minor)))
+        signature = _signature(str(self._indexes.path(minor)), self._files)
         if signature == _NO_FILES:
             return
         with suppress(DamagedStore):
@@ -159,13 +168,13 @@ def _is_valid(stored: Any) -> bool:
     )
 
 
-def _signature(index: str) -> list[int]:
-    return _status(index) + _status(index + tree.CHANGES_SUFFIX)
+def _signature(index: str, files: Files) -> list[int]:
+    return _status(index, files) + _status(index + tree.CHANGES_SUFFIX, files)
 
 
-def _status(path: str) -> list[int]:
+def _status(path: str, files: Files) -> list[int]:
     try:
-        status = os.stat(path)
+        status = files.state(path)
     except OSError:
         return _MISSING
     return [status.st_mtime_ns, status.st_size]

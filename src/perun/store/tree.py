@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
 from perun.errors import DamagedStore, ProfileNotFound
-from perun.regular import IrregularFile, open_regular, read_regular
+from perun.regular import IrregularFile
+from perun.store.files import ON_DISK, Files
 
 try:
     from _sha1 import sha1 as _small_sha1  # type: ignore[import-not-found]
@@ -65,14 +64,14 @@ def minor_path(root: Path, minor: str, suffix: str = "") -> Path:
     return root / f"{minor[:2]}/{minor[2:]}{suffix}"
 
 
-def read(path: Path, limit: int = MAX_BYTES) -> bytes | None:
+def read(path: Path, limit: int = MAX_BYTES, files: Files = ON_DISK) -> bytes | None:
     """The content of a file of the store; None if there is none.
 
-    :param limit: largest accepted size in bytes.
+    :param limit: largest accepted size in bytes. :param files: those of the store.
     :raises DamagedStore: if there is something that cannot be read, is no file, or too large.
     """
     try:
-        return read_regular(path, limit)
+        return files.read(path, limit)
     except FileNotFoundError:
         return None
     except IrregularFile as problem:
@@ -88,47 +87,52 @@ def unreadable(path: Path | str, problem: OSError) -> DamagedStore:
     )
 
 
-def folders(root: Path) -> list[str]:
+def folders(root: Path, files: Files = ON_DISK) -> list[str]:
     """The folders of the tree, named by two characters, sorted; none if the tree itself is missing."""
-    names = listing(root)
+    names = listing(root, files)
     known = ONLY_VERSION[:2]
     return sorted(name for name in names if len(name) == 2 and (_HEX.issuperset(name) or name == known))
 
 
-def listing(folder: Path | str) -> list[str]:
+def listing(folder: Path | str, files: Files = ON_DISK) -> list[str]:
     """The names in a folder, unsorted; none if it is missing or not a folder."""
     try:
-        return os.listdir(folder)
+        return files.listing(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as problem:
         raise unreadable(folder, problem) from problem
 
 
-def names(root: Path) -> Iterator[str]:
+def names(root: Path, files: Files = ON_DISK) -> Iterator[str]:
     """All names of files in the tree, the two digits of the folder in front, sorted."""
-    for folder in folders(root):
-        for name in sorted(listing(root / folder)):
+    for folder in folders(root, files):
+        for name in sorted(listing(root / folder, files)):
             yield folder + name
 
 
-def is_index(path: Path) -> bool:
-    """Whether the file begins like an index; objects are compressed and never do."""
-    return _first_bytes(path) == INDEX_SIGNATURE
+def beginnings(
+    root: Path, files: Files, is_wanted: Callable[[str], bool]
+) -> Iterator[tuple[str, bytes]]:
+    """Those of :func:`names` that are wanted, each with the first bytes of its file, as far as that can be
+    opened."""
+    for folder in folders(root, files):
+        within = f"{root}/{folder}"
+        wanted = [name for name in sorted(listing(within, files)) if is_wanted(folder + name)]
+        for name, start in files.beginnings(within, wanted, len(INDEX_SIGNATURE)):
+            yield folder + name, start
 
 
-def may_be_index(path: Path | str) -> bool:
-    """Whether the file may be an index, a damaged one too: whatever does not begin like an object."""
-    start = _first_bytes(path)[:_ZLIB]
+def is_index(start: bytes) -> bool:
+    """Whether a file that begins so is an index; objects are compressed and never do."""
+    return start == INDEX_SIGNATURE
+
+
+def may_be_index(start: bytes) -> bool:
+    """Whether a file that begins so may be an index, a damaged one too: whatever does not begin like an
+    object."""
+    start = start[:_ZLIB]
     return len(start) < _ZLIB or start[0] & 0x0F != 8 or int.from_bytes(start) % 31 != 0
-
-
-def _first_bytes(path: Path | str) -> bytes:
-    try:
-        with open_regular(path, sys.maxsize) as file:
-            return file.read(len(INDEX_SIGNATURE))
-    except OSError:
-        return b""  # whoever reads the file itself will say why
 
 
 def sha1(*data: bytes) -> bytes:
@@ -159,13 +163,13 @@ def sha1_of(data: bytes, size: int) -> hashlib._Hash:
     return hashlib.sha1(data, usedforsecurity=False)
 
 
-def sha1_of_file(path: Path, limit: int) -> str:
+def sha1_of_file(path: Path, limit: int, files: Files = ON_DISK) -> str:
     """The SHA-1 of the file in hexadecimal digits; only a piece of it is in memory at a time.
 
     :raises OSError: as :func:`perun.regular.open_regular`.
     """
-    with open_regular(path, limit) as file:
-        found = sha1_of(b"", os.fstat(file.fileno()).st_size)
+    with files.opened(path, limit) as file:
+        found = sha1_of(b"", files.state(path).st_size)
         for piece in pieces(file, limit):
             found.update(piece)
     return found.hexdigest()

@@ -22,11 +22,11 @@ from perun import __version__, atomic
 from perun.atomic import temporary_name
 from perun.errors import PerunError, UsageError
 from perun.porcelain.repository import Repository
-from perun.porcelain.web import comparing
+from perun.porcelain.web import explained
 from perun.porcelain.web.changed import pair_of
 from perun.porcelain.web.data import AnyPiece
 from perun.porcelain.web.pieces import PLAIN, Pieces, encoded
-from perun.porcelain.web.series import PIECE, series_page
+from perun.porcelain.web.series import PIECE, series_page, tail_of
 from perun.porcelain.web.state import State, load
 from perun.porcelain.web.versions import CHUNK
 from perun.regular import read_regular
@@ -185,7 +185,7 @@ class _Build:
     def run(self, address: str) -> None:
         """Write all files but the list of them."""
         state = self._state
-        steps: list[Callable[[], None]] = [self._documents, self._comparisons, self._chunks]
+        steps: list[Callable[[], None]] = [self._documents, self._comparisons, self._chunks, self._explained]
         steps += [partial(self._piece, name) for name in PLAIN]
         steps += [partial(self._series, name) for name in state.groups]
         for number, step in enumerate(steps):
@@ -224,6 +224,8 @@ class _Build:
                 del self._pairs[pair]  # the page makes a table of the values; `site` tells the problem
 
     def _compare(self, name: str, pair: str, key: str) -> None:
+        from perun.porcelain.web import comparing
+
         made = comparing.compare(self._state, pair)
         cases = []
         for case in made.cases:
@@ -237,11 +239,27 @@ class _Build:
             cases.append(replace(case, flame=flame))
         self._write(name, replace(made, cases=cases), key)
 
+    def _explained(self) -> None:
+        """What `perun explain` found of versions."""
+        state = self._state
+        for position in explained.positions(state):
+            checksum = state.commits.versions[position].checksum
+            key = _digest(__version__, position, explained.stamp(state, checksum))
+            name = f"explained/{checksum}"
+            if self._site.keep(_file_of(name), key):
+                continue
+            try:
+                made = explained.explained(state, checksum)
+            except PerunError as problem:
+                made = explained.damaged(state, position, problem)
+            self._write(name, made, key)
+
     def _chunks(self) -> None:
         """The pieces of versions: `commits/K` and `values/K`."""
         state = self._state
         states = self._states
         context = _digest(__version__, *state.machines)
+        series = _digest(*state.groups)
         for number in range(-(-len(states) // CHUNK)):
             places = range(number * CHUNK, min((number + 1) * CHUNK, len(states)))
             tags = [tag for tag in state.commits.tags if tag[1] in places]
@@ -250,15 +268,16 @@ class _Build:
             damaged = [state.damaged.get(checksum, "") for checksum in versions]
             key = _digest(context, versions, lines, states[places.start : places.stop], tags, damaged)
             for kind in ("commits", "values"):
-                self._piece(f"{kind}/{number}", key if kind == "commits" else _digest(key, *state.groups))
+                self._piece(f"{kind}/{number}", key if kind == "commits" else _digest(key, series))
 
     @cached_property
     def _keys_of_points(self) -> list[str]:
         """What each piece of points of whatever series is made of."""
         state = self._state
         parts = []
-        for first in range(0, len(self._states), PIECE):
-            versions = slice(first, first + PIECE)
+        tail = tail_of(state)
+        for first in range(0, tail, PIECE):
+            versions = slice(first, min(first + PIECE, tail))
             checksums = [one.checksum for one in state.commits.versions[versions]]
             parts.append((checksums, self._states[versions], state.commits.line[versions]))
         return [_digest(__version__, state.machines, *part) for part in parts]
@@ -284,7 +303,8 @@ class _Build:
         changes = 0
         if checksum in self._checked:
             with suppress(OSError):
-                changes = os.stat(state.repo.store.changes.path(checksum)).st_mtime_ns
+                store = state.repo.store
+                changes = store.files.state(store.changes.path(checksum)).st_mtime_ns
         return f"{state.table.states[place] if place is not None else ''} {changes}"
 
 

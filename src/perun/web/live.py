@@ -13,6 +13,7 @@ from threading import Lock, RLock
 from typing import Final, NamedTuple
 
 from perun.errors import PerunError
+from perun.porcelain.explain import kept
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.web.pieces import Pieces, encoded
 from perun.porcelain.web.running import running
@@ -153,14 +154,10 @@ class Live:
             return ()
 
 
-def _times(repo: Repository) -> Iterator[tuple[str, int, int]]:
-    """The times and sizes of what changes when something is stored."""
-    root = repo.root / PERUN_FOLDER
-    objects = root / "objects"
-    paths = [root / "acknowledged.json", root / "jobs", objects]
-    with suppress(OSError):
-        paths += [objects / name for name in sorted(os.listdir(objects))]
-    for path in paths:
+def _times(repo: Repository) -> Iterator[object]:
+    """What changes when something is stored, or accepted."""
+    yield repo.store.files.signature()
+    for path in (repo.root / PERUN_FOLDER / "acknowledged.json", kept.folder_of(repo)):
         with suppress(OSError):
             status = os.stat(path)
             yield path.name, status.st_mtime_ns, status.st_size

@@ -11,12 +11,13 @@ import json
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from typing import TYPE_CHECKING, Final
 
 from perun.pages.interactive import shared_script, shared_style
 from perun.pages.theme import PALETTE, RAMP, SERIES
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _FOLDER: Final = Path(__file__).parent
 PAGES: Final = ("overview", "series", "commit", "compare", "grid", "coverage")
@@ -24,8 +25,8 @@ _LABELS: Final = ("Overview", "Series", "Commits", "Compare", "Grid", "Coverage"
 _KEYS: Final = "oscdgv"
 _SCRIPTS: Final = (
     "dom", "load", "words", "place", "tip", "spark", "decimate", "scale", "drawing", "gestures", "chart",
-    "heat", "changes", "search", "keys", "frame", "values", "report", "lines", "serieslist", "commits",
-    "overview", "series", "commit", "compare", "grid", "coverage", "start",
+    "heat", "changes", "context", "search", "keys", "frame", "values", "report", "reasons", "lines",
+    "serieslist", "commits", "overview", "series", "commit", "compare", "grid", "coverage", "start",
 )  # fmt: skip
 """Files of `scripts/`, in the order in which they are joined."""
 _STYLES: Final = ("site", "pages")
@@ -115,6 +116,8 @@ def _text(path: str) -> str:
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     loader = FileSystemLoader(_FOLDER / "templates")
     return Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

@@ -22,7 +22,6 @@ from perun.errors import (
     VersionControlError,
 )
 from perun.porcelain import acknowledged
-from perun.porcelain.web import comparing, showing
 from perun.web import pages
 from perun.web.events import Events
 from perun.web.guard import HEADERS, Guard, Refused
@@ -127,12 +126,16 @@ class Dashboard:
         return _sent(request, await run_in_threadpool(self._live.feed, address), "application/atom+xml")
 
     async def _flame(self, request: Request) -> Response:
+        from perun.porcelain.web import comparing
+
         text = await run_in_threadpool(
             comparing.flame, self._live.repo, request.path_params["pair"], request.path_params["number"]
         )
         return _sent(request, answer_of(text.encode()), _HTML, {"content-security-policy": _SANDBOX})
 
     async def _show(self, request: Request) -> Response:
+        from perun.porcelain.web import showing
+
         names = (request.path_params[name] for name in ("version", "profile", "view"))
         text = await run_in_threadpool(showing.page, self._live.repo, *names)
         return _sent(request, answer_of(text.encode()), _HTML, {"content-security-policy": _SANDBOX})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import subprocess
+from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
@@ -102,7 +104,12 @@ def test_a_graph_is_the_same_after_it_was_written_and_read() -> None:
     assert graph.functions["f(int)"].blocks == (Block(3, (1, 2)), Block(2, (2,)), Block(2, ()))
 
 
-FEWER_SITES = {**to_values(whole())["functions"], "sites": [0]}
+def packed(*numbers: int) -> str:
+    return b64encode(struct.pack(f"<{len(numbers)}I", *numbers)).decode()
+
+
+FEWER_SITES = {**to_values(whole())["functions"], "sites": packed(0)}
+HALF_A_NUMBER = {**to_values(whole())["functions"], "sites": "AAAA"}
 
 
 @pytest.mark.parametrize(
@@ -112,9 +119,12 @@ FEWER_SITES = {**to_values(whole())["functions"], "sites": [0]}
         b"[]",
         b'{"callgraph": 1}',
         json.dumps({**to_values(whole()), "callgraph": 99}).encode(),
-        json.dumps({**to_values(whole()), "callers": [77, 0, 1]}).encode(),
-        json.dumps({**to_values(whole()), "kinds": [0]}).encode(),
+        json.dumps({**to_values(whole()), "callers": packed(77, 0, 1)}).encode(),
+        json.dumps({**to_values(whole()), "kinds": "AA=="}).encode(),
         json.dumps({**to_values(whole()), "functions": FEWER_SITES}).encode(),
+        json.dumps({**to_values(whole()), "functions": HALF_A_NUMBER}).encode(),
+        json.dumps({**to_values(whole()), "callees": [0, 1, 2]}).encode(),
+        json.dumps({**to_values(whole()), "callees": "no base64"}).encode(),
     ],
 )
 def test_what_is_no_graph_is_refused(damage: bytes) -> None:

@@ -16,8 +16,8 @@ from perun.porcelain.explain.explaining import with_moved
 from perun.porcelain.explain.functions import defined_by, functions_of
 from perun.porcelain.explain.report import sentence
 from perun.porcelain.explain.sources import is_named
+from perun.process.git import GitCommand
 from perun.vcs._common.git import difference
-from perun.vcs._common.git.command import GitCommand
 
 C = """\
 #include <stdio.h>

@@ -11,9 +11,20 @@ import jsonschema
 import pytest
 
 import measured_history
-from perun.errors import ProfileNotFound, UsageError, VersionControlError
+from perun.errors import DamagedStore, ProfileNotFound, UsageError, VersionControlError
 from perun.porcelain import acknowledged
 from perun.porcelain.changes.finding import changes
+from perun.porcelain.explain import kept
+from perun.porcelain.explain.as_json import as_json
+from perun.porcelain.explain.data import (
+    CaseReport,
+    Cost,
+    Explanation,
+    FunctionChange,
+    Growth,
+    Line,
+    OtherFile,
+)
 from perun.porcelain.init import init
 from perun.porcelain.repository import open_repository
 from perun.porcelain.web import series as series_module
@@ -138,9 +149,9 @@ def test_old_points_are_in_chunks_and_all_together_are_the_whole(monkeypatch, pi
     name = piece("series")["series"][0]["id"]
     whole = piece(f"series/{name}")["lines"][0]
     monkeypatch.setattr(series_module, "PIECE", 16)
-    monkeypatch.setattr("perun.porcelain.web.pieces.PIECE", 16)
+    monkeypatch.setattr(series_module, "TAIL", 8)
     page = piece(f"series/{name}")
-    assert (page["tail"], page["chunks"]) == (32, [0, 1])
+    assert (page["tail"], page["chunks"]) == (40, [0, 1, 2])
     parts = [piece(f"series/{name}/{number}") for number in page["chunks"]] + [page]
     joined = [
         (place, value)
@@ -149,15 +160,7 @@ def test_old_points_are_in_chunks_and_all_together_are_the_whole(monkeypatch, pi
         for place, value in zip(places(line), line["value"], strict=True)
     ]  # fmt: skip
     assert joined == list(zip(places(whole), whole["value"], strict=True))
-    assert all(place < 32 for place, _ in joined[: -len(page["lines"][0]["at"])])
-
-
-def test_a_spike_survives_in_the_outline(piece, monkeypatch):
-    monkeypatch.setattr(series_module, "OUTLINE", 5)
-    page = piece(f"series/{piece('series')['series'][0]['id']}")
-    values, outline = page["lines"][0]["value"], page["outline"][0]
-    assert len(outline["at"]) == 5
-    assert (min(outline["min"]), max(outline["max"])) == (min(values), max(values))
+    assert all(place < 40 for place, _ in joined[: -len(page["lines"][0]["at"])])
 
 
 def test_values_are_the_transposed_points(piece):
@@ -249,6 +252,23 @@ def test_coverage_tells_what_lacks_profiles(tmp_path):
     assert places(answer) == list(range(20))
 
 
+def test_kept_inputs_of_the_fuzzer_say_how_often_they_are_measured(measured, tmp_path):
+    folder = measured.path / ".perun" / "workloads" / "fuzz"
+    folder.mkdir(parents=True)
+    (folder / "slow.txt").write_bytes(b"x" * 100)
+    (folder / "hang.txt").write_bytes(b"y")
+    (folder / ".hidden").write_bytes(b"")
+    (folder / "link").symlink_to(tmp_path)
+    header = {"type": "time", "units": {"time": "s"}, "cmd": "./app", "workload": "< fuzz/slow.txt"}
+    for number in (38, 39):
+        measured_history.measure(measured, measured.main[number], number, machine=1, header=header)
+    fuzzed = json.loads(encoded(Pieces(load(measured.open()), "").piece("coverage")))["fuzzed"]
+    assert [(one["name"], one["size"], one["measured"]) for one in fuzzed] == [
+        ("hang.txt", 1, 0), ("slow.txt", 100, 2)
+    ]  # fmt: skip
+    assert fuzzed[1]["titles"] == ["./app < fuzz/slow.txt (time)"]
+
+
 def test_an_incomplete_profile_is_told_and_not_drawn(tmp_path):
     made = measured_history.make(tmp_path / "project", commits=12, measured=range(11))
     why = [{"reason": "timeout", "amount": 3, "unit": "s"}]
@@ -322,7 +342,7 @@ def test_two_versions_are_compared_as_check_compares_them(piece, made):
 @pytest.mark.parametrize(
     "name",
     ["", "sit", "site/", "commits/01", "commits/9", "commits/-1", "values/99999999999", "series/../site",
-     "series/000000000000", "series/0123456789AB", "../site", "compare/", "site\n"],
+     "series/000000000000", "series/0123456789AB", "../site", "compare/", "site\n", "explained/../site"],
 )  # fmt: skip
 def test_other_names_are_no_pieces(piece, name):
     with pytest.raises(ProfileNotFound):
@@ -346,7 +366,9 @@ def test_the_message_of_a_version_is_whole(piece, made):
     assert piece(f"message/{made.main[3]}")["text"].strip() == "Change number 3"
 
 
-def test_the_schema_in_the_manual_is_that_of_the_pieces(piece, made):
+def test_the_schema_in_the_manual_is_that_of_the_pieces(piece_now, measured):
+    piece, made = piece_now, measured
+    kept.keep(made.open(), made.main[measured_history.SLOWER], explanation(made))
     path = Path(__file__).parents[3] / "docs" / "schemas" / "perun.web-1.schema.json"
     written = json.loads(path.read_text(encoding="utf-8"))
     assert written == schema(), "write perun.porcelain.web.pieces.schema() there"
@@ -354,6 +376,7 @@ def test_the_schema_in_the_manual_is_that_of_the_pieces(piece, made):
     series = next(iter(piece("series")["series"]))["id"]
     pair = f"{made.main[measured_history.SLOWER - 1]}..{made.main[measured_history.SLOWER]}"
     names = [*PLAIN, "commits/0", "values/0", f"series/{series}", f"series/{series}/0", f"compare/{pair}"]
+    names.append(f"explained/{made.main[measured_history.SLOWER]}")
     found = {}
     for name in [*names, f"message/{made.main[0]}"]:
         one = piece(name)
@@ -362,6 +385,56 @@ def test_the_schema_in_the_manual_is_that_of_the_pieces(piece, made):
     assert len(found) == len(written["anyOf"])
     with pytest.raises(jsonschema.ValidationError):
         validator.validate({**piece("grid"), "at": "text"})
+
+
+def explanation(made):
+    """An answer of `perun explain` on the version that became slower."""
+    place = measured_history.SLOWER
+    base, head = (made.open().vcs.get_minor_version_info(made.main[one]) for one in (place - 1, place))
+    lines = (Line(" ", 1, 1, "int f() {"), *(Line("+", 0, 2 + number, "<b>g();</b>") for number in range(60)))
+    function = FunctionChange(
+        "f", "app.c", "app.c", 1, 70, (Cost("instructions", "instr", 1e6, 2e6, 4e6),), lines=lines,
+        near=(("app.h", Line("+", 0, 9, "#define N 2")),), growth=Growth(True, True, "2 * n", "2 * n^2", ""),
+    )  # fmt: skip
+    smaller = FunctionChange("g", "app.c", "", 0, 0, (Cost("peak", "B", 200.0, 0.0, 4e3),))
+    whole = Cost("time", "s", 0.2, 0.4, 0.2, 1.9, 2.1)
+    case = CaseReport("./app big.txt", (whole,), (function, smaller), 3, (), ("calls: not recorded",))
+    other = OtherFile("Makefile", "build", 1, 2)
+    return as_json(Explanation(base, head, (case,), (other,), 2, ("a note",)))
+
+
+def test_what_explains_a_version_is_told_as_it_was_found(measured):
+    culprit = measured.main[measured_history.SLOWER]
+    kept.keep(measured.open(), culprit, explanation(measured))
+    kept.keep(measured.open(), "f" * 40, {})  # of a version that is not known
+    get = reading(load(measured.open()))
+    assert get("site")["explained"] == [get("history")["checksums"].index(culprit[:8]) // 8]
+    found = get(f"explained/{culprit}")
+    assert (found["a"]["checksum"], found["b"]["checksum"]) == tuple(measured.main[23:25])
+    (case,) = found["cases"]
+    slower, freed = case["functions"]
+    assert slower["sentence"].startswith("f() executes 2.00x the instructions [exact], 1 M instr -> 2 M ")
+    assert (slower["worse"], freed["worse"], slower["growth"]) == (True, False, ["2 * n", "2 * n^2"])
+    assert [(one["place"], len(one["lines"]), one["more"]) for one in slower["diffs"]] == [
+        ("app.c", 40, 21), ("app.h", 1, 0)
+    ]  # fmt: skip
+    assert case["totals"][0]["interval"] == [1.9, 2.1]
+    assert found["others"] == ["Makefile (build): +1 -2"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"base": 1}'])
+def test_an_explanation_that_cannot_be_read_says_how_to_make_it_again(measured, text):
+    culprit = measured.main[measured_history.SLOWER]
+    kept.keep(measured.open(), culprit, {})
+    (kept.folder_of(measured.open()) / f"{culprit}.json").write_text(text)
+    with pytest.raises(DamagedStore) as problem:
+        reading(load(measured.open()))(f"explained/{culprit}")
+    assert problem.value.hint == f"explain it: perun explain {culprit[:10]}"
+
+
+def test_a_version_that_was_not_explained_has_no_such_piece(piece, made):
+    with pytest.raises(ProfileNotFound, match="was not explained"):
+        piece(f"explained/{made.main[0]}")
 
 
 def test_half_characters_are_no_reason_to_fail(piece):

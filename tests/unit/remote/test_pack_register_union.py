@@ -54,7 +54,7 @@ def test_a_pack_under_another_name_is_damaged() -> None:
 @given(st.lists(ADDED, max_size=5), st.lists(REMOVED, max_size=5))
 def test_a_register_is_read_as_it_was_written(added: list[Added], removed: list[Removed]) -> None:
     made = written(added, removed, now=0.0)
-    assert parse(made.name, made.data) == Register(added, removed)
+    assert parse(made.name, made.data) == Register(added, removed, [])
 
 
 def test_two_registers_of_the_same_are_two() -> None:

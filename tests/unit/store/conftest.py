@@ -6,7 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,47 @@ import pytest
 import perun
 from perun.profile.factory import Profile
 from perun.store import Store
+from perun.store.database import DatabaseFiles
+from postgresql_server import new_schema, served
+from store_paths import StorePath, listdir, utime
 
 MakeProfile = Callable[..., Profile]
+KINDS = ["files", *(pytest.param(one, marks=pytest.mark.slow) for one in ("sqlite", "postgresql"))]
+"""What a store can be in. `tests/contract` has what all runs of the tests show of databases."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give each test stores of all kinds, but those that are about files on the disk."""
+    if "store" in metafunc.fixturenames:
+        on_disk = metafunc.definition.get_closest_marker("on_disk")
+        metafunc.parametrize("store", KINDS[:1] if on_disk else KINDS, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    with served() as url:
+        yield url
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    made = Store(tmp_path / ".perun")
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Store]:
+    if request.param == "files":
+        made = Store(tmp_path / ".perun")
+        made.create()
+        yield made
+        return
+    is_sqlite = request.param == "sqlite"
+    url = "sqlite" if is_sqlite else new_schema(request.getfixturevalue("postgresql"))
+    made = Store(StorePath(tmp_path / ".perun"), url=url)
+    assert isinstance(made.files, DatabaseFiles)
+    StorePath.files = made.files
+    monkeypatch.setattr(os, "utime", utime)
+    monkeypatch.setattr(os, "listdir", listdir)
     made.create()
-    return made
+    yield made
+    made.files.close()
 
 
 @pytest.fixture

@@ -47,6 +47,7 @@ def test_an_empty_folder_is_a_good_store(tmp_path: Path) -> None:
     assert list(Store(tmp_path).fsck()) == []
 
 
+@pytest.mark.on_disk
 def test_every_damaged_file_is_found(full: Store) -> None:
     for path in sorted(full.root.rglob("*")):
         beside = path.parent.name in ("jobs", "sums", "facts") or path.name in (".lock", "summaries.json")
@@ -84,6 +85,7 @@ def test_objects_without_index_are_counted(full: Store, minor: Minor) -> None:
     assert (finding.severity, finding.message) == ("info", "no index names 2 of 3 objects")
 
 
+@pytest.mark.on_disk
 def test_what_is_odd_but_harmless_is_mentioned(full: Store) -> None:
     odd = full.root / "objects" / "TO"
     odd.mkdir()

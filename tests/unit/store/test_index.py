@@ -493,6 +493,7 @@ def test_an_entry_that_an_old_release_added_behind_our_checksum(older: int) -> N
         parse(data.replace(b"/tmp", b"/tmq", 1) if not older else data.replace(b"./app", b"./apq"), "f")
 
 
+@pytest.mark.on_disk
 def test_a_file_in_the_place_of_a_folder_is_named(store: Store, minor: Callable[..., str]) -> None:
     place = store.indexes.path(minor()).parent
     place.write_bytes(b"")

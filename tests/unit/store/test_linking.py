@@ -30,7 +30,7 @@ from perun.profile.format.json import loads
 from perun.store import Store
 from perun.store.linking import link, unlink
 
-root, seed, minor, worker, rounds, size = sys.argv[1:]
+root, url, seed, minor, worker, rounds, size = sys.argv[1:]
 data = Path(seed).read_bytes()
 print("ready", flush=True)
 for number in range(int(rounds)):
@@ -39,7 +39,7 @@ for number in range(int(rounds)):
         profile = loads(data, seed)
         profile.update_resources([{"amount": float(number), "uid": f"{worker}-{inner}"}])
         items.append((profile, f"{worker}-{number}-{inner}.perf", number))
-    store = Store(Path(root))
+    store = Store(Path(root), url=url)
     link(store, minor, items)
     if int(rounds) > 1000:
         unlink(store, minor, store.indexes.read(minor)[::2])
@@ -142,7 +142,7 @@ def test_a_hundred_profiles_need_one_index(
 
 
 def test_eight_processes_lose_nothing(store: Store, minor: Minor, seed: Path, spawn: Spawn) -> None:
-    processes = [spawn(LINKER, store.root, seed, minor(), worker, 10, 5) for worker in range(8)]
+    processes = [spawn(LINKER, store.root, store.url, seed, minor(), worker, 10, 5) for worker in range(8)]
     for process in processes:
         _, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
@@ -158,7 +158,7 @@ def kill_again_and_again(
     """Kill a writing process at random moments; after each, the store must be whole and must be writable."""
     dice = random.Random(20240229)
     for attempt in range(times):
-        process = spawn(LINKER, store.root, seed, minor(), f"w{attempt}", 10**6, 3)
+        process = spawn(LINKER, store.root, store.url, seed, minor(), f"w{attempt}", 10**6, 3)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(dice.uniform(0, longest))
@@ -166,7 +166,7 @@ def kill_again_and_again(
         process.communicate()
         findings = list(store.fsck())
         assert {finding.severity for finding in findings} <= {"info"}, findings
-        with Store(store.root, lock_timeout=0).lock():
+        with Store(store.root, lock_timeout=0, url=store.url).lock():
             pass
         counted = store.summaries.load().get(minor())
         assert (counted.total if counted else 0) == len(store.indexes.read(minor()))

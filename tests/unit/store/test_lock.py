@@ -39,6 +39,7 @@ def test_it_is_released_after_an_error(store: Store) -> None:
         pass
 
 
+@pytest.mark.on_disk
 def test_two_stores_exclude_each_other(store: Store) -> None:
     with store.lock(), pytest.raises(LockTimeout), Store(store.root, lock_timeout=0.01).lock():
         pass
@@ -63,6 +64,7 @@ def test_threads_exclude_each_other(store: Store) -> None:
     assert most == [1]
 
 
+@pytest.mark.on_disk
 def test_the_holder_is_named_and_its_death_frees_the_lock(
     store: Store, spawn: Callable[..., subprocess.Popen[str]]
 ) -> None:
@@ -106,6 +108,7 @@ def test_readers_neither_lock_nor_write(
         assert tree_of(store.root) == before
 
 
+@pytest.mark.on_disk
 def test_create_is_idempotent_and_keeps_what_is_there(store: Store) -> None:
     file = store.root / "jobs" / "x.perf"
     file.write_text("x")

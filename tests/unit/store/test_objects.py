@@ -221,6 +221,7 @@ def test_unpacking_a_bomb_stops_after_a_piece() -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.on_disk
 def test_what_lies_in_the_place_of_an_object_is_named(store: Store) -> None:
     place = store.root / "objects" / "ab" / ("c" * 38)
     place.mkdir(parents=True)
@@ -228,6 +229,7 @@ def test_what_lies_in_the_place_of_an_object_is_named(store: Store) -> None:
         store.objects.get("ab" + "c" * 38)
 
 
+@pytest.mark.on_disk
 def test_a_file_larger_than_the_limit_is_named(store: Store, make_profile: MakeProfile) -> None:
     checksum = store.objects.put(make_profile())
     small = FileObjects(store.objects.root, limit=20)

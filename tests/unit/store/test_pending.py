@@ -14,6 +14,7 @@ from perun.errors import ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.store import Store, tree
+from perun.store.files import Files
 from perun.store.index_file import IndexEntry, parse, serialize
 
 MakeProfile = Callable[..., Profile]
@@ -114,6 +115,7 @@ def test_only_pending_profiles_are_removed(store: Store, make_profile: MakeProfi
     assert (store.root / "objects" / "x.perf").exists()
 
 
+@pytest.mark.on_disk
 def test_a_profile_taken_away_during_the_scan_is_neither_listed_nor_damaged(
     store: Store, make_profile: MakeProfile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,8 +123,8 @@ def test_a_profile_taken_away_during_the_scan_is_neither_listed_nor_damaged(
     store.pending.save(make_profile(), "b")
     listing = tree.listing
 
-    def then_taken_away(folder: Path) -> list[str]:
-        found = [*listing(folder)]
+    def then_taken_away(folder: Path, files: Files) -> list[str]:
+        found = [*listing(folder, files)]
         gone.unlink(missing_ok=True)
         return found
 
@@ -131,6 +133,7 @@ def test_a_profile_taken_away_during_the_scan_is_neither_listed_nor_damaged(
     assert ([info.source for info in profiles], damaged) == (["b.perf"], [])
 
 
+@pytest.mark.on_disk
 def test_damaged_profiles_are_told_apart(store: Store, make_profile: MakeProfile) -> None:
     good = store.pending.save(make_profile(), "good")
     jobs = store.root / "jobs"
@@ -192,6 +195,7 @@ def test_a_profile_changed_within_the_same_second_is_noticed(store: Store, make_
     assert [info.cmd for info in store.pending.list()] == ["./new"]
 
 
+@pytest.mark.on_disk
 def test_a_profile_put_there_with_an_old_date_is_noticed(store: Store, make_profile: MakeProfile) -> None:
     path = store.pending.save(make_profile(), "a")
     status = path.stat()
@@ -244,6 +248,7 @@ def test_reading_changes_nothing(
     assert tree_of(store.root) == before
 
 
+@pytest.mark.on_disk
 def test_odd_names_and_dates_are_listed_though_not_cached(store: Store, make_profile: MakeProfile) -> None:
     path = store.pending.save(make_profile(), "a")
     odd = os.fsencode(store.root / "jobs") + b"/\xff.perf"
@@ -264,7 +269,7 @@ import json, sys
 from pathlib import Path
 from perun.profile.format.json import loads
 from perun.store import Store
-store, data = Store(Path(sys.argv[1])), Path(sys.argv[2]).read_bytes()
+store, data = Store(Path(sys.argv[1]), url=sys.argv[2]), Path(sys.argv[3]).read_bytes()
 for _ in range(10):
     print(store.pending.save(loads(data, "seed"), "same").name)
 """
@@ -275,7 +280,7 @@ def test_processes_never_take_the_same_name(
 ) -> None:
     seed = tmp_path / "seed"
     seed.write_bytes(store.pending.save(make_profile(), "seed").read_bytes())
-    processes = [spawn(SAVER, store.root, seed) for _ in range(4)]
+    processes = [spawn(SAVER, store.root, store.url, seed) for _ in range(4)]
     made: list[str] = []
     for process in processes:
         out, err = process.communicate(timeout=120)
@@ -285,6 +290,7 @@ def test_processes_never_take_the_same_name(
     assert set(names(store)) == {"seed.perf", *made}
 
 
+@pytest.mark.on_disk
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_bytes_are_a_profile_or_damaged(

@@ -29,6 +29,7 @@ def test_the_index_lists_versions_newest_first(store: Store, minor: Minor) -> No
     assert stored[0] == [minor(2), "2025-01-02 00:00:00"]
 
 
+@pytest.mark.on_disk
 def test_deleting(store: Store, minor: Minor) -> None:
     for name in ("a", "b"):
         store.stats.add(minor(), "2024", name, {})
@@ -97,6 +98,7 @@ def test_a_damaged_index_is_named(store: Store, value: object) -> None:
             store.stats.versions()
 
 
+@pytest.mark.on_disk
 def test_cleaning_removes_what_is_no_statistics_and_nothing_else(
     store: Store, minor: Minor, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from perun.errors import VersionControlError
 from perun.plugin.api import MajorVersion
-from perun.vcs._common.git.command import looks_bare
+from perun.process.git import looks_bare
 from perun.vcs.git import Git
 
 Make = Callable[..., Any]

@@ -11,6 +11,7 @@ import pytest
 import measured_history
 from measured_history import SLOWER
 from perun.errors import UsageError
+from perun.porcelain.explain import kept
 from perun.porcelain.web.pieces import PLAIN, Pieces, encoded
 from perun.porcelain.web.state import load
 from perun.web import pages
@@ -66,6 +67,19 @@ def test_changes_say_which_comparisons_there_are(built):
     assert change["version"]["checksum"] == measured.main[SLOWER]
 
 
+def test_what_explains_a_version_is_part_of_the_site(built):
+    measured, site = built
+    assert piece(site, "site")["explained"] == []
+    for version in measured.main[3:5]:
+        kept.keep(measured.open(), version, {"configurations": "damaged"})
+    build(measured.open(), site)
+    assert piece(site, "site")["explained"] == [3, 4]
+    assert "cannot be read" in piece(site, f"explained/{measured.main[3]}")["notes"][0]
+    kept.path_of(measured.open(), measured.main[3]).unlink()
+    assert build(measured.open(), site).written == 1
+    assert not (site / "data" / "explained" / f"{measured.main[3]}.js").exists()
+
+
 def test_a_second_build_writes_nothing_but_the_date(built):
     measured, site = built
     before = {name: (site / name).stat().st_mtime_ns for name in files(site)}
@@ -76,8 +90,9 @@ def test_a_second_build_writes_nothing_but_the_date(built):
 
 
 def test_one_more_commit_writes_the_end_of_each_series_alone(measured, tmp_path, monkeypatch):
-    for module in ("porcelain.web.series", "porcelain.web.pieces", "web.build"):
+    for module in ("porcelain.web.series", "web.build"):
         monkeypatch.setattr(f"perun.{module}.PIECE", 16)
+    monkeypatch.setattr("perun.porcelain.web.series.TAIL", 8)
     for module in ("porcelain.web.versions", "porcelain.web.pieces", "web.build"):
         monkeypatch.setattr(f"perun.{module}.CHUNK", 10)
     site = tmp_path / "site"

@@ -32,10 +32,6 @@ class DataNames:
             self._known[key] = self._variable(address) or self._content(address, width)
         return self._known[key]
 
-    def is_data(self, address: int) -> bool:
-        """Whether there is any section at an address, of code or data."""
-        return self._image.area(address) is not None
-
     def _variable(self, address: int) -> str:
         place = bisect_right(self._starts, address) - 1
         if place < 0:

@@ -1,11 +1,17 @@
-"""Machine code to instructions, and what kind of instruction each is."""
+"""Machine code to instructions, and what kind of instruction each is.
+
+A program has millions of instructions but only some ten thousand forms of them, so that what is known of an
+instruction is found once for its form. Instructions of the same bytes are not even looked at again.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final
 
 from perun.callgraph.image import Image
+from perun.callgraph.machine.disassembler import Disassembler
 
 ORDINARY, JUMP, BRANCH, CALL, END, PADDING = range(6)
 """Kinds of instructions: none of the others, a jump, a jump under a condition, a call, one that nothing comes
@@ -15,59 +21,174 @@ _KINDS: Final = {
     "ud2": END, "int3": END, "loop": BRANCH, "loope": BRANCH, "loopne": BRANCH, "nop": PADDING,
     "fnop": PADDING,
 }  # fmt: skip
+_LEADING: Final = (JUMP, BRANCH, CALL)
 _RELATIVE: Final = re.compile(r"\[rip(?: ([+-]) (0x[0-9a-f]+|\d+))?\]")
+_ADDRESS: Final = re.compile(r"0x[0-9a-f]{5,}")
+_TAILS: Final = (4, 5, 8, 6)
+"""How many bytes of an instruction there may be from a distance of 4 bytes on: after it comes nothing, or a
+number of 1, 4 or 2 bytes."""
 
-Instruction = tuple[int, int, str, str]
-"""Address, size in bytes, mnemonic and operands (Intel's syntax)."""
 
+class Form:
+    """What instructions have in common that differ in the addresses they name only.
+
+    :ivar operands: in Intel's syntax, with `[@]` for a place relative to the instruction (`[rip + 0x10]`),
+        and nothing for the target of a jump or call.
+    :ivar bare: these, with `@` for an address that is a number.
+    :ivar kind: one of those above. :ivar is_relative: whether its address is that of such a place.
+    :ivar constant: the address that is a number, in programs at a fixed place; -1 for none.
+    :ivar line: the mnemonic with the bare operands.
+    :ivar number: counts the forms of a decoder. :ivar code: the bytes of some instruction of this form.
+    """
+
+    __slots__ = ("bare", "code", "constant", "is_relative", "kind", "line", "mnemonic", "number", "operands")
+
+    def __init__(
+        self, mnemonic: str, operands: str, bare: str, constant: int, number: int, code: bytes
+    ) -> None:
+        self.mnemonic = mnemonic
+        self.operands = operands
+        self.bare = bare
+        self.line = f"{mnemonic} {bare}"
+        self.kind = _kind(mnemonic)
+        self.is_relative = "[@]" in operands
+        self.constant = constant
+        self.number = number
+        self.code = code
+
+
+class Code:
+    """Decoded instructions, one after the other, without those that do nothing.
+
+    :ivar start: the address of the first one. :ivar end: the address after the last one.
+    :ivar addresses: of the instructions. :ivar forms: their forms.
+    :ivar special: the positions of those that are not ORDINARY.
+    :ivar leads: by position, the address that an instruction names relative to itself: the target of a jump
+        or call, or a place.
+    :ivar padding: by address of what does nothing, the position of the instruction after it, if any.
+    """
+
+    __slots__ = ("addresses", "end", "forms", "leads", "padding", "special", "start")
+
+    def __init__(self, start: int, end: int) -> None:
+        self.start = start
+        self.end = end
+        self.addresses: list[int] = []
+        self.forms: list[Form] = []
+        self.special: list[int] = []
+        self.leads: dict[int, int] = {}
+        self.padding: dict[int, int] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.end - self.start
+
+    def targets(self) -> Iterator[tuple[int, int]]:
+        """The position and the target of each jump and call that names it."""
+        forms, leads = self.forms, self.leads
+        return (
+            (at, leads[at]) for at in self.special if at in leads and not forms[at].is_relative
+        )
+
+    def drop_filling(self) -> None:
+        """Take away traps and padding at the end, which fill the space up to the next function."""
+        while self.forms and self.forms[-1].mnemonic == "int3":
+            self.forms.pop()
+            self.special.pop()
+            self.end = self.addresses.pop()
+        filling = [address for address, at in self.padding.items() if at >= len(self.forms)]
+        self.end = min([self.end, *filling])
 
 class Decoder:
-    """Decodes ranges of an image; bytes that are no instruction become one of the mnemonic `.byte`."""
+    """Decodes ranges of an image; bytes that are no instruction become one of the mnemonic `.byte`.
+
+    :ivar forms: of all instructions that were decoded, by their numbers.
+    """
 
     def __init__(self, image: Image) -> None:
-        from capstone import CS_ARCH_X86, CS_MODE_64, Cs
-
         self._image = image
-        self._capstone = Cs(CS_ARCH_X86, CS_MODE_64)
-        self._capstone.skipdata = True
+        self._disassembler = Disassembler()
+        self._known: dict[bytes, tuple[Form, int | None]] = {}
+        self._forms: dict[tuple[str, str], Form] = {}
+        # By the tail and by the other bytes: what comes before a distance says where it is.
+        self._distant: dict[int, dict[bytes, Form]] = {tail: {} for tail in _TAILS}
+        self.forms: list[Form] = []
 
-    def instructions(self, start: int, end: int) -> list[Instruction]:
+    def code(self, start: int, end: int) -> Code:
         """The instructions from one address to another."""
-        return list(self._capstone.disasm_lite(self._image.bytes_at(start, end - start), start))
+        code = Code(start, end)
+        addresses, forms, leads, special = code.addresses, code.forms, code.leads, code.special
+        known = self._known
+        for batch in self._disassembler.batches(self._image.bytes_at(start, end - start), start):
+            for number, (address, size, data) in enumerate(batch):
+                found = known.get(data[:size])
+                if found is None:
+                    found = self._distant_form(data[:size]) or self._found(
+                        address, data[:size], *batch.text(number)
+                    )
+                form, distance = found
+                if form.kind:
+                    if form.kind == PADDING:
+                        code.padding[address] = len(forms)
+                        continue
+                    special.append(len(forms))
+                if distance is not None:
+                    leads[len(forms)] = address + size + distance
+                addresses.append(address)
+                forms.append(form)
+        return code
 
+    def _found(self, address: int, data: bytes, mnemonic: str, operands: str) -> tuple[Form, int | None]:
+        """The form of an instruction, and the distance from its end to the address that it names."""
+        distance: int | None = None
+        if "rip" in operands and (place := _RELATIVE.search(operands)) is not None:
+            sign, text = place.groups()
+            distance = int(text, 0) * (-1 if sign == "-" else 1) if text else 0
+            operands = f"{operands[: place.start()]}[@]{operands[place.end() :]}"
+        elif operands[:1].isdecimal() and _kind(mnemonic) in _LEADING:
+            distance = int(operands, 0) - address - len(data)
+            operands = ""
+        form = self._forms.get((mnemonic, operands))
+        if form is None:
+            bare, constant = self._without_constant(operands)
+            form = Form(mnemonic, operands, bare, constant, len(self.forms), data)
+            self._forms[mnemonic, operands] = form
+            self.forms.append(form)
+        tails = [tail for tail in _TAILS if len(data) > tail and _distance(data, tail) == distance]
+        if len(tails) == 1:
+            self._distant[tails[0]][_without(data, tails[0])] = form
+        else:
+            self._known[data] = form, distance
+        return form, distance
 
-class _Kinds(dict[str, int]):
-    """The kind of each mnemonic with its prefixes, found once."""
-
-    def __missing__(self, mnemonic: str) -> int:
-        plain = mnemonic.rpartition(" ")[2]
-        found = _KINDS.get(plain, BRANCH if plain.startswith("j") else ORDINARY)
-        self[mnemonic] = found
-        return found
-
-
-KIND_OF: Final = _Kinds()
-
-
-def target_of(operands: str) -> int:
-    """The address that a jump or call names; -1 where it is in a register or in memory."""
-    return int(operands, 0) if operands[:1].isdecimal() else -1
-
-
-class Place(NamedTuple):
-    """The address that an operand has relative to its instruction, and where in the text it is written."""
-
-    address: int
-    start: int
-    end: int
-
-
-def relative_place(instruction: Instruction) -> Place | None:
-    """The operand of an instruction that is relative to it (`[rip + 0x10]`)."""
-    address, size, _, operands = instruction
-    found = _RELATIVE.search(operands)
-    if found is None:
+    def _distant_form(self, data: bytes) -> tuple[Form, int] | None:
+        """The form of an instruction that differs from a known one in the distance only, and the distance."""
+        for tail, forms in self._distant.items():
+            form = forms.get(_without(data, tail))
+            if form is not None:
+                return form, _distance(data, tail)
         return None
-    sign, distance = found.groups()
-    offset = int(distance, 0) if distance else 0
-    return Place(address + size + (-offset if sign == "-" else offset), *found.span())
+
+    def _without_constant(self, operands: str) -> tuple[str, int]:
+        """Operands with `@` for an address that is a number, and that address."""
+        found = None if self._image.movable or "0x" not in operands else _ADDRESS.search(operands)
+        address = int(found[0], 16) if found is not None else -1
+        if found is None or self._image.area(address) is None:
+            return operands, -1
+        return operands.replace(found[0], "@"), address
+
+
+def _without(data: bytes, tail: int) -> bytes:
+    """An instruction without the 4 bytes that begin `tail` bytes before its end."""
+    return data[:-tail] + data[len(data) - tail + 4 :] if tail > 4 else data[:-4]
+
+
+def _distance(data: bytes, tail: int) -> int:
+    start = len(data) - tail
+    return int.from_bytes(data[start : start + 4], "little", signed=True)
+
+
+def _kind(mnemonic: str) -> int:
+    plain = mnemonic.rpartition(" ")[2]
+    return _KINDS.get(plain, BRANCH if plain.startswith("j") else ORDINARY)

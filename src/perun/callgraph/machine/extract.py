@@ -11,21 +11,15 @@ from perun.callgraph.graph import UNKNOWN, Call, CallGraph, Fingerprints, Functi
 from perun.callgraph.image import Image, Symbol
 from perun.callgraph.machine.color import Colors
 from perun.callgraph.machine.data import DataNames
-from perun.callgraph.machine.decode import (
-    CALL,
-    JUMP,
-    KIND_OF,
-    Decoder,
-    Instruction,
-    relative_place,
-    target_of,
-)
+from perun.callgraph.machine.decode import CALL, JUMP, Decoder
 from perun.callgraph.machine.fingerprints import digest, flow_text
 from perun.callgraph.machine.flow import Exit, Flow, flow_of
 from perun.callgraph.machine.linkage import Import, Linkage
 from perun.callgraph.machine.pieces import Pieces
 from perun.callgraph.machine.tokens import Tokens
 
+_AT_ONCE: Final = 200_000
+"""Instructions whose registers are followed at once, which takes some 100 MB meanwhile."""
 _START_CODE: Final = 64
 """Instructions at the start of a program among which the address of `main` is loaded."""
 
@@ -42,9 +36,9 @@ def extract(image: Image, colors: Mapping[str, str] | None = None) -> CallGraph:
 class _Extraction:
     def __init__(self, image: Image, colors: Mapping[str, str]) -> None:
         self._image = image
-        self._known_colors = dict(colors)
-        self._pieces = Pieces(image)
-        self._linkage = Linkage(image, Decoder(image))
+        decoder = Decoder(image)
+        self._pieces = Pieces(image, decoder)
+        self._linkage = Linkage(image, decoder)
         self._functions = self._pieces.functions()
         self._main = self._find_main()
         self._symbols = {start: self._symbol(start) for start in self._functions}
@@ -52,7 +46,7 @@ class _Extraction:
         names = self._names
         # A method of this object in one of its fields would keep all instructions until a search for cycles.
         self._tokens = Tokens(DataNames(image), lambda at: names.get(at, ""), movable=image.movable)
-        self._colors = Colors(image)
+        self._colors = _Colors(Colors(decoder), colors)
 
     def graph(self) -> CallGraph:
         found: dict[str, Function] = {}
@@ -66,7 +60,14 @@ class _Extraction:
             taken |= used
             for call in leads:
                 calls[call] = None
-        functions = {name: one._replace(address_taken=name in taken) for name, one in found.items()}
+        colors = self._colors.all()
+        functions = {
+            name: one._replace(
+                fingerprints=one.fingerprints._replace(color=colors[one.fingerprints.strict]),
+                address_taken=name in taken,
+            )
+            for name, one in found.items()
+        }
         entry = self._name_at(self._main) or self._name_at(self._image.entry)
         return CallGraph(self._image.build_id, entry, functions, tuple(calls))
 
@@ -79,21 +80,22 @@ class _Extraction:
         used = texts.taken
         calls = {position: list(self._calls(name, flow, one)) for position, one in flow.exits.items()}
         sites: list[str] = []
-        for position in chain.from_iterable(flow.blocks):
-            if position in calls:
-                sites += [call.callee for call in calls[position]]
-            elif position in used:
-                sites.append(used[position])
+        lines, opcodes = texts.lines(flow), [form.mnemonic for form in flow.code]
+        ordered: tuple[list[str], list[str]] = ([], [])
+        named = {**used, **calls}
+        for block in flow.blocks:
+            ordered[0].extend(opcodes[block.start : block.stop])
+            ordered[1].extend(lines[block.start : block.stop])
+            for position in block if named else ():
+                if position in calls:
+                    sites += [call.callee for call in calls[position]]
+                elif position in used:
+                    sites.append(used[position])
         text = flow_text(flow)
-        lines = texts.lines(flow)
-        order = list(chain.from_iterable(flow.blocks))
-        strict = digest(text, [lines[one] for one in order])
-        color = self._known_colors.get(strict)
-        if color is None:
-            color = self._known_colors[strict] = digest(text, self._colors.of(flow, texts, lines))
-        semistrict = digest(text, [flow.code[one][2] for one in order])
-        fingerprints = Fingerprints(digest(text), semistrict, strict, color)
-        size = sum(one[1] for piece in pieces for one in self._pieces.code[piece])
+        semistrict, strict = (digest(text, one) for one in ordered)
+        self._colors.add(strict, text, flow, texts.names)
+        fingerprints = Fingerprints(digest(text), semistrict, strict)
+        size = sum(self._pieces.code[piece].size for piece in pieces)
         function = Function(
             name, symbol.uid, symbol.symbol, start, size, len(flow.code), fingerprints, tuple(sites), text,
             symbol.own,
@@ -105,7 +107,7 @@ class _Extraction:
         kind: Kind = "direct" if leads.kind == CALL else "tail"
         if leads.target < 0:
             place = flow.places.get(leads.position)
-            slot = self._linkage.slot(place.address) if place is not None else None
+            slot = self._linkage.slot(place) if place is not None else None
             if slot is None:
                 yield Call(caller, UNKNOWN, "indirect")
             elif slot.name or slot.address in self._names:
@@ -146,20 +148,14 @@ class _Extraction:
         if named or self._image.entry not in self._pieces.code:
             return named[0] if named else -1
         found = -1
-        for instruction in self._pieces.code[self._image.entry][:_START_CODE]:
-            address = self._address_in(instruction)
-            if address in self._functions and instruction[3].startswith("rdi,"):
-                found = address
-            if KIND_OF[instruction[2]] in (CALL, JUMP):
+        code = self._pieces.code[self._image.entry]
+        for position, form in enumerate(code.forms[:_START_CODE]):
+            if form.operands.startswith("rdi,"):
+                address = code.leads.get(position, form.constant)
+                found = address if address in self._functions else found
+            if form.kind in (CALL, JUMP):
                 break
         return found
-
-    def _address_in(self, instruction: Instruction) -> int:
-        place = relative_place(instruction)
-        if place is not None:
-            return place.address
-        value = instruction[3].rpartition(", ")[2]
-        return target_of(value) if instruction[2] == "mov" else -1
 
     def _in_data(self) -> set[str]:
         """The functions that data of a program at a fixed place point to."""
@@ -174,6 +170,37 @@ class _Extraction:
                 words = np.frombuffer(area.data[: len(area.data) // 8 * 8], "<u8")
                 found.update(np.intersect1d(words, starts).tolist())
         return {self._names[one] for one in found}
+
+
+class _Colors:
+    """The digests `color` of functions by those named `strict`; of many functions at once."""
+
+    def __init__(self, colors: Colors, known: Mapping[str, str]) -> None:
+        self._colors = colors
+        self._found = dict(known)
+        self._waiting: dict[str, tuple[str, Flow, Mapping[int, str]]] = {}
+        self._instructions = 0
+
+    def add(self, strict: str, text: str, flow: Flow, names: Mapping[int, str]) -> None:
+        """Have the digest of a function made, unless it is known."""
+        if strict in self._found or strict in self._waiting:
+            return
+        self._waiting[strict] = text, flow, names
+        self._instructions += len(flow.code)
+        if self._instructions > _AT_ONCE:
+            self._make()
+
+    def all(self) -> Mapping[str, str]:
+        """The digests of all functions that were added."""
+        self._make()
+        return self._found
+
+    def _make(self) -> None:
+        numbers = self._colors.of([(flow, names) for _, flow, names in self._waiting.values()])
+        for (strict, (text, _, _)), own in zip(self._waiting.items(), numbers, strict=True):
+            self._found[strict] = digest(text, [own.hex()])
+        self._waiting.clear()
+        self._instructions = 0
 
 
 def _unique_names(symbols: dict[int, Symbol]) -> dict[int, str]:

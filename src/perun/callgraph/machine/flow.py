@@ -7,6 +7,7 @@ depend on addresses; those that only exceptions or unknown jumps reach come last
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import NamedTuple
 
 from perun.callgraph.image import Image
@@ -15,13 +16,8 @@ from perun.callgraph.machine.decode import (
     CALL,
     END,
     JUMP,
-    KIND_OF,
-    ORDINARY,
-    PADDING,
-    Instruction,
-    Place,
-    relative_place,
-    target_of,
+    Code,
+    Form,
 )
 from perun.callgraph.machine.tables import Tables
 
@@ -38,70 +34,59 @@ class Exit(NamedTuple):
 class Flow(NamedTuple):
     """The control flow of a function.
 
-    :ivar code: its instructions, without those that do nothing. :ivar blocks: for each block the range of
-        positions in `code`. :ivar successors: for each block the numbers of those that may come next.
-    :ivar exits: where it leads out, by position. :ivar places: by position, what an operand is relative to.
+    :ivar code: the forms of its instructions, without those that do nothing.
+    :ivar blocks: for each block the range of positions in `code`.
+    :ivar successors: for each block the numbers of those that may come next.
+    :ivar exits: where it leads out, by position. :ivar places: by position, the address that an operand has
+        relative to its instruction.
     """
 
-    code: Sequence[Instruction]
+    code: Sequence[Form]
     blocks: Sequence[range]
     successors: Sequence[Sequence[int]]
     exits: dict[int, Exit]
-    places: dict[int, Place]
+    places: dict[int, int]
 
 
-def flow_of(image: Image, pieces: Iterable[Sequence[Instruction]]) -> Flow:
+def flow_of(image: Image, pieces: Iterable[Code]) -> Flow:
     """The control flow of the function that has these pieces, the one that it is entered by first."""
-    code: list[Instruction] = []
-    position_of: dict[int, int] = {}
-    special: list[tuple[int, int]] = []
-    places: dict[int, Place] = {}
-    ends: set[int] = set()
-    kinds = KIND_OF
-    for piece in pieces:
-        for instruction in piece:
-            position_of[instruction[0]] = len(code)
-            kind = kinds[instruction[2]]
-            if kind == PADDING:
-                continue
-            if kind != ORDINARY:
-                special.append((len(code), kind))
-            if "rip" in instruction[3] and (place := relative_place(instruction)) is not None:
-                places[len(code)] = place
-            code.append(instruction)
-        ends.add(len(code))
-    for address, position in list(position_of.items()):
-        if position == len(code):
-            del position_of[address]  # only padding comes there
-    return _Walk(image, code, position_of, special, places, ends).flow()
+    return _Walk(image, pieces).flow()
 
 
 class _Walk:
-    def __init__(
-        self,
-        image: Image,
-        code: list[Instruction],
-        position_of: dict[int, int],
-        special: list[tuple[int, int]],
-        places: dict[int, Place],
-        ends: set[int],
-    ) -> None:
-        self._code = code
-        self._position_of = position_of
-        self._special = special
-        self._places = places
-        self._ends = ends
-        loads = {at: place.address for at, place in places.items() if code[at][2] == "lea"}
-        self._tables = Tables(image, code, loads, position_of.__contains__)
+    def __init__(self, image: Image, pieces: Iterable[Code]) -> None:
+        self._code: list[Form] = []
+        self._position_of: dict[int, int] = {}
+        self._special: list[int] = []
+        self._leads: dict[int, int] = {}
+        self._ends: set[int] = set()
+        for piece in pieces:
+            self._add(piece)
+        code = self._code
+        self._places = {at: to for at, to in self._leads.items() if code[at].is_relative}
+        loads = {at: to for at, to in self._places.items() if code[at].mnemonic == "lea"}
+        self._tables = Tables(image, code, loads, self._position_of.__contains__)
+
+    def _add(self, piece: Code) -> None:
+        """Put a piece at the end of the code."""
+        shift = len(self._code)
+        self._position_of.update(zip(piece.addresses, count(shift), strict=False))
+        padding = ((address, at) for address, at in piece.padding.items() if at < len(piece.forms))
+        self._position_of.update((address, at + shift) for address, at in padding)
+        self._special += [at + shift for at in piece.special]
+        self._leads.update((at + shift, to) for at, to in piece.leads.items())
+        self._code += piece.forms
+        self._ends.add(len(self._code))
 
     def flow(self) -> Flow:
         exits: dict[int, Exit] = {}
         jumps: dict[int, list[int]] = {}  # by position, where it may go on but for the next instruction
         falls: dict[int, bool] = {}
-        for position, kind in self._special:
+        for position in self._special:
+            kind = self._code[position].kind
             if kind == CALL:
-                target = target_of(self._code[position][3])
-                if target < 0 or target not in self._position_of or not self._position_of[target]:
+                target = self._target(position)
+                if not self._position_of.get(target):  # neither within, nor back to the first instruction
                     exits[position] = Exit(position, CALL, target)
                 continue
             falls[position] = kind == BRANCH
@@ -131,9 +116,13 @@ class _Walk:
             self._places,
         )
 
+    def _target(self, position: int) -> int:
+        """The address that a jump or call names; -1 where it is in a register or in memory."""
+        return -1 if position in self._places else self._leads.get(position, -1)
+
     def _targets(self, position: int, exits: dict[int, Exit]) -> list[int]:
         """The positions that a jump may lead to; where it leaves the function, that is an exit."""
-        target = target_of(self._code[position][3])
+        target = self._target(position)
         if target >= 0:
             known = self._position_of.get(target)
             if known is not None:

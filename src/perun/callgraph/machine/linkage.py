@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from perun.callgraph.image import Area, Image
-from perun.callgraph.machine.decode import JUMP, KIND_OF, Decoder, relative_place
+from perun.callgraph.machine.decode import JUMP, Decoder
 from perun.callgraph.machine.pieces import is_linkage
 
 _FIXED: Final = (".got", ".got.plt", ".data.rel.ro", ".rodata", ".init_array", ".fini_array")
@@ -48,13 +48,14 @@ class Linkage:
         """The stubs of a table: each jumps through its slot, maybe after a mark (`endbr64`)."""
         found: dict[int, Import] = {}
         start = 0
-        for instruction in decoder.instructions(area.address, area.end):
-            if instruction[2] == "endbr64":
-                start = instruction[0]
+        code = decoder.code(area.address, area.end)
+        for position, (address, form) in enumerate(zip(code.addresses, code.forms, strict=True)):
+            if form.mnemonic == "endbr64":
+                start = address
                 continue
-            place = relative_place(instruction) if KIND_OF[instruction[2]] == JUMP else None
-            target = self.slot(place.address) if place is not None else None
+            is_through = form.kind == JUMP and form.is_relative
+            target = self.slot(code.leads[position]) if is_through else None
             if target is not None:
-                found[start or instruction[0]] = target
+                found[start or address] = target
             start = 0
         return found

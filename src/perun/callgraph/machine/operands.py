@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from perun.callgraph.image import Image
-from perun.callgraph.machine.decode import Instruction
+from perun.callgraph.machine.decode import Form
 
 FLAGS: Final = "flags"
 _WORD: Final = re.compile(r"[a-z][a-z0-9]*")
@@ -63,33 +62,28 @@ class _Access(NamedTuple):
     stores: bool
 
 
-def without_numbers(text: str) -> str:
-    """An instruction with `#` for each number, as :meth:`Operands.effects` takes it."""
-    return _NUMBER.sub("#", text)
-
-
-def numbers_in(text: str) -> list[str]:
-    """The numbers that :func:`without_numbers` takes out."""
-    return _NUMBER.findall(text)
+def without_numbers(text: str) -> tuple[str, list[str]]:
+    """An instruction with `#` for each number, and these."""
+    parts = _NUMBER.split(text)
+    return "#".join(parts[::2]), parts[1::2]
 
 
 class Operands:
-    """Finds the effects of the instructions of an image; those of one form are looked at once."""
+    """Finds the effects of instructions; those with other registers and numbers only are looked at once."""
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self) -> None:
         from capstone import CS_ARCH_X86, CS_MODE_64, Cs
 
-        self._image = image
         self._capstone = Cs(CS_ARCH_X86, CS_MODE_64)
         self._capstone.detail = True
         self._accesses: dict[str, _Access] = {}
 
-    def effects(self, instruction: Instruction, text: str) -> Effects:
-        """The effects of an instruction.
+    def effects(self, form: Form, text: str) -> Effects:
+        """The effects of the instructions of a form.
 
-        :param text: the instruction :func:`without_numbers`, and with `@` for what is an address.
+        :param text: the line of the form :func:`without_numbers`.
         """
-        mnemonic, operands = instruction[2], text[len(instruction[2]) + 1 :]
+        mnemonic, operands = form.mnemonic, text[len(form.mnemonic) + 1 :]
         named: list[str] = []
         parts: list[str] = []
 
@@ -104,7 +98,7 @@ class Operands:
         shape = f"{mnemonic} {_WORD.sub(placeholder, operands)}"
         access = self._accesses.get(shape)
         if access is None:
-            access = self._accesses[shape] = self._access(instruction, len(named))
+            access = self._accesses[shape] = self._access(form.code, len(named))
         written = [named[slot] for slot in access.writes]
         read = [named[slot] for slot in access.reads]
         # A part of a register that is written leaves the rest as it was, but for the lower half.
@@ -114,11 +108,10 @@ class Operands:
         reads, writes = (*read, *access.implied_reads), (*written, *access.implied_writes)
         return Effects(shape, reads, writes, access.loads, access.stores)
 
-    def _access(self, instruction: Instruction, registers: int) -> _Access:
+    def _access(self, code: bytes, registers: int) -> _Access:
         """What capstone knows of an instruction. Where that is not about `registers` registers, as its text
         is, all of them are read and written."""
-        address, size, _, _ = instruction
-        decoded = next(self._capstone.disasm(self._image.bytes_at(address, size), address), None)
+        decoded = next(self._capstone.disasm(code, 0), None)
         everything = tuple(range(registers))
         if decoded is None:
             return _Access(everything, everything, (), (), True, True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from perun.callgraph.image import Area, Frame, Image, Symbol
-from perun.callgraph.machine.decode import KIND_OF, PADDING, Decoder, Instruction, target_of
+from perun.callgraph.machine.decode import Code, Decoder
 
 _LINKAGE: Final = re.compile(r"\.i?plt(\.\w+)?")
 _ROUNDS: Final = 8
@@ -32,9 +32,9 @@ class Pieces:
         function. :ivar code: by start, the instructions. :ivar symbols: by address, the best symbol.
     """
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: Image, decoder: Decoder) -> None:
         self._image = image
-        self._decoder = Decoder(image)
+        self._decoder = decoder
         self._leads: dict[int, list[int]] = {}
         self.symbols = self._best_symbols(image.symbols)
         frames = {one.address: one for one in image.frames if self._area(one.address) is not None}
@@ -91,11 +91,10 @@ class Pieces:
             limit = min(limit, self.starts[place])
         return min(limit, self._sized.get(start, limit))
 
-    def _decoded(self, start: int) -> list[Instruction]:
-        code = self._decoder.instructions(start, self._end(start))
+    def _decoded(self, start: int) -> Code:
+        code = self._decoder.code(start, self._end(start))
         if start not in self._sized:
-            while code and (KIND_OF[code[-1][2]] == PADDING or code[-1][2] == "int3"):
-                code.pop()
+            code.drop_filling()
         self._leads[start] = list(_leaving(code))
         return code
 
@@ -176,11 +175,6 @@ def _uncovered(frames: Iterable[Frame], ends: dict[int, int]) -> list[tuple[int,
     return found
 
 
-def _leaving(code: Sequence[Instruction]) -> Iterator[int]:
+def _leaving(code: Code) -> Iterator[int]:
     """Where calls and jumps of some code lead to beyond it, as far as they say it."""
-    start, end = (code[0][0], code[-1][0]) if code else (0, 0)
-    for _, _, mnemonic, operands in code:
-        if KIND_OF[mnemonic] and operands[:1].isdecimal():
-            target = target_of(operands)
-            if not start <= target <= end:
-                yield target
+    return (target for _, target in code.targets() if not code.start <= target < code.end)

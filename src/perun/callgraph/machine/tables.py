@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from perun.callgraph.image import Image
-from perun.callgraph.machine.decode import Instruction
+from perun.callgraph.machine.decode import Form
 
 _MAX_ENTRIES: Final = 4096
 _REACH: Final = 400
@@ -32,7 +32,7 @@ class Tables:
     """
 
     def __init__(
-        self, image: Image, code: Sequence[Instruction], loads: dict[int, int], inside: Inside
+        self, image: Image, code: Sequence[Form], loads: dict[int, int], inside: Inside
     ) -> None:
         self._image = image
         self._code = code
@@ -42,30 +42,30 @@ class Tables:
 
     def targets(self, position: int) -> list[int]:
         """Where the jump at a position of the code may go, in the order of the table; none if not known."""
-        operands = self._code[position][3]
+        operands = self._code[position].operands
         scaled = _SCALED.search(operands)
         if scaled is not None:  # an address from the table
             table = self._displacement(scaled) if scaled[1] is None else self._loaded(position, scaled[1])
             return self._addresses(table) if table else self._any(position)
         for at in range(position - 1, max(-1, position - 24), -1):
-            _, _, mnemonic, text = self._code[at]
-            scaled = _SCALED.search(text)
-            if scaled is None or not _LOAD.match(text):
+            form = self._code[at]
+            scaled = _SCALED.search(form.operands)
+            if scaled is None or not _LOAD.match(form.operands):
                 continue
-            if mnemonic == "movsxd" and scaled[1] is not None:
+            if form.mnemonic == "movsxd" and scaled[1] is not None:
                 table = self._loaded(at, scaled[1])
                 found = self._distances(table) if table else []
                 return found or self._any(position)
-            if mnemonic == "mov" and scaled[3] == "8":
+            if form.mnemonic == "mov" and scaled[3] == "8":
                 table = self._displacement(scaled) if scaled[1] is None else self._loaded(at, scaled[1])
                 return self._addresses(table) if table else []
         return self._any(position) if self._adds(position) else []
 
     def _adds(self, position: int) -> bool:
         """Whether the register of the jump was added to just before, as with a table of distances."""
-        register = self._code[position][3]
+        register = self._code[position].operands
         before = self._code[max(0, position - 4) : position]
-        return any(one[2] == "add" and one[3].startswith(f"{register}, r") for one in before)
+        return any(one.mnemonic == "add" and one.operands.startswith(f"{register}, r") for one in before)
 
     def _any(self, position: int) -> list[int]:
         """The targets of all tables of the function: it is one of them, but not known which."""
@@ -80,7 +80,7 @@ class Tables:
     def _loaded(self, position: int, register: str) -> int:
         """The address of data that was last loaded into a register before a position; 0 if not known."""
         for at in range(position - 1, max(-1, position - _REACH), -1):
-            _, _, mnemonic, operands = self._code[at]
+            mnemonic, operands = self._code[at].mnemonic, self._code[at].operands
             if not operands.startswith(f"{register}, "):
                 continue
             if at in self._loads and mnemonic == "lea":

@@ -1,13 +1,16 @@
-"""What `perun remote`, `push` and `pull` answer, as text or JSON."""
+"""What `perun remote`, `push`, `pull`, `fetch` and `gc` answer, as text or JSON."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from perun.cli.answers.data import write_json
 from perun.cli.session import Session
 from perun.cli.table import one_line
+from perun.porcelain.gc import Collected
+from perun.porcelain.sharing.listing import HeldVersion
 from perun.porcelain.sharing.remotes import NamedRemote
 from perun.porcelain.sharing.transfer import Transferred
 from perun.profile.amounts import readable
@@ -75,3 +78,93 @@ def transferred(
     if len(done.refused) > _SHOWN:
         session.note(f"warning: and {len(done.refused) - _SHOWN} more; see perun fsck")
     return code
+
+
+def held(session: Session, found: Sequence[HeldVersion], url: str, *, as_json: bool) -> None:
+    """Which profiles of which versions a remote has."""
+    if as_json:
+        write_json(
+            session.out,
+            {"schema": "perun.fetch/1", "remote": url, "versions": [_held(one) for one in found]},
+        )
+        return
+    for one in found:
+        session.say(_held_line(session, one))
+    there = sum(len(one.there) for one in found)
+    versions = plural(sum(bool(one.there) for one in found), "version")
+    session.say(f"{url} has {plural(there, 'profile')} of {versions}" if there else f"{url} has no profile")
+    if not_here := sum(one.not_here for one in found):
+        session.say(f"{plural(not_here, 'profile')} of them not here: perun pull fetches them")
+    if not_there := sum(one.not_there for one in found):
+        session.say(f"{plural(not_there, 'profile')} of here not there: perun push sends them")
+    if any(one.info is None for one in found):
+        session.note("note: versions without a date are not in this clone; git fetch may get them")
+
+
+def _held(one: HeldVersion) -> dict[str, Any]:
+    return {
+        "version": one.version,
+        "date": one.info and one.info.date,
+        "subject": one.info and one.info.subject,
+        "profiles": [entry._asdict() for entry in one.there],
+        "not_here": one.not_here,
+        "not_there": one.not_there,
+    }
+
+
+def _held_line(session: Session, one: HeldVersion) -> str:
+    date = one.info.date[:10] if one.info else " " * 10
+    parts = [plural(len(one.there), "profile")]
+    if one.not_here:
+        parts.append(f"{one.not_here} not here")
+    if one.not_there:
+        parts.append(f"{one.not_there} of here not there")
+    subject = f"  {one_line(one.info.subject)}" if one.info else ""
+    return f"{session.paint(one.version[:10], 'yellow')}  {date}  {', '.join(parts)}{subject}"
+
+
+def collected(session: Session, done: Collected, url: str | None, *, dry_run: bool, as_json: bool) -> None:
+    """What `perun gc` removed, here or at a remote, or would remove."""
+    if as_json:
+        write_json(
+            session.out,
+            {
+                "schema": "perun.gc/1",
+                "remote": url,
+                "dry_run": dry_run,
+                "profiles": [entry._asdict() for entry in done.entries],
+                "deleted": done.deleted,
+                "bytes": done.freed,
+                "waiting": done.waiting,
+                "moved": done.moved,
+                "unknown": done.unknown,
+            },
+        )
+        return
+    would = "would have " if dry_run else ""
+    by_version = Counter(entry.minor for entry in done.entries)
+    if dry_run:
+        for version, many in list(by_version.items())[:_SHOWN]:
+            session.say(f"{session.paint(version[:10], 'yellow')}  {plural(many, 'profile')}")
+        if len(by_version) > _SHOWN:
+            session.say(f"and {plural(len(by_version) - _SHOWN, 'version')} more; --json names every profile")
+    where = f" from {url}" if url else ""
+    if done.entries:
+        count = plural(len(done.entries), "profile")
+        session.say(f"{would}removed {count} of {plural(len(by_version), 'version')}{where}")
+    what = "piece" if url else "object"
+    if done.deleted:
+        count = plural(len(done.deleted), what)
+        session.say(f"{would}deleted {count}: {readable(done.freed - done.moved, 'B')} freed")
+    if done.waiting:
+        session.say(f"{readable(done.waiting, 'B')} more are deleted by perun gc --remote after the grace")
+    if not (done.entries or done.deleted or done.waiting):
+        session.say(f"nothing to remove{where}")
+    if done.unknown:
+        count = plural(done.unknown, "profile")
+        session.note(f"note: {count} of versions that are not in this clone stay; git fetch --tags gets them")
+    if done.entries and not url:
+        lost = "would be" if dry_run else "are"
+        session.note(
+            f"note: removed profiles {lost} lost, unless a remote has them: perun pull fetches these"
+        )

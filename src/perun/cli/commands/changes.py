@@ -22,6 +22,7 @@ from perun.porcelain.acknowledged import Acknowledged
 from perun.porcelain.changes.data import Changes
 from perun.porcelain.changes.finding import changes as run
 from perun.porcelain.check.report import INCONCLUSIVE, LEVELS, NOTHING_COMPARED
+from perun.porcelain.ranges import ends_of
 from perun.wording import plural
 
 _FORMATS = tuple(name for name in FORMATS if name != "manual")
@@ -74,11 +75,12 @@ def changes(
     perun changes --series 'sort*' --since 2026-01-01
     perun changes v1.0.. --fail-on degradation --format markdown
     """
-    start, dots, end = versions.rpartition("..")
-    if dots and since is not None:
+    ends = ends_of(versions)
+    if ends and since is not None:
         raise UsageError(f"{versions} and --since contradict each other", "give one of them")
     if as_json and form not in (None, "json"):
         raise UsageError(f"--json and --format {form} contradict each other", "give one of them")
+    start, end = ends or ("", versions)
     name = "json" if as_json else form or "text"
     acknowledged = Acknowledged.load(session.repository)
     with session.progress(0, "reading versions", enabled=name == "text") as bar:

@@ -45,6 +45,12 @@ def _key_values(
     "--vcs-flag", "vcs_flags", multiple=True, metavar="FLAG", help="Flag for its initialisation, e.g. bare."
 )
 @click.option(
+    "--store",
+    metavar="URL",
+    help="Keep profiles and statistics in a database: sqlite (a file in .perun), sqlite:///PATH, or "
+    "postgresql://HOST/DATABASE. By default they are files in .perun.",
+)
+@click.option(
     "--configure", "-c", is_flag=True, help="Open the local configuration in the editor afterwards."
 )
 @click.option(
@@ -64,6 +70,7 @@ def init(
     vcs_path: Path | None,
     vcs_params: dict[str, Any],
     vcs_flags: tuple[str, ...],
+    store: str | None,
     configure: bool,
     template: str,
 ) -> None:
@@ -82,10 +89,13 @@ def init(
         vcs_path=session.cwd / vcs_path if vcs_path else None,
         vcs_params=vcs_params | dict.fromkeys(vcs_flags, True),
         template=template,
+        store=store,
         asks=session.ask_trust,
     )
     word = "Reinitialized existing" if done.reinitialized else "Initialized empty"
     session.say(f"{word} Perun repository in {one_line(str(done.repository.root / '.perun'))}")
+    if done.store:
+        session.say(f"Its profiles are kept in {one_line(done.store)}")
     if done.vcs_initialized:
         session.say(
             f"Initialized {done.repository.vcs.type} repository in {one_line(str(done.repository.vcs.root))}"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
+from perun.cli.answers.pool import tell_exposed
 from perun.cli.commands.measuring import EventPrinter, MatrixOptions, VersionOptions
-from perun.cli.progress import duration
+from perun.cli.progress import Progress, duration
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.conditions import observe
 from perun.errors import UsageError
+from perun.porcelain.pool import dispatch
+from perun.porcelain.pool.places import Place, parsed
 from perun.porcelain.run import matrix as batch
-from perun.porcelain.run.events import JobFailure, Tally, VersionSkipped
+from perun.porcelain.run.events import Event, JobFailure, MachineTold, PoolEvent, Tally, VersionSkipped
 from perun.porcelain.run.forecast import Forecast
 from perun.porcelain.run.in_place import refuse_after_interruption
 from perun.porcelain.run.journal import Journal
@@ -35,6 +38,7 @@ def run_matrix(session: Session, options: MatrixOptions, where: VersionOptions) 
         options.seed,
     )
     repo = session.repository
+    place = None if options.on is None else parsed(options.on)
     journal: Journal | None = None
     if options.resume:
         if wanted != batch.BatchOptions():
@@ -67,14 +71,22 @@ def run_matrix(session: Session, options: MatrixOptions, where: VersionOptions) 
     if not options.quiet_env:
         for condition in observe():
             session.note(f"environment: {condition.message}")
-    _run(session, planned, journal, options)
+    _run(session, planned, journal, options, place)
 
 
-def _run(session: Session, planned: batch.Plan, journal: Journal | None, options: MatrixOptions) -> None:
+def _run(
+    session: Session,
+    planned: batch.Plan,
+    journal: Journal | None,
+    options: MatrixOptions,
+    place: Place | None,
+) -> None:
     tally = Tally(planned.slots)
     forecast = Forecast(session.repository, planned.slots)
 
     def expected() -> float | None:
+        if place is not None:
+            return None  # the bar sees how quick the machines are together
         estimate = forecast.estimate(tally.remaining)
         return None if estimate.unknown else estimate.seconds
 
@@ -84,25 +96,18 @@ def _run(session: Session, planned: batch.Plan, journal: Journal | None, options
             session,
             bar.write,
             several=len(planned.slots) > 1,
-            history=not options.without_vcs_history,
+            history=not options.without_vcs_history and place is None,
             rounds=max(slot.round for slot in planned.slots),
             parents={} if options.without_vcs_history else parents_among(session.repository, versions),
         )
         bar.expect(expected())
-        events = batch.run(
-            session.repository,
-            planned,
-            journal,
-            retry_broken=options.retry_broken,
-            tally=tally,
-            report=bar.update,
-            report_inside=bar.inside,
-        )
+        events = _events(session, planned, journal, options, place, tally, bar)
         try:
             with contextlib.closing(events):  # restores the working directory of an interrupted run at once
                 for event in events:
-                    forecast.learn(event)
-                    bar.expect(expected())
+                    if not isinstance(event, MachineTold):
+                        forecast.learn(event)
+                        bar.expect(expected())
                     printer.show(event)
         except (KeyboardInterrupt, SystemExit):
             left = f"{tally.total - tally.complete} of {tally.total} jobs are left"
@@ -116,6 +121,38 @@ def _run(session: Session, planned: batch.Plan, journal: Journal | None, options
         )
     if tally.error is not None:
         raise tally.error
+
+
+def _events(
+    session: Session,
+    planned: batch.Plan,
+    journal: Journal | None,
+    options: MatrixOptions,
+    place: Place | None,
+    tally: Tally,
+    bar: Progress,
+) -> Generator[Event] | Generator[PoolEvent]:
+    repo = session.repository
+    if place is None:
+        return batch.run(
+            repo,
+            planned,
+            journal,
+            retry_broken=options.retry_broken,
+            tally=tally,
+            report=bar.update,
+            report_inside=bar.inside,
+        )
+    tell_exposed(session, place)
+    return dispatch.run(
+        repo,
+        planned,
+        place,
+        lambda: journal or batch.new_journal(repo, planned),
+        retry_broken=options.retry_broken,
+        tally=tally,
+        report=bar.update,
+    )
 
 
 def _summarise(session: Session, tally: Tally) -> None:

@@ -19,16 +19,18 @@ from perun.plugin.api import MinorVersion
 from perun.plugin.params import param
 from perun.porcelain.run.checkouts import Placement
 from perun.porcelain.run.events import (
-    Event,
     JobAnswered,
     JobDone,
     JobFailure,
+    MachineTold,
+    PoolEvent,
     Tally,
     VersionSkipped,
     VersionStarted,
 )
-from perun.porcelain.run.execute import Naming, run_jobs
+from perun.porcelain.run.execute import run_jobs
 from perun.porcelain.run.jobs import Job
+from perun.porcelain.run.keeping import Naming
 from perun.porcelain.run.schedule import plan_slots
 from perun.porcelain.run.versions import choose
 from perun.profile.amounts import readable
@@ -59,9 +61,7 @@ class VersionOptions:
     in_place: bool = param(
         False, help="Check versions out in the working directory itself, and restore it afterwards."
     )
-    in_a_copy: bool = param(
-        False, help="Measure the current version too in a separate working copy."
-    )
+    in_a_copy: bool = param(False, help="Measure the current version too in a separate working copy.")
 
     @property
     def placement(self) -> Placement:
@@ -75,9 +75,7 @@ class VersionOptions:
         return Placement(self.force_dirty, self.in_place, self.in_a_copy)
 
 
-SEED: Final = (
-    "Seed of the random numbers of workload generators, instead of the configured one (or 0)."
-)
+SEED: Final = "Seed of the random numbers of workload generators, instead of the configured one (or 0)."
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,7 @@ class MatrixOptions:
     without_vcs_history: bool = param(
         False, short="-q", help="Do not draw the history: the line of each job names its version."
     )
-    dry_run: bool = param(
-        False, short="-n", help="Only list the jobs, and estimate how long they take."
-    )
+    dry_run: bool = param(False, short="-n", help="Only list the jobs, and estimate how long they take.")
     since: str | None = param(
         None, metavar="REV", help="Measure all the ancestors that are newer than this version."
     )
@@ -109,14 +105,17 @@ class MatrixOptions:
     resume: bool = param(
         False, help="Run the rest of the last interrupted matrix, or retry what failed in it."
     )
-    retry_broken: bool = param(
-        False, help="Also try versions that execute.pre_run is known to fail on."
-    )
+    retry_broken: bool = param(False, help="Also try versions that execute.pre_run is known to fail on.")
     quiet_env: bool = param(
         False,
         help="Do not print what makes times unreliable on this machine; perun doctor explains it.",
     )
     seed: int | None = param(None, metavar="N", help=SEED)
+    on: str | None = param(
+        None,
+        metavar="POOL",
+        help="Measure on a pool of machines: local:N, dask://HOST:PORT, dask+tls://HOST:PORT or ssh:FILE.",
+    )
 
 
 def with_version_options(crawl_short: str) -> Callable[[Any], Any]:
@@ -203,7 +202,7 @@ class EventPrinter:
         self._hints: set[str] = set()
         self._notes: set[str] = set()
 
-    def show(self, event: Event) -> None:
+    def show(self, event: PoolEvent) -> None:
         """Print the event."""
         if isinstance(event, (VersionStarted, VersionSkipped)):
             self._version(event)
@@ -213,8 +212,9 @@ class EventPrinter:
             self._write(event.text)
         elif isinstance(event, JobDone):
             word = "registered" if event.registered else "stored"
-            seconds = readable(event.seconds, "s")
-            self._line(f"{word} {self._session.paint(event.name, 'bold')} (measured in {seconds})")
+            where = f" {event.version.checksum[:10]} on {one_line(event.machine)}" if event.machine else ""
+            took = f"(measured{where} in {readable(event.seconds, 's')})"
+            self._line(f"{word} {self._session.paint(event.name, 'bold')} {took}")
             if event.incomplete:
                 self._line(f"{self._session.paint('incomplete:', 'yellow')} {one_line(event.incomplete)}")
             self._phases(event.phases)
@@ -222,6 +222,9 @@ class EventPrinter:
                 self._note(note)
             if event.measured is not None:
                 self._line("  " + measured.line(self._session, event.measured, event.earlier))
+        elif isinstance(event, MachineTold):
+            tell = self._session.warn if event.serious else self._session.note
+            tell(f"{one_line(event.machine)}: {one_line(event.text)}")
         elif isinstance(event, JobFailure):
             self._failure("failed", f"{self._name(event.version)}{event.job}", event.error)
         else:

@@ -142,6 +142,8 @@ def _function(reader: Reader) -> Graph:
 
 def _blocks(reader: Reader, end: int, graph: Graph) -> Graph:
     count = reader.word()
+    if graph.blocks:
+        raise DamagedNotes("a function has its blocks twice")
     if count > len(reader.data):
         raise DamagedNotes("it has more blocks than bytes")
     return graph._replace(blocks=count, lines=[[] for _ in range(count)])

@@ -25,6 +25,8 @@ _CONTROL: Final = 198
 
 _START: Final = 60.0
 """Seconds until a fork server is ready, at most."""
+_END: Final = 5.0
+"""Seconds that it has to end by itself."""
 
 _NEWER: Final = range(0x41464C01, 0x41464D00)
 _TELLS_SIZE, _TELLS_WORDS = 0x1, 0x800
@@ -88,8 +90,10 @@ class ForkServer:
         self._poll.register(self._read, select.POLLIN)
         if (protector := guard()) is not None:
             protector.add(self.pid)
+        self._is_ready = False
         try:
             self._greet()
+            self._is_ready = True
         except BaseException as problem:
             self.close()
             if isinstance(problem, (TimeoutError, EOFError)):
@@ -125,12 +129,18 @@ class ForkServer:
         return _ended(os.waitstatus_to_exitcode(status), hanging, time.perf_counter() - started)
 
     def close(self) -> None:
-        """End the server."""
-        if (protector := guard()) is not None:
-            protector.remove(self.pid)
-        _kill(self.pid)
-        self._process.wait()
+        """End the server, and the copy that waits for a request: both end by themselves without the pipes."""
         self._close_pipes()
+        try:
+            if self._is_ready:
+                self._process.wait(_END)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            if (protector := guard()) is not None:
+                protector.remove(self.pid)
+            _kill(self.pid)
+            self._process.wait()
 
     def _greet(self) -> None:
         """Wait until the server is ready. Newer ones of AFL agree on a version, and tell what they have."""

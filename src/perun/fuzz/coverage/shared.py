@@ -19,7 +19,7 @@ ARGUMENT_SIZE: Final = 128 * 1024
 
 _MAGIC: Final = 0x315A4650
 _ONCE: Final = 1
-_HEADER: Final = struct.Struct("=IIQQQQIIIIQQQiI")
+_HEADER: Final = struct.Struct("=IIQQQQIIIIQQQiIQ")
 _RANGE: Final = struct.Struct("=QQQQQ")
 _STATE: Final = struct.Struct("=II")
 _STATE_OFFSET: Final = 48
@@ -73,7 +73,7 @@ class Record:
             raise
         header = _HEADER.pack(
             _MAGIC, _ONCE * once, memory or 0, self.edges_offset, edges, self._argument, argument,
-            len(ranges), 0, 0, 0, 0, 0, 0, 0,
+            len(ranges), 0, 0, 0, 0, 0, 0, 0, 0,
         )  # fmt: skip
         self.memory[: len(header) + len(packed)] = header + packed
 

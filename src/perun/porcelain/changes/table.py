@@ -154,8 +154,11 @@ class Table:
         """Keep the table; where it cannot be written, it is made again the next time."""
         # Most versions are measured under the same conditions.
         known: dict[str, int] = {}
-        texts = [json.dumps([[*key, value] for key, value in one.items()]) for one in self.conditions]
-        under = [known.setdefault(text, len(known)) for text in texts]
+        distinct = {id(one): one for one in self.conditions}
+        texts = {
+            name: json.dumps([[*key, value] for key, value in one.items()]) for name, one in distinct.items()
+        }
+        under = [known.setdefault(texts[id(one)], len(known)) for one in self.conditions]
         described = {
             "format": FORMAT,
             "keys": self.keys,

@@ -11,7 +11,8 @@ from perun.errors import JobFailed, UsageError
 from perun.plugin.api import Report, silent
 from perun.plugin.params import nearest
 from perun.porcelain.compare.sides import prepared
-from perun.porcelain.explain import costs, flames, growing
+from perun.porcelain.explain import costs, flames, growing, kept
+from perun.porcelain.explain.as_json import as_json
 from perun.porcelain.explain.calls import changed_counts, suspects
 from perun.porcelain.explain.collecting import CALLS, Measuring, stored
 from perun.porcelain.explain.costs import OUTSIDE, Allocated, Place, Spent
@@ -81,9 +82,12 @@ def explain(
         others = known[-1][1].others(told) if known else []
     if options.location and not any(case.functions for case in reports):
         raise UsageError(*_unknown_location(options.location, found))
-    return Explanation(
+    answer = Explanation(
         planned.base.version, planned.head.version, tuple(reports), tuple(others), count, planned.notes
     )
+    if options.collects and not options.location:
+        kept.keep(repo, answer.head.checksum, as_json(answer))
+    return answer
 
 
 def _programs(measuring: Measuring | None, planned: Plan, found: Gathered) -> list[Path | None]:

@@ -10,6 +10,7 @@ from perun.plugin.api import MinorVersion, Run
 from perun.porcelain.compare.options import CompareOptions
 from perun.porcelain.compare.plan import CLOCKS, Case, Side, cases_of
 from perun.porcelain.explain.costs import Place
+from perun.porcelain.ranges import ends_of
 from perun.porcelain.repository import Repository
 from perun.porcelain.run.jobs import Job
 
@@ -92,8 +93,8 @@ def _current(repo: Repository) -> str:
 
 
 def _versions(repo: Repository, text: str) -> tuple[MinorVersion, MinorVersion, list[str]]:
-    first, dots, second = text.partition("..")
-    if not dots:
+    named = ends_of(text)
+    if named is None:
         head = repo.vcs.get_minor_version_info(repo.version(text))
         if not head.parents:
             raise UsageError(
@@ -104,8 +105,7 @@ def _versions(repo: Repository, text: str) -> tuple[MinorVersion, MinorVersion, 
         if len(head.parents) > 1:
             notes.append(f"{head.checksum[:_SHOWN]} is a merge: it is compared with its first parent")
         return repo.vcs.get_minor_version_info(head.parents[0]), head, notes
-    second = second.removeprefix(".")
-    ends = [repo.vcs.get_minor_version_info(repo.version(end or None)) for end in (first, second)]
+    ends = [repo.vcs.get_minor_version_info(repo.version(end or None)) for end in named]
     if ends[0].checksum == ends[1].checksum:
         raise UsageError(
             f"{text}: both ends are {ends[0].checksum[:_SHOWN]}", "name two versions: perun explain A..B"

@@ -22,14 +22,12 @@ from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Result
 from perun.porcelain.bench import matrix
 from perun.porcelain.bench.matrix import Setting
 from perun.porcelain.bench.plan import Benchmark
-from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.repository import KEPT_INPUTS, PERUN_FOLDER, Repository
 from perun.porcelain.run.jobs import Job, Unit
 from perun.process.command import split
 from perun.regular import read_regular
 from perun.wording import listed
 
-FOLDER: Final = "workloads/fuzz"
-"""Where the files lie, in `.perun`."""
 ID: Final = "fuzz"
 """The workload of the job matrix that stands for all of them."""
 BEST: Final = 10
@@ -90,7 +88,7 @@ def keep(repo: Repository, folder: Path, names: Sequence[str] = ()) -> Kept:
     contents = [_content(folder, one) for one in chosen]
     start = "< " if campaign.settings.get("input") == "stdin" else ""
     wanted = _settings(repo, campaign, start)
-    home = repo.root / PERUN_FOLDER / FOLDER
+    home = repo.root / PERUN_FOLDER / KEPT_INPUTS
     with repo.store.lock():
         home.mkdir(parents=True, exist_ok=True)
         files = tuple(_copied(home, one, data) for one, data in zip(chosen, contents, strict=True))
@@ -180,7 +178,7 @@ def _settings(repo: Repository, campaign: Campaign, start: str) -> list[Setting]
 
 def _generator(repo: Repository, campaign: Campaign) -> tuple[str, list[Setting]]:
     """The id of the generator that gives the files to jobs, and the setting that adds it where it lacks."""
-    home = repo.root / PERUN_FOLDER / FOLDER
+    home = repo.root / PERUN_FOLDER / KEPT_INPUTS
     wanted: dict[str, Any] = {
         "type": "files",
         "path": os.path.relpath(home, repo.working_root),

@@ -53,7 +53,7 @@ class JobDone:
     `notes` are the messages of its collector and postprocessors to the user. `incomplete` says which part of
     the run the profile lacks, and is empty if it is complete; that of an interrupted run is never
     registered. `measured` is the value that stands for the profile, `earlier` that of the same configuration
-    in the nearest ancestor; each None if there is none.
+    in the nearest ancestor; each None if there is none. `machine` is the one of a pool that measured it.
     """
 
     version: MinorVersion
@@ -67,6 +67,7 @@ class JobDone:
     phases: Mapping[str, float] = field(default_factory=dict)
     measured: Measured | None = None
     earlier: Earlier | None = None
+    machine: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,23 @@ Event = VersionStarted | VersionSkipped | JobAnswered | JobDone | JobFailure | C
 E = TypeVar("E", bound=Event)
 
 
+@dataclass(frozen=True)
+class MachineTold:
+    """Something happened to a machine of a pool; `serious` where it says what measurements are worth."""
+
+    machine: str
+    text: str
+    serious: bool = False
+
+
+PoolEvent = Event | MachineTold
+"""What happens where versions are measured on a pool."""
+
+
 class Tally:
     """The only count of a run: what is done, what failed, and what remains of its schedule.
+
+    Events of tasks may come in another order than that of the schedule.
 
     :ivar total: tasks in all. :ivar remaining: the slots with the tasks that have not run yet.
     :ivar complete: complete profiles. :ivar incomplete: profiles that lack a part of their run.
@@ -127,22 +143,31 @@ class Tally:
                 self.started = True
             case VersionSkipped():
                 self.failures.append(event)
-                self.finished += len(self.remaining.pop(0).tasks)
+                self._finish_slot(event.version, event.round)
             case JobDone():
                 self.incomplete += bool(event.incomplete)
                 self.complete += not event.incomplete
-                self._finish_task()
+                self._finish_task(event.version, event.job)
             case JobAnswered() if event.ends:
-                self._finish_task()
+                self._finish_task(event.version, event.job)
             case JobFailure():
                 self.failures.append(event)
-                self._finish_task()
+                self._finish_task(event.version, event.job)
         return event
 
-    def _finish_task(self) -> None:
-        self.finished += 1
-        rest = self.remaining[0].tasks[1:]
-        self.remaining[:1] = [self.remaining[0]._replace(tasks=rest)] if rest else []
+    def _finish_slot(self, version: MinorVersion, round_: int) -> None:
+        for place, slot in enumerate(self.remaining):
+            if (slot.version.checksum, slot.round) == (version.checksum, round_):
+                self.finished += len(self.remaining.pop(place).tasks)
+                return
+
+    def _finish_task(self, version: MinorVersion, job: Job) -> None:
+        for place, slot in enumerate(self.remaining):
+            rest = tuple(task for task in slot.tasks if task.job is not job)
+            if slot.version.checksum == version.checksum and len(rest) < len(slot.tasks):
+                self.finished += 1
+                self.remaining[place : place + 1] = [slot._replace(tasks=rest)] if rest else []
+                return
 
     @property
     def error(self) -> PerunError | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from perun.plugin.api import (
     Report,
     silent,
 )
-from perun.porcelain import earlier, postprocessby, saving
+from perun.porcelain import postprocessby, saving
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import collecting
 from perun.porcelain.run.checkouts import IN_A_COPY, Placement
@@ -38,21 +38,12 @@ from perun.porcelain.run.events import (
 )
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.journal import StepLog
-from perun.porcelain.run.prepared import prepared_versions
+from perun.porcelain.run.keeping import UNNAMED, Keeper, Naming
+from perun.porcelain.run.prepared import Versions, prepared_versions
 from perun.porcelain.run.schedule import Task, VersionSlot
-from perun.profile import incomplete
-from perun.store.facts import fact_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
-
-
-@dataclass(frozen=True)
-class Naming:
-    """How profiles are named: one fixed name, or a template other than the configured one."""
-
-    name: str | None = None
-    template: str | None = None
 
 
 def run_jobs(
@@ -60,9 +51,10 @@ def run_jobs(
     schedule: Sequence[VersionSlot],
     *,
     placement: Placement = IN_A_COPY,
-    naming: Naming = Naming(),
+    naming: Naming = UNNAMED,
     register: bool | None = None,
     skip_broken: bool = False,
+    versions: AbstractContextManager[Versions] | None = None,
     open_log: Callable[[], StepLog] = StepLog,
     tally: Tally | None = None,
     report: Report = silent,
@@ -75,6 +67,7 @@ def run_jobs(
 
     :param register: register each profile in the index of its version; as configured if None.
     :param skip_broken: do not try versions again that `execute.pre_run` is known to fail on.
+    :param versions: what enters them, in place of checkouts as `placement` says.
     :param open_log: opens the log that gets each step of each task; closed at the end.
     :param tally: counts each event before it is yielded, for the caller to read.
     :param report: called with the current activity, jobs done and jobs in all; :param report_inside: called
@@ -92,11 +85,11 @@ def run_jobs(
             log.end()
             return
         runner = _JobRunner(repo, naming, registering, log)
-        with prepared_versions(repo, placement, skip_broken=skip_broken) as versions:
+        with versions or prepared_versions(repo, placement, skip_broken=skip_broken) as places:
             for slot in schedule:
                 short = slot.version.checksum[:10]
                 report(f"preparing {short}", tally.finished, tally.total)
-                entered = versions.enter(slot)
+                entered = places.enter(slot)
                 yield tally.count(entered)
                 if isinstance(entered, VersionStarted):
                     for task in slot.tasks:
@@ -111,7 +104,7 @@ def run_jobs(
                 elif not entered.known:
                     for task in slot.tasks:
                         log.failed(task.number, entered.error.message)
-                if versions.save_changes():
+                if places.save_changes():
                     yield tally.count(ChangesSaved(slot.version))
         report("done", tally.total, tally.total)
         log.end()
@@ -148,10 +141,8 @@ class _JobRunner:
 
     def __init__(self, repo: Repository, naming: Naming, registering: bool, log: StepLog) -> None:
         self._repo = repo
-        self._naming = naming
-        self._registering = registering
         self._log = log
-        self._counter = len(log.finished)  # the number of the next profile, for its name
+        self._keeper = Keeper(repo, naming, registering, log)
         self.interruption: BaseException | None = None
         self.answers: list[JobAnswered] = []
 
@@ -167,9 +158,15 @@ class _JobRunner:
             profile = self._processed(task.job, version, folder, report, notes.append, clock, answers.append)
             # A later forecast estimates from this how long the job takes.
             profile["collector_info"] = {**profile["collector_info"], "seconds": round(clock.seconds, 3)}
-            lacking = incomplete.text_of(profile)
-            registering = self._registering and self.interruption is None
-            path = self._keep(task, profile, version, lacking, registering=registering)
+            done = self._keeper.keep(
+                task,
+                version,
+                profile,
+                interrupted=self.interruption is not None,
+                seconds=clock.seconds,
+                phases=clock.phases,
+                notes=notes,
+            )
         except NoProfile:
             self._log.done(task.number)
             self.answers = _answered(version, task.job, answers, ends=True)
@@ -179,22 +176,7 @@ class _JobRunner:
             return JobFailure(version, task.job, error)
         clock.end("save")
         self.answers = _answered(version, task.job, answers)
-        unique = tuple(dict.fromkeys(notes))
-        fact = fact_of(profile)
-        before = earlier.of_profile(self._repo, version.checksum, profile, fact)
-        return JobDone(
-            version,
-            task.job,
-            path.name,
-            path,
-            registering,
-            clock.seconds,
-            unique,
-            lacking,
-            clock.phases,
-            fact.measured,
-            before,
-        )
+        return replace(done, seconds=clock.seconds)
 
     def _processed(
         self,
@@ -227,33 +209,6 @@ class _JobRunner:
                 profile = postprocessby.without(profile, unit.name, unit.params, problem.message)
             clock.end("postprocess")
         return profile
-
-    def _keep(
-        self, task: Task, profile: Profile, version: MinorVersion, lacking: str, *, registering: bool
-    ) -> Path:
-        """Save the profile, and register it if the user wants that; the journal gets each step."""
-        if lacking:
-            self._log.incomplete(task.number, lacking)
-        path = saving.save(
-            self._repo,
-            profile,
-            version.checksum,
-            name=self._naming.name,
-            template=self._naming.template,
-            counter=self._counter,
-            announce=partial(self._log.saving, task.number),
-        )
-        self._counter += 1
-        self._log.saved(task.number, path.name)
-        if registering:
-            try:
-                name = saving.register(self._repo, path, profile, version.checksum)
-            except (PerunError, OSError) as problem:
-                problem.add_note(f"the profile is stored, but not registered: {path}")
-                raise
-            path = path.with_name(name)
-        self._log.done(task.number)
-        return path
 
 
 def _answered(

@@ -52,6 +52,9 @@ class StepLog:
     def failed(self, number: int, why: str) -> None:
         """The task gave no profile."""
 
+    def leased(self, number: int, machine: str) -> None:
+        """The machine of that name is given the task."""
+
 
 class UnfinishedTask(NamedTuple):
     """A task whose profile may be on the disk, but whose end is not in the journal; `name` may be empty."""
@@ -62,7 +65,10 @@ class UnfinishedTask(NamedTuple):
 
 
 class Journal(StepLog):
-    """The journal of one batch, which this process has for itself; use :func:`create` or :func:`newest`."""
+    """The journal of one batch, which this process has for itself; use :func:`create` or :func:`newest`.
+
+    :ivar machines: where each task was measured, or is, that a pool was given.
+    """
 
     def __init__(self, file: JournalFile) -> None:
         self.plan = file.plan
@@ -73,6 +79,7 @@ class Journal(StepLog):
         self._unfinished: dict[int, UnfinishedTask] = {}
         self._incomplete: set[int] = set()
         self.names: set[str] = set()
+        self.machines: dict[int, str] = {}
         for line in file.lines:
             self._apply(line)
 
@@ -112,6 +119,10 @@ class Journal(StepLog):
         """As :class:`StepLog`, written at once."""
         self._write_step("failed", number, why)
 
+    def leased(self, number: int, machine: str) -> None:
+        """As :class:`StepLog`, written at once."""
+        self._write_step("leased", number, machine)
+
     def end(self) -> None:
         """The batch has come to its end. Where something failed or is incomplete, the journal is kept, to try
         that again."""
@@ -145,6 +156,10 @@ class Journal(StepLog):
                 self._unfinished.pop(number, None)
             case ["failed", int(number), str()]:
                 pass
+            case ["leased", int(number), str(machine)]:
+                self.machines[number] = machine
+                self.ended = False
+                return
             case ["ended"]:
                 self.ended = True
                 return

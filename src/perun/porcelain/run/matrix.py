@@ -15,18 +15,16 @@ from perun.config.places import item_place
 from perun.errors import ConfigError, DamagedStore, PerunError, UsageError
 from perun.plugin.api import MinorVersion, Report, silent
 from perun.porcelain import saving
-from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.repository import BATCHES, PERUN_FOLDER, Repository
 from perun.porcelain.run import journal as journals
 from perun.porcelain.run import pre_run, schedule, versions
 from perun.porcelain.run.checkouts import IN_A_COPY, Placement
 from perun.porcelain.run.events import Event, Tally
-from perun.porcelain.run.execute import Naming, run_jobs
+from perun.porcelain.run.execute import run_jobs
 from perun.porcelain.run.jobs import PARTS, Job, matrix, texts
 from perun.porcelain.run.journal import Journal
+from perun.porcelain.run.keeping import Naming
 from perun.porcelain.run.schedule import Task, VersionSlot
-
-FOLDER = "batches"
-"""Where the journals lie, in `.perun`."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +134,6 @@ def run(
     :param retry_broken: also try versions that `execute.pre_run` is known to fail on.
     """
 
-    def open_log() -> Journal:
-        return journal or journals.create(folder(repo), _to_json(planned))
-
     return run_jobs(
         repo,
         planned.slots,
@@ -146,11 +141,16 @@ def run(
         naming=Naming(template=planned.template),
         register=planned.register,
         skip_broken=not retry_broken,
-        open_log=open_log,
+        open_log=lambda: journal or new_journal(repo, planned),
         tally=tally,
         report=report,
         report_inside=report_inside,
     )
+
+
+def new_journal(repo: Repository, planned: Plan) -> Journal:
+    """The journal of a batch that begins now."""
+    return journals.create(folder(repo), _to_json(planned))
 
 
 def _checked_jobs(repo: Repository, template: str | None, seed: int | None) -> list[Job]:
@@ -188,7 +188,7 @@ def _finish_tasks(repo: Repository, planned: Plan, journal: Journal) -> None:
 
 def folder(repo: Repository) -> Path:
     """Where the journals of batches lie."""
-    return repo.root / PERUN_FOLDER / FOLDER
+    return repo.root / PERUN_FOLDER / BATCHES
 
 
 def _to_json(planned: Plan) -> dict[str, Any]:

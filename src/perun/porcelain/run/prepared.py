@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Protocol
 
 from perun.errors import JobFailed, PerunError
 from perun.porcelain.repository import Repository
@@ -14,6 +15,19 @@ from perun.porcelain.run.checkouts import Checkouts, Placement, checkouts
 from perun.porcelain.run.events import VersionSkipped, VersionStarted
 from perun.porcelain.run.preparations import PreparationRecord
 from perun.porcelain.run.schedule import VersionSlot
+
+
+class Versions(Protocol):
+    """What enters one version after the other, so that jobs can run there."""
+
+    def enter(self, slot: VersionSlot) -> VersionStarted | VersionSkipped:
+        """Make the version ready to be measured.
+
+        :raises PerunError: if no further version can be.
+        """
+
+    def save_changes(self) -> bool:
+        """The jobs of the version have run; whether they changed tracked files, which were kept."""
 
 
 class PreparedVersions:

@@ -1,64 +1,56 @@
-"""What a remote holds, as far as this repository has seen it; only registers that are new are fetched.
+"""What a remote holds, as far as this repository has seen it; only what is new is fetched.
 
-Registers never change, so those that were fetched are kept in `.perun/cache/remotes`, one file for each
-remote: of each its name and length in bytes on a line, then its content. It is a cache: what cannot be read
-is fetched again.
+Registers and snapshots never change, so those that were fetched are kept in `.perun/cache/remotes`, one file
+for each remote: of each its key and length in bytes on a line, then its content. It is a cache: what cannot
+be read, or is damaged, is fetched again.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from perun import atomic
-from perun.errors import RemoteError
 from perun.regular import read_regular
-from perun.remote import register
 from perun.remote.contract import Remote
-from perun.remote.register import Register
-from perun.remote.union import Union
+from perun.remote.reading import Reader
 
 _LARGEST: Final = 1 << 30
 """Bytes of the cache that are read at most."""
 
 
-def union_of(remote: Remote, cache: Path) -> Union:
-    """The union of the registers that the remote has now.
+class Known(Reader):
+    """A reader that keeps what it has fetched.
 
     :param cache: the folder of the caches of remotes.
-    :raises RemoteError: if the remote cannot be read, or one of its registers is damaged.
     """
-    path = cache / hashlib.sha256(remote.url.encode()).hexdigest()[:16]
-    before = {name: (data, parsed) for name, data, parsed in _cached(path)}
-    names = [key.removeprefix(register.FOLDER) for key, _size in remote.list(register.FOLDER)]
-    now = {name: before[name] for name in names if name in before}
-    new = [name for name in names if name not in before]
-    with ThreadPoolExecutor(remote.parallel) as pool:
-        fetched = pool.map(lambda name: remote.get(register.FOLDER + name, register.MAX), new)
-        for name, data in zip(new, fetched, strict=True):
-            now[name] = data, register.parse(name, data)
-    union = Union()
-    for name, (_data, parsed) in now.items():
-        union.apply(name, parsed)
-    if now.keys() != before.keys():
-        # It is a cache: that it cannot be written is no reason to fail.
-        with suppress(OSError):
-            atomic.write(path, b"".join(_lines((name, data) for name, (data, _parsed) in now.items())))
-    return union
+
+    def __init__(self, remote: Remote, cache: Path) -> None:
+        self._path = cache / hashlib.sha256(remote.url.encode()).hexdigest()[:16]
+        super().__init__(remote, _cached(self._path))
+        self._before = self.pieces.keys() | set()
+
+    def keep(self) -> None:
+        """Write what the last reading was made of, if it is not there already."""
+        used = self.used()
+        if set(used) != self._before:
+            # It is a cache: that it cannot be written is no reason to fail.
+            with suppress(OSError):
+                atomic.write(self._path, b"".join(_lines((key, self.pieces[key]) for key in used)))
+                self._before = set(used)
 
 
-def _lines(registers: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
-    for name, data in registers:
-        yield b"%s %d\n" % (name.encode(), len(data))
+def _lines(pieces: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
+    for key, data in pieces:
+        yield b"%s %d\n" % (key.encode(), len(data))
         yield data
 
 
-def _cached(path: Path) -> Iterator[tuple[str, bytes, Register]]:
-    """The registers that are kept: the name, the content and what it says of each that is whole."""
+def _cached(path: Path) -> Iterator[tuple[str, bytes]]:
+    """The pieces that are kept and are what their names say: the key and the content of each."""
     try:
         data = read_regular(path, _LARGEST)
     except OSError:
@@ -66,10 +58,12 @@ def _cached(path: Path) -> Iterator[tuple[str, bytes, Register]]:
     start = 0
     while start < len(data):
         end = data.find(b"\n", start)
-        name, _, size = data[start:end].partition(b" ")
+        key, _, size = data[start:end].partition(b" ")
         if end < 0 or not size.isdigit() or int(size) > len(data) - end:
             return
         start = end + 1 + int(size)
         content = data[end + 1 : start]
-        with suppress(UnicodeDecodeError, RemoteError):
-            yield name.decode(), content, register.parse(name.decode(), content)
+        with suppress(UnicodeDecodeError):
+            name = key.decode()
+            if hashlib.sha256(content).hexdigest() == name.rpartition("/")[2]:
+                yield name, content

@@ -46,8 +46,7 @@ def add(repo: Repository, name: str, url: str) -> NamedRemote:
 
     :raises UsageError: if it can have no such name or URL, or there is one of that name.
     """
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} cannot be the name of a remote", "letters, digits, dots and dashes can")
+    check_name(name)
     known = remotes(repo)
     if name in (one.name for one in known):
         hint = f"remove it first: perun remote remove {name}"
@@ -55,6 +54,15 @@ def add(repo: Repository, name: str, url: str) -> NamedRemote:
     one = NamedRemote(name, checked_url(url))
     _write(repo, [*known, one])
     return one
+
+
+def check_name(name: str) -> None:
+    """See that a remote can have this name.
+
+    :raises UsageError: if it cannot.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} cannot be the name of a remote", "letters, digits, dots and dashes can")
 
 
 def remove(repo: Repository, name: str) -> NamedRemote:
@@ -83,7 +91,8 @@ def open_remote(repo: Repository, name: str | None) -> Remote:
         raise UsageError("there are several remotes" if known else "there is no remote", hint)
     one = known[0] if name is None else _named(known, name)
     repo.require_trust(f"using the remote {one.name} ({one.url})")
-    return opened(one.url, folder=repo.working_root, environ=repo.environ)
+    scratch = repo.store.root / "cache" / "remotes"
+    return opened(one.url, folder=repo.working_root, environ=repo.environ, scratch=scratch)
 
 
 def _named(known: list[NamedRemote], name: str) -> NamedRemote:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from perun.porcelain.ranges import ends_of
 from perun.porcelain.repository import Repository
 
 
@@ -15,9 +16,8 @@ def versions_of(repo: Repository, text: str | None) -> frozenset[str] | None:
     """
     if text is None:
         return None
-    start, dots, end = text.partition("..")
-    if not dots:
+    ends = ends_of(text)
+    if ends is None:
         return frozenset([repo.version(text)])
-    old = {one.checksum for one in repo.vcs.walk_subjects(repo.version(start or None))}
-    new = {one.checksum for one in repo.vcs.walk_subjects(repo.version(end or None))}
+    old, new = ({one.checksum for one in repo.vcs.walk_subjects(repo.version(end or None))} for end in ends)
     return frozenset(new - old)

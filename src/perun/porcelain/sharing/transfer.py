@@ -8,33 +8,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import islice
-from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple
 
 from perun.errors import ProfileError, RemoteError
 from perun.porcelain.repository import Repository
-from perun.porcelain.sharing.known import union_of
+from perun.porcelain.sharing.known import Known
+from perun.porcelain.sharing.registered import caches, registered_here
+from perun.profile.head import Head
 from perun.remote import pack, register
-from perun.remote.contract import Remote
+from perun.remote.contract import MissingPiece, Remote
 from perun.remote.pack import Place
-from perun.remote.register import Added, Entry
+from perun.remote.parallel import in_parallel
+from perun.remote.reading import prepare
+from perun.remote.register import Added, Entry, Register
+from perun.remote.union import Union
 from perun.store.index import IndexEntry
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 Progress = Callable[[int, int], None]
 """Is told how many profiles are done, and how many there are in all."""
-FORMAT_KEY: Final = "format"
-FORMAT: Final = b"perun-remote 1\n"
 _WHOLE_FROM: Final = 0.5
 """Share of a pack from which on it is fetched whole, and not each object by itself."""
 _SINGLE: Final = 8
 """Objects of a pack that are fetched by themselves, at most."""
 _ENTRIES_AT_ONCE: Final = 20_000
 """Profiles that one register names, at most."""
+_WRITERS: Final = 8
+"""Profiles that are stored at once."""
+_ROUNDS: Final = 10
+"""Times that what others have deleted meanwhile is sent again."""
 
 
 class Transferred(NamedTuple):
@@ -72,25 +74,51 @@ def push(
     :raises ProfileError: if an index here is damaged.
     """
     began = time.monotonic()
-    union = union_of(remote, _caches(repo))
-    registered = list(_registered(repo, minors))
-    missing = [entry for entry in registered if entry not in union and _unclashed(entry) not in union]
+    known = Known(remote, caches(repo))
+    union = known.refresh()
+    registered = registered_here(repo, minors)
+    missing = [entry for entry in union.lacking(registered) if unclashed(entry) not in union]
     removed = [] if again else [entry for entry in missing if union.was_removed(entry)]
     gone = set(removed)
     new = [entry for entry in missing if entry not in gone]
-    known = len(registered) - len(missing)
-    if dry_run or not new:
-        return Transferred(new, known, removed, [], 0, time.monotonic() - began)
-    prepare(remote)
-    places = union.places()
-    refused: list[str] = []
-    done: list[Entry] = []
+    there = len(registered) - len(missing)
+    if dry_run:
+        return Transferred(new, there, removed, [], 0, time.monotonic() - began)
+    if new:
+        prepare(remote)
+    refused: dict[Entry, str] = {}
+    sent = _settled(repo, known, new, refused, progress)
+    known.keep()
+    done = [entry for entry in new if entry not in refused]
+    return Transferred(done, there, removed, list(refused.values()), sent, time.monotonic() - began)
+
+
+def _settled(
+    repo: Repository, known: Known, new: Sequence[Entry], refused: dict[Entry, str], progress: Progress
+) -> int:
+    """Send until all of it is there to stay, whoever cleans up meanwhile; the bytes that were sent.
+
+    Why that is certain in the end, :mod:`perun.remote.cleaning` says.
+    """
     sent = 0
-    for entries, objects in _in_packs(repo, new, places, refused):
-        sent += _sent(repo, remote, entries, objects, places)
-        done += entries
-        progress(len(done), len(new))
-    return Transferred(done, known, removed, refused, sent, time.monotonic() - began)
+    for _ in range(_ROUNDS):
+        known.rescue()
+        missing = [entry for entry in new if entry not in known.union and entry not in refused]
+        if not missing:
+            return sent
+        packs: set[str] = set()
+        done = len(new) - len(missing)
+        for entries, objects in _in_packs(repo, missing, known.union, refused):
+            sent += _sent(repo, known, entries, objects, packs)
+            done += len(entries)
+            progress(done, len(new))
+        if known.counts_on(packs):
+            return sent
+        known.refresh()
+    raise RemoteError(
+        f"{known.remote.url} is being cleaned up all the time",
+        "push again when nobody runs perun gc --remote there",
+    )
 
 
 def pull(
@@ -108,41 +136,55 @@ def pull(
     :raises RemoteError: if the remote cannot be read. What was fetched stays, and is not fetched again.
     """
     began = time.monotonic()
-    union = union_of(remote, _caches(repo))
-    here = {_unclashed(entry) for entry in _registered(repo, minors)}
+    known = Known(remote, caches(repo))
+    union = known.refresh()
+    known.keep()
+    here = {unclashed(entry) for entry in registered_here(repo, minors)}
     there = [one for one in union if minors is None or one.entry.minor in minors]
     new = [one for one in there if one.entry not in here]
-    if dry_run or not new:
-        entries = [one.entry for one in new]
-        return Transferred(entries, len(there) - len(new), [], [], 0, time.monotonic() - began)
+    done: list[Entry] = [one.entry for one in new] if dry_run else []
     refused: list[str] = []
-    done: list[Entry] = []
     sent = 0
-    by_pack: dict[str, list[Added]] = {}
-    for one in new:
-        by_pack.setdefault(one.place.pack, []).append(one)
-
-    def fetch(wanted: list[Added]) -> tuple[int, dict[str, bytes]]:
-        return _fetched(remote, wanted, repo.store.limit)
-
-    with ThreadPoolExecutor(remote.parallel) as pool:
-        for wanted, (size, objects) in _in_parallel(pool, fetch, by_pack.values(), remote.parallel):
+    left = [] if dry_run else new
+    for _ in range(_ROUNDS):
+        gone: dict[Entry, str] = {}
+        for wanted, (size, objects) in _fetched_packs(repo, remote, left):
+            if objects is None:
+                gone |= {one.entry: one.place.pack for one in wanted}
+                continue
             sent += size
             done += _take_in(repo, wanted, objects, refused)
             progress(len(done) + len(refused), len(new))
+        if not gone:
+            break
+        # Somebody cleans up: what is registered is in another pack by then.
+        left = [one for one in known.refresh() if one.entry in gone]
+        refused += (_not_there(one, remote) for one in left if one.place.pack == gone[one.entry])
+        left = [one for one in left if one.place.pack != gone[one.entry]]
     return Transferred(done, len(there) - len(new), [], refused, sent, time.monotonic() - began)
 
 
-def _caches(repo: Repository) -> Path:
-    return repo.store.root / "cache" / "remotes"
+def _fetched_packs(
+    repo: Repository, remote: Remote, wanted: Iterable[Added]
+) -> Iterator[tuple[list[Added], tuple[int, dict[str, bytes] | None]]]:
+    """The profiles pack by pack, with the bytes that were fetched and the objects, None if it is gone."""
+    by_pack: dict[str, list[Added]] = {}
+    for one in wanted:
+        by_pack.setdefault(one.place.pack, []).append(one)
+
+    def fetch(some: list[Added]) -> tuple[int, dict[str, bytes] | None]:
+        try:
+            return _fetched(remote, some, repo.store.limit)
+        except MissingPiece:
+            return 0, None
+
+    with ThreadPoolExecutor(remote.parallel) as pool:
+        yield from in_parallel(pool, fetch, by_pack.values(), remote.parallel)
 
 
-def _registered(repo: Repository, minors: Collection[str] | None) -> Iterator[Entry]:
-    """What is registered here, version by version."""
-    for minor in repo.store.indexes.minors():
-        if minors is None or minor in minors:
-            for one in repo.store.indexes.read(minor):
-                yield Entry(minor, one.checksum, one.time, one.path)
+def _not_there(one: Added, remote: Remote) -> str:
+    name, minor = one.entry.name, one.entry.minor[:10]
+    return f"{name} of {minor} is not fetched: {remote.url} has no {pack.FOLDER}{one.place.pack}"
 
 
 def _clashing(name: str, checksum: str) -> str:
@@ -151,7 +193,7 @@ def _clashing(name: str, checksum: str) -> str:
     return f"{stem or suffix}~{checksum[:12]}{dot + suffix if stem else ''}"
 
 
-def _unclashed(entry: Entry) -> Entry:
+def unclashed(entry: Entry) -> Entry:
     """The entry under the name that it has at the remote."""
     mark = f"~{entry.checksum[:12]}"
     stem, found, suffix = entry.name.rpartition(mark)
@@ -159,34 +201,19 @@ def _unclashed(entry: Entry) -> Entry:
     return entry._replace(name=name) if found and _clashing(name, entry.checksum) == entry.name else entry
 
 
-def prepare(remote: Remote) -> None:
-    """See that the remote is one, of a format that this Perun writes; an empty place becomes one.
-
-    :raises RemoteError: if it is of another format, or cannot be written.
-    """
-    if remote.replace(FORMAT_KEY, FORMAT, None):
-        return
-    found = remote.get(FORMAT_KEY, 1000)
-    if found != FORMAT:
-        raise RemoteError(
-            f"{remote.url} has the format {found[:60]!r}, this Perun writes {FORMAT!r}",
-            "install the Perun that the others of the team have",
-        )
-
-
 def _in_packs(
-    repo: Repository, entries: Iterable[Entry], places: Collection[str], refused: list[str]
+    repo: Repository, entries: Iterable[Entry], union: Union, refused: dict[Entry, str]
 ) -> Iterator[tuple[list[Entry], list[tuple[str, bytes]]]]:
     """The entries with the objects that they need, which are together about as large as a pack."""
     group: list[Entry] = []
     objects: dict[str, bytes] = {}
     size = 0
     for entry in entries:
-        if entry.checksum not in places and entry.checksum not in objects:
+        if entry.checksum not in objects and union.where(entry.checksum) is None:
             try:
                 objects[entry.checksum] = repo.store.objects.exported(entry.checksum)
             except ProfileError as problem:
-                refused.append(f"{entry.name} of {entry.minor[:10]} is not sent: {problem.message}")
+                refused[entry] = f"{entry.name} of {entry.minor[:10]} is not sent: {problem.message}"
                 continue
             size += len(objects[entry.checksum])
         group.append(entry)
@@ -199,27 +226,38 @@ def _in_packs(
 
 def _sent(
     repo: Repository,
-    remote: Remote,
+    known: Known,
     entries: Sequence[Entry],
     objects: Sequence[tuple[str, bytes]],
-    places: dict[str, Place],
+    packs: set[str],
 ) -> int:
-    """Send a pack, then the register that names what is in it; the bytes that were sent."""
+    """Send a pack, then the register that names what is in it; the bytes that were sent.
+
+    :param packs: takes the packs that the register names.
+    """
     sent = 0
+    places: dict[str, Place] = {}
     if objects:
         made = pack.packed(objects)
-        remote.put(pack.FOLDER + made.name, made.data)
-        places.update(made.places)
+        if made.name in known.union.dead:
+            made = pack.packed(objects, renamed=True)
+        known.remote.put(pack.FOLDER + made.name, made.data)
+        places = made.places
         sent += len(made.data)
-    added = [Added(entry, _file_time(repo, entry), places[entry.checksum]) for entry in entries]
+    added = []
+    for entry in entries:
+        place = places.get(entry.checksum) or known.union.where(entry.checksum)
+        assert place is not None  # it is packed where the union has none
+        added.append(Added(entry, _file_time(repo, entry), place))
+        packs.add(place.pack)
     saying = register.written(added, now=time.time())
-    remote.put(register.FOLDER + saying.name, saying.data)
+    known.put(saying, Register(added))
     return sent + len(saying.data)
 
 
 def _file_time(repo: Repository, entry: Entry) -> int:
     try:
-        return repo.store.object_path(entry.checksum).stat().st_mtime_ns
+        return repo.store.objects.time(entry.checksum)
     except OSError:
         return entry.time * 10**9
 
@@ -247,24 +285,12 @@ def _fetched(remote: Remote, wanted: Sequence[Added], limit: int) -> tuple[int, 
 
 
 def _take_in(
-    repo: Repository, wanted: Iterable[Added], objects: Mapping[str, bytes], refused: list[str]
+    repo: Repository, wanted: Sequence[Added], objects: Mapping[str, bytes], refused: list[str]
 ) -> list[Entry]:
     """Store the objects, each after its content was verified, then register them."""
-    entries: dict[str, list[IndexEntry]] = {}
-    taken = []
-    for one in wanted:
-        entry = one.entry
-        try:
-            if entry.checksum not in repo.store.objects:
-                repo.store.objects.take_in(entry.checksum, objects.get(entry.checksum, b""))
-                repo.store.objects.set_time(entry.checksum, one.file_time / 10**9)
-            head = repo.store.objects.head(entry.checksum)
-        except ProfileError as problem:
-            refused.append(f"{entry.name} of {entry.minor[:10]} is not registered here: {problem.message}")
-            continue
-        entries.setdefault(entry.minor, []).append(IndexEntry(entry.time, entry.checksum, entry.name, head))
-        taken.append(entry)
-    with repo.store.lock():
+    # Locked so that nobody removes, as unused, what is about to be registered.
+    with repo.store.lock(), repo.store.files.together():
+        entries, taken = _stored(repo, wanted, objects, refused)
         for minor, found in entries.items():
             known = {one.key: one.checksum for one in repo.store.indexes.read(minor)}
             for number, new in enumerate(found):
@@ -275,19 +301,30 @@ def _take_in(
     return taken
 
 
-def _in_parallel(
-    pool: ThreadPoolExecutor, work: Callable[[T], U], items: Iterable[T], ahead: int
-) -> Iterator[tuple[T, U]]:
-    """Each item with what `work` makes of it, as it is done; at most `ahead` are begun beforehand."""
-    left = iter(items)
-    running: dict[Future[U], T] = {pool.submit(work, one): one for one in islice(left, ahead)}
-    try:
-        while running:
-            done, _rest = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                item = running.pop(future)
-                running.update((pool.submit(work, one), one) for one in islice(left, 1))
-                yield item, future.result()
-    finally:
-        for future in running:
-            future.cancel()
+def _stored(
+    repo: Repository, wanted: Sequence[Added], objects: Mapping[str, bytes], refused: list[str]
+) -> tuple[dict[str, list[IndexEntry]], list[Entry]]:
+    """Store the objects; what is to be registered, by version, and what it is of."""
+    entries: dict[str, list[IndexEntry]] = {}
+    taken = []
+
+    def store(one: Added) -> Head | str:
+        checksum = one.entry.checksum
+        try:
+            if checksum not in repo.store.objects:
+                repo.store.objects.take_in(checksum, objects.get(checksum, b""))
+                repo.store.objects.set_time(checksum, one.file_time / 10**9)
+            return repo.store.objects.head(checksum)
+        except ProfileError as problem:
+            return problem.message
+
+    with ThreadPoolExecutor(_WRITERS) as pool:  # the disk flushes many files at once
+        stored = pool.map(store, wanted)
+        for (entry, _file_time, _place), head in zip(wanted, stored, strict=True):
+            if isinstance(head, str):
+                refused.append(f"{entry.name} of {entry.minor[:10]} is not registered here: {head}")
+                continue
+            made = IndexEntry(entry.time, entry.checksum, entry.name, head)
+            entries.setdefault(entry.minor, []).append(made)
+            taken.append(entry)
+    return entries, taken

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from perun.porcelain.changes.data import Level, SeriesKey
 from perun.porcelain.changes.labels import remark_of, result_of
@@ -34,6 +35,16 @@ def change_list(state: State, reported: Reported) -> data.ChangeList:
 
 def shown(state: State, placed: Placed, reported: Reported, pictured: bool = False) -> data.Change:
     """One change. :param pictured: with the values around it."""
+    known = placed.of.version.checksum, placed.step.series
+    if known not in state.shown:
+        state.shown[known] = _shown(state, placed)
+    found = state.shown[known]
+    around = _around(state, placed.step.series, found.version.at) if pictured else None
+    return replace(found, report=reported(pair_of(placed)), spark=around)
+
+
+def _shown(state: State, placed: Placed) -> data.Change:
+    """The change without what is told of its report, and without a picture."""
     of, step, entry = placed
     key = step.series
     version, since = (state.ref(state.place_of(one.checksum)) for one in (of.version, of.since))
@@ -43,7 +54,7 @@ def shown(state: State, placed: Placed, reported: Reported, pictured: bool = Fal
         result_of(step).name, short(step.ratio), shorts((step.low, step.high)), _level(step.before),
         _level(step.after), data.Acknowledged(entry.until or None, entry.because or None) if entry else None,
         step.taken_back, step.takes_back, list(step.moved_with), list(step.conditions), remark_of(step),
-        reported(pair_of(placed)), _around(state, key, version.at) if pictured else None,
+        report=False, spark=None,
     )  # fmt: skip
 
 

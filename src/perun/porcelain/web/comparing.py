@@ -15,6 +15,7 @@ from perun.porcelain.check.pairing import Pairing
 from perun.porcelain.check.report import DEFAULTS, Comparison
 from perun.porcelain.explain import flames
 from perun.porcelain.explain.gathered import ProfilePair
+from perun.porcelain.ranges import ends_of
 from perun.porcelain.repository import Repository
 from perun.porcelain.trend import text_of
 from perun.porcelain.web import data
@@ -42,10 +43,10 @@ def versions_of(repo: Repository, name: str) -> tuple[MinorVersion, MinorVersion
 
     :raises UsageError: if it does not name two. :raises VersionControlError: if there is no such version.
     """
-    first, dots, second = name.partition("..")
-    if not (first and dots and second) or first.startswith("-") or second.startswith("-"):
+    ends = ends_of(name)
+    if ends is None or not all(ends) or any(end.startswith("-") for end in ends):
         raise UsageError(f"{name!r} does not name two versions", "write A..B")
-    old, new = (repo.vcs.get_minor_version_info(repo.version(one)) for one in (first, second))
+    old, new = (repo.vcs.get_minor_version_info(repo.version(end)) for end in ends)
     return old, new
 
 

@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 _WHOLE: Final = 1e15
+_PLACES: Final = 6
+_LEAST, _MOST = 1e-16, 1e27
+"""Between these the power of ten of the last of six digits is a float."""
+_WIDEST: Final = 1e9
+_FEW: Final = 50
+"""Up to so many numbers are rounded one by one sooner than all together."""
 HALVES: Final = 10_000
 """Half the width of an interval is given in such parts of its value."""
 
@@ -25,20 +31,39 @@ def short(value: float) -> float | int | None:
 def shorts(values: Iterable[float]) -> list[float | int | None]:
     """Numbers with six digits, as :func:`short`; whole ones stay so only together."""
     numbers = np.asarray(values if isinstance(values, np.ndarray) else list(values), np.float64)
+    size = np.abs(numbers)
     there = np.isfinite(numbers)
-    # One text of all is made and read in a third of the time of single ones.
-    texts = ("%.6g " * numbers.size % tuple(np.where(there, numbers, 0.0).tolist())).split()
-    found: list[float | int | None] = list(map(float, texts))
-    if (numbers == np.rint(numbers)).all() and (np.abs(numbers) < _WHOLE).all():
-        return [int(one) for one in map(float, texts)]
+    if there.all() and (numbers == np.rint(numbers)).all() and (size < _WHOLE).all():
+        return [int(one) for one in _rounded(numbers, size).tolist()]
+    found: list[float | int | None] = _rounded(np.where(there, numbers, 0.0), size).tolist()
     if not there.all():
-        found = [one if known else None for one, known in zip(found, there, strict=True)]
+        found = [one if known else None for one, known in zip(found, there.tolist(), strict=True)]
+    return found
+
+
+def _rounded(numbers: Floats, size: Floats) -> Floats:
+    """The finite numbers with six digits. :param size: their absolute values.
+
+    An integer of six digits by or times a power of ten that is a float itself is the float nearest to the
+    decimal number, so that no digits but these are written.
+    """
+    if numbers.size < _FEW:
+        return np.array([float(f"{one:.{_PLACES}g}") for one in numbers.tolist()])
+    there = (size > _LEAST) & (size < _MOST)
+    powers = np.floor(np.log10(np.where(there, size, 1.0))) - (_PLACES - 1)
+    scale = 10.0 ** np.abs(powers)
+    found: Floats = np.where(powers < 0, np.rint(numbers * scale) / scale, np.rint(numbers / scale) * scale)
+    for place in np.flatnonzero(~there & (numbers != 0)):
+        found[place] = float(f"{numbers[place]:.{_PLACES}g}")
     return found
 
 
 def deltas(places: NDArray[np.integer]) -> list[int]:
     """Ascending numbers as the first one, and how much each of the others is more than the one before."""
-    return [int(one) for one in np.diff(places, prepend=0)]
+    apart = np.array(places)
+    apart[1:] -= places[:-1]
+    found: list[int] = apart.tolist()
+    return found
 
 
 def halves(values: Floats, half: NDArray[np.floating]) -> list[int | None] | None:
@@ -46,16 +71,22 @@ def halves(values: Floats, half: NDArray[np.floating]) -> list[int | None] | Non
 
     :param values: above 0, shape (n,). :param half: NaN where it is not known.
     """
+    parts = np.rint(half / values * HALVES)
+    there = parts < _WIDEST  # NaN is not
+    if there.all():
+        whole: list[int | None] = parts.astype(np.int64).tolist()
+        return whole
     if not np.isfinite(half).any():
         return None
-    parts = np.rint(half / values * HALVES)
-    return [int(one) if one == one and one < 1e9 else None for one in parts]
+    return [int(one) if known else None for one, known in zip(parts.tolist(), there.tolist(), strict=True)]
 
 
 def counts(samples: NDArray[np.integer]) -> list[int] | int:
     """How many samples each value has; one number where all have the same."""
-    found = np.unique(samples)
-    return int(found[0]) if len(found) == 1 else [int(one) for one in samples]
+    if (samples == samples[0]).all():
+        return int(samples[0])
+    found: list[int] = samples.tolist()
+    return found
 
 
 def bucket_size(count: int, most: int) -> int:
@@ -72,12 +103,6 @@ def medians(values: Floats, size: int) -> Floats:
     upper = np.take_along_axis(parts, there // 2 % size, axis=-1)
     middle: Floats = np.where(there % 2, lower, (lower + upper) / 2)[..., 0]
     return middle
-
-
-def ranges(values: Floats, size: int) -> tuple[Floats, Floats]:
-    """The least and the largest of each `size` values, shape (places,); one finite in each at least."""
-    parts = _parts(values, size)
-    return np.fmin.reduce(parts, axis=-1), np.fmax.reduce(parts, axis=-1)
 
 
 def _parts(values: Floats, size: int) -> Floats:

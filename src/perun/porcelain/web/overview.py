@@ -160,7 +160,8 @@ def _heat(state: State, since: _Since, order: Sequence[_State]) -> data.Heat:
     every = state.measured_main
     first = int(np.searchsorted(every, since.position)) - _BEFORE
     own = every[max(0, min(first, len(every) - HEAT[1])) :]
-    positions = own[np.unique(np.linspace(0, len(own) - 1, min(HEAT[1], len(own))).astype(int))]
+    apart = np.linspace(0, len(own) - 1, min(HEAT[1], len(own))).astype(int)
+    positions = own[list(dict.fromkeys(apart.tolist()))]
     wanted = [(one.group, one.row) for one in order[: HEAT[0]]]
     return data.Heat([state.ref(int(one)) for one in positions], rows(state, wanted, positions, 1))
 

@@ -13,11 +13,11 @@ import msgspec.structs
 from perun.errors import ProfileNotFound
 from perun.porcelain.web import data
 from perun.porcelain.web.changed import Reported, change_list
-from perun.porcelain.web.comparing import compare
 from perun.porcelain.web.coverage import coverage
+from perun.porcelain.web.explained import explained
 from perun.porcelain.web.grid import grid
 from perun.porcelain.web.overview import overview
-from perun.porcelain.web.series import PIECE, points, series_list, series_page
+from perun.porcelain.web.series import points, points_piece, series_list, series_page
 from perun.porcelain.web.state import State
 from perun.porcelain.web.versions import CHUNK, commits, history, message, site, values
 
@@ -29,6 +29,7 @@ _NAME: Final = re.compile(
     rf"(?P<plain>{'|'.join(PLAIN)})"
     rf"|(?P<chunk>commits|values)/(?P<number>{_NUMBER})"
     rf"|series/(?P<id>{_ID})(?:/(?P<piece>{_NUMBER}))?"
+    rf"|explained/(?P<explained>[0-9a-f]{{40,64}}|HEAD)"
     rf"|compare/(?P<pair>[^/\s]{{1,400}})"
     rf"|message/(?P<version>[^/\s]{{1,200}})",
     re.ASCII,
@@ -65,11 +66,14 @@ class Pieces:
                 raise ProfileNotFound(f"there is no chunk {number} of versions")
             return commits(state, number) if found["chunk"] == "commits" else values(state, number)
         if found["piece"]:
-            first = int(found["piece"]) * PIECE
-            return points(state, found["id"], first, first + PIECE - 1)
+            return points_piece(state, found["id"], int(found["piece"]))
         if found["id"]:
             return series_page(state, found["id"], self.reported)
+        if found["explained"]:
+            return explained(state, found["explained"])
         if found["pair"]:
+            from perun.porcelain.web.comparing import compare
+
             return compare(state, found["pair"])
         return message(state.repo, found["version"])
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from perun.porcelain.repository import Repository
-from perun.porcelain.run import journal_file, matrix
+from perun.porcelain.repository import BATCHES, PERUN_FOLDER, Repository
+from perun.porcelain.run import journal_file
 from perun.porcelain.web.data import Running
 from perun.wording import plural
 
@@ -18,7 +18,7 @@ _ENDS: Final = ("done", "failed")
 
 def running(repo: Repository) -> Running | None:
     """How far the newest batch is that a process works on; None if there is none."""
-    for path, plan, lines in journal_file.locked(matrix.folder(repo)):
+    for path, plan, lines in journal_file.locked(repo.root / PERUN_FOLDER / BATCHES):
         total = _total(plan)
         done = len({line[1] for line in lines if len(line) > 1 and line[0] in _ENDS})
         left = int((time.time() - _started(path.name)) / done * (total - done)) if done and total else None

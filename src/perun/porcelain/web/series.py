@@ -12,15 +12,17 @@ from perun.porcelain.trend import text_of
 from perun.porcelain.web import data
 from perun.porcelain.web.changed import Reported, shown
 from perun.porcelain.web.naming import metric_of, title_of
-from perun.porcelain.web.numbers import bucket_size, counts, deltas, halves, medians, ranges, short, shorts
+from perun.porcelain.web.numbers import bucket_size, counts, deltas, halves, medians, short, shorts
 from perun.porcelain.web.state import Group, State
 
 PIECE: Final = 1024
 """Positions of one piece of points: what is older than the newest of them never changes again."""
+TAIL: Final = 64
+"""Positions of which the newest points are part of the page itself, at most: so that of a long series little
+is made again for one more version."""
 MOST: Final = 5000
 """Series of the list."""
 SPARK: Final = 40
-OUTLINE: Final = 300
 RELATED: Final = 30
 
 Positions = NDArray[np.intp]
@@ -70,12 +72,12 @@ def series_page(state: State, name: str, reported: Reported) -> data.SeriesPage:
     :raises ProfileNotFound: if there is no such series.
     """
     group = group_of(state, name)
-    tail = len(state.commits.versions) // PIECE * PIECE
+    tail = tail_of(state)
     configuration = group.key.configuration
     places = [
         (row, line, own) for row in group.rows for line, own in _on_lines(state, row)
     ]
-    chunks = sorted({int(one) for _, _, own in places for one in np.unique(own[own < tail] // PIECE)})
+    chunks = sorted({one for _, _, own in places for one in _numbers(own[own < tail] // PIECE)})
     same = [one for one in state.of_configuration[configuration] if one != name]
     return data.SeriesPage(
         listed(state, group),
@@ -83,14 +85,27 @@ def series_page(state: State, name: str, reported: Reported) -> data.SeriesPage:
         [line_of(state, *one[:2], one[2][one[2] >= tail]) for one in places if (one[2] >= tail).any()],
         tail,
         chunks,
-        [_outline(state, *one) for one in places],
         [shown(state, one, reported) for one in state.changes_of.get(name, ())],
         same[:RELATED],
     )
 
 
+def tail_of(state: State) -> int:
+    """The position from which on points are part of the page of a series, and not of a piece of their own."""
+    return len(state.commits.versions) // TAIL * TAIL
+
+
+def points_piece(state: State, name: str, number: int) -> data.Points:
+    """The piece `series/ID/K`.
+
+    :raises ProfileNotFound: if there is no such series.
+    """
+    first = number * PIECE
+    return points(state, name, first, min(first + PIECE, tail_of(state)) - 1)
+
+
 def points(state: State, name: str, first: int, last: int) -> data.Points:
-    """The points at positions `first` to `last`, both included: the piece `series/ID/K`, or a range.
+    """The points at positions `first` to `last`, both included.
 
     :raises ProfileNotFound: if there is no such series.
     """
@@ -118,7 +133,13 @@ def _on_lines(state: State, row: int) -> list[tuple[int, Positions]]:
     """The positions of the values of a row by branch, the main line first."""
     own = state.points(row, state.measured)
     lines = state.lines[own]
-    return [(int(line), own[lines == line]) for line in np.unique(lines)]
+    return [(line, own[lines == line]) for line in _numbers(lines)]
+
+
+def _numbers(values: NDArray[np.integer]) -> list[int]:
+    """Which numbers there are, ascending; the same as `np.unique`, which loads much the first time."""
+    found: list[int] = np.flatnonzero(np.bincount(values)).tolist()
+    return found
 
 
 def line_of(state: State, row: int, line: int, own: Positions) -> data.Line:
@@ -129,15 +150,3 @@ def line_of(state: State, row: int, line: int, own: Positions) -> data.Line:
         state.machine_of(row), line, deltas(own), shorts(values),
         halves(values, state.table.halves[row, columns]), counts(state.table.counts[row, columns]),
     )  # fmt: skip
-
-
-def _outline(state: State, row: int, line: int, own: Positions) -> data.Outline:
-    size = bucket_size(len(own), OUTLINE)
-    values = state.table.values[row, state.columns[own]]
-    least, largest = ranges(values, size)
-    return data.Outline(
-        state.machine_of(row), line, deltas(own[::size]), shorts(medians(values, size)),
-        shorts(least), shorts(largest),
-    )  # fmt: skip
-
-

@@ -21,7 +21,7 @@ from perun.porcelain.changes.labels import entry_of
 from perun.porcelain.changes.table import Table
 from perun.porcelain.repository import Repository
 from perun.porcelain.web.commits import MAIN, Commits, known
-from perun.porcelain.web.data import Ref, Series
+from perun.porcelain.web.data import Change, Ref, Series
 from perun.porcelain.web.naming import identity, is_whole
 from perun.profile.head import Configuration
 
@@ -51,7 +51,7 @@ class State:
 
     :ivar found: the changes along the main line.
     :ivar problems: sentences on what cannot be read; :ivar damaged: the same by version.
-    :ivar listed: entries of lists that were made already.
+    :ivar listed: and :ivar shown: series and changes as pages show them that were made already.
     """
 
     repo: Repository
@@ -63,6 +63,7 @@ class State:
     problems: tuple[str, ...]
     damaged: Mapping[str, str]
     listed: dict[str, Series] = field(default_factory=dict)
+    shown: dict[tuple[str, SeriesKey], Change] = field(default_factory=dict)
 
     @cached_property
     def lines(self) -> NDArray[np.int32]:

@@ -13,6 +13,7 @@ from perun.porcelain.repository import Repository
 from perun.porcelain.tags import identity
 from perun.porcelain.trend import text_of
 from perun.porcelain.web import data
+from perun.porcelain.web.explained import positions
 from perun.porcelain.web.numbers import deltas, halves, short, shorts
 from perun.porcelain.web.running import running
 from perun.porcelain.web.series import PIECE
@@ -20,7 +21,7 @@ from perun.porcelain.web.state import State
 from perun.profile.helpers import ProfileInfo
 from perun.store.changes import ChangeRecord
 
-CHUNK: Final = 200
+CHUNK: Final = 100
 """Versions of one piece `commits/K` or `values/K`."""
 _SHORT: Final = 8
 PAGES: Final = {
@@ -59,6 +60,7 @@ def site(state: State, *, name: str, served: bool) -> data.Site:
         problems=list(state.problems[:MOST_PROBLEMS]),
         running=running(state.repo) if served else None,
         hint=_hint(state),
+        explained=positions(state),
     )
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from perun.vcs._common.git.command import GitCommand
+from perun.process.git import GitCommand
 
 _OF_A_REBASE: Final = ("rebase-merge", "rebase-apply")
 

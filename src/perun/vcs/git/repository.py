@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from perun import atomic
 from perun.errors import VersionControlError
+from perun.process.git import GitCommand
 from perun.regular import read_regular
-from perun.vcs._common.git.command import GitCommand
 from perun.vcs._common.git.repository import GitVcs
 
 _MAX_EXCLUDES: Final = 16 << 20
@@ -93,6 +93,30 @@ class Git(GitVcs):
         separator = "" if not before or before.endswith("\n") else "\n"
         text = f"{before}{separator}/{pattern}/\n"
         atomic.write(path, text.encode("utf-8", "surrogateescape"))
+
+    def first_version(self, versions: Sequence[str]) -> str:
+        """See :func:`perun.vcs._common.git.packing.first_version`."""
+        from perun.vcs._common.git import packing
+
+        return packing.first_version(self._git, versions)
+
+    def present(self, versions: Iterable[str]) -> list[str]:
+        """See :func:`perun.vcs._common.git.packing.present`."""
+        from perun.vcs._common.git import packing
+
+        return packing.present(self._git, versions)
+
+    def pack(self, versions: Sequence[str], known: Iterable[str]) -> tuple[bytes, list[list[str]]]:
+        """See :func:`perun.vcs._common.git.packing.pack`."""
+        from perun.vcs._common.git import packing
+
+        return packing.pack(self._git, versions, known)
+
+    def unpack(self, versions: Sequence[str], data: bytes, tags: Iterable[Sequence[str]]) -> None:
+        """See :func:`perun.vcs._common.git.packing.unpack`."""
+        from perun.vcs._common.git import packing
+
+        packing.unpack(self._work_git, versions, data, tags)
 
     def hooks_folder(self) -> Path:
         """Where git looks for hooks; see :func:`perun.vcs.git.hooks.folder`."""

@@ -10,8 +10,8 @@ from typing import Final
 
 from perun import atomic
 from perun.errors import VersionControlError
+from perun.process.git import GitCommand, GitResult, Purpose
 from perun.regular import read_regular
-from perun.vcs._common.git.command import GitCommand, GitResult, Purpose
 
 _OWN_FILES: Final = {
     "config": """\

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from perun.errors import VersionControlError
+from perun.process.git import GitCommand, Purpose
 from perun.vcs._common import person
 from perun.vcs._common.git import history
-from perun.vcs._common.git.command import GitCommand, Purpose
 from perun.vcs._common.git.repository import GitVcs
 from perun.vcs.tagit.command import TagitCommand, secure
 from perun.vcs.tagit.files import scan

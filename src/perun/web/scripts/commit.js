@@ -22,7 +22,7 @@ pages.commit = async site => {
   byId("steps").hidden = !own.length && !perhaps.length && commit.checks?.length > 0;
   commitSteps(own, perhaps, commit, site);
   commitChecks(commit);
-  await Promise.all([commitWhy(own, commit), commitValues(commit, site)]);
+  await Promise.all([commitReasons(own, commit, site), commitWhy(own, commit), commitValues(commit, site)]);
   commitProfiles(commit);
   return undefined;
 };
@@ -192,22 +192,11 @@ const stepOfCommit = site => one => [
 ];
 const acknowledgeLine = (own, site) => h("p", {class: "in"}, acknowledgeButton(own[0], site));
 
-// Why: functions, models and the differential flame graph, of the comparison with the commit before.
+// Functions, models and the differential flame graph, of the comparison with the commit before.
 async function commitWhy(own, commit) {
   const reported = own.find(one => one.report) || (live && own[0]);
-  if (!reported) {
-    byId("why").hidden = !own.length;
-    if (own.length)
-      panel(
-        "why",
-        empty(
-          "No report is part of this site",
-          "The functions that changed, with the lines of the commit:",
-          `perun explain ${short(commit.checksum)}`,
-        ),
-      );
-    return;
-  }
+  byId("why").hidden = !reported;
+  if (!reported) return;
   try {
     const report = await load(`compare/${reported.since.checksum}..${commit.checksum}`);
     panel("why", reportParts(report, {most: 8, samples: 3}), {
@@ -216,7 +205,7 @@ async function commitWhy(own, commit) {
   } catch (problem) {
     panel(
       "why",
-      empty("The comparison cannot be shown", problem.message, `perun explain ${short(commit.checksum)}`),
+      empty("The comparison cannot be shown", problem.message, `perun check ${short(commit.checksum)}`),
     );
   }
 }
@@ -249,7 +238,7 @@ function commitProfiles(commit) {
         {title: "Collector", cell: one => one.collector},
         {title: "Made", wide: true, cell: one => (known(one.time) ? when(one.time) : "–")},
         {title: "", cell: one => one.incomplete && h("span", {class: "chip mark"}, cut(one.incomplete, 100))},
-        {title: "Show", end: true, cell: views},
+        {title: "Show", end: true, wide: !live, cell: views},
       ],
       commit.profiles,
       {label: "Profiles"},

@@ -17,7 +17,8 @@ pages.coverage = async site => {
     fuzzed(data);
     return;
   }
-  const rows = data.rows.map(row => ({
+  const fits = onMachine(site);
+  const rows = data.rows.filter(row => fits(row.machine)).map(row => ({
     ...row,
     count: [...row.cells].filter(cell => cell === "1").length,
     damaged: [...row.cells].filter(cell => cell === "d").length,
@@ -72,7 +73,7 @@ pages.coverage = async site => {
     ),
     {note: `${plural(at.length, "commit")} of the main line`, tools: coverageLegend()},
   );
-  const missing = data.missing || [];
+  const missing = data.missing.filter(one => fits(one.machine));
   panel(
     "missing",
     missing.length
@@ -102,24 +103,41 @@ pages.coverage = async site => {
   fuzzed(data);
 };
 
-// What fuzzing found is kept in folders, each with a page of its own.
-function fuzzed(data) {
-  const folders = data.fuzzed || [];
-  byId("fuzzed").hidden = !folders.length;
-  if (folders.length)
-    panel(
-      "fuzzed",
-      table(
-        [
-          {title: "Program", name: true, cell: one => h("span", {class: "mono"}, cut(one.program, 120))},
-          {title: "Folder", cell: one => h("span", {class: "mono name"}, cut(one.folder, 120))},
-          {title: "Results", end: true, cell: one => one.results.toLocaleString("en-US")},
-          {title: "Made", end: true, cell: one => when(one.date)},
-        ],
-        folders,
-        {label: "Results of fuzzing"},
-      ),
-    );
+// The workloads that fuzzing found, which each later version is measured on.
+function fuzzed({fuzzed: kept}) {
+  panel(
+    "fuzzed",
+    kept.length
+      ? table(
+          [
+            {
+              title: "Workload",
+              name: true,
+              sort: one => one.name,
+              cell: one => [
+                h("span", {class: "mono"}, cut(one.name, 120)),
+                h("div", {class: "muted small"}, one.titles.length ? cut(one.titles.join(", "), 160) : ""),
+              ],
+            },
+            {title: "Size", end: true, sort: one => one.size, cell: one => amount(one.size, "B")},
+            {title: "Kept", end: true, wide: true, sort: one => one.date, cell: one => when(one.date)},
+            {
+              title: "Measured",
+              end: true,
+              sort: one => one.measured,
+              cell: one => (one.measured ? plural(one.measured, "commit") : h("span", {class: "muted"}, "never")),
+            },
+          ],
+          kept,
+          {label: "Workloads that fuzzing found"},
+        )
+      : empty(
+          "No input of a fuzzer is kept",
+          "What perun fuzz finds to be slow can become workloads, which each later version is measured on.",
+          "perun fuzz --keep results",
+        ),
+    kept.length ? {note: plural(kept.length, "workload")} : {},
+  );
 }
 
 function longestGap(cells) {

@@ -7,6 +7,7 @@ async function frame() {
   ];
   fill("made", `${what.join(", ")}. ${live ? "Read" : "Built"} `, when(site.generated), ".");
   notices(site);
+  contextTools(site);
   return site;
 }
 

@@ -11,7 +11,8 @@ pages.grid = async site => {
         hintOf(site),
       ),
     );
-  const [whole, {series}, all] = await Promise.all([load("grid"), load("series"), loadHistory()]);
+  const [whole, {series}, all] = await Promise.all([load("grid"), load("series"), loadHistory()]),
+    fits = onMachine(site);
   const details = new Map(series.map(one => [one.id, one]));
   const filter = h("input", {
     type: "search",
@@ -50,14 +51,21 @@ pages.grid = async site => {
     const data = count ? await lastColumns(count, series, site) : whole;
     if (mine !== number) return;
     const words = (place().get("q") || "").toLowerCase().split(/\s+/).filter(Boolean);
-    const rows = data.rows.filter(row =>
-      words.every(word =>
-        `${row.title} ${details.get(row.series)?.command ?? ""}`.toLowerCase().includes(word),
-      ),
+    const rows = data.rows.filter(
+      row =>
+        fits(row.machine) &&
+        words.every(word =>
+          `${row.title} ${details.get(row.series)?.command ?? ""}`.toLowerCase().includes(word),
+        ),
     );
     sortRows(rows, place().get("order") || "", details);
     if (!rows.length) {
-      fill(shown, empty("No series has these words", "The filter looks at names and commands."));
+      fill(
+        shown,
+        words.length
+          ? empty("No series has these words", "The filter looks at names and commands.")
+          : otherMachine(site),
+      );
       return;
     }
     const map = new HeatMap(labelled(rows.slice(0, GRID_ROWS), site), data.at, {

@@ -3,8 +3,10 @@ pages.overview = async site => {
   const data = await load("overview");
   verdict(data.verdict, site);
   if (!site.measured) return nothingMeasured(site);
-  heatOfOverview(data.heat, data.verdict.tag, data.changes, site);
-  changesOfOverview(data.changes, site);
+  const fits = onMachine(site),
+    changes = data.changes.filter(one => fits(one.machine));
+  heatOfOverview({...data.heat, rows: data.heat.rows.filter(row => fits(row.machine))}, data.verdict.tag, changes, site);
+  changesOfOverview(changes, site);
   const multiples = data.multiples.filter(
     (one, i, all) => all.findIndex(other => other.series.id === one.series.id) === i,
   );
@@ -83,11 +85,7 @@ function nothingMeasured(site) {
 const HEAT_ROWS = 10;
 
 function heatOfOverview(heat, tag, changes, site) {
-  if (!heat.rows.length)
-    return panel(
-      "heat",
-      empty("No series yet", "A series begins with the first measured commit.", hintOf(site)),
-    );
+  if (!heat.rows.length) return panel("heat", otherMachine(site));
   const rows = labelled(heat.rows.slice(0, HEAT_ROWS), site),
     places = heat.commits.map(commit => commit.at);
   const map = new HeatMap(

@@ -14,6 +14,9 @@ pages.series = async site => {
   if (!id) return seriesList(site);
   byId("list").hidden = true;
   let shown = false;
+  // What is shown of the lines is up to the user, until the context says otherwise.
+  const context = CONTEXT.map(name => place().get(name)).join();
+  if (perunChart && perunChart.context !== context) perunChart = null;
   const update = (data, whole) => {
     if (!shown) seriesHead(data);
     showLines(data, whole(), site, all);
@@ -53,7 +56,10 @@ function seriesHead({series, configuration}) {
 function showLines(data, lines, site, all) {
   if (!lines.length)
     return panel("chart", empty("No values", "No version of this series can be read.", "perun fsck"));
-  if (!perunChart?.canvas.isConnected) makeChart(data, site, all);
+  if (!perunChart?.canvas.isConnected) {
+    makeChart(data, site, all);
+    perunChart.context = CONTEXT.map(name => place().get(name)).join();
+  }
   const old = new Map(perunChart.lines.map(line => [line.name, line.shown])),
     shown = chartLines(data, lines, site);
   for (const line of shown) line.shown = old.get(line.name) ?? line.shown;

@@ -10,8 +10,9 @@ async function commitValues(commit, site) {
   const old = await valuesBefore(commit, site, own);
   const {series} = await load("series"),
     names = new Map(series.map(one => [one.id, one]));
+  const fits = onMachine(site);
   const rows = [...own]
-    .filter(([, now]) => names.has(now.id))
+    .filter(([, now]) => names.has(now.id) && fits(now.machine))
     .map(([key, now]) => {
       const earlier = old.get(key),
         ratio = earlier?.value > 0 ? now.value / earlier.value : null;

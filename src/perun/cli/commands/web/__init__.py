@@ -10,12 +10,14 @@ import click
 from perun.cli.lazy import LazyGroup
 from perun.errors import PluginError
 from perun.extras import install_command
+from perun.wording import listed
 
 COMMANDS: Final = {
     "serve": ("perun.cli.commands.web.serve:serve", "Show the dashboard of the project in a browser."),
     "build": ("perun.cli.commands.web.build:build", "Write the dashboard as a folder of files."),
 }
-_NEEDS: Final = ("jinja2", "starlette", "uvicorn")
+_NEEDS: Final = {"serve": ("jinja2", "starlette", "uvicorn"), "build": ("jinja2",)}
+"""Libraries of the extra `web`. The first is part of the extra `plots`, too."""
 
 
 class _WebGroup(LazyGroup):
@@ -26,10 +28,10 @@ class _WebGroup(LazyGroup):
 
         :raises PluginError: if the extra is not installed.
         """
-        missing = [name for name in _NEEDS if find_spec(name) is None]
-        if missing and cmd_name in self.lazy:
+        missing = [name for name in _NEEDS.get(cmd_name, ()) if find_spec(name) is None]
+        if missing:
             raise PluginError(
-                f"the dashboard needs {' and '.join(missing)}, not installed here",
+                f"perun web {cmd_name} needs what is not installed here: {listed(missing)}",
                 f"install it with: {install_command('web')}",
             )
         return super().get_command(ctx, cmd_name)

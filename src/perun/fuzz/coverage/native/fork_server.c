@@ -5,6 +5,9 @@
  * each request of four bytes it answers with the status of the copy when it has ended. The process id of the copy
  * is in the record instead of in another answer, which would wake Perun while the copy runs.
  *
+ * A copy is made before it is asked for, while Perun looks at the counters of the one before, and reads the request
+ * itself: so the time to make it, and to wake the server for that, is not between a request and its answer.
+ *
  * Counters lie in memory that is shared with Perun, so that they are complete however the program ends. Those of
  * gcc lie among other variables of the program: before each run all of their pages are set to what they were.
  */
@@ -244,22 +247,6 @@ static void set_argument(int argc, char **argv)
         argv[shared->argument] = (char *)shared + shared->argument_offset;
 }
 
-static int run_copy(int argc, char **argv, char **environment)
-{
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == 1)
-        _exit(1);
-    close(PERUN_FUZZ_CONTROL);
-    close(PERUN_FUZZ_CONTROL + 1);
-    close(shared_file);
-    if (pages_count != 0)
-        pthread_atfork(NULL, NULL, take_own_pages);
-    limit_memory();
-    set_argument(argc, argv);
-    return program_main(argc, argv, environment);
-}
-
 static uint64_t nanoseconds(void)
 {
     struct timespec now;
@@ -283,17 +270,40 @@ static int read_request(void)
 }
 
 /* Waits for the copy, and writes down what it took. */
-static int32_t wait_for(pid_t copy, uint64_t started)
+static int32_t wait_for(pid_t copy)
 {
     int status = 0;
     struct rusage usage = {0};
     while (wait4(copy, &status, 0, &usage) < 0 && errno == EINTR)
         ;
-    shared->nanoseconds = nanoseconds() - started;
+    if (!shared->running)
+        return status;
+    shared->nanoseconds = nanoseconds() - shared->begun;
     shared->processor = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u
         + (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
     kill(-copy, SIGKILL); /* what it has started and left */
     return status;
+}
+
+/* A new copy: all that can be done before its request, then waits for that. */
+static void await_request(void)
+{
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == 1)
+        _exit(1);
+    if (pages_count != 0)
+        pthread_atfork(NULL, NULL, take_own_pages);
+    if (read_request() != 0)
+        _exit(0);
+    shared->copy = getpid(); /* not before: what Perun ends is never one that waits */
+    shared->begun = nanoseconds();
+    shared->running = 1;
+    reset_counters();
+    close(PERUN_FUZZ_CONTROL);
+    close(PERUN_FUZZ_CONTROL + 1);
+    close(shared_file);
+    limit_memory();
 }
 
 /* Serves requests until Perun goes; returns in each copy. */
@@ -302,21 +312,21 @@ static void serve(void)
     if (send_word(0) != 0)
         _exit(0);
     for (;;) {
-        if (read_request() != 0)
-            _exit(0);
-        reset_counters();
-        uint64_t started = nanoseconds();
+        shared->running = 0;
         pid_t copy = fork();
-        if (copy == 0)
+        if (copy == 0) {
+            await_request();
             return;
+        }
         if (copy < 0) {
             shared->problem = (uint32_t)errno;
             shared->state = PERUN_FUZZ_REFUSED;
             _exit(1);
         }
-        setpgid(copy, copy);
-        shared->copy = copy;
-        if (send_word(wait_for(copy, started)) != 0)
+        int32_t status = wait_for(copy);
+        if (!shared->running && WIFSIGNALED(status)) /* as memory was short, before it had a request */
+            continue;
+        if (!shared->running || send_word(status) != 0)
             _exit(0);
     }
 }
@@ -334,7 +344,8 @@ static int serving_main(int argc, char **argv, char **environment)
         _exit(1);
     }
     serve();
-    return run_copy(argc, argv, environ);
+    set_argument(argc, argv);
+    return program_main(argc, argv, environ);
 }
 
 /* What constructors have counted before `main` is kept, and is part of each run. */

@@ -44,8 +44,9 @@ struct perun_fuzz {
     uint64_t edges;       /* counters of edges in use */
     uint64_t nanoseconds; /* of the last run: real time */
     uint64_t processor;   /* and time of the processor, in microseconds */
-    int32_t copy;         /* process id of the current copy */
-    uint32_t reserved;
+    int32_t copy;         /* process id of the copy that runs, or ran last */
+    uint32_t running;     /* whether that copy has got a request */
+    uint64_t begun;       /* when it got it, in nanoseconds */
     struct perun_fuzz_range range[];
 };
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from perun.plugin.api import FileDiff
-from perun.vcs._common.git.command import GitCommand
+from perun.process.git import GitCommand
 
 CONTEXT: Final = 3
 """Lines around each change."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
-from perun.vcs._common.git.command import GitCommand
+from perun.process.git import GitCommand
 
 SUBJECT: Final = "%s"
 MESSAGE: Final = "%B"

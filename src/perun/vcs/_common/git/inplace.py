@@ -27,8 +27,8 @@ from typing import Final
 
 from perun.errors import VersionControlError
 from perun.plugin.api import SavedState
+from perun.process.git import GitCommand, GitResult
 from perun.vcs._common.git import stash as stashes
-from perun.vcs._common.git.command import GitCommand, GitResult
 from perun.vcs._common.git.history import head_checksum, is_checksum
 
 _LABEL: Final = "perun: your uncommitted changes on "

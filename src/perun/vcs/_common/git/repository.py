@@ -10,8 +10,8 @@ from typing import Final
 
 from perun.errors import VersionControlError
 from perun.plugin.api import FileDiff, MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
+from perun.process.git import GitCommand, Purpose
 from perun.vcs._common.git import history
-from perun.vcs._common.git.command import GitCommand, Purpose
 from perun.vcs._common.git.history import is_checksum
 
 _OBJECT_TYPES: Final = ("commit", "tree", "blob", "tag")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from perun.errors import VersionControlError
-from perun.vcs._common.git.command import GitCommand
+from perun.process.git import GitCommand
 
 _IDENTITY: Final = {
     f"GIT_{role}_{key}": value

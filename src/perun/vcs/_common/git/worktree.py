@@ -10,8 +10,8 @@ from typing import Final
 
 from perun.errors import VersionControlError
 from perun.leftovers import is_alive
+from perun.process.git import GitCommand
 from perun.vcs._common import folders
-from perun.vcs._common.git.command import GitCommand
 
 _NOTED: Final = ("gitdir", "commondir", "HEAD")
 """What git writes of each linked working tree; if one is missing or empty, it lists none of the trees."""

@@ -165,19 +165,26 @@ class GitCommand:
             self._prefix += ["-c", setting]
 
     def attempt(
-        self, *arguments: str, env: Mapping[str, str] | None = None, shield: bool = False
+        self,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        shield: bool = False,
+        given: bytes | None = None,
     ) -> GitResult:
         """Run git to its end, whatever its exit code.
 
         :param env: variables beside those of the user.
+        :param given: the standard input of git, which is empty otherwise.
         :param shield: for a call that changes the user's files: Ctrl-C does not reach git, and takes effect
             here only after git has finished.
         :raises VersionControlError: if git cannot be started.
         """
         with _signals_deferred() if shield else nullcontext():
-            process = self._start(arguments, env, shield)
+            process = self._start(
+                arguments, env, shield, subprocess.DEVNULL if given is None else subprocess.PIPE
+            )
             try:
-                stdout, stderr = process.communicate()
+                stdout, stderr = process.communicate(given)
             except BaseException:
                 if not shield:
                     process.terminate()
@@ -267,14 +274,18 @@ class GitCommand:
         return answer.text
 
     def _start(
-        self, arguments: Sequence[str], env: Mapping[str, str] | None, shield: bool = False
+        self,
+        arguments: Sequence[str],
+        env: Mapping[str, str] | None,
+        shield: bool = False,
+        stdin: int = subprocess.DEVNULL,
     ) -> subprocess.Popen[bytes]:
         bare = ("--git-dir=.",) if self._named and looks_bare(self.folder) else ()
         try:
             return subprocess.Popen(
                 [*self._prefix, *bare, *arguments],
                 bufsize=0,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env={**self._environ, **(env or {})},

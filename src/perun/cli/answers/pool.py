@@ -1,0 +1,54 @@
+"""What `perun pool check` answers, as text or JSON."""
+
+from __future__ import annotations
+
+from perun.cli.answers.data import write_json
+from perun.cli.session import Session
+from perun.cli.table import one_line
+from perun.errors import RemoteError
+from perun.porcelain.pool.check import Checked, MachineState
+from perun.porcelain.pool.places import Place, Scheduler
+from perun.profile.amounts import readable
+from perun.wording import plural
+
+
+def tell_exposed(session: Session, place: Place) -> None:
+    """Say so where others in the network may use the pool."""
+    if isinstance(place, Scheduler) and place.exposed:
+        session.note(
+            f"note: {place.address} is not encrypted: who reaches it can run commands on its workers, and "
+            "read what is sent; use it only in a network that you trust, or with dask+tls://"
+        )
+
+
+def checked(session: Session, found: Checked, pool: str, *, as_json: bool) -> int:
+    """The machines of the pool; the exit code: 14 if one is set aside or cannot measure."""
+    fit = [one for one in found.machines if not (one.set_aside or one.problem)]
+    code = 0 if fit and len(fit) == len(found.machines) else RemoteError.exit_code
+    if as_json:
+        machines = [one._asdict() for one in found.machines]
+        answer = {"schema": "perun.pool/1", "pool": pool, "machines": machines, "unfit": found.unfit}
+        write_json(session.out, answer)
+        return code
+    width = max((len(one.machine) for one in found.machines), default=0)
+    for one in found.machines:
+        session.say(f"{one_line(one.machine):{width}}  {_state(session, one)}")
+    if found.unfit:
+        session.note(
+            f"warning: {plural(found.unfit, 'worker')} without the resource bench get no job; start them "
+            "with: --nthreads 1 --resources bench=1"
+        )
+    return code
+
+
+def _state(session: Session, one: MachineState) -> str:
+    workers = plural(one.workers, "worker")
+    if one.seconds is None:
+        return f"{workers}  {session.paint('cannot measure', 'red')}: {one_line(one.problem)}"
+    how = "as fast as it was"
+    if one.set_aside:
+        word = "slower" if one.drift > 0 else "faster"
+        how = session.paint(f"set aside: {abs(one.drift):.1f} % {word} than it was", "red")
+    elif one.drift:
+        how = f"{one.drift:+.1f} % from the first time"
+    return f"{workers}  {readable(one.seconds, 's')}  {how}  ({one_line(one.machine_class)})"

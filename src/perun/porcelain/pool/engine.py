@@ -1,0 +1,310 @@
+"""The one place that knows dask.distributed:
+
+its client, its workers, and tasks that are bound to one of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from perun import __version__
+from perun.errors import ConfigError, PluginError, RemoteError
+from perun.extras import install_command
+from perun.porcelain.pool import hosts, ssh, worker
+from perun.porcelain.pool.places import Hosts, Local, Place, Scheduler
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+RESOURCE: Final = "bench"
+"""The resource of dask that workers must have: one, as one job at a time is given to each."""
+ASKING: Final = 30.0
+"""Seconds that a worker has for a short answer."""
+QUIET: Final = {
+    # No page with the state of the workers is served.
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.target": False,
+    # A lease says where a job runs; jobs are not moved behind it.
+    "distributed.scheduler.work-stealing": False,
+    "distributed.admin.log-format": "%(message)s",
+}
+NOWHERE: Final = "127.0.0.1:0"
+
+
+class Worker(NamedTuple):
+    """A worker of the pool: its address, and what its machine says of itself."""
+
+    address: str
+    machine: str
+    perun: str
+    python: str
+    machine_class: str
+
+
+class Ended(NamedTuple):
+    """A task that has come to its end:
+
+    the token it was submitted with, and what it gave; None if it is lost.
+    """
+
+    token: Any
+    answer: Any
+
+
+class Engine:
+    """A pool that is connected; use :func:`connected`.
+
+    Where the scheduler cannot be reached for a while, tasks are lost, and :attr:`workers` finds none.
+    """
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self._name = name
+        self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
+        self._described: dict[str, Worker] = {}
+        self._futures: dict[Any, Any] = {}
+
+    def workers(self) -> list[Worker]:
+        """The workers that there are now, and have the resource; each is asked once what it is.
+
+        :raises ConfigError: if one has another release of Perun.
+        :raises RemoteError: if the scheduler is gone for good.
+        """
+        if self._client.status in ("closed", "closing"):
+            raise RemoteError(f"{self._name}: the scheduler is gone", "start it, then go on with --resume")
+        try:
+            info = self._client.scheduler_info(n_workers=-1)["workers"]
+        except (OSError, RuntimeError, TimeoutError, KeyError, AttributeError):
+            return []
+        fitting = {address for address, one in info.items() if one.get("resources", {}).get(RESOURCE, 0) >= 1}
+        self._described = {key: one for key, one in self._described.items() if key in fitting}
+        for address in sorted(fitting - set(self._described)):
+            told = self.ask(address, worker.describe)
+            if told is not None:
+                self._described[address] = _worker(address, told)
+        return sorted(self._described.values())
+
+    def without_resource(self) -> int:
+        """How many workers there are that lack the resource, so that they get no job."""
+        with suppress(OSError, RuntimeError, TimeoutError, KeyError, AttributeError):
+            info = self._client.scheduler_info(n_workers=-1)["workers"]
+            return sum(one.get("resources", {}).get(RESOURCE, 0) < 1 for one in info.values())
+        return 0
+
+    def ask(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The answer of a worker to a short question, whether it has a job or not; None if there is none."""
+        try:
+            answers = self._client.run(function, *arguments, workers=[address], on_error="return")
+        except (OSError, RuntimeError, TimeoutError, ValueError, KeyError):
+            return None
+        answer = answers.get(address)
+        if isinstance(answer, (ImportError, AttributeError)):
+            raise ConfigError(
+                f"the worker {address} cannot load Perun: {answer}",
+                f"install Perun {__version__} for the Python of the worker",
+            )
+        return None if isinstance(answer, OSError) else _raised(answer)
+
+    def call(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The answer of a worker that may take long, and gets no job meanwhile; None if the worker is lost.
+        """
+        future = self._submitted(address, function, arguments)
+        while True:
+            with suppress(TimeoutError):
+                future.result(timeout=1)
+            if future.status != "pending":
+                return self._answer(future)
+            if address not in {one.address for one in self.workers()}:
+                future.cancel()
+                return None
+
+    def submit(self, address: str, function: Callable[..., Any], token: Any, *arguments: Any) -> None:
+        """Run the function on that worker; :meth:`next_ended` tells its end."""
+        future = self._submitted(address, function, arguments)
+        self._futures[token] = future
+        future.add_done_callback(lambda done: self._ended.put(Ended(token, done)))
+
+    def _submitted(self, address: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        return self._client.submit(
+            function,
+            *arguments,
+            workers=[address],
+            allow_other_workers=False,
+            resources={RESOURCE: 1},
+            pure=False,
+        )
+
+    def next_ended(self, seconds: float) -> Ended | None:
+        """The next task that came to its end, waited for so long; None if there is none."""
+        try:
+            token, future = self._ended.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if self._futures.get(token) is not future:
+            return self.next_ended(0)  # it was dropped
+        del self._futures[token]
+        return Ended(token, self._answer(future))
+
+    def drop(self, token: Any) -> None:
+        """Take a task back: what becomes of it is not told any more."""
+        future = self._futures.pop(token, None)
+        if future is not None:
+            with suppress(Exception):  # whatever state the scheduler is in
+                future.cancel()
+
+    def stop(self, batch: str) -> None:
+        """Take all tasks back, and end what runs of them."""
+        for token in list(self._futures):
+            self.drop(token)
+        with suppress(Exception):  # it is the end, and no worker must keep it from coming
+            self._client.run(worker.stop, batch, on_error="ignore")
+
+    def tell_all(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Run a short function on all workers that can be reached."""
+        with suppress(Exception):  # what is left is removed when it is old
+            self._client.run(function, *arguments, on_error="ignore")
+
+    def _answer(self, future: Any) -> Any:
+        """What the task gave; None where it was lost on its way, so that it is worth another try."""
+        if future.status == "error":
+            error = future.exception(timeout=ASKING)
+            kind = type(error).__name__
+            return (
+                None if kind in ("KilledWorker", "CancelledError", "NoValidWorkerError") else _raised(error)
+            )
+        if future.status != "finished":
+            return None
+        try:
+            return future.result(timeout=ASKING)
+        except Exception as problem:  # of any layer of dask: its worker is gone with the answer
+            logging.getLogger(__name__).debug("an answer is lost: %s", problem)
+            return None
+
+
+def _raised(answer: Any) -> Any:
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
+
+
+def _worker(address: str, told: dict[str, Any]) -> Worker:
+    one = Worker(address, told["machine"], told["perun"], told["python"], told["class"])
+    if one.perun != __version__:
+        raise ConfigError(
+            f"the worker {address} on {one.machine} has Perun {one.perun}, and here it is {__version__}",
+            "install the same release on all machines of the pool",
+        )
+    return one
+
+
+@contextmanager
+def connected(place: Place, patience: float) -> Iterator[Engine]:
+    """A pool to submit tasks to; all that was started for it ends with the block.
+
+    :param patience: seconds to wait for the scheduler, also where it is lost later.
+    :raises PluginError: if dask.distributed is not installed.
+    :raises RemoteError: if the scheduler cannot be reached.
+    """
+    distributed, dask = _libraries()
+    with ExitStack() as stack:
+        stack.enter_context(dask.config.set(QUIET))
+        _silence()
+        if isinstance(place, Local):
+            yield Engine(stack.enter_context(_local(distributed, place)), f"local:{place.workers}")
+        elif isinstance(place, Hosts):
+            yield Engine(stack.enter_context(_over_ssh(distributed, place, patience)), f"ssh:{place.file}")
+        else:
+            yield Engine(stack.enter_context(_client(distributed, place, patience)), place.address)
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        import dask
+        import distributed
+    except ImportError:
+        raise _missing("dask.distributed") from None
+    return distributed, dask
+
+
+def _missing(library: str) -> PluginError:
+    return PluginError(f"a pool needs the library {library}", f"install it: {install_command('pool')}")
+
+
+@contextmanager
+def _local(distributed: Any, place: Local) -> Iterator[Client]:
+    """Workers in this very process, which no port leads to: each job has a process of its own anyway."""
+    cluster = distributed.LocalCluster(
+        n_workers=place.workers,
+        threads_per_worker=1,
+        processes=False,
+        protocol="inproc://",
+        dashboard_address=NOWHERE,
+        worker_dashboard_address=NOWHERE,
+        scheduler_kwargs={"dashboard": False},
+        resources={RESOURCE: 1},
+        memory_limit=0,
+        silence_logs=logging.CRITICAL,
+    )
+    with cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@contextmanager
+def _over_ssh(distributed: Any, place: Hosts, patience: float) -> Iterator[Client]:
+    """A scheduler in this process, which only who has its certificates can talk to, and workers by ssh."""
+    listed = hosts.read(place.file)
+    try:
+        security = distributed.Security.temporary()
+    except ImportError:
+        raise _missing("cryptography") from None
+    cluster = distributed.LocalCluster(
+        n_workers=0,
+        processes=False,
+        protocol="tls://",
+        host="127.0.0.1",
+        security=security,
+        dashboard_address=NOWHERE,
+        scheduler_kwargs={"dashboard": False},
+        silence_logs=logging.CRITICAL,
+    )
+    with cluster, distributed.Client(cluster, security=security, set_as_default=False) as client:
+        port = int(cluster.scheduler_address.rpartition(":")[2])
+        with ssh.workers(listed, port, security, patience):
+            yield client
+
+
+@contextmanager
+def _client(distributed: Any, place: Scheduler, patience: float) -> Iterator[Client]:
+    try:
+        security = distributed.Security(require_encryption=True) if place.encrypted else None
+        client = distributed.Client(place.address, timeout=patience, security=security, set_as_default=False)
+    except (OSError, TimeoutError) as problem:
+        raise RemoteError(
+            f"the scheduler {place.address} cannot be reached: {problem}",
+            "start it, e.g. with: dask scheduler --host 127.0.0.1 --port 8786",
+        ) from None
+    except (TypeError, ValueError) as problem:  # of the certificates
+        raise RemoteError(
+            f"no encrypted connection to {place.address}: {problem}",
+            "name certificates in the configuration of dask: distributed.comm.tls",
+        ) from None
+    try:
+        yield client
+    finally:
+        with suppress(Exception):  # the scheduler may be gone
+            client.close(timeout=5)
+
+
+def _silence() -> None:
+    """Dask logs each lost connection by itself; what matters of these, Perun tells.
+
+    That holds to the end of the process: some of its tasks are only missed when all is taken down.
+    """
+    for name in ("distributed", "tornado", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,0 +1,51 @@
+"""The file of a pool that is reached by ssh: which machines, and which Python there has Perun."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from perun.config.reader import loads
+from perun.errors import ConfigError
+from perun.regular import read_regular
+
+_MAX_BYTES: Final = 1 << 20
+_HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:%\[\]-]*")
+"""No dash in front: ssh would take it for an option."""
+_EXAMPLE: Final = "e.g. hosts: [bench1, {host: me@bench2, python: /opt/perun/bin/python}]"
+
+
+class Host(NamedTuple):
+    """A machine as ssh knows it, and the Python there that has Perun."""
+
+    host: str
+    python: str = "python3"
+
+
+def read(path: Path) -> list[Host]:
+    """The hosts of the file.
+
+    :raises ConfigError: names the file, and what is wrong with it.
+    """
+    try:
+        text = read_regular(path.resolve(), _MAX_BYTES).decode()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}") from None
+    content = loads(text, str(path))
+    if not isinstance(content, dict) or set(content) != {"hosts"} or not isinstance(content["hosts"], list):
+        raise ConfigError(f"{path}: expected the key hosts with a list of machines", _EXAMPLE)
+    hosts = [_host(entry, path) for entry in content["hosts"]]
+    if not hosts:
+        raise ConfigError(f"{path}: no machine is listed", _EXAMPLE)
+    return hosts
+
+
+def _host(entry: Any, path: Path) -> Host:
+    values = {"host": entry} if isinstance(entry, str) else entry
+    if not isinstance(values, dict) or not {"host"} <= set(values) <= {"host", "python"}:
+        raise ConfigError(f"{path}: {entry!r} is no machine", _EXAMPLE)
+    made = Host(**{key: str(value) for key, value in values.items()})
+    if not _HOST.fullmatch(made.host):
+        raise ConfigError(f"{path}: {made.host!r} cannot be the name of a machine", _EXAMPLE)
+    return made

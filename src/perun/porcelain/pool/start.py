@@ -1,0 +1,71 @@
+"""A worker on a machine that is reached by ssh: `python -m perun.porcelain.pool.start`, told by its input.
+
+It ends when its input does: when the client has ended, or the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+from typing import Any
+
+from perun.extras import install_command
+from perun.porcelain.pool.engine import NOWHERE, QUIET, RESOURCE
+from perun.porcelain.pool.folders import folder
+from perun.porcelain.pool.ssh import READY
+
+
+def main() -> int:
+    """Serve until the input ends."""
+    told = json.loads(sys.stdin.readline())
+    try:
+        import dask
+        import distributed
+    except ImportError:
+        sys.stderr.write(f"dask.distributed is not installed; install it: {install_command('pool')}\n")
+        return 9
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    with dask.config.set(QUIET):
+        asyncio.run(_serve(distributed, told))
+    return 0
+
+
+def _end_with_input() -> None:
+    while sys.stdin.readline():
+        pass
+    os._exit(0)  # jobs go on by themselves, and keep their results
+
+
+async def _serve(distributed: Any, told: dict[str, Any]) -> None:
+    security = distributed.Security(
+        require_encryption=True,
+        tls_ca_file=told["ca"],
+        tls_worker_cert=told["cert"],
+        tls_worker_key=told["key"],
+    )
+    worker = distributed.Worker(
+        told["scheduler"],
+        nthreads=1,
+        resources={RESOURCE: 1},
+        host="127.0.0.1",
+        port=told["port"],
+        protocol="tls",
+        contact_address=told["contact"],
+        dashboard_address=NOWHERE,
+        security=security,
+        memory_limit=0,
+        death_timeout=told["patience"],
+        local_directory=str(folder(os.environ, "dask")),
+        silence_logs=50,
+    )
+    async with worker:
+        sys.stdout.write(f"{READY}\n")
+        sys.stdout.flush()
+        await worker.finished()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

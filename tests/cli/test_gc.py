@@ -1,0 +1,167 @@
+"""`perun gc`: what is not kept goes, here or at a remote, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+DAY = 86400
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"file://{tmp_path / 'remote'}"
+
+
+@pytest.fixture
+def history(perun, project, write_profile):
+    """Four versions with a profile each: measured 400 days ago and later, the last one now; v1 is a tag."""
+    versions = []
+    for number, days in enumerate((400, 300, 200, 0)):
+        version = project.commit(f"version {number}", {"file": str(number)})
+        if number == 1:
+            project.git("tag", "v1")
+        write_profile(
+            f"p{number}.perf", workload=f"w{number}", seconds_since_1970=int(time.time()) - days * DAY
+        )
+        perun("add", "--force", "--minor", version, "0@p")
+        versions.append(version)
+    return versions
+
+
+def kept(perun, versions, cwd=None):
+    """The numbers of the versions that still have their profile."""
+    return [
+        number
+        for number, version in enumerate(versions)
+        if f"p{number}.perf" in perun("-v", "status", version, cwd=cwd).out
+    ]
+
+
+def objects(project):
+    from perun.store import Store
+
+    return set(Store(project.path / ".perun").objects.ids())
+
+
+@pytest.mark.parametrize(
+    "options, left",
+    [
+        ((), [0, 1, 2, 3]),
+        (("--keep-days", "250"), [2, 3]),
+        (("--keep-last", "1"), [3]),
+        (("--keep-tags",), [1]),
+        (("--keep-days", "10", "--keep-tags"), [1, 3]),
+        (("--keep-last", "2", "--keep-tags"), [1, 2, 3]),
+        (("--keep-last", "0"), []),
+    ],
+)
+def test_what_is_kept(perun, project, history, options, left):
+    before = objects(project)
+    planned = perun("gc", *options, "--dry-run", "--json").json
+    assert kept(perun, history) == [0, 1, 2, 3] and objects(project) == before
+    done = perun("gc", *options, "--json").json
+    assert (done["profiles"], done["deleted"]) == (planned["profiles"], planned["deleted"])
+    assert sorted(one["name"] for one in done["profiles"]) == [
+        f"p{number}.perf" for number in range(4) if number not in left
+    ]
+    assert kept(perun, history) == left
+    assert len(objects(project)) == len(left)
+    assert before - objects(project) == set(done["deleted"])
+    assert perun("fsck").out == "no damage found\n"
+
+
+def test_only_what_nothing_names_is_deleted_without_options(perun, project, history, write_profile):
+    write_profile("pending.perf", workload="pending")
+    perun("rm", "-m", history[0], "p0.perf")
+    done = perun("gc")
+    assert done.out.startswith("deleted 1 object: ") and done.out.endswith(" freed\n")
+    assert kept(perun, history) == [1, 2, 3]
+    assert perun("gc").out == "nothing to remove\n"
+    assert "pending.perf" in perun("-v", "status").out
+
+
+def test_an_object_that_two_versions_have_stays_for_the_other(perun, project, history, write_profile):
+    first = write_profile("same.perf", workload="same", seconds_since_1970=int(time.time()) - 400 * DAY)
+    content = first.read_bytes()
+    perun("add", "--force", "--minor", history[0], "0@p")
+    first.write_bytes(content)
+    os.utime(first, (time.time(), time.time()))
+    perun("add", "--force", "--minor", history[3], "0@p")
+    assert len(objects(project)) == 5
+    done = perun("gc", "--keep-days", "30", "--json").json
+    assert len(done["profiles"]) == 4 and len(done["deleted"]) == 3
+    assert perun("show", "same.perf", "raw").json
+
+
+def test_a_dry_run_says_what_would_be_lost(perun, history):
+    done = perun("gc", "--keep-last", "2", "-n")
+    assert done.lines[2] == "would have removed 2 profiles of 2 versions"
+    assert done.lines[3].startswith("would have deleted 2 objects: ")
+    assert "removed profiles would be lost" in done.err
+
+
+def test_a_damaged_index_stops_it(perun, project, history):
+    path = project.path / f".perun/objects/{history[1][:2]}/{history[1][2:]}"
+    path.write_bytes(b"pidx damaged")
+    before = objects(project)
+    assert perun("gc", "--keep-days", "1", check=False).code == 6
+    assert objects(project) == before
+
+
+def test_a_remote_is_cleaned_up(perun, project, history, url, tmp_path):
+    perun("remote", "add", "team", url)
+    for version in history:
+        perun("push", "team", version)
+    packs = tmp_path / "remote/packs"
+    planned = perun("gc", "--remote", "--keep-tags", "--keep-last", "1", "--dry-run")
+    assert planned.lines[2] == f"would have removed 2 profiles of 2 versions from {url}"
+    assert planned.lines[3].startswith("would have deleted 2 pieces: ")
+    first = perun("gc", "--remote", "--keep-tags", "--keep-last", "1")
+    assert first.lines[0] == f"removed 2 profiles of 2 versions from {url}"
+    assert "more are deleted by perun gc --remote after the grace" in first.lines[1]
+    assert len(list(packs.iterdir())) == 4
+    again = perun("gc", "--remote", "team", "--grace", "0")
+    assert again.lines[0].startswith("deleted 2 pieces: ")
+    assert len(list(packs.iterdir())) == 2
+    assert perun("gc", "--remote").out == f"nothing to remove from {url}\n"
+    assert perun("fsck", "--remote").out == "no damage found\n"
+    # Nothing here is gone, and what was removed there is sent again only where that is asked for.
+    assert kept(perun, history) == [0, 1, 2, 3]
+    assert "2 profiles that were removed" in perun("push").err
+    assert perun("push", "--again").out.startswith("sent 2 profiles")
+
+
+def test_of_a_pack_that_is_mostly_unneeded_the_rest_is_moved(perun, project, history, url, tmp_path):
+    perun("remote", "add", "team", url)
+    perun("push")
+    (pack,) = (tmp_path / "remote/packs").iterdir()
+    size = pack.stat().st_size
+    done = perun("gc", "--remote", "--keep-last", "1", "--grace", "0", "--json").json
+    assert (len(done["profiles"]), done["deleted"]) == (3, [f"packs/{pack.name}"])
+    (left,) = (tmp_path / "remote/packs").iterdir()
+    assert left.stat().st_size < size / 2
+    other = tmp_path / "other"
+    project.git("clone", "--quiet", str(project.path), str(other))
+    assert perun("clone-profiles", url, cwd=other).lines[-1].startswith("fetched 1 profile ")
+    assert perun("fsck", "--remote").out == "no damage found\n"
+
+
+def test_versions_that_are_not_in_this_clone_are_kept_at_the_remote(perun, project, history, url, tmp_path):
+    perun("remote", "add", "team", url)
+    perun("push")
+    other = tmp_path / "other"
+    project.git("clone", "--quiet", "--depth", "2", f"file://{project.path}", str(other))
+    perun("clone-profiles", url, cwd=other)
+    done = perun("gc", "--remote", "--keep-last", "1", cwd=other)
+    assert done.out.startswith(f"removed 1 profile of 1 version from {url}\n")
+    assert "2 profiles of versions that are not in this clone stay" in done.err
+
+
+@pytest.mark.parametrize(
+    "options", [("--grace", "1"), ("--keep-days", "-1"), ("--keep-last", "-1"), ("--remote", "--grace", "-1")]
+)
+def test_wrong_use(perun, project, options):
+    assert perun("gc", *options, check=False).code == 2

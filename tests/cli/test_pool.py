@@ -1,0 +1,140 @@
+"""`perun run matrix --on POOL` on this machine: `local:N`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from pools import LIMIT, PoolProject, eventually, jobs_of, run, wanted
+
+
+@pytest.fixture
+def pool(project: Any, tmp_path: Path, environment: dict[str, str]) -> Iterator[PoolProject]:
+    """A project for a pool, whose machine has a lock of its own."""
+    environment["RECORD"] = str(tmp_path / "record")
+    environment["PERUN_POOL_MACHINE"] = f"test-{os.getpid()}-{tmp_path.name}"
+    yield PoolProject(project, tmp_path / "record")
+    Path(f"/tmp/perun-pool-{environment['PERUN_POOL_MACHINE']}.lock").unlink(missing_ok=True)
+
+
+def test_each_job_is_measured_once_and_none_at_once(
+    command: list[str], environment: dict[str, str], pool: PoolProject
+) -> None:
+    pool.fill(versions=2, args=2)
+    outcome = run(command, environment, "--on", "local:3", "--since", "HEAD~2")
+    assert outcome.returncode == 0, outcome
+    assert pool.notes.begun == wanted(2, 2) == pool.profiles()
+    assert pool.notes.overlapping == []
+    builds = [number for word, _, number, _ in pool.notes.lines if word == "build"]
+    assert sorted(builds) == ["0", "1"]  # once, whatever is measured of a version
+    assert "measured again" not in outcome.stdout
+    assert pool.journals == []
+    # The next batch finds the builds, and new commits are sent.
+    pool.project.commit("Number 2", {"another": "file"})
+    assert run(command, environment, "--on", "local:1", "--since", "HEAD~2").returncode == 0
+    assert [number for word, _, number, _ in pool.notes.lines if word == "build"] == [*builds, "1"]
+    assert pool.notes.begun["1", "a0"] == 3  # of two commits, the program being the same
+
+
+def test_what_fails_is_told_with_its_machine(
+    command: list[str], environment: dict[str, str], pool: PoolProject
+) -> None:
+    pool.fill(versions=2, args=1)
+    pool.project.commit("Number 2", {"build.sh": "exit 3\n"})
+    pool.project.commit("Number 3", {"build.sh": "true\n", "run.sh": "exit 4\n"})
+    outcome = run(command, environment, "--on", "local:2", "--since", "HEAD~3")
+    assert outcome.returncode == 8
+    assert pool.profiles() == {("1", "a0"): 1}
+    assert "ended with status 3" in outcome.stdout
+    assert f"note: it ran on test-{os.getpid()}" in outcome.stdout
+    assert "1 profile collected, 1 job failed, 1 version skipped" in outcome.stderr
+    # What a build is known to fail on is not sent again.
+    again = run(command, environment, "--on", "local:2", "--resume")
+    assert "known to fail" in again.stdout
+    assert pool.profiles() == {("1", "a0"): 1}
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_client_that_was_ended_goes_on(
+    command: list[str],
+    environment: dict[str, str],
+    pool: PoolProject,
+    number: signal.Signals,
+) -> None:
+    pool.fill(versions=3, args=2, seconds=0.1)
+    arguments = [*command, "run", "matrix", "--on", "local:2", "--since", "HEAD~3"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(arguments, env=environment, stdout=pipe, stderr=pipe) as client:
+        eventually(lambda: len(pool.profiles()) >= 1 and len(pool.notes.begun) >= 2, client)
+        client.send_signal(number)
+        _, err = client.communicate(timeout=LIMIT)
+    jobs = jobs_of(environment["PERUN_POOL_MACHINE"])
+    if number == signal.SIGINT:
+        assert b"jobs are left" in err
+        assert jobs == []  # the pool is clean
+    outcome = run(command, environment, "--on", "local:2", "--resume")
+    assert outcome.returncode == 0, outcome
+    assert pool.profiles() == wanted(3, 2)
+    assert pool.notes.overlapping == []
+    begun = pool.notes.begun
+    assert set(begun) == set(wanted(3, 2))
+    repeated = outcome.stdout.count("measured again")
+    assert sum(begun.values()) - len(begun) <= repeated <= 2
+    eventually(lambda: jobs_of(environment["PERUN_POOL_MACHINE"]) == [])
+    assert pool.journals == []
+
+
+def test_nothing_listens_to_the_network(
+    command: list[str], environment: dict[str, str], pool: PoolProject
+) -> None:
+    pool.fill(versions=1, args=1, seconds=600)
+    arguments = [*command, "run", "matrix", "--on", "local:2"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(arguments, env=environment, stdout=pipe, stderr=pipe) as client:
+        eventually(lambda: len(pool.notes.begun) == 1, client)
+        listening = [one for one in psutil.Process(client.pid).net_connections() if one.status == "LISTEN"]
+        assert {one.laddr.ip for one in listening} <= {"127.0.0.1"}
+        client.send_signal(signal.SIGINT)
+        client.communicate(timeout=LIMIT)
+    assert client.returncode == 130
+    assert jobs_of(environment["PERUN_POOL_MACHINE"]) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["matrix", "--on", "somewhere"], "'somewhere' names no pool"),
+        (["matrix", "--on", "local:0"], "1 to 64 workers"),
+        (["--force-dirty", "matrix", "--on", "local:2"], "as they are committed"),
+        (["matrix", "--on", "dask://host"], "names no pool"),
+    ],
+)
+def test_wrong_pools(
+    perun: Callable[..., Any], pool: PoolProject, options: list[str], message: str
+) -> None:
+    pool.fill(versions=1, args=1)
+    outcome = perun("run", *options, check=False)
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert pool.notes.begun == {}
+
+
+def test_without_the_library(
+    perun: Callable[..., Any], pool: PoolProject, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    pool.fill(versions=1, args=1)
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "distributed.py").write_text("raise ImportError('hidden')\n")
+    path = {"PYTHONPATH": f"{hidden}:{environment['PYTHONPATH']}"}
+    outcome = perun("run", "matrix", "--on", "local:2", env=path, check=False)
+    assert outcome.code == 9
+    assert "pip install" in outcome.err
+    assert "distributed" in outcome.err

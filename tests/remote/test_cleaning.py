@@ -1,0 +1,286 @@
+"""Cleaning up a remote while others push and pull: nobody loses anything, and nothing unneeded is left.
+
+Actors run the real operations on a folder. Each waits for its turn before each single access to the remote,
+and the order of turns is drawn: so all interleavings are possible, some of them with an actor that is killed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from perun.errors import RemoteError
+from perun.porcelain.sharing import transfer
+from perun.porcelain.sharing.registered import registered_here
+from perun.profile.head import Head
+from perun.remote import cleaning
+from perun.remote.contract import Listed, Remote
+from perun.remote.file import FileRemote
+from perun.remote.pack import FOLDER, unpacked
+from perun.remote.reading import Reader
+from perun.remote.register import Entry
+from perun.store import Store
+from perun.store.index import IndexEntry
+
+NOW = 1_800_000_000.0
+MINORS = ["a" * 40, "b" * 40]
+SHARES = [{0, 1, 2, 3}, {2, 3, 4}, {4, 5, 0}]
+"""Which profiles each of three people has: some are had by two."""
+BODY = (
+    b'{"header":{"type":"time","units":{"time":"s"},"cmd":"%d","args":"","workload":""},'
+    b'"collector_info":{"name":"time","params":{}},"postprocessors":[],"resources":{}}'
+)
+REMOVED = {1, 4}
+"""Profiles that those who clean up remove; whether they are there in the end depends on the order."""
+
+
+class Killed(BaseException):
+    """The process was killed: nothing that it would have done later happens."""
+
+
+class Actor:
+    """Somebody who does one thing after the other, in a thread of his own."""
+
+    def __init__(self, work: Callable[[Remote], None], folder: Path, killed_after: int) -> None:
+        self.turn = threading.Semaphore(0)
+        self.waits = threading.Event()
+        self.ended = False
+        self.left = killed_after
+        self.failed: BaseException | None = None
+        self._work = work
+        self._remote = InTurn(folder, self)
+        self.thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        try:
+            self._work(self._remote)
+        except Killed:
+            pass
+        except RemoteError as problem:
+            # In an order that lets another one change the head each time, he gives up, and says so.
+            if "all the time" not in problem.message:
+                self.failed = problem
+        except BaseException as problem:
+            self.failed = problem
+        self.ended = True
+        self.waits.set()
+
+    def step(self) -> None:
+        """Let him make one access, and wait until he wants to make the next."""
+        self.waits.clear()
+        self.turn.release()
+        assert self.waits.wait(60)
+
+    def __call__(self) -> None:
+        """Wait for the turn."""
+        self.waits.set()
+        assert self.turn.acquire(timeout=60)
+        self.left -= 1
+        if self.left < 0:
+            raise Killed
+
+
+class InTurn(FileRemote):
+    """A folder of which each access waits for the turn of its actor."""
+
+    parallel = 1
+
+    def __init__(self, folder: Path, turn: Callable[[], None]) -> None:
+        super().__init__(folder)
+        self._turn = turn
+
+    def put(self, key: str, data: bytes) -> bool:
+        self._turn()
+        return super().put(key, data)
+
+    def get(self, key: str, limit: int = 1 << 30) -> bytes:
+        self._turn()
+        return super().get(key, limit)
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        self._turn()
+        return super().get_range(key, start, length)
+
+    def list(self, prefix: str) -> Iterator[Listed]:
+        self._turn()
+        return iter(list(super().list(prefix)))
+
+    def replace(self, key: str, data: bytes, expected: bytes | None) -> bool:
+        self._turn()
+        return super().replace(key, data, expected)
+
+    def delete(self, key: str) -> None:
+        self._turn()
+        super().delete(key)
+
+
+def in_memory() -> Path:
+    memory = Path("/dev/shm")
+    return Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
+
+
+@pytest.fixture(scope="module")
+def stores() -> Iterator[list[Path]]:
+    """The `.perun` of three people."""
+    room = in_memory()
+    for number, share in enumerate(SHARES):
+        store = Store(room / str(number))
+        store.create()
+        for profile in sorted(share):
+            checksum = store.objects.put_body("time", BODY % profile)
+            head = Head("time", str(profile), "", "", "", ())
+            entry = IndexEntry(100 + profile, checksum, f"{profile}.perf", head)
+            store.indexes.add(MINORS[profile % 2], [entry])
+    yield [room / str(number) for number in range(len(SHARES))]
+    shutil.rmtree(room)
+
+
+class World:
+    """A remote, those who use it, and what must be there: all that was told to be."""
+
+    def __init__(self, stores: list[Path]) -> None:
+        self.room = in_memory()
+        self.stores = []
+        for path in stores:
+            shutil.copytree(path, self.room / path.name)
+            self.stores.append(SimpleNamespace(store=Store(self.room / path.name)))
+        self.folder = self.room / "remote"
+        self.told: set[Entry] = set()
+
+    def push(self, number: int) -> Callable[[Remote], None]:
+        def work(remote: Remote) -> None:
+            repo: Any = self.stores[number]
+            for minors in ([MINORS[0]], None):
+                done = transfer.push(repo, remote, minors, again=True)
+                assert done.refused == []
+                self.told.update(registered_here(repo, minors))
+
+        return work
+
+    def pull(self, number: int) -> Callable[[Remote], None]:
+        def work(remote: Remote) -> None:
+            repo: Any = self.stores[number]
+            for _ in range(2):
+                before = set(self.told)
+                done = transfer.pull(repo, remote)
+                assert done.refused == []
+                here = set(registered_here(repo, None))
+                assert {entry for entry in before if self.stays(entry)} <= here
+
+        return work
+
+    def clean(self, grace: float) -> Callable[[Remote], None]:
+        def work(remote: Remote) -> None:
+            for now in (NOW, NOW + 100):
+                reader = Reader(remote)
+                gone = [one.entry for one in reader.refresh() if not self.stays(one.entry)]
+                cleaning.remove(reader, gone, now=now)
+                cleaning.clean(reader, grace=grace, now=now)
+
+        return work
+
+    @staticmethod
+    def stays(entry: Entry) -> bool:
+        return int(entry.name.partition(".")[0]) not in REMOVED
+
+    def check(self) -> None:
+        """See that all that somebody was told to be there is there."""
+        remote = FileRemote(self.folder)
+        union = Reader(remote).refresh()
+        for entry in self.told:
+            if self.stays(entry):
+                assert entry in union
+                place = union.where(entry.checksum)
+                assert place is not None
+                data = remote.get(FOLDER + place.pack)
+                assert dict(unpacked(place.pack, data))[entry.checksum] == place
+
+    def check_exact(self) -> None:
+        """See that nothing is left that nothing needs, after the last one has cleaned up."""
+        remote = FileRemote(self.folder)
+        reader = Reader(remote)
+        reader.refresh()
+        cleaning.clean(reader, grace=0, now=NOW + 1000)
+        self.check()
+        union = Reader(remote).refresh()
+        left = {one.key.removeprefix(FOLDER) for one in remote.list(FOLDER)}
+        assert left == union.needed().keys() == union.sizes().keys()
+        assert len(list(remote.list("snapshots/"))) <= 1
+        assert reader.head.state.condemned == {}
+        registers = {one.key.removeprefix("registers/") for one in remote.list("registers/")}
+        assert len(registers) < cleaning.REGISTERS
+
+    def run(self, actors: list[Actor], order: Callable[[int], int]) -> None:
+        for actor in actors:
+            actor.thread.start()
+            assert actor.waits.wait(60)
+        while running := [actor for actor in actors if not actor.ended]:
+            chosen = running[order(len(running))]
+            told = len(self.told)
+            chosen.step()
+            if len(self.told) != told or not order(8):
+                self.check()
+        for actor in actors:
+            actor.thread.join()
+            if actor.failed is not None:
+                raise actor.failed
+
+
+ACTORS = st.lists(
+    st.tuples(
+        st.sampled_from(["push0", "push1", "push2", "pull0", "pull1", "clean0", "clean50"]),
+        st.just(10**6) | st.integers(0, 40),
+    ),
+    min_size=2,
+    max_size=5,
+)
+
+
+def interleave(stores: list[Path], plan: list[tuple[str, int]], random: Any) -> None:
+    world = World(stores)
+    try:
+        actors = []
+        for name, killed_after in plan:
+            kind, number = name.rstrip("0123456789"), int(name.lstrip("abcdefghijklmnopqrstuvwxyz"))
+            work = {"push": world.push, "pull": world.pull, "clean": world.clean}[kind](number)
+            actors.append(Actor(work, world.folder, killed_after))
+        world.run(actors, random.randrange)
+        world.check()
+        world.check_exact()
+    finally:
+        shutil.rmtree(world.room)
+
+
+@pytest.fixture(autouse=True)
+def _early_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleaning, "REGISTERS", 3)
+    monkeypatch.setattr(cleaning, "DEAD_IN_HEAD", 2)
+
+
+CHECKS = settings(
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+@given(ACTORS, st.randoms(use_true_random=False))
+@settings(CHECKS, max_examples=15)
+def test_nothing_is_lost_in_any_order(stores: list[Path], plan: list[tuple[str, int]], random: Any) -> None:
+    interleave(stores, plan, random)
+
+
+@pytest.mark.slow
+@given(ACTORS, st.randoms(use_true_random=False))
+@settings(CHECKS, max_examples=600)
+def test_nothing_is_lost_in_very_many_orders(
+    stores: list[Path], plan: list[tuple[str, int]], random: Any
+) -> None:
+    interleave(stores, plan, random)
