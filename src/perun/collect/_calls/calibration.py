@@ -36,9 +36,9 @@ CALLS: Final = 32
 """Calls of each function in each round."""
 UNCERTAIN: Final = 0.3
 """Share of a cost by which it may be wrong at least. It is measured in a moment and kept until the next
-start: calibrations of one machine, one after the other, differ by a third, as whatever runs on the other
-half of a core slows both down. Times of calls of known length are right to 0.1 us where nothing has changed
-since."""
+start: calibrations of one machine, one after the other, differ by a third, probably as whatever runs on the
+other half of a core slows both down. Where calibration and recording met the same machine, times of calls of
+known length came out right to 0.1 us."""
 _LONGEST_EMPTY: Final = 20.0
 """Nanoseconds that an empty call takes at most: more is what recording the function around it costs."""
 _QUICK: Final = 0.9
