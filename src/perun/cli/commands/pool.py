@@ -12,7 +12,10 @@ from perun.porcelain.pool.places import parsed
 
 @click.group()
 def pool() -> None:
-    """Look at a pool of machines, on which `perun run matrix --on POOL` measures."""
+    """Show the machines of a pool, and how fast they are.
+
+    `perun run matrix --on POOL` measures on them.
+    """
 
 
 @pool.command()
