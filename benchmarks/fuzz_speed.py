@@ -3,7 +3,8 @@
     python benchmarks/fuzz_speed.py [SECONDS]
 
 The same program of 0.1 ms and the same input of 2 KB; all take turns, so that other load hits all. AFL++ is
-measured where it is installed (`apt-get install afl++`); it mutates its inputs as well.
+measured where it is installed (`apt-get install afl++`); it mutates its inputs as well. Beside the rate is
+the time of the processor that one execution takes in all processes together.
 """
 
 from __future__ import annotations
@@ -17,11 +18,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from perun.fuzz.coverage.api import Coverage, Target
 from perun.fuzz.coverage.build import build_flags
 from perun.fuzz.coverage.opening import open_coverage
 from report import Measured, Place, Row
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "fuzzing"))
+
+from experiments import cpu_seconds
 
 SOURCE = Path(__file__).with_name("fuzzed.c")
 INPUT = b"".join(b"word%d other%d\n" % (n % 37, n % 11) for n in range(150))[:2048]
@@ -36,7 +42,7 @@ def fuzz_speed(place: Place) -> Iterator[Row]:
     """Seconds of one execution: both backends with their fork servers, and what one would do without."""
     folder = place.folder / "fuzz_speed"
     folder.mkdir()
-    found = measure(folder, max(5, place.rounds))
+    found = {name: one.real for name, one in measure(folder, max(5, place.rounds)).items()}
     gcov, sancov, plain = found["gcov"], found["sancov"], found[PLAIN]
     yield Row("fuzz: one execution, gcov", gcov, plain, PLAIN, 1 / 3)
     yield Row("fuzz: one execution, gcov, no fork server", found["gcov, started"], plain, PLAIN, 1)
@@ -46,7 +52,14 @@ def fuzz_speed(place: Place) -> Iterator[Row]:
         yield Row("fuzz: one execution, sancov", sancov, found[AFL], AFL, None)
 
 
-def measure(folder: Path, rounds: int) -> dict[str, Measured]:
+class Costs(NamedTuple):
+    """Seconds of one execution: real time, and that of the processor."""
+
+    real: Measured
+    cpu: Measured
+
+
+def measure(folder: Path, rounds: int) -> dict[str, Costs]:
     """Seconds of one execution of each contestant."""
     started = compiled(folder / "started", "gcc", "-g -O1 --coverage -static")
     backends = {
@@ -59,7 +72,7 @@ def measure(folder: Path, rounds: int) -> dict[str, Measured]:
     }
     contestants[PLAIN] = plain_runs(folder)
     afl = afl_fuzz(folder)
-    samples: dict[str, list[float]] = {name: [] for name in contestants}
+    samples: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
     for name in contestants:
         contestants[name]()
     for _ in range(rounds):
@@ -69,17 +82,20 @@ def measure(folder: Path, rounds: int) -> dict[str, Measured]:
             samples.setdefault(AFL, []).append(afl())
     for coverage in backends.values():
         coverage.close()
-    return {name: Measured(times) for name, times in samples.items()}
+    return {
+        name: Costs(*(Measured(list(one)) for one in zip(*turns, strict=True)))
+        for name, turns in samples.items()
+    }
 
 
-def seconds_of_one(execute: Callable[[], None]) -> float:
-    """The mean of a turn."""
+def seconds_of_one(execute: Callable[[], None]) -> tuple[float, float]:
+    """The mean of a turn: real time, and that of the processor."""
     count = 0
-    start = time.perf_counter()
+    cpu, start = cpu_seconds(), time.perf_counter()
     while time.perf_counter() - start < SHARE:
         execute()
         count += 1
-    return (time.perf_counter() - start) / count
+    return (time.perf_counter() - start) / count, (cpu_seconds() - cpu) / count
 
 
 def with_flags(backend: str) -> tuple[str, str]:
@@ -124,7 +140,7 @@ def plain_runs(folder: Path) -> Callable[[], None]:
     return execute
 
 
-def afl_fuzz(folder: Path) -> Callable[[], float] | None:
+def afl_fuzz(folder: Path) -> Callable[[], tuple[float, float]] | None:
     """Seconds of one execution of afl-fuzz on the program, in runs of a few seconds; None without AFL++."""
     if shutil.which("afl-fuzz") is None or shutil.which("afl-clang-fast") is None:
         return None
@@ -140,7 +156,8 @@ def afl_fuzz(folder: Path) -> Callable[[], float] | None:
         "AFL_NO_AFFINITY": "1",
     }
 
-    def execute() -> float:
+    def execute() -> tuple[float, float]:
+        cpu = cpu_seconds()
         shutil.rmtree(output, ignore_errors=True)
         subprocess.run(
             ["afl-fuzz", "-V", "5", "-i", seeds, "-o", output, "--", program, "@@"],
@@ -149,7 +166,8 @@ def afl_fuzz(folder: Path) -> Callable[[], float] | None:
         lines = (output / "default" / "fuzzer_stats").read_text(encoding="utf-8").splitlines()
         told = dict(line.split(":", 1) for line in lines)
         stats = {key.strip(): value.strip() for key, value in told.items()}
-        return float(stats["run_time"]) / float(stats["execs_done"])
+        done = float(stats["execs_done"])
+        return float(stats["run_time"]) / done, (cpu_seconds() - cpu) / done
 
     return execute
 
@@ -159,9 +177,10 @@ def main() -> None:
     SHARE = float(sys.argv[1]) if len(sys.argv) > 1 else SHARE
     with tempfile.TemporaryDirectory() as folder:
         found = measure(Path(folder), 7)
-    for name, seconds in found.items():
-        rate = f"{1 / seconds:,.0f}/s ({1 / seconds.most:,.0f} to {1 / seconds.least:,.0f})"
-        print(f"{name:32} {rate:28} {found[PLAIN] / seconds:.2f} times {PLAIN}")
+    for name, (real, cpu) in found.items():
+        rate = f"{1 / real:,.0f}/s ({1 / real.most:,.0f} to {1 / real.least:,.0f})"
+        spent = f"{1e6 * cpu:,.0f} us ({1e6 * cpu.least:,.0f} to {1e6 * cpu.most:,.0f}) of CPU"
+        print(f"{name:32} {rate:28} {spent:34} {found[PLAIN].cpu / cpu:.2f} times less than {PLAIN}")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ import optimizations
 import profiles
 import regression
 import sharing
+import stores
 import tables
 import tracing
 import verdicts
@@ -48,6 +49,7 @@ from report import Count, Place, Row, table
 
 SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], ...]] = {
     versions: (versions.start, versions.history, versions.collect, versions.add, versions.index),
+    stores: (stores.stores,),
     profiles: (profiles.columns, profiles.dataframe, profiles.rows, profiles.ten_million),
     regression: (regression.regression,),
     moving_average: (moving_average.moving_average,),

@@ -309,6 +309,33 @@ def test_a_second_tab_has_a_view_of_its_own_and_links_keep_the_context(visit: Op
         other.close()
 
 
+def test_one_machine_is_chosen_on_each_page_and_links_keep_it(visit: OpenPage) -> None:
+    page = visit("grid")
+    rows = page.locator(".heat .labels li")
+    every = rows.count()
+    page.locator("#context select").select_option(label="laptop")
+    page.wait_for_url(lambda address: "machine=laptop" in address)
+    page.wait_for_function(
+        "count => document.querySelectorAll('.heat .labels li').length < count", arg=every
+    )
+    exact = rows.count()  # what is counted is the same on all machines
+    assert 0 < exact < every
+    for kind in ("overview", "series", "commit", "coverage", "grid"):
+        page.locator(f"nav a[data-link={kind}]").click()
+        goes_to(page, f"{pages.file_name(kind)}?machine=laptop")
+        assert page.locator("#context select").first.input_value() == "laptop", kind
+        links = page.evaluate(
+            "[...document.querySelectorAll('#bar nav a, main a[href*=html]')].map(a => a.href)"
+        )
+        assert [link for link in links if "machine=laptop" not in link] == [], kind
+    assert rows.count() == exact
+    page.go_back()
+    goes_to(page, "coverage.html?machine=laptop")
+    assert "Nothing of this machine" in page.locator("#strips").inner_text() or (
+        page.locator("#strips tbody tr").count() == 0
+    )
+
+
 def spikes_are_kept(page: Page) -> None:
     """Where a column of pixels has many points, the largest and the smallest one are drawn."""
     found = page.evaluate(

@@ -138,9 +138,9 @@ def test_as_the_manual_says(perun, project):
     assert "def after(" in (folder / "run.py").read_text()
 
 
-@pytest.mark.parametrize("family", ["collect", "postprocess", "view"])
-def test_supported_types(perun, project, environment, family):
-    perun("utils", "create", family, "typed", "-st", "memory", "-st", "mixed")
+def test_supported_types(perun, project, environment):
+    for family in ("collect", "postprocess", "view"):
+        perun("utils", "create", family, "typed", "-st", "memory", "-st", "mixed")
     own_test([sys.executable], project.path / ".perun" / "plugins" / "tests", environment)
 
 

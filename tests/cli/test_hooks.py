@@ -178,7 +178,7 @@ def test_a_push_of_what_is_not_measured_goes_on(perun: Any, measured: Any, git: 
     "text",
     [
         '#!/bin/sh\nset -eu\necho "$0 $*: $(cat)" >>../told\nexit 0\necho never\n',
-        '#!/usr/bin/env bash\necho "$0 $*: $(cat)" >>../told\n',
+        pytest.param('#!/usr/bin/env bash\necho "$0 $*: $(cat)" >>../told\n', marks=pytest.mark.slow),
         '#!/usr/bin/env -S sh\necho "${0%.before-perun} $*: $(cat)" >>../told\n',
         "#!/usr/bin/env python3\nimport sys\n"
         "name = sys.argv[0].removesuffix('.before-perun')\n"

@@ -153,17 +153,17 @@ def at_once(
 
 
 def test_eight_processes_lose_nothing(perun: Callable[..., Any], start: Any, project: Any, many: Any) -> None:
-    workers = [many([f"w{worker}-{number:02}.perf" for number in range(50)]) for worker in range(8)]
+    workers = [many([f"w{worker}-{number:02}.perf" for number in range(25)]) for worker in range(8)]
     names = sorted(itertools.chain(*workers))
-    adding = [[["add", *mine[:25]], ["add", *mine[25:]]] for mine in workers]
+    adding = [[["add", *mine[:12]], ["add", *mine[12:]]] for mine in workers]
     reading = [["log", "--short"], ["fsck"], ["status"], ["log", "--json"], ["fsck"]]
     at_once(start, [*adding, reading])
     found = perun("status", "--json").json
     assert sorted(one["name"] for one in found["registered"]) == names
     assert found["pending"] == []
-    assert len({one["checksum"] for one in found["registered"]}) == 400
+    assert len({one["checksum"] for one in found["registered"]}) == 200
     assert perun("fsck", "--json").json == {"schema": "perun.fsck/1", "errors": 0, "findings": []}
-    assert perun("log", "--short").lines[1].split()[1] == "(400|0|0|400"
+    assert perun("log", "--short").lines[1].split()[1] == "(200|0|0|200"
     objects = Store(project.path / ".perun").objects
     amounts = [
         amount
@@ -171,7 +171,7 @@ def test_eight_processes_lose_nothing(perun: Callable[..., Any], start: Any, pro
         for columns in objects.get(one["checksum"])["resources"].values()
         for amount in set(columns["amount"])
     ]
-    assert sorted(amounts) == list(range(1, 401))
+    assert sorted(amounts) == list(range(1, 201))
 
 
 def test_adding_and_removing_at_once(perun: Callable[..., Any], start: Any, project: Any, many: Any) -> None:

@@ -36,6 +36,9 @@ for number in range(int(count)):
     print(number, flush=True)
 """
 LARGE = 1 << 40
+DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
+of_databases = pytest.mark.parametrize("store", DATABASES, indirect=True)
+"""What `tests/unit/store/test_linking.py` shows of files."""
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +47,7 @@ def postgresql():
         yield url
 
 
-@pytest.fixture(params=["files", "sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+@pytest.fixture(params=["files", *DATABASES])
 def store(request, tmp_path):
     url = {"files": "", "sqlite": "sqlite"}.get(request.param)
     if url is None:
@@ -180,6 +183,7 @@ def test_other_paths_are_of_the_disk(store, tmp_path):
         assert not path.exists()
 
 
+@of_databases
 def test_processes_lose_nothing(store):
     writers = [start(LINKER, store.root, store.url, worker, 10) for worker in range(4)]
     for writer in writers:
@@ -191,6 +195,7 @@ def test_processes_lose_nothing(store):
     assert list(store.fsck()) == []
 
 
+@of_databases
 def test_a_killed_writer_leaves_what_it_told(store):
     for attempt in range(3):
         writer = start(LINKER, store.root, store.url, f"w{attempt}", 10**6)

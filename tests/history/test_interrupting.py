@@ -57,9 +57,12 @@ def stopped(history: History, what: str, number: int) -> subprocess.Popen[str]:
     return process
 
 
-MOMENTS = [("builds", 1), ("builds", 3), ("builds", 4), ("runs", 1), ("runs", 6), ("runs", 12), ("runs", 14)]
-"""A build of the first end, those of versions between; a run of an end, in the pairs of the ends, of a
-version between, and of the confirmation."""
+MOMENTS = [
+    *(("builds", 1), ("builds", 4), ("runs", 6), ("runs", 12)),
+    *(pytest.param(*one, marks=pytest.mark.slow) for one in (("builds", 3), ("runs", 1), ("runs", 14))),
+]
+"""A build of the first end, and of a version between; a run in the pairs of the ends, and of a version
+between. The slow ones: another build of a version between; a run of an end, and of the confirmation."""
 
 
 @pytest.mark.each_value("what number", "how")

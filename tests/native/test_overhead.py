@@ -24,7 +24,8 @@ SOURCE = "trace_proportions.c"
 ROUNDS = "60"
 FACTOR = 2.5
 """Probes of 12 us for each call make `with_calls` three times as long on a fast machine. What is subtracted
-may be wrong by a microsecond or two, of at least 7 us that each function takes there."""
+may be wrong by 2 us, of at least 7 us that each function takes there: the cost was measured at another
+moment, when the machine was a third slower or faster."""
 
 
 @pytest.fixture(scope="module")

@@ -284,3 +284,106 @@ def test_nothing_is_lost_in_very_many_orders(
     stores: list[Path], plan: list[tuple[str, int]], random: Any
 ) -> None:
     interleave(stores, plan, random)
+
+
+class Hooked(FileRemote):
+    """A folder where something else happens once, just before or after an access of a kind."""
+
+    def __init__(self, folder: Path, when: str, prefix: str, event: Callable[[], object]) -> None:
+        super().__init__(folder)
+        self._when, self._prefix, self._event = when, prefix, event
+        self.happened = False
+
+    def _at(self, when: str, key: str) -> None:
+        if when == self._when and key.startswith(self._prefix) and not self.happened:
+            self.happened = True
+            self._event()
+
+    def put(self, key: str, data: bytes) -> bool:
+        self._at("before put", key)
+        return super().put(key, data)
+
+    def get(self, key: str, limit: int = 1 << 30) -> bytes:
+        try:
+            return super().get(key, limit)
+        finally:
+            self._at("after get", key)
+
+    def list(self, prefix: str) -> Iterator[Listed]:
+        found = list(super().list(prefix))
+        self._at("after list", prefix)
+        return iter(found)
+
+    def replace(self, key: str, data: bytes, expected: bytes | None) -> bool:
+        self._at("before replace", key)
+        return super().replace(key, data, expected)
+
+
+@pytest.fixture
+def world(stores: list[Path]) -> Iterator[World]:
+    made = World(stores)
+    yield made
+    shutil.rmtree(made.room)
+
+
+def leave_pack(world: World, number: int) -> None:
+    """Leave the packs of a push that was killed before it put a register."""
+
+    def killed() -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        world.push(number)(Hooked(world.folder, "before put", "registers/", killed))
+
+
+@pytest.mark.parametrize("grace", [0, 50])
+def test_a_pack_that_is_cleaned_up_before_its_register_is_there(world: World, grace: float) -> None:
+    """With a grace it is only condemned, and rescued; without one it is deleted, and sent again."""
+    remote = Hooked(
+        world.folder, "before put", "registers/", lambda: world.clean(grace)(FileRemote(world.folder))
+    )
+    repo: Any = world.stores[0]
+    assert len(transfer.push(repo, remote, again=True).entries) == len(SHARES[0])
+    assert remote.happened
+    world.told.update(registered_here(repo, None))
+    world.check()
+    reader = Reader(FileRemote(world.folder))
+    needed = {FOLDER + pack for pack in reader.refresh().needed()}
+    assert not needed & reader.head.state.condemned.keys()
+    world.check_exact()
+
+
+def test_registers_that_become_a_snapshot_while_somebody_reads(world: World) -> None:
+    for number in range(3):
+        world.push(number)(FileRemote(world.folder))
+    for when, prefix in (("after list", "registers/"), ("after get", "heads/gc")):
+        remote = Hooked(world.folder, when, prefix, lambda: world.clean(0)(FileRemote(world.folder)))
+        union = Reader(remote).refresh()
+        assert remote.happened
+        assert {entry for entry in world.told if world.stays(entry)} <= {one.entry for one in union}
+        world.push(1)(FileRemote(world.folder))
+
+
+def test_a_push_that_ends_before_what_was_read_is_acted_on(world: World) -> None:
+    """The pack was left over when it was read; who cleans up is about to say so when somebody needs it."""
+    leave_pack(world, 0)
+    remote = Hooked(world.folder, "before replace", "heads/", lambda: world.push(0)(FileRemote(world.folder)))
+    cleaning.clean(Reader(remote), grace=0, now=NOW)
+    assert remote.happened
+    world.check()
+
+
+def test_a_pack_that_another_one_condemns_by_what_he_read_before(world: World) -> None:
+    """Two clean up. The second condemned a pack by old registers; the first has read old registers too."""
+    leave_pack(world, 0)
+    second = Hooked(world.folder, "before replace", "heads/", lambda: world.push(0)(FileRemote(world.folder)))
+    first = Hooked(
+        world.folder,
+        "after list",
+        "registers/",
+        lambda: cleaning.clean(Reader(second), grace=50, now=NOW),
+    )
+    reader = Reader(first)
+    cleaning.clean(reader, grace=0, now=NOW)
+    assert first.happened and second.happened
+    world.check()

@@ -173,7 +173,7 @@ def kill_again_and_again(
 
 
 def test_a_killed_writer_leaves_a_whole_store(store: Store, minor: Minor, seed: Path, spawn: Spawn) -> None:
-    kill_again_and_again(store, minor, seed, spawn, 20)
+    kill_again_and_again(store, minor, seed, spawn, 8)
 
 
 @pytest.mark.slow

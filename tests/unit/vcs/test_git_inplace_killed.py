@@ -127,10 +127,13 @@ def signalling_git(tmp_path: Path) -> Callable[[int, str], Path]:
     return make
 
 
-def test_killed_between_any_two_calls_of_git(dirty: Any, tmp_path: Path, signalling_git: Any) -> None:
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_between_any_two_calls_of_git(
+    dirty: Any, tmp_path: Path, signalling_git: Any, step: int
+) -> None:
     before = dirty.picture()
     shutil.copytree(dirty.root, tmp_path / "pristine", symlinks=True)
-    for calls in range(100):
+    for calls in range(0, 100, step):
         journal = tmp_path / f"journal{calls}"
         output = start(dirty, journal, signalling_git(calls, "KILL")).communicate()[0]
         if output:

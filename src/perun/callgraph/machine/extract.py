@@ -18,8 +18,8 @@ from perun.callgraph.machine.linkage import Import, Linkage
 from perun.callgraph.machine.pieces import Pieces
 from perun.callgraph.machine.tokens import Tokens
 
-_AT_ONCE: Final = 200_000
-"""Instructions whose registers are followed at once, which takes some 100 MB meanwhile."""
+_AT_ONCE: Final = 400_000
+"""Instructions whose registers are followed at once, which takes some 200 MB meanwhile."""
 _START_CODE: Final = 64
 """Instructions at the start of a program among which the address of `main` is loaded."""
 
