@@ -26,7 +26,7 @@ cmds: [sh run.sh]
 args: [{args}]
 collectors: [{{name: time, params: {{warmup: 0, repeat: 1}}}}]
 execute: {{pre_run: [sh build.sh]}}
-pool: {{patience: 60, attempts: 1000, drift: 0}}
+pool: {{patience: 600, attempts: 1000, drift: 0}}
 """
 
 
