@@ -85,7 +85,7 @@ lint-imports: $(VENV)/.installed-test
 lock: $(VENV)/.installed-dev  ## Choose the newest versions of what Perun needs, for `make` on every machine from now on
 	@$(VENV)/bin/python tools/lock.py requirements
 
-bench: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-bench build/peer/.made build/history-peers/.made $(VENV)/.chromium  ## Measure the speed of Perun itself, beside an older release and git
+bench: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-bench build/peer/.made build/history-peers/.made build/dvc/.made $(VENV)/.chromium  ## Measure the speed of Perun itself, beside an older release and git
 	@$(VENV)/bin/python benchmarks/run.py --peer build/peer/bin/perun --write docs/benchmarks.md
 	@$(VENV)/bin/python benchmarks/zoo.py --commands --write docs/zoo.md
 
@@ -101,6 +101,13 @@ build/history-peers/.made: $(LOCK)/history-peers.txt | $(VENV)/.made
 	@echo "installing ruptures and Apache Otava into build/history-peers, to compare with"
 	@$(VENV)/bin/python -m venv --clear build/history-peers
 	@build/history-peers/bin/python -m pip install --quiet --quiet --no-input --compile --require-hashes --requirement $<
+	@touch $@
+
+# What `perun push` and `perun pull` are compared with.
+build/dvc/.made: $(LOCK)/dvc.txt | $(VENV)/.made
+	@echo "installing DVC into build/dvc, to compare with"
+	@$(VENV)/bin/python -m venv --clear build/dvc
+	@build/dvc/bin/python -m pip install --quiet --quiet --no-input --compile --require-hashes --requirement $<
 	@touch $@
 
 screenshots: $(VENV)/.installed-test $(VENV)/.chromium  ## Take the pictures of the manual, by the tests that open pages
