@@ -319,7 +319,8 @@ def _stored(
             return problem.message
 
     with ThreadPoolExecutor(_WRITERS) as pool:  # the disk flushes many files at once
-        stored = pool.map(store, wanted)
+        # A database has one writer at a time: what is done together is done by this thread.
+        stored = pool.map(store, wanted) if repo.store.files.parallel > 1 else map(store, wanted)
         for (entry, _file_time, _place), head in zip(wanted, stored, strict=True):
             if isinstance(head, str):
                 refused.append(f"{entry.name} of {entry.minor[:10]} is not registered here: {head}")
