@@ -20,6 +20,7 @@ HELD_BY = {
     "generators of workloads": "sentences::test_the_doctor_runs_no_generator_of_a_stranger",
     "plugins": "clone::test_plugins_are_named_but_not_loaded",
     "another version control": "clone::test_a_bare_repository_inside_the_working_tree_is_not_used",
+    "a database of profiles": "sentences::test_the_database_of_a_stranger_is_not_opened",
     "the editor": "clone::test_the_editor_of_a_repository_is_asked_about_too",
     "filters of git": "clone::test_a_hostile_git_configuration_runs_nothing_where_perun_reads",
     "All of this needs one decision": "clone::test_what_would_run_something_names_it_and_runs_nothing",
@@ -91,3 +92,11 @@ def test_the_doctor_runs_no_generator_of_a_stranger(perun, clone, traps):
     told = perun("doctor", check=False)
     assert "perun trust" in told.out + told.err
     assert traps.sprung == []
+
+
+def test_the_database_of_a_stranger_is_not_opened(perun, clone, tmp_path):
+    database = tmp_path / "profiles.db"
+    (clone.path / ".perun" / "local.yml").write_text(f"store: {{url: 'sqlite:///{database}'}}\n", "utf-8")
+    refused = perun("status", check=False)
+    assert (refused.code, "store.url" in refused.err) == (11, True), refused.err
+    assert not database.exists()

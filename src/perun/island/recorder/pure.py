@@ -8,7 +8,7 @@ import os
 from _thread import _local, get_native_id
 from _weakref import ref
 from itertools import count
-from struct import Struct, calcsize, pack_into
+from struct import calcsize, pack
 from time import monotonic_ns as now
 from time import thread_time_ns, time_ns
 
@@ -43,11 +43,8 @@ _SIZE = 1 << 18
 """Bytes of a chunk: to write one costs what a few hundred calls do, whatever its size."""
 _SLOT = layout.SLOT.size
 _FIRST = layout.CHUNK.size
-_WORD_SIZE = 8
-_WORD = "n" if calcsize("n") == _WORD_SIZE else "q"
+_WORD = "n" if calcsize("n") == 8 else "q"
 """Format of a word of a slot: Python makes `n` of an integer in half of the time of `q`."""
-_WORDS = 400
-_pack_words = Struct(f"{_WORDS}{_WORD}").pack_into
 _LATER = 100_000_000
 """ns after which what was recorded is written."""
 _pack = layout.SLOT.pack_into
@@ -84,21 +81,17 @@ class Thread:
         self.extend = self.recent.extend
 
     def flush(self) -> None:
-        """Put the recent calls into the buffer, many at once: one by one takes three times as long."""
-        recent = self.recent
-        first, last = 0, len(recent)
-        while first < last:
+        """Put the recent calls into the buffer, all at once: one by one takes three times as long."""
+        words = self.recent[:]
+        del self.recent[:]  # at once: a handler of a signal, which may run from here on, records calls, too
+        data = pack(f"{len(words)}{_WORD}", *words)
+        while data:
             if self.at == _SIZE:
                 self._next_chunk()
-            room = (_SIZE - self.at) // _WORD_SIZE
-            words = recent[first : first + min(_WORDS, room)]
-            if len(words) == _WORDS:
-                _pack_words(self.buffer, self.at, *words)
-            else:
-                pack_into(f"{len(words)}{_WORD}", self.buffer, self.at, *words)
-            self.at += len(words) * _WORD_SIZE
-            first += len(words)
-        recent.clear()
+            piece = data[: _SIZE - self.at]
+            self.buffer[self.at : self.at + len(piece)] = piece
+            self.at += len(piece)
+            data = data[len(piece) :]
 
     def slot(self) -> int:
         """The place of a new slot in the buffer."""
@@ -176,7 +169,7 @@ class Thread:
             self._write(0)
         self.base = self.recorder.room(_SIZE)
         self.chunks += 1
-        self.buffer = bytearray(_SIZE)
+        # What is still in the buffer is never written again: new memory for each chunk would take longer.
         self.at = self.low = _FIRST
 
 
