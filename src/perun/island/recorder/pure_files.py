@@ -77,7 +77,9 @@ def _fast(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited) -
 
     def write(self: Any, data: Any, /) -> Any:
         try:
-            thread = only.thread or local.thread
+            thread = only.thread
+            if thread is None:
+                thread = local.thread
             word = self._perun_object
         except AttributeError:
             return slow(self, data)
@@ -98,7 +100,9 @@ def _fast(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited) -
 
     def read(self: Any, *data: Any) -> Any:
         try:
-            thread = only.thread or local.thread
+            thread = only.thread
+            if thread is None:
+                thread = local.thread
             word = self._perun_object
         except AttributeError:
             return slow(self, *data)
