@@ -293,32 +293,31 @@ def test_configurations(
     refused(5, str(folder / name), *(("status",) if name == "shared.yml" else ("add", "p.perf")))
 
 
-@pytest.mark.parametrize(
-    ("name", "edit"),
-    [
-        ("header", lambda regions: regions.pop("header")),
-        ("header", lambda regions: regions.update(header=[])),
-        ("header.type", lambda regions: regions["header"].update(type=5)),
-        ("header.type", lambda regions: regions["header"].update(type="../time")),
-        ("header.type", lambda regions: regions["header"].update(type="x" * 300)),
-        ("header.cmd", lambda regions: regions["header"].update(cmd={"a": 1})),
-        ("header.workload", lambda regions: regions["header"].update(workload="half a pair \ud800")),
-        ("collector_info.name", lambda regions: regions["collector_info"].update(name=None)),
-        ("postprocessors[0].name", lambda regions: regions.update(postprocessors=[{"name": "a b"}])),
-        ("resources", lambda regions: regions.update(resources=7)),
-        ("resource_type_map", lambda regions: regions.update(resource_type_map=None)),
-        ("models[0].coeffs", lambda regions: regions.update(models=[{"coeffs": {"b0": 1}}])),
-        ("origin", lambda regions: regions.update(origin=12)),
-    ],
-)
-def test_wrong_types_in_a_profile(
-    places: dict[str, Path], refused: Any, name: str, edit: Callable[[Any], object]
-) -> None:
+WRONG_TYPES: list[tuple[str, Callable[[Any], object]]] = [
+    ("header", lambda regions: regions.pop("header")),
+    ("header", lambda regions: regions.update(header=[])),
+    ("header.type", lambda regions: regions["header"].update(type=5)),
+    ("header.type", lambda regions: regions["header"].update(type="../time")),
+    ("header.type", lambda regions: regions["header"].update(type="x" * 300)),
+    ("header.cmd", lambda regions: regions["header"].update(cmd={"a": 1})),
+    ("header.workload", lambda regions: regions["header"].update(workload="half a pair \ud800")),
+    ("collector_info.name", lambda regions: regions["collector_info"].update(name=None)),
+    ("postprocessors[0].name", lambda regions: regions.update(postprocessors=[{"name": "a b"}])),
+    ("resources", lambda regions: regions.update(resources=7)),
+    ("resource_type_map", lambda regions: regions.update(resource_type_map=None)),
+    ("models[0].coeffs", lambda regions: regions.update(models=[{"coeffs": {"b0": 1}}])),
+    ("origin", lambda regions: regions.update(origin=12)),
+]
+
+
+def test_wrong_types_in_a_profile(places: dict[str, Path], refused: Any) -> None:
     path = places["pending"]
-    regions = json.loads(path.read_bytes())
-    edit(regions)
-    path.write_text(json.dumps(regions))
-    refused(6, f"{path}: {name}", "add", "q.perf", "p.perf")
+    whole = path.read_bytes()
+    for name, edit in WRONG_TYPES:
+        regions = json.loads(whole)
+        edit(regions)
+        path.write_text(json.dumps(regions))
+        refused(6, f"{path}: {name}", "add", "q.perf", "p.perf")
 
 
 @pytest.mark.parametrize(

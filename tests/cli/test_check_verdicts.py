@@ -238,7 +238,7 @@ def test_workloads_are_told_apart_and_repeated_profiles_pooled(
     assert "|   note: pooled profiles: 1 of the baseline, 2 of the target" in lines
 
 
-@pytest.mark.slow  # the examples for CI, which `make test` runs, measure for real as well
+@pytest.mark.slow  # test_precollect.py and the examples for CI in test_check_formats.py show it as well
 def test_a_program_that_computes_much_more_is_found(
     project: Any, perun: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -236,13 +236,13 @@ def test_old_spellings_are_taken_with_a_warning(perun, local):
 def test_at_the_same_time_no_setting_is_lost(command, environment, local):
     import subprocess
 
-    keys = ["cmds", "args", "workloads", "general.editor", "general.paging", "degradation.apply"]
-    values = ["[a]", "[b]", "[c]", "ed", "never", "first"]
+    keys = ["cmds", "args", "general.editor", "degradation.apply"]
+    values = ["[a]", "[b]", "ed", "first"]
     running = [
         subprocess.Popen([*command, "config", "set", key, value], env=environment, stdout=subprocess.DEVNULL)
         for key, value in zip(keys, values, strict=True)
     ]
     assert [one.wait() for one in running] == [0] * len(keys)
     text = local.read_text()
-    for expected in ("- a", "- b", "- c", "editor: ed", "paging: never", "apply: first"):
+    for expected in ("- a", "- b", "editor: ed", "apply: first"):
         assert expected in text, text
