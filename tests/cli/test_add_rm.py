@@ -192,40 +192,43 @@ def test_without_an_origin(perun, project, write_profile, names, snapshot):
     assert names() == ["a.perf"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("-m", "nope", "0@p"), 4, "git knows no commit 'nope'"),
-        (("0@i",), 2, "0@i is registered already"),
-        (("0@p-1@i",), 2, "mixes registered and pending tags"),
-        (("nothing.perf",), 6, "no pending profile or file matches 'nothing.perf'"),
-        (("p0.prf",), 6, "did you mean p0.perf"),
-        (("--to-origin", "-m", "HEAD", "0@p"), 2, "exclude each other"),
-        ((), 2, "Missing argument"),
-        (("/etc/passwd",), 6, "/etc/passwd: not JSON"),
-        ((".",), 6, "no pending profile or file matches '.'"),
-        (("9" * 5000 + "@p",), 6, "no pending profile or file matches"),
-    ],
-)
-def test_what_is_refused(perun, four, snapshot, arguments, code, message):
-    before = snapshot()
-    failed = perun("add", *arguments, check=False)
-    assert failed.code == code
-    assert message in failed.err
-    assert "hint:" in failed.err
-    assert snapshot() == before
+REFUSED = [
+    (("-m", "nope", "0@p"), 4, "git knows no commit 'nope'"),
+    (("0@i",), 2, "0@i is registered already"),
+    (("0@p-1@i",), 2, "mixes registered and pending tags"),
+    (("nothing.perf",), 6, "no pending profile or file matches 'nothing.perf'"),
+    (("p0.prf",), 6, "did you mean p0.perf"),
+    (("--to-origin", "-m", "HEAD", "0@p"), 2, "exclude each other"),
+    ((), 2, "Missing argument"),
+    (("/etc/passwd",), 6, "/etc/passwd: not JSON"),
+    ((".",), 6, "no pending profile or file matches '.'"),
+    (("9" * 5000 + "@p",), 6, "no pending profile or file matches"),
+]
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"header": {}}', "\0" * 100, '{"origin": 3}'])
-def test_a_damaged_pending_file(perun, four, jobs, snapshot, content):
-    (jobs / "bad.perf").write_text(content)
-    before = snapshot()
-    failed = perun("add", "p0", "bad.perf", check=False)
-    assert failed.code == 6
-    assert str(jobs / "bad.perf") in failed.err
-    assert snapshot() == before
-    assert perun("rm", "bad.perf").out == "removed bad.perf from the pending profiles\n"
-    assert not (jobs / "bad.perf").exists()
+def test_what_is_refused(perun, four, snapshot):
+    for arguments, code, message in REFUSED:
+        before = snapshot()
+        failed = perun("add", *arguments, check=False)
+        assert failed.code == code
+        assert message in failed.err
+        assert "hint:" in failed.err
+        assert snapshot() == before
+
+
+DAMAGED = ["", "{", "[]", '{"header": {}}', "\0" * 100, '{"origin": 3}']
+
+
+def test_a_damaged_pending_file(perun, four, jobs, snapshot):
+    for content in DAMAGED:
+        (jobs / "bad.perf").write_text(content)
+        before = snapshot()
+        failed = perun("add", "p0", "bad.perf", check=False)
+        assert failed.code == 6
+        assert str(jobs / "bad.perf") in failed.err
+        assert snapshot() == before
+        assert perun("rm", "bad.perf").out == "removed bad.perf from the pending profiles\n"
+        assert not (jobs / "bad.perf").exists()
 
 
 def test_tags_follow_the_order_that_is_set(perun, project, write_profile, names):

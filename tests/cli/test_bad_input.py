@@ -63,9 +63,19 @@ DAMAGE: Mapping[str, Callable[[Path], object]] = {
 }
 
 
-def damages(of: Mapping[str, Any], *but: str) -> pytest.MarkDecorator:
-    """Parametrize by all kinds of damage but those."""
-    return pytest.mark.parametrize("damage", [name for name in of if name not in but])
+def damages(of: Mapping[str, Any], often: str, *but: str) -> pytest.MarkDecorator:
+    """Parametrize by all kinds of damage but those; `make test` goes through the kinds that `often` names.
+
+    All files are opened by the same function, so that each kind is tried on some of them.
+    """
+    return pytest.mark.parametrize(
+        "damage",
+        [
+            pytest.param(name, marks=[pytest.mark.slow] * (name not in often.split()))
+            for name in of
+            if name not in but
+        ],
+    )
 
 
 def damaged(project: Any) -> list[Path]:
@@ -150,7 +160,7 @@ def refused(perun: Callable[..., Any], filled: Any) -> Callable[..., Any]:
     return run
 
 
-@damages(BINARY)
+@damages(BINARY, "truncated flipped directory")
 def test_objects(places: dict[str, Path], filled: Any, refused: Any, damage: str) -> None:
     path = places["object"]
     DAMAGE[damage](path)
@@ -171,7 +181,7 @@ def test_objects_that_are_whole_but_no_profiles(filled: Any, body: bytes) -> Non
     assert damaged(filled) == [path]
 
 
-@damages(BINARY)
+@damages(BINARY, "empty flipped pipe")
 def test_indexes(places: dict[str, Path], filled: Any, refused: Any, damage: str) -> None:
     path = places["index"]
     DAMAGE[damage](path)
@@ -181,7 +191,7 @@ def test_indexes(places: dict[str, Path], filled: Any, refused: Any, damage: str
     assert damaged(filled) == [path]
 
 
-@damages(BINARY)
+@damages(BINARY, "truncated loop")
 def test_one_damaged_index_in_the_log(places: dict[str, Path], filled: Any, perun: Any, damage: str) -> None:
     DAMAGE[damage](places["index"])
     kept = snapshot(filled)
@@ -213,7 +223,7 @@ def test_damage_in_the_long_log_and_in_json(places: dict[str, Path], filled: Any
     assert second["profiles"] == {"time": 2}
 
 
-@damages(BINARY, "empty")
+@damages(BINARY, "bytes flipped directory", "empty")
 def test_changes(places: dict[str, Path], filled: Any, refused: Any, perun: Any, damage: str) -> None:
     path = places["changes"]
     DAMAGE[damage](path)
@@ -223,7 +233,7 @@ def test_changes(places: dict[str, Path], filled: Any, refused: Any, perun: Any,
     assert "--damaged--" in perun("log", "--short", check=False).lines[1]
 
 
-@damages(DAMAGE)
+@damages(DAMAGE, "empty loop deep huge types")
 def test_pending_profiles(
     places: dict[str, Path], filled: Any, refused: Any, perun: Any, damage: str
 ) -> None:
@@ -237,7 +247,7 @@ def test_pending_profiles(
     assert [one["name"] for one in outcome.json["damaged"]] == ["p.perf"]
 
 
-@damages(DAMAGE)
+@damages(DAMAGE, "truncated pipe bytes types")
 def test_the_journal_of_a_run_in_place(places: dict[str, Path], refused: Any, damage: str) -> None:
     path = places["journal"]
     path.write_text('{"saved": true, "state": "main", "stash": "", "folder": "/nowhere"}')
@@ -246,7 +256,7 @@ def test_the_journal_of_a_run_in_place(places: dict[str, Path], refused: Any, da
     refused(6, str(path), "collect", "-c", "true", "time")
 
 
-@pytest.mark.parametrize("damage", ["truncated", "directory", "loop", "pipe", "deep", "types"])
+@damages(DAMAGE, "truncated directory types", "flipped", "empty", "bytes", "huge")
 def test_caches_do_not_matter(filled: Any, perun: Any, damage: str) -> None:
     before = perun("status").out, perun("log", "--short").out
     for name in CACHES:
@@ -270,6 +280,7 @@ CONFIGURATIONS: Mapping[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.each_value("damage", "name")
 @pytest.mark.parametrize("damage", CONFIGURATIONS)
 @pytest.mark.parametrize("name", ["local.yml", "shared.yml"])
 def test_configurations(
@@ -282,35 +293,42 @@ def test_configurations(
     refused(5, str(folder / name), *(("status",) if name == "shared.yml" else ("add", "p.perf")))
 
 
+WRONG_TYPES: list[tuple[str, Callable[[Any], object]]] = [
+    ("header", lambda regions: regions.pop("header")),
+    ("header", lambda regions: regions.update(header=[])),
+    ("header.type", lambda regions: regions["header"].update(type=5)),
+    ("header.type", lambda regions: regions["header"].update(type="../time")),
+    ("header.type", lambda regions: regions["header"].update(type="x" * 300)),
+    ("header.cmd", lambda regions: regions["header"].update(cmd={"a": 1})),
+    ("header.workload", lambda regions: regions["header"].update(workload="half a pair \ud800")),
+    ("collector_info.name", lambda regions: regions["collector_info"].update(name=None)),
+    ("postprocessors[0].name", lambda regions: regions.update(postprocessors=[{"name": "a b"}])),
+    ("resources", lambda regions: regions.update(resources=7)),
+    ("resource_type_map", lambda regions: regions.update(resource_type_map=None)),
+    ("models[0].coeffs", lambda regions: regions.update(models=[{"coeffs": {"b0": 1}}])),
+    ("origin", lambda regions: regions.update(origin=12)),
+]
+
+
+def test_wrong_types_in_a_profile(places: dict[str, Path], refused: Any) -> None:
+    path = places["pending"]
+    whole = path.read_bytes()
+    for name, edit in WRONG_TYPES:
+        regions = json.loads(whole)
+        edit(regions)
+        path.write_text(json.dumps(regions))
+        refused(6, f"{path}: {name}", "add", "q.perf", "p.perf")
+
+
 @pytest.mark.parametrize(
-    ("name", "edit"),
+    "number",
     [
-        ("header", lambda regions: regions.pop("header")),
-        ("header", lambda regions: regions.update(header=[])),
-        ("header.type", lambda regions: regions["header"].update(type=5)),
-        ("header.type", lambda regions: regions["header"].update(type="../time")),
-        ("header.type", lambda regions: regions["header"].update(type="x" * 300)),
-        ("header.cmd", lambda regions: regions["header"].update(cmd={"a": 1})),
-        ("header.workload", lambda regions: regions["header"].update(workload="half a pair \ud800")),
-        ("collector_info.name", lambda regions: regions["collector_info"].update(name=None)),
-        ("postprocessors[0].name", lambda regions: regions.update(postprocessors=[{"name": "a b"}])),
-        ("resources", lambda regions: regions.update(resources=7)),
-        ("resource_type_map", lambda regions: regions.update(resource_type_map=None)),
-        ("models[0].coeffs", lambda regions: regions.update(models=[{"coeffs": {"b0": 1}}])),
-        ("origin", lambda regions: regions.update(origin=12)),
+        "1e999",
+        "1" + "0" * 400,
+        '"x"',
+        *(pytest.param(number, marks=pytest.mark.slow) for number in ("NaN", "1e308")),
     ],
 )
-def test_wrong_types_in_a_profile(
-    places: dict[str, Path], refused: Any, name: str, edit: Callable[[Any], object]
-) -> None:
-    path = places["pending"]
-    regions = json.loads(path.read_bytes())
-    edit(regions)
-    path.write_text(json.dumps(regions))
-    refused(6, f"{path}: {name}", "add", "q.perf", "p.perf")
-
-
-@pytest.mark.parametrize("number", ["1e999", "NaN", "1" + "0" * 400, "1e308", '"x"'])
 def test_numbers_that_are_huge_or_none(places: dict[str, Path], perun: Any, number: str) -> None:
     """They are no damage: JSON can spell them, so they are stored, shown and compared."""
     path = places["pending"]
@@ -344,16 +362,19 @@ LONG = "n" * 300
 NAMES = ("../../../etc/passwd", "/etc/passwd", "/", "..", "", LONG, f"a/{LONG}/b", "x/" * 3000, "\udcff.perf")
 
 
-@pytest.mark.parametrize("name", NAMES, ids=lambda name: ascii(name)[:20])
-def test_names_that_lead_elsewhere(refused: Any, name: str) -> None:
-    refused(6, "", "add", name)
-    refused(6, "", "rm", name)
-    refused(6, "", "show", name, "raw")
+def test_names_that_lead_elsewhere(refused: Any) -> None:
+    for name in NAMES:
+        refused(6, "", "add", name)
+        refused(6, "", "rm", name)
+        refused(6, "", "show", name, "raw")
 
 
-@pytest.mark.parametrize("name", ["../x", "/tmp/x", "..", "", ".hidden", ".tmp-1", ".index", "a/b"])
-def test_names_that_no_profile_can_have(refused: Any, name: str) -> None:
-    refused(2, repr(name), "collect", "-pn", name, "-c", "true", "time")
+NO_NAMES = ["../x", "/tmp/x", "..", "", ".hidden", ".tmp-1", ".index", "a/b"]
+
+
+def test_names_that_no_profile_can_have(refused: Any) -> None:
+    for name in NO_NAMES:
+        refused(2, repr(name), "collect", "-pn", name, "-c", "true", "time")
 
 
 def test_a_name_that_is_too_long_is_cut(perun: Any, filled: Any) -> None:
@@ -363,9 +384,12 @@ def test_a_name_that_is_too_long_is_cut(perun: Any, filled: Any) -> None:
     assert perun("fsck", "--json").json["errors"] == 0
 
 
-@pytest.mark.parametrize("revision", ["--help", "", "HEAD..HEAD~1", "x" * 300, "../..", "a\nb", "\udcff"])
-def test_revisions_that_are_none(refused: Any, revision: str) -> None:
-    refused(4, "", "add", "-m", revision, "p.perf")
+NO_REVISIONS = ["--help", "", "HEAD..HEAD~1", "x" * 300, "../..", "a\nb", "\udcff"]
+
+
+def test_revisions_that_are_none(refused: Any) -> None:
+    for revision in NO_REVISIONS:
+        refused(4, "", "add", "-m", revision, "p.perf")
 
 
 @pytest.mark.parametrize("name", ["../../../victim", "/etc/passwd", "\x1b[31m", LONG])

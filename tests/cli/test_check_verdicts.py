@@ -54,9 +54,7 @@ def results(outcome: Any) -> dict[str, tuple[str, str]]:
 
 @pytest.fixture
 def check(project: Any, perun: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
-    def run(
-        factor: float, *options: str, sides: bool = True, sigma: float = 0.01, **regions: Any
-    ) -> Any:
+    def run(factor: float, *options: str, sides: bool = True, sigma: float = 0.01, **regions: Any) -> Any:
         old = timed(tmp_path / "old.perf", 1.0, "base" if sides else "", sigma, **({} if sides else KERNEL))
         new = timed(tmp_path / "new.perf", factor, "head" if sides else "", sigma, **regions)
         return perun("check", "--json", *options, "profiles", old, new, check=False)
@@ -240,6 +238,7 @@ def test_workloads_are_told_apart_and_repeated_profiles_pooled(
     assert "|   note: pooled profiles: 1 of the baseline, 2 of the target" in lines
 
 
+@pytest.mark.slow  # test_precollect.py and the examples for CI in test_check_formats.py show it as well
 def test_a_program_that_computes_much_more_is_found(
     project: Any, perun: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -18,19 +18,18 @@ EVERY = [
 ]
 AS_PACKAGE = [*EVERY, ("fuzz-rules", ())]
 """Everything that can be created, with its options."""
-LONG_WAY_ONLY = ("postprocess", "check")
-"""Families that `make test-all` goes through: what their plugins are made of is that of the others."""
+IN_THE_REPOSITORY = ("collect", "view--legacy", "workload")
+OF_PACKAGES = ("view", "collect--legacy", "fuzz-rules")
+"""What `make test` goes through, each kind in one of the two places; what is left out is made of the same."""
 every, every_package = (
     pytest.mark.parametrize(
         ("family", "options"),
         [
-            pytest.param(
-                *one, id="".join((one[0], *one[1])), marks=[pytest.mark.slow] * (one[0] in LONG_WAY_ONLY)
-            )
-            for one in those
+            pytest.param(*one, id=name, marks=[pytest.mark.slow] * (name not in often))
+            for one, name in ((one, "".join((one[0], *one[1]))) for one in those)
         ],
     )
-    for those in (EVERY, AS_PACKAGE)
+    for those, often in ((EVERY, IN_THE_REPOSITORY), (AS_PACKAGE, OF_PACKAGES))
 )
 ONCE = ("time", "--repeat", "1", "--warmup", "0")
 
@@ -144,32 +143,32 @@ def test_supported_types(perun, project, environment):
     own_test([sys.executable], project.path / ".perun" / "plugins" / "tests", environment)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("collect", "time"), 9, "already (built-in"),
-        (("view", "1st"), 2, "cannot be the name"),
-        (("view", "a/b"), 2, "cannot be the name"),
-        (("view", "../x"), 2, "cannot be the name"),
-        (("view", "class"), 2, "cannot be the name"),
-        (("view", "_x"), 2, "cannot be the name"),
-        (("collect", "click", "--legacy"), 2, "cannot be the name"),
-        (("collect", "x", "-nb"), 2, "--legacy"),
-        (("check", "x", "--legacy", "-na"), 2, "phases"),
-        (("check", "x", "-st", "time"), 2, "all types"),
-        (("view", "x", "-st", 'a"b'), 2, "is not a valid profile type"),
-        (("workload", "x", "--legacy"), 2, "typed contract"),
-        (("fuzz", "x"), 2, "fuzz"),
-        (("fuzz-rules", "x"), 2, "--package DIRECTORY"),
-        (("fuzz-rules", "x", "--legacy", "-p", "new"), 2, "typed contract"),
-        (("fuzz-rules", "x", "-st", "time", "-p", "new"), 2, "no profiles"),
-    ],
-)
-def test_what_is_refused(perun, project, words, code, message):
-    failed = perun("utils", "create", *words, check=False)
-    assert failed.code == code
-    assert message in failed.err
-    assert not (project.path / ".perun" / "plugins").exists()
+REFUSED = [
+    (("collect", "time"), 9, "already (built-in"),
+    (("view", "1st"), 2, "cannot be the name"),
+    (("view", "a/b"), 2, "cannot be the name"),
+    (("view", "../x"), 2, "cannot be the name"),
+    (("view", "class"), 2, "cannot be the name"),
+    (("view", "_x"), 2, "cannot be the name"),
+    (("collect", "click", "--legacy"), 2, "cannot be the name"),
+    (("collect", "x", "-nb"), 2, "--legacy"),
+    (("check", "x", "--legacy", "-na"), 2, "phases"),
+    (("check", "x", "-st", "time"), 2, "all types"),
+    (("view", "x", "-st", 'a"b'), 2, "is not a valid profile type"),
+    (("workload", "x", "--legacy"), 2, "typed contract"),
+    (("fuzz", "x"), 2, "fuzz"),
+    (("fuzz-rules", "x"), 2, "--package DIRECTORY"),
+    (("fuzz-rules", "x", "--legacy", "-p", "new"), 2, "typed contract"),
+    (("fuzz-rules", "x", "-st", "time", "-p", "new"), 2, "no profiles"),
+]
+
+
+def test_what_is_refused(perun, project):
+    for words, code, message in REFUSED:
+        failed = perun("utils", "create", *words, check=False)
+        assert failed.code == code
+        assert message in failed.err
+        assert not (project.path / ".perun" / "plugins").exists()
 
 
 def test_nothing_is_overwritten(perun, project, tmp_path):

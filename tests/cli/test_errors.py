@@ -70,63 +70,75 @@ def broken(tmp_path, environment):
     return {"PYTHONPATH": f"{folder}{os.pathsep}{environment['PYTHONPATH']}"}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "status", "log", "log --json", "add 0@p", "rm 0@p", "show 0@p raw", "show x raw", "check head",
-        "check all", "run matrix", "fsck", "recover", "collect -c ls time", "status --sort-by time",
-        "config --local get vcs.type",
-    ],
-)  # fmt: skip
-def test_outside_of_a_repository(perun, tmp_path, line):
-    failed = perun(*line.split(), check=False)
-    assert failed.code == 3
-    assert failed.err.startswith(f"error: no Perun repository at {tmp_path} or above it\nhint: ")
-    assert "perun init" in failed.err
-    assert failed.out == ""
-    assert list(tmp_path.iterdir()) == []
+LINES = [
+    "status",
+    "log",
+    "log --json",
+    "add 0@p",
+    "rm 0@p",
+    "show 0@p raw",
+    "show x raw",
+    "check head",
+    "check all",
+    "run matrix",
+    "fsck",
+    "recover",
+    "collect -c ls time",
+    "status --sort-by time",
+    "config --local get vcs.type",
+]
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("chekc", "Did you mean check?"),
-        ("nothing-like-it", "No such command 'nothing-like-it'"),
-        ("config gett x", "Did you mean 'get'?"),
-        ("run matrx", "matrix"),
-        ("status --shrot", "--short"),
-        ("log --jsno", "--json"),
-        ("add", "Missing argument 'PROFILE...'"),
-        ("rm -m", "'-m' requires an argument"),
-        ("status HEAD extra", "unexpected extra argument (extra)"),
-        ("status --sort-by", "requires an argument"),
-        ("completion tcsh", "'bash', 'zsh', 'fish'"),
-    ],
-)
-def test_wrong_usage(perun, project, line, message):
-    failed = perun(*line.split(), check=False)
-    assert failed.code == 2
-    assert message in failed.err
-    error, hint = failed.err.splitlines()
-    assert error.startswith("error: ")
-    assert hint.startswith(("hint: usage: perun ", "hint: see: perun"))
-    assert hint.rstrip(")").endswith(" --help")
-    assert failed.out == ""
+def test_outside_of_a_repository(perun, tmp_path):
+    for line in LINES:
+        failed = perun(*line.split(), check=False)
+        assert failed.code == 3
+        assert failed.err.startswith(f"error: no Perun repository at {tmp_path} or above it\nhint: ")
+        assert "perun init" in failed.err
+        assert failed.out == ""
+        assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("line", "hint"),
-    [
-        ("status -v", "-v (--verbose) stands before the word 'status': perun -v status"),
-        ("log --no-pager", "--no-pager stands before the word 'log': perun --no-pager log"),
-        ("run matrix -c", "-c (--crawl-parents) stands before the word 'matrix': perun run -c matrix"),
-        ("hooks install --metrics x", "--metrics stands before the word 'hooks': perun --metrics ... hooks"),
-    ],
-)
-def test_an_option_in_the_wrong_place(perun, project, line, hint):
-    failed = perun(*line.split(), check=False)
-    assert failed.code == 2
-    assert failed.err.splitlines()[1] == f"hint: {hint}"
+WRONG = [
+    ("chekc", "Did you mean check?"),
+    ("nothing-like-it", "No such command 'nothing-like-it'"),
+    ("config gett x", "Did you mean 'get'?"),
+    ("run matrx", "matrix"),
+    ("status --shrot", "--short"),
+    ("log --jsno", "--json"),
+    ("add", "Missing argument 'PROFILE...'"),
+    ("rm -m", "'-m' requires an argument"),
+    ("status HEAD extra", "unexpected extra argument (extra)"),
+    ("status --sort-by", "requires an argument"),
+    ("completion tcsh", "'bash', 'zsh', 'fish'"),
+]
+
+
+def test_wrong_usage(perun, project):
+    for line, message in WRONG:
+        failed = perun(*line.split(), check=False)
+        assert failed.code == 2
+        assert message in failed.err
+        error, hint = failed.err.splitlines()
+        assert error.startswith("error: ")
+        assert hint.startswith(("hint: usage: perun ", "hint: see: perun"))
+        assert hint.rstrip(")").endswith(" --help")
+        assert failed.out == ""
+
+
+MISPLACED = [
+    ("status -v", "-v (--verbose) stands before the word 'status': perun -v status"),
+    ("log --no-pager", "--no-pager stands before the word 'log': perun --no-pager log"),
+    ("run matrix -c", "-c (--crawl-parents) stands before the word 'matrix': perun run -c matrix"),
+    ("hooks install --metrics x", "--metrics stands before the word 'hooks': perun --metrics ... hooks"),
+]
+
+
+def test_an_option_in_the_wrong_place(perun, project):
+    for line, hint in MISPLACED:
+        failed = perun(*line.split(), check=False)
+        assert failed.code == 2
+        assert failed.err.splitlines()[1] == f"hint: {hint}"
 
 
 def test_a_broken_repository_of_git(perun, project):
@@ -205,6 +217,7 @@ def test_a_reader_that_has_seen_enough(shell, git_repository, perun):
     assert (done.stdout, done.stderr) == (f"Minor Version {repository.head}\n141\n", "")
 
 
+@pytest.mark.each_value("line", "unbuffered")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("line", ["status", "log -s", "--version", "--help", "log --help"])
 def test_an_output_that_is_full(shell, project, line, unbuffered):
@@ -215,6 +228,7 @@ def test_an_output_that_is_full(shell, project, line, unbuffered):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.each_value("line code", "closed")
 @pytest.mark.parametrize(("line", "code"), [("status", 0), ("--version", 0), ("log nope", 4), ("add 0@p", 0)])
 @pytest.mark.parametrize("closed", ["<&- >&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"])
 def test_closed_streams(shell, project, write_profile, line, code, closed):
