@@ -13,13 +13,17 @@ import venv
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from email.parser import Parser
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import perun
+
 PROJECT = Path(__file__).parents[1]
 PACKAGE = PROJECT / "src" / "perun"
+INSTALLED = Path(perun.__file__).parent
 NOT_INSTALLED = {"meson.build", "meson.options"}
 BUILT = {
     "perun/collect/_calls/perun_calibration",
@@ -70,7 +74,8 @@ def source_version() -> str:
     return version
 
 
-def test_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:
+def assert_whole(packed: set[str]) -> None:
+    """These are the files of the package, and what is built."""
     expected = {
         f"perun/{path.relative_to(PACKAGE).as_posix()}"
         for path in PACKAGE.rglob("*")
@@ -78,22 +83,41 @@ def test_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -> 
         and path.name not in NOT_INSTALLED
         and not {"__pycache__", "native"}.intersection(path.relative_to(PACKAGE).parts)
     }
-    with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert packed - WITH_CLANG == expected | BUILT
     assert {"perun/py.typed", "perun/__main__.py", "perun/cli/help.txt"} <= packed
 
 
+def test_every_file_of_the_package_is_installed_and_nothing_else() -> None:
+    """The wheel that was built and installed for the tests."""
+    files = metadata.files("perun-pvs") or []
+    assert_whole({str(path) for path in files if path.parts[0] == "perun" and path.suffix != ".pyc"})
+    (about,) = (path for path in files if path.name == "WHEEL")
+    assert "Tag: cp311-abi3-" in about.read_text()
+    assert {"LICENSE", "LICENSE.libbpf"} <= {path.name for path in files if "licenses" in path.parts}
+    (command,) = metadata.distribution("perun-pvs").entry_points.select(group="console_scripts")
+    assert (command.name, command.value) == ("perun", "perun.__main__:main")
+    for name in ("collect/trace/perun_trace", "process/perun_launch"):
+        program = INSTALLED / name
+        assert os.access(program, os.X_OK) or (f"perun/{name}" in WITH_CLANG and not program.exists())
+
+
+@pytest.mark.slow
+def test_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        assert_whole({name for name in archive.namelist() if ".dist-info/" not in name})
+
+
+@pytest.mark.slow
 def test_wheel_carries_version_license_and_command(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (folder,) = {name.partition("/")[0] for name in archive.namelist() if ".dist-info/" in name}
-        metadata = archive.read(f"{folder}/METADATA").decode()
+        about = archive.read(f"{folder}/METADATA").decode()
         commands = archive.read(f"{folder}/entry_points.txt").decode()
         license_text = archive.read(f"{folder}/licenses/LICENSE").decode()
         of_libbpf = archive.read(f"{folder}/licenses/LICENSE.libbpf").decode()
         loaders = [archive.read(name) for name in WITH_CLANG & set(archive.namelist()) if "_trace" in name]
-    assert Parser().parsestr(metadata)["Version"] == source_version()
-    assert "\nLicense-Expression: Apache-2.0\n" in metadata
+    assert Parser().parsestr(about)["Version"] == source_version()
+    assert "\nLicense-Expression: Apache-2.0\n" in about
     assert "Apache License" in license_text
     assert "Redistributions in binary form must reproduce" in of_libbpf
     # libelf is under the LGPL: it is not part of the program, which loads it when it starts.
@@ -101,6 +125,7 @@ def test_wheel_carries_version_license_and_command(wheel: Path) -> None:
     assert "perun = perun.__main__:main" in commands.replace("=", " = ").replace("  ", " ")
 
 
+@pytest.mark.slow
 def test_the_wheel_is_for_every_python(wheel: Path) -> None:
     _, _, python, abi, platform = wheel.stem.split("-")
     assert (python, abi) == ("cp311", "abi3")

@@ -450,7 +450,7 @@ def test_killed_at_random_moments(
     start: Callable[..., subprocess.Popen[bytes]],
 ) -> None:
     configure()
-    killed_again_and_again(perun, dirty, start, 5)
+    killed_again_and_again(perun, dirty, start, 2)
 
 
 @pytest.mark.slow

@@ -110,6 +110,9 @@ def interrupt(
     return process.returncode, out
 
 
+@pytest.mark.parametrize(
+    "batch", ["memory", pytest.param("trace", marks=pytest.mark.slow)], indirect=True
+)
 def test_an_interruption_ends_the_batch_and_its_profile_says_so(
     perun: Any, project: Any, command: list[str], environment: dict[str, str], batch: str
 ) -> None:

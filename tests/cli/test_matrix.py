@@ -650,15 +650,9 @@ def clear(project: Any) -> None:
         repo.store.indexes.remove(project.head, [entry])
 
 
-@pytest.mark.parametrize(
-    ("number", "registering"),
-    [
-        pytest.param(signal.SIGINT, True, id="ctrl-c-registering", marks=pytest.mark.slow),
-        pytest.param(signal.SIGKILL, False, id="kill-pending"),
-        pytest.param(signal.SIGINT, False, id="ctrl-c-pending", marks=pytest.mark.slow),
-        pytest.param(signal.SIGKILL, True, id="kill-registering", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("registering", [True, False], ids=["registering", "pending"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill"])
 def test_interrupted_at_random(
     project: Any,
     fake: str,

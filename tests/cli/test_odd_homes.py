@@ -66,10 +66,14 @@ class Way(NamedTuple):
     project: Any
     perun: Callable[..., Any]
 
-    def go(self) -> None:
-        """Measure two commits, and look at what was measured in each way."""
+    def measure(self) -> None:
+        """Measure two commits."""
         (self.project.path / ".perun/local.yml").write_text(MATRIX)
         self.perun("run", "matrix", "--since", "HEAD~1", "--quiet-env")
+
+    def go(self) -> None:
+        """Measure two commits, and look at what was measured in each way."""
+        self.measure()
         self.look(self.measured())
         assert self.perun("fsck").code == 0
 
@@ -113,7 +117,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_everything_odd_at_once(perun: Any, command: Any, git_repository: Any, tmp_path: Path) -> None:
-    way(ALL_AT_ONCE, perun, command, git_repository, tmp_path).go()
+    made = way(ALL_AT_ONCE, perun, command, git_repository, tmp_path)
+    made.go()
+    for path in (made.project.path / ".perun").rglob("*"):
+        assert not path.stat().st_mode & 0o077, path  # the umask is kept
 
 
 @pytest.mark.slow
@@ -122,13 +129,6 @@ def test_odd_homes(home: Home, perun: Any, command: Any, git_repository: Any, tm
     if home.needs and shutil.which(home.needs) is None:
         pytest.skip(f"{home.needs} is not installed")
     way(home, perun, command, git_repository, tmp_path).go()
-
-
-def test_umask_is_kept(perun: Any, command: Any, git_repository: Any, tmp_path: Path) -> None:
-    made = way(HOMES["umask 077"], perun, command, git_repository, tmp_path)
-    made.perun("collect", "-c", "true", "time", "--repeat", "1", "--warmup", "0")
-    for path in (made.project.path / ".perun").rglob("*"):
-        assert not path.stat().st_mode & 0o077, path
 
 
 NEW_IN_GIT = (
@@ -180,7 +180,7 @@ def test_a_checkout_that_is_read_only(
     perun: Any, command: Any, git_repository: Any, tmp_path: Path
 ) -> None:
     made = way(Home(), perun, command, git_repository, tmp_path)
-    made.go()
+    made.measure()
     folder = str(made.project.path)
     mount = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && cd "$0" && exec "$@"'
     prefix = ["unshare", "--mount", "sh", "-c", mount, folder]
@@ -202,7 +202,7 @@ def test_a_clock_that_jumps_back(
     perun: Any, command: Any, git_repository: Any, tmp_path: Path, library: str
 ) -> None:
     made = way(Home(), perun, command, git_repository, tmp_path)
-    made.go()
+    made.measure()
 
     def yesterday(*arguments: str) -> Any:
         return perun(*arguments, cwd=made.project.path, env={"LD_PRELOAD": library, "ODD_CLOCK": "-86400"})
@@ -217,7 +217,13 @@ def test_a_clock_that_jumps_back(
     Way(made.project, made.perun).look(2)
 
 
-@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP], ids=["ENOLCK", "EOPNOTSUPP"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(errno.ENOLCK, id="ENOLCK"),
+        pytest.param(errno.EOPNOTSUPP, id="EOPNOTSUPP", marks=pytest.mark.slow),
+    ],
+)
 def test_a_file_system_that_cannot_lock(
     number: int, perun: Any, command: Any, git_repository: Any, tmp_path: Path, library: str
 ) -> None:

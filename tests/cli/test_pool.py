@@ -28,7 +28,7 @@ def test_each_job_is_measured_once_and_none_at_once(
     command: list[str], environment: dict[str, str], pool: PoolProject
 ) -> None:
     pool.fill(versions=2, args=2)
-    outcome = run(command, environment, "--on", "local:3", "--since", "HEAD~2")
+    outcome = run(command, environment, "--on", "local:2", "--since", "HEAD~2")
     assert outcome.returncode == 0, outcome
     assert pool.notes.begun == wanted(2, 2) == pool.profiles()
     assert pool.notes.overlapping == []
@@ -43,6 +43,7 @@ def test_each_job_is_measured_once_and_none_at_once(
     assert pool.notes.begun["1", "a0"] == 3  # of two commits, the program being the same
 
 
+@pytest.mark.slow
 def test_what_fails_is_told_with_its_machine(
     command: list[str], environment: dict[str, str], pool: PoolProject
 ) -> None:
@@ -61,15 +62,15 @@ def test_what_fails_is_told_with_its_machine(
     assert pool.profiles() == {("1", "a0"): 1}
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_client_that_was_ended_goes_on(
     command: list[str],
     environment: dict[str, str],
     pool: PoolProject,
     number: signal.Signals,
 ) -> None:
-    pool.fill(versions=3, args=2, seconds=0.1)
-    arguments = [*command, "run", "matrix", "--on", "local:2", "--since", "HEAD~3"]
+    pool.fill(versions=2, args=2, seconds=0.1)
+    arguments = [*command, "run", "matrix", "--on", "local:2", "--since", "HEAD~2"]
     pipe = subprocess.PIPE
     with subprocess.Popen(arguments, env=environment, stdout=pipe, stderr=pipe) as client:
         eventually(lambda: len(pool.profiles()) >= 1 and len(pool.notes.begun) >= 2, client)
@@ -81,16 +82,17 @@ def test_a_client_that_was_ended_goes_on(
         assert jobs == []  # the pool is clean
     outcome = run(command, environment, "--on", "local:2", "--resume")
     assert outcome.returncode == 0, outcome
-    assert pool.profiles() == wanted(3, 2)
+    assert pool.profiles() == wanted(2, 2)
     assert pool.notes.overlapping == []
     begun = pool.notes.begun
-    assert set(begun) == set(wanted(3, 2))
+    assert set(begun) == set(wanted(2, 2))
     repeated = outcome.stdout.count("measured again")
     assert sum(begun.values()) - len(begun) <= repeated <= 2
     eventually(lambda: jobs_of(environment["PERUN_POOL_MACHINE"]) == [])
     assert pool.journals == []
 
 
+@pytest.mark.slow
 def test_nothing_listens_to_the_network(
     command: list[str], environment: dict[str, str], pool: PoolProject
 ) -> None:
@@ -107,23 +109,18 @@ def test_nothing_listens_to_the_network(
     assert jobs_of(environment["PERUN_POOL_MACHINE"]) == []
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_wrong_pools(perun: Callable[..., Any], pool: PoolProject) -> None:
+    pool.fill(versions=1, args=1)
+    for options, message in (
         (["matrix", "--on", "somewhere"], "'somewhere' names no pool"),
         (["matrix", "--on", "local:0"], "1 to 64 workers"),
         (["--force-dirty", "matrix", "--on", "local:2"], "as they are committed"),
         (["matrix", "--on", "dask://host"], "names no pool"),
-    ],
-)
-def test_wrong_pools(
-    perun: Callable[..., Any], pool: PoolProject, options: list[str], message: str
-) -> None:
-    pool.fill(versions=1, args=1)
-    outcome = perun("run", *options, check=False)
-    assert outcome.code == 2
-    assert message in outcome.err
-    assert pool.notes.begun == {}
+    ):
+        outcome = perun("run", *options, check=False)
+        assert outcome.code == 2
+        assert message in outcome.err
+        assert pool.notes.begun == {}
 
 
 def test_without_the_library(

@@ -95,6 +95,26 @@ def make_farm(tmp_path: Path, environment: dict[str, str], project: Any) -> Iter
         lock.unlink()
 
 
+def test_two_workers_of_a_scheduler(
+    command: list[str],
+    environment: dict[str, str],
+    project: Any,
+    tmp_path: Path,
+    make_farm: Callable[..., Farm],
+) -> None:
+    pool = PoolProject(project, tmp_path / "record")
+    pool.fill(versions=2, args=2)
+    farm = make_farm("ab")
+    outcome = run(command, environment, "--on", f"dask://127.0.0.1:{farm.port}", "--since", "HEAD~2")
+    assert outcome.returncode == 0, outcome
+    assert pool.profiles() == wanted(2, 2) == pool.notes.begun
+    measured = re.findall(r"stored \S+-\[(a\d)\]-\S+ \(measured \w+ on (\S+) in", outcome.stdout)
+    assert sorted(args for args, _ in set(measured)) == ["a0", "a1"]  # each on one machine
+    assert {machine for _, machine in measured} <= set(farm.machines)
+    assert "is not encrypted" not in outcome.stderr  # it is on this machine
+
+
+@pytest.mark.slow
 def test_each_configuration_stays_on_one_machine(
     command: list[str],
     environment: dict[str, str],
@@ -141,11 +161,8 @@ def checked(
     return list(json.loads(done.stdout)["machines"]) if done.stdout else []
 
 
-KILLS = [*(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12)), 0]
-"""Each seed kills four or five times."""
-
-
-@pytest.mark.parametrize("seed", KILLS)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
 def test_whatever_is_killed_nothing_is_lost(
     command: list[str],
     environment: dict[str, str],
@@ -154,7 +171,7 @@ def test_whatever_is_killed_nothing_is_lost(
     make_farm: Callable[..., Farm],
     seed: int,
 ) -> None:
-    """Workers, the scheduler, processes of jobs and the client are killed, each after some more runs.
+    """Workers, the scheduler, processes of jobs and the client are killed, four or five times in all.
 
     All three workers are on one machine, so that no two jobs may be measured at once.
     """
@@ -215,6 +232,7 @@ def fake_ssh(tmp_path: Path, environment: dict[str, str]) -> None:
     environment["PATH"] = f"{folder}:{environment['PATH']}"
 
 
+@pytest.mark.slow
 def test_machines_that_ssh_reaches(
     command: list[str],
     environment: dict[str, str],

@@ -51,6 +51,7 @@ def new(project: Any, source: Path) -> Callable[[], dict[str, Any]]:
     return read
 
 
+@pytest.mark.each_value("name", "dash")
 @pytest.mark.parametrize("dash", ["_", "-"])
 @pytest.mark.parametrize("name", UNITS)
 def test_every_postprocessor_in_both_spellings(
@@ -71,6 +72,8 @@ def test_every_postprocessor_in_both_spellings(
     assert sorted(one["postprocessors"] for one in status["pending"]) == [[], [name]]
     assert bool(made["models"]) == (name in MODELS)
     if name in MODELS:
+        assert "chosen from the profile: --of" in outcome.err
+        assert "'amount'" in outcome.err
         table = perun("show", outcome.out.split()[1], "tableof", "models").lines
         assert len(table) == 2 + len(made["models"])
         assert all("./app" in line for line in table[2:])
@@ -145,25 +148,19 @@ def test_models_depending_on_clusters(
     assert model["r_square"] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_fields_that_are_taken_are_told(name: str, perun: Callable[..., Any], source: Path) -> None:
-    outcome = perun("postprocessby", "0@p", name, *UNITS[name])
-    assert "chosen from the profile: --of" in outcome.err
-    assert "'amount'" in outcome.err
-
-
-@pytest.mark.parametrize("name", MODELS)
 def test_the_order_is_not_taken_unless_it_is_named(
-    name: str, perun: Callable[..., Any], project: Any, source: Path
+    perun: Callable[..., Any], project: Any, source: Path
 ) -> None:
-    required = [one for one in UNITS[name] if one not in ("-per", "-dp", "order")]
-    outcome = perun("postprocessby", "0@p", name, *required, check=False)
-    assert outcome.code == 6
-    assert "only the order of measuring: 'order'" in outcome.err
-    assert "a generator of the type integer in workloads" in outcome.err
-    assert pending(project) == [source]
+    for name in MODELS:
+        required = [one for one in UNITS[name] if one not in ("-per", "-dp", "order")]
+        outcome = perun("postprocessby", "0@p", name, *required, check=False)
+        assert outcome.code == 6, name
+        assert "only the order of measuring: 'order'" in outcome.err
+        assert "a generator of the type integer in workloads" in outcome.err
+        assert pending(project) == [source]
 
 
+@pytest.mark.each_value("name of per", "spelling")
 @pytest.mark.parametrize(
     ("name", "of", "per"),
     [
@@ -229,59 +226,58 @@ def test_what_postprocessors_tell_is_told_once_by_jobs(
     assert outcome.out.count("note: chosen from the profile: --of 'amount'") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["nonsense"], 2, "there is no postprocessor 'nonsense'"),
-        (["normaliser"], 2, "did you mean 'normalizer'?"),
-        (["normalizer", "--method", "full"], 2, "--method"),
-        (["regression-analysis", "-m", "nonsense"], 2, "'nonsense' is not one of 'full'"),
-        (["regression-analysis"], 2, "--method"),
-        (["regression-analysis", "-m", "full", "-r", "cubic"], 2, "'cubic' is not one of"),
-        (["regression-analysis", "-m", "full", "-s", "0"], 2, "--steps"),
-        (
-            ["regression-analysis", "-m", "full", "-dp", "nonsense"],
-            6,
-            "no resource has a number in 'nonsense'",
-        ),
-        (["regression-analysis", "-m", "full", "-o", "uid"], 6, "no resource has a number in 'uid'"),
-        (["clusterizer", "-s", "bubbles"], 2, "'bubbles' is not one of 'sort_order', 'sliding_window'"),
-        (["clusterizer", "-wh", "-1"], 2, "--window-height"),
-        (["clusterizer", "-ww", "wide"], 2, "--window-width"),
-        (["clusterizer", "-rwh", "-fwh"], 2, "window_height exclude each other"),
-        (["clusterizer", "-rww", "-www"], 2, "window_width exclude each other"),
-        (["regressogram", "-bm", "nonsense"], 2, "'nonsense' is not one of"),
-        (["regressogram", "-sf", "mode"], 2, "'mode' is not one of"),
-        (["regressogram", "-per", "nonsense"], 6, "'nonsense'"),
-        (["moving-average", "nonsense"], 2, "'nonsense'"),
-        (["moving-average", "sma", "-wt", "nonsense"], 2, "'nonsense' is not one of"),
-        (["moving-average", "-per", "nonsense", "sma"], 6, "'nonsense'"),
-        (["moving-average", "ema", "-d", "nonsense", "3"], 2, "'nonsense' is not one of"),
-        (["kernel-regression", "nonsense"], 2, "'nonsense'"),
-        (["kernel-regression", "kernel-smoothing", "-kt", "nonsense"], 2, "'nonsense' is not one of"),
-        (["kernel-regression", "-of", "nonsense", "kernel-smoothing"], 6, "'nonsense'"),
-        (["kernel-regression", "method-selection", "-bm", "nonsense"], 2, "'nonsense' is not one of"),
-    ],
-)
-def test_wrong_usage_makes_no_profile(
-    arguments: list[str], code: int, message: str, perun: Callable[..., Any], project: Any, source: Path
-) -> None:
-    outcome = perun("postprocessby", "0@p", *arguments, check=False)
-    assert outcome.code == code, outcome
-    assert outcome.out == ""
-    assert message in outcome.err
-    assert pending(project) == [source]
+WRONG: list[tuple[list[str], int, str]] = [
+    (["nonsense"], 2, "there is no postprocessor 'nonsense'"),
+    (["normaliser"], 2, "did you mean 'normalizer'?"),
+    (["normalizer", "--method", "full"], 2, "--method"),
+    (["regression-analysis", "-m", "nonsense"], 2, "'nonsense' is not one of 'full'"),
+    (["regression-analysis"], 2, "--method"),
+    (["regression-analysis", "-m", "full", "-r", "cubic"], 2, "'cubic' is not one of"),
+    (["regression-analysis", "-m", "full", "-s", "0"], 2, "--steps"),
+    (
+        ["regression-analysis", "-m", "full", "-dp", "nonsense"],
+        6,
+        "no resource has a number in 'nonsense'",
+    ),
+    (["regression-analysis", "-m", "full", "-o", "uid"], 6, "no resource has a number in 'uid'"),
+    (["clusterizer", "-s", "bubbles"], 2, "'bubbles' is not one of 'sort_order', 'sliding_window'"),
+    (["clusterizer", "-wh", "-1"], 2, "--window-height"),
+    (["clusterizer", "-ww", "wide"], 2, "--window-width"),
+    (["clusterizer", "-rwh", "-fwh"], 2, "window_height exclude each other"),
+    (["clusterizer", "-rww", "-www"], 2, "window_width exclude each other"),
+    (["regressogram", "-bm", "nonsense"], 2, "'nonsense' is not one of"),
+    (["regressogram", "-sf", "mode"], 2, "'mode' is not one of"),
+    (["regressogram", "-per", "nonsense"], 6, "'nonsense'"),
+    (["moving-average", "nonsense"], 2, "'nonsense'"),
+    (["moving-average", "sma", "-wt", "nonsense"], 2, "'nonsense' is not one of"),
+    (["moving-average", "-per", "nonsense", "sma"], 6, "'nonsense'"),
+    (["moving-average", "ema", "-d", "nonsense", "3"], 2, "'nonsense' is not one of"),
+    (["kernel-regression", "nonsense"], 2, "'nonsense'"),
+    (["kernel-regression", "kernel-smoothing", "-kt", "nonsense"], 2, "'nonsense' is not one of"),
+    (["kernel-regression", "-of", "nonsense", "kernel-smoothing"], 6, "'nonsense'"),
+    (["kernel-regression", "method-selection", "-bm", "nonsense"], 2, "'nonsense' is not one of"),
+]
+"""What is asked of a postprocessor, with the exit code and a part of the message."""
 
 
-@pytest.mark.parametrize("name", UNITS)
+def test_wrong_usage_makes_no_profile(perun: Callable[..., Any], project: Any, source: Path) -> None:
+    for arguments, code, message in WRONG:
+        outcome = perun("postprocessby", "0@p", *arguments, check=False)
+        assert outcome.code == code, outcome
+        assert outcome.out == ""
+        assert message in outcome.err
+        assert pending(project) == [source]
+
+
 def test_profile_without_numbers(
-    name: str, perun: Callable[..., Any], project: Any, write_profile: Callable[..., Path]
+    perun: Callable[..., Any], project: Any, write_profile: Callable[..., Path]
 ) -> None:
     empty = write_profile(amounts=[])
-    outcome = perun("postprocessby", "0@p", name, *UNITS[name], check=False)
-    assert outcome.code == 6
-    assert re.match("error: .*\nhint: .*", outcome.err)
-    assert pending(project) == [empty]
+    for name, options in UNITS.items():
+        outcome = perun("postprocessby", "0@p", name, *options, check=False)
+        assert outcome.code == 6, name
+        assert re.match("error: .*\nhint: .*", outcome.err), name
+        assert pending(project) == [empty]
 
 
 @pytest.mark.parametrize("name", ["normalizer", "regression_analysis"])
@@ -301,29 +297,19 @@ def test_damaged_profile(name: str, perun: Callable[..., Any], project: Any) -> 
     assert pending(project) == []
 
 
-@pytest.mark.parametrize(
-    ("profile", "options", "code", "message"),
-    [
+def test_wrong_profile_or_option(perun: Callable[..., Any], project: Any, source: Path) -> None:
+    cases: list[tuple[str, list[str], int, str]] = [
         ("1@p", [], 6, "1@p"),
         ("0@i", [], 6, "0 profiles are registered"),
         ("absent.perf", [], 6, "absent.perf"),
         ("0@p", ["-m", "nonsense"], 4, "git knows no commit 'nonsense'"),
         ("0@p", ["-ot", "%nonsense%"], 5, "%nonsense%"),
-    ],
-)
-def test_wrong_profile_or_option(
-    profile: str,
-    options: list[str],
-    code: int,
-    message: str,
-    perun: Callable[..., Any],
-    project: Any,
-    source: Path,
-) -> None:
-    outcome = perun("postprocessby", *options, profile, "normalizer", check=False)
-    assert outcome.code == code, outcome
-    assert message in outcome.err
-    assert pending(project) == [source]
+    ]
+    for profile, options, code, message in cases:
+        outcome = perun("postprocessby", *options, profile, "normalizer", check=False)
+        assert outcome.code == code, outcome
+        assert message in outcome.err
+        assert pending(project) == [source]
 
 
 def test_outside_of_a_repository(perun: Callable[..., Any], tmp_path: Path) -> None:
@@ -448,26 +434,26 @@ def test_job_with_every_postprocessor(name: str, perun: Callable[..., Any], proj
     assert bool(made["models"]) == (name in MODELS)
 
 
-@pytest.mark.parametrize(
-    ("name", "params", "message"),
-    [
-        ("normaliser", "      {}", "there is no postprocessor 'normaliser'"),
-        ("regression_analysis", "      method: nonsense", "method must be one of full"),
-        ("regression_analysis", "      - method: full\n      - step: 10", "unknown parameter 'step'"),
-        ("regression_analysis", "      steps: 10", "method is missing"),
-        ("clusterizer", "      - window-width", "window-width"),
-        ("clusterizer", "      {relative_window_width: true, fixed_window_width: true}", "exclude each"),
-    ],
-)
-def test_wrong_matrix_runs_nothing(
-    name: str, params: str, message: str, perun: Callable[..., Any], project: Any
-) -> None:
-    with (project.path / ".perun/local.yml").open("a") as file:
-        file.write(MATRIX.format(name=name, params=params))
-    outcome = perun("run", "matrix", check=False)
-    assert outcome.code in (5, 9)
-    assert message in outcome.err
-    assert pending(project) == []
+WRONG_MATRICES = [
+    ("normaliser", "      {}", "there is no postprocessor 'normaliser'"),
+    ("regression_analysis", "      method: nonsense", "method must be one of full"),
+    ("regression_analysis", "      - method: full\n      - step: 10", "unknown parameter 'step'"),
+    ("regression_analysis", "      steps: 10", "method is missing"),
+    ("clusterizer", "      - window-width", "window-width"),
+    ("clusterizer", "      {relative_window_width: true, fixed_window_width: true}", "exclude each"),
+]
+"""A postprocessor with the lines of its parameters, and a part of the message."""
+
+
+def test_wrong_matrix_runs_nothing(perun: Callable[..., Any], project: Any) -> None:
+    local = project.path / ".perun/local.yml"
+    before = local.read_text()
+    for name, params, message in WRONG_MATRICES:
+        local.write_text(before + MATRIX.format(name=name, params=params))
+        outcome = perun("run", "matrix", check=False)
+        assert outcome.code in (5, 9), params
+        assert message in outcome.err
+        assert pending(project) == []
 
 
 def test_what_was_measured_is_kept_without_models(perun: Callable[..., Any], project: Any) -> None:

@@ -34,33 +34,21 @@ def test_a_page_gets_a_name_that_is_free(perun, project, write_profile, view):
     assert len(page) - len(bokeh_script().encode()) < 100_000  # what is Perun's
 
 
-def test_no_option_is_needed(perun, project, write_profile, view):
-    write_profile()
-    assert perun("show", "0@p", view, "--terminal").out == perun(
-        "show", "0@p", view, *OPTIONS[view], "--terminal"
-    ).out
-
-
 def test_a_page_that_is_named_is_replaced(perun, project, write_profile, view):
     write_profile()
     (project.path / "x.html").write_text("what was there")
-    shown = perun("show", "0@p", view, *OPTIONS[view], "-f", "x.html", "-gt", "My <title>")
+    labels = ("-gt", "My <title>", "-xl", "the order", "-yl", "how long")
+    shown = perun("show", "0@p", view, *OPTIONS[view], "-f", "x.html", *labels)
     assert shown.out == "x.html\n"
     page = (project.path / "x.html").read_text("utf-8")
     assert "<title>My &lt;title&gt;</title>" in page
+    assert '"axis_label":"the order"' in page
+    assert '"axis_label":"how long"' in page
     assert "what was there" not in page
     refused = perun("show", "0@p", view, *OPTIONS[view], "-f", "new/folder/x.html", check=False)
     assert (refused.code, refused.out) == (2, "")
     assert "x.html: there is no folder new/folder\nhint: make the folder" in refused.err
     assert not (project.path / "new").exists()
-
-
-def test_labels_of_the_user(perun, project, write_profile, view):
-    write_profile()
-    perun("show", "0@p", view, *OPTIONS[view], "-f", "x.html", "-xl", "the order", "-yl", "how long")
-    page = (project.path / "x.html").read_text("utf-8")
-    assert '"axis_label":"the order"' in page
-    assert '"axis_label":"how long"' in page
 
 
 def test_no_browser_is_a_message(perun, project, write_profile, view):
@@ -75,6 +63,7 @@ def test_no_browser_is_a_message(perun, project, write_profile, view):
 def test_text_where_there_is_no_terminal(perun, project, write_profile, view):
     write_profile()
     shown = perun("show", "0@p", view, *OPTIONS[view], "--terminal")
+    assert shown.out == perun("show", "0@p", view, "--terminal").out  # no option is needed
     assert shown.lines[0] == HEADINGS[view]
     assert "\x1b" not in shown.out
     assert shown.err == ""
@@ -91,54 +80,55 @@ def test_as_wide_as_the_terminal_and_with_its_colours(terminal, project, write_p
     assert "\x1b[38;5;33m" in shown.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message", "hint"),
-    [
-        (
-            ("bars", "--of", "amuont"),
-            "--of: no resource has a key 'amuont'",
-            f"did you mean 'amount'?; {KEYS}",
-        ),
-        (("bars", "-o", "amount", "-p", "nope"), "--per: no resource has a key 'nope'", KEYS),
-        (("bars", "-o", "amount", "-b", "nope"), "--by: no resource has a key 'nope'", KEYS),
-        (
-            ("bars", "-o", "uid"),
-            "--of: no resource has a number in 'uid'",
-            "keys with numbers: amount, order",
-        ),
-        (("bars", "-o", "amount", "-s"), "--stacked needs a key to divide the bars by", "add --by"),
-        (("bars", "-o", "amount", "-g"), "--grouped needs a key to divide the bars by", "add --by"),
-        (("bars", "-o", "amount", "-b", "uid", "-s", "-g"), "--stacked and --grouped", "leave out one"),
-        (("bars", "summ", "-o", "amount"), "'summ' is not one of 'sum'", "bars --help"),
-        (
-            ("flow", "-o", "amount", "-b", "uid", "-t", "nope"),
-            "--through: no resource has a key 'nope'",
-            KEYS,
-        ),
-        (("bars", "--y-scale", "logarithmic"), "'logarithmic' is not one of 'auto', 'linear', 'log'", "bars"),
-        (("flow", "-s", "--y-scale", "log"), "--y-scale log cannot show areas that add up", "leave out --st"),
-        (("scatter", "-p", "order", "-o", "uid"), "--of: no resource has a number in 'uid'", "amount, order"),
-        (
-            ("scatter", "-p", "order", "--uid", "./ap"),
-            "no resource has the uid './ap'",
-            "did you mean './app'?",
-        ),
-        (("scatter", "-p", "order", "--terminal", "-f", "x"), "--terminal and --filename", "leave out --t"),
-        (("scatter", "-p", "order", "--terminal", "-v"), "--terminal and --view-in-browser", "leave out --t"),
-        (("scatter", "-p", "order", "-f", "file.txt/x.html"), "cannot write", "--filename"),
-        (("scatter", "-p", "order", "-f", "."), "cannot write .", "--filename"),
-    ],
-)
-def test_what_is_refused(perun, project, write_profile, arguments, message, hint):
+REFUSED = [
+    (
+        ("bars", "--of", "amuont"),
+        "--of: no resource has a key 'amuont'",
+        f"did you mean 'amount'?; {KEYS}",
+    ),
+    (("bars", "-o", "amount", "-p", "nope"), "--per: no resource has a key 'nope'", KEYS),
+    (("bars", "-o", "amount", "-b", "nope"), "--by: no resource has a key 'nope'", KEYS),
+    (
+        ("bars", "-o", "uid"),
+        "--of: no resource has a number in 'uid'",
+        "keys with numbers: amount, order",
+    ),
+    (("bars", "-o", "amount", "-s"), "--stacked needs a key to divide the bars by", "add --by"),
+    (("bars", "-o", "amount", "-g"), "--grouped needs a key to divide the bars by", "add --by"),
+    (("bars", "-o", "amount", "-b", "uid", "-s", "-g"), "--stacked and --grouped", "leave out one"),
+    (("bars", "summ", "-o", "amount"), "'summ' is not one of 'sum'", "bars --help"),
+    (
+        ("flow", "-o", "amount", "-b", "uid", "-t", "nope"),
+        "--through: no resource has a key 'nope'",
+        KEYS,
+    ),
+    (("bars", "--y-scale", "logarithmic"), "'logarithmic' is not one of 'auto', 'linear', 'log'", "bars"),
+    (("flow", "-s", "--y-scale", "log"), "--y-scale log cannot show areas that add up", "leave out --st"),
+    (("scatter", "-p", "order", "-o", "uid"), "--of: no resource has a number in 'uid'", "amount, order"),
+    (
+        ("scatter", "-p", "order", "--uid", "./ap"),
+        "no resource has the uid './ap'",
+        "did you mean './app'?",
+    ),
+    (("scatter", "-p", "order", "--terminal", "-f", "x"), "--terminal and --filename", "leave out --t"),
+    (("scatter", "-p", "order", "--terminal", "-v"), "--terminal and --view-in-browser", "leave out --t"),
+    (("scatter", "-p", "order", "-f", "file.txt/x.html"), "cannot write", "--filename"),
+    (("scatter", "-p", "order", "-f", "."), "cannot write .", "--filename"),
+]
+"""Arguments, with parts of the error and of its hint."""
+
+
+def test_what_is_refused(perun, project, write_profile):
     write_profile()
-    failed = perun("show", "0@p", *arguments, check=False)
-    assert failed.code == 2
-    assert failed.out == ""
-    error, *rest = failed.err.splitlines()
-    assert error.startswith("error: ")
-    assert message in error
-    assert hint in " ".join(rest)
-    assert not list(project.path.glob("*.html"))
+    for arguments, message, hint in REFUSED:
+        failed = perun("show", "0@p", *arguments, check=False)
+        assert failed.code == 2, arguments
+        assert failed.out == ""
+        error, *rest = failed.err.splitlines()
+        assert error.startswith("error: ")
+        assert message in error
+        assert hint in " ".join(rest)
+        assert not list(project.path.glob("*.html"))
 
 
 def test_a_profile_without_resources(perun, project, write_profile, view):

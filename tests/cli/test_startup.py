@@ -56,9 +56,8 @@ def used(perun, git_repository, write_profile, monkeypatch):
     return repository
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_nothing_heavy_is_loaded(loaded, used):
+    for line in (
         "--version",
         "--help",
         "status",
@@ -67,25 +66,24 @@ def used(perun, git_repository, write_profile, monkeypatch):
         "log",
         "config get vcs.type",
         "status --help",
-    ],
-)
-def test_nothing_heavy_is_loaded(loaded, used, line):
-    modules = loaded(*line.split())
-    assert "perun" in modules  # or the list was read wrongly
-    assert not [name for name in modules if name.startswith(HEAVY)]
+    ):
+        modules = loaded(*line.split())
+        assert "perun" in modules  # or the list was read wrongly
+        assert not [name for name in modules if name.startswith(HEAVY)], line
 
 
-@pytest.mark.parametrize("line", ["status", "status --json", "log --short", "log"])
-def test_lists_of_known_profiles_load_nothing_that_reads_one(loaded, perun, used, write_profile, line):
+def test_lists_of_known_profiles_load_nothing_that_reads_one(loaded, perun, used, write_profile):
     jobs = used.path / ".perun" / "jobs"
     write_profile("c.perf", folder=jobs, origin=None)
     for name in ("b.perf", "c.perf"):  # of one second, so that the time of their files orders them
         os.utime(jobs / name, (1_700_000_000, 1_700_000_000))
     perun("add", "--force", "0@p-1@p")
     perun("status")  # notes what is not known
-    modules = loaded(*line.split())
-    assert "perun.profile.measured" in modules
-    assert not modules & {"perun.store.objects", "perun.profile.main_value", "perun.profile.format.grouping"}
+    for line in ("status", "status --json", "log --short", "log"):
+        modules = loaded(*line.split())
+        assert "perun.profile.measured" in modules
+        reading = {"perun.store.objects", "perun.profile.main_value", "perun.profile.format.grouping"}
+        assert not modules & reading, line
 
 
 @pytest.mark.parametrize("line", ["--version", "--help", ""])
@@ -104,7 +102,13 @@ def test_the_first_status_after_init_parses_no_yaml(loaded, perun, git_repositor
 
 @pytest.mark.parametrize(
     "line",
-    ["config set cmds ./x", "config reset -y", "config edit", "add --force 0@p", "rm 0@i", "status -sb type"],
+    [
+        "config set cmds ./x",
+        "config reset -y",
+        "add --force 0@p",
+        *(pytest.param(line, marks=pytest.mark.slow) for line in ("config edit", "rm 0@i")),
+        "status -sb type",
+    ],
 )
 def test_commands_that_write_cache_the_configuration(loaded, used, perun, line):
     local = used.path / ".perun" / "local.yml"
@@ -146,7 +150,7 @@ import tabulate
 """A library that warns when it is imported, then works."""
 
 
-@pytest.mark.parametrize("setting", ["error", "e::DeprecationWarning", "default,error"])
+@pytest.mark.parametrize("setting", ["error", pytest.param("e::DeprecationWarning", marks=pytest.mark.slow)])
 def test_a_warning_of_a_library_fails_no_command(perun, used, tmp_path, environment, setting):
     libraries = tmp_path / "libraries"
     libraries.mkdir()

@@ -117,11 +117,9 @@ def test_the_commit_that_made_search_quadratic_is_named(
     measure()
     guilty = project.commit("Look nodes up by their positions", {"list.c": by_position})
     measure()
-    project.commit("Thank the authors", {"list.c": "/* Thanks! */\n" + by_position})
-    measure()
 
     answer = perun("check", "all", "--json").json
-    assert answer["summary"]["compared"] == 3
+    assert answer["summary"]["compared"] == 2
     found = [
         (one["minor_version"], change["result"], change["location"], change["from"], change["to"])
         for one in answer["comparisons"]

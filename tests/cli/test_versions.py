@@ -289,6 +289,7 @@ def start(
     return run
 
 
+@pytest.mark.each_value("phase", "number code")
 @pytest.mark.parametrize("phase", ["pre_run", "measured"])
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
@@ -363,7 +364,7 @@ def test_killed_at_random_moments(
     start: Callable[..., subprocess.Popen[bytes]],
 ) -> None:
     configure("profiles: {register_after_run: true}\n")
-    killed_again_and_again(perun, dirty, start, 6)
+    killed_again_and_again(perun, dirty, start, 2)
 
 
 @pytest.mark.slow

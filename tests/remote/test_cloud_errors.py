@@ -46,7 +46,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 def refusing() -> Iterator[Callable[[int, str], str]]:
     """Start a server that refuses; gives its endpoint."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
 
     def choose(status: int, code: str) -> str:
