@@ -281,7 +281,8 @@ def test_what_a_merge_of_a_program_brought_is_found(
     history = History(folder, tmp_path / "record", made.commits, dict(os.environ))
     prepare(history)
     place = made.commits.index(made.merge)
-    merge = history.bisect(place - 2, place, metric="regex", location="fold")
+    good = place - 6  # a version that builds, from before the branch began
+    merge = history.bisect(good, place, metric="regex", location="fold")
     assert merge.first is not None and merge.merged is not None
     assert (merge.first.checksum, merge.merged.checksum) == (made.slow_fold, made.merge)
     assert history.leftovers == []
