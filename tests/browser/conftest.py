@@ -48,7 +48,7 @@ HOSTILE = (
     "$title ${data} {{x}} %s",
 )
 """Names that want to be more than text."""
-LIKE_OTHERS = frozenset(HOSTILE[number] for number in (4, 6, 7, 9, 13))
+LIKE_OTHERS = frozenset(HOSTILE[number] for number in (0, 2, 4, 6, 7, 9, 13))
 """Those on which a page that is safe from the others hardly fails: only the slow tests give each a page."""
 
 
@@ -66,6 +66,12 @@ def hostile(request: pytest.FixtureRequest) -> str:
 def hostile_names() -> Sequence[str]:
     """All names that want to be more than text, for pages that show many."""
     return HOSTILE
+
+
+@pytest.fixture
+def most_hostile_names() -> Sequence[str]:
+    """Those of them that differ most."""
+    return tuple(name for name in HOSTILE if name not in LIKE_OTHERS)
 
 
 @pytest.fixture(scope="session")

@@ -309,7 +309,16 @@ def test_a_second_tab_has_a_view_of_its_own_and_links_keep_the_context(visit: Op
         other.close()
 
 
-def test_one_machine_is_chosen_on_each_page_and_links_keep_it(visit: OpenPage) -> None:
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("overview", "coverage", "grid"),
+        pytest.param(("overview", "series", "commit", "coverage", "grid"), marks=pytest.mark.slow),
+    ],
+)
+def test_one_machine_is_chosen_on_each_page_and_links_keep_it(
+    visit: OpenPage, kinds: Sequence[str]
+) -> None:
     page = visit("grid")
     rows = page.locator(".heat .labels li")
     every = rows.count()
@@ -320,7 +329,7 @@ def test_one_machine_is_chosen_on_each_page_and_links_keep_it(visit: OpenPage) -
     )
     exact = rows.count()  # what is counted is the same on all machines
     assert 0 < exact < every
-    for kind in ("overview", "series", "commit", "coverage", "grid"):
+    for kind in kinds:
         page.locator(f"nav a[data-link={kind}]").click()
         goes_to(page, f"{pages.file_name(kind)}?machine=laptop")
         assert page.locator("#context select").first.input_value() == "laptop", kind

@@ -37,6 +37,15 @@ int main(int count, char **given)
 }
 """
 
+SETTINGS = """\
+cmds: [./app]
+workloads: ["{go}"]
+collectors: [{{name: memory}}]
+execute: {{pre_run: [cc -g -O0 -o app app.c]}}
+profiles: {{register_after_run: true}}
+"""
+
+
 class Project(NamedTuple):
     """A project with two versions. :param go: the file that its program waits for."""
 
@@ -65,11 +74,8 @@ def project(tmp_path: Path) -> Project:
         who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
         made.run("git", *who, "commit", "-q", "-m", f"Fill {size} bytes")
     made.run(*PERUN, "init", "--vcs-type", "git")
-    made.run(*PERUN, "config", "set", "cmds", "[./app]")
-    made.run(*PERUN, "config", "set", "workloads", f"[{made.go}]")
-    made.run(*PERUN, "config", "set", "collectors", "[{name: memory}]")
-    made.run(*PERUN, "config", "set", "execute.pre_run", "['cc -g -O0 -o app app.c']")
-    made.run(*PERUN, "config", "set", "profiles.register_after_run", "true")
+    with open(path / ".perun" / "local.yml", "a") as file:
+        file.write(SETTINGS.format(go=made.go))
     return made
 
 

@@ -118,6 +118,16 @@ def test_what_is_under_the_pointer_is_told_with_unit_and_share(graph: Callable[.
     assert "Itself: 300 B, 30.0 % of all" in tip.inner_text()
     page.mouse.move(5, 5)
     assert not tip.is_visible()
+    # What assistive technology finds has names.
+    assert page.get_by_role("application", name=re.compile("Flame graph. Arrow keys")).count() == 1
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("button, input, select, canvas")].filter(one =>
+            !one.hidden && !(one.getAttribute("aria-label") || one.textContent.trim() ||
+            (one.labels && one.labels.length))).map(one => one.outerHTML)"""
+    )
+    assert nameless == []
+    assert page.locator("html").get_attribute("lang") == "en"
+    assert page.locator("#details").get_attribute("aria-live") == "polite"
 
 
 def test_zoom_by_click_and_the_ways_back(graph: Callable[..., Page], screenshot: Any) -> None:
@@ -158,6 +168,14 @@ def test_search_tells_matches_and_their_share(graph: Callable[..., Page]) -> Non
     assert found.inner_text() == "1 match, 10.0 % (25.0 % of the zoomed call)"
     search.fill("")
     assert found.inner_text() == ""
+    # The list of the heaviest functions searches, too.
+    page.get_by_role("button", name="Reset zoom").click()
+    page.locator("#heaviest summary").click()
+    page.wait_for_selector("#heaviest-rows tr")
+    rows = page.locator("#heaviest-rows tr").all_inner_texts()
+    assert re.sub(r"\s+", " ", rows[0]) == "600 B 60.0 % 600 B 60.0 % malloc"
+    page.locator("#heaviest").get_by_role("button", name="malloc").click()
+    assert page.locator("#found").inner_text() == "2 matches, 60.0 %"
 
 
 def test_matches_keep_their_colour_and_others_lose_it(graph: Callable[..., Page]) -> None:
@@ -172,6 +190,12 @@ def test_matches_keep_their_colour_and_others_lose_it(graph: Callable[..., Page]
 
 def test_keyboard(graph: Callable[..., Page]) -> None:
     page = graph()
+    # Letters are no orders within the search.
+    page.keyboard.press("/")
+    page.keyboard.type("ic/0")
+    assert page.get_by_role("searchbox").input_value() == "ic/0"
+    assert page.get_by_role("button", name="Icicle").get_attribute("aria-pressed") == "false"
+    page.keyboard.press("Escape")
     page.keyboard.press("/")
     page.keyboard.type("alloc")
     assert page.locator("#found").inner_text() == "3 matches, 70.0 %"
@@ -205,14 +229,6 @@ def test_keyboard(graph: Callable[..., Page]) -> None:
     assert page.locator("#colour").input_value() == "name"
 
 
-def test_the_letters_of_the_keyboard_are_no_orders_within_the_search(graph: Callable[..., Page]) -> None:
-    page = graph()
-    page.keyboard.press("/")
-    page.keyboard.type("ic/0")
-    assert page.get_by_role("searchbox").input_value() == "ic/0"
-    assert page.get_by_role("button", name="Icicle").get_attribute("aria-pressed") == "false"
-
-
 def test_icicle_has_the_outermost_call_on_top(graph: Callable[..., Page], screenshot: Any) -> None:
     page = graph(icicle=True)
     page.mouse.move(*point(page, 0.1, 2, icicle=True))
@@ -234,10 +250,7 @@ def test_colours_by_module_function_and_share(graph: Callable[..., Page]) -> Non
     assert [colours(page, share, depth) for share, depth in ((0.3, 3), (0.95, 2))] != by_module
     page.locator("#colour").select_option("name")
     assert legend.inner_text() == ""
-
-
-def test_callees_first(graph: Callable[..., Page]) -> None:
-    page = graph()
+    # Callees first.
     page.get_by_label("Callees first").check()
     page.mouse.move(*point(page, 0.1, 1))
     told = page.locator("#tip").inner_text()
@@ -264,16 +277,6 @@ def test_lines_are_told_apart_where_asked(graph: Callable[..., Page]) -> None:
     told = page.locator("#tip").inner_text()
     assert "a.c:9" in told
     assert "Total: 10 B, 50.0 % of all" in told
-
-
-def test_the_list_of_heaviest_functions_searches(graph: Callable[..., Page]) -> None:
-    page = graph()
-    page.locator("#heaviest summary").click()
-    page.wait_for_selector("#heaviest-rows tr")
-    rows = page.locator("#heaviest-rows tr").all_inner_texts()
-    assert re.sub(r"\s+", " ", rows[0]) == "600 B 60.0 % 600 B 60.0 % malloc"
-    page.locator("#heaviest").get_by_role("button", name="malloc").click()
-    assert page.locator("#found").inner_text() == "2 matches, 60.0 %"
 
 
 def test_the_address_keeps_what_is_seen(graph: Callable[..., Page]) -> None:
@@ -305,19 +308,6 @@ def test_the_wheel_and_dragging(graph: Callable[..., Page]) -> None:
         page.mouse.move(start[0] + 100 * step, start[1])
     page.mouse.up()
     assert path(page) == ["all", "main"]
-
-
-def test_names_are_what_assistive_technology_finds(graph: Callable[..., Page]) -> None:
-    page = graph()
-    assert page.get_by_role("application", name=re.compile("Flame graph. Arrow keys")).count() == 1
-    nameless = page.evaluate(
-        """() => [...document.querySelectorAll("button, input, select, canvas")].filter(one =>
-            !one.hidden && !(one.getAttribute("aria-label") || one.textContent.trim() ||
-            (one.labels && one.labels.length))).map(one => one.outerHTML)"""
-    )
-    assert nameless == []
-    assert page.locator("html").get_attribute("lang") == "en"
-    assert page.locator("#details").get_attribute("aria-live") == "polite"
 
 
 def test_light_and_dark(graph: Callable[..., Page], screenshot: Any) -> None:

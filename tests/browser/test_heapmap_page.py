@@ -95,10 +95,7 @@ def test_the_slider_goes_through_the_snapshots(heap: Callable[..., Page]) -> Non
     assert told(page) == "nothing is allocated at the end of this snapshot."
     slide(page, 0)
     assert picture(page) == first
-
-
-def test_the_slider_says_what_it_stands_for(heap: Callable[..., Page]) -> None:
-    page = heap()
+    # It says what it stands for.
     slider = page.get_by_role("slider", name="Snapshot")
     slider.focus()
     page.keyboard.press("ArrowRight")
@@ -164,17 +161,12 @@ def test_what_is_under_the_pointer_and_what_is_clicked(heap: Callable[..., Page]
     assert "grow (app.c:3)" in page.locator("#details").inner_text()
 
 
-def test_who_allocated_what(heap: Callable[..., Page]) -> None:
+def test_who_allocated_what_in_which_colours(heap: Callable[..., Page]) -> None:
     page = heap()
     slide(page, 1)
     rows = [re.sub(r"\s+", " ", row) for row in page.locator("#rows tr").all_inner_texts()]
     assert rows[2:] == ["32 B 18.2 % 1 main (app.c:3)", "16 B 9.1 % 1 table (app.c:3)"]
     assert sorted(rows[:2]) == ["64 B 36.4 % 1 grow (app.c:3)", "64 B 36.4 % 1 map (app.c:3)"]
-
-
-def test_colours(heap: Callable[..., Page]) -> None:
-    page = heap()
-    slide(page, 1)
     seen = set()
     for by, text in [
         ("site", "main (app.c:3)"),
@@ -205,10 +197,11 @@ def test_the_heat_over_all(heap: Callable[..., Page]) -> None:
 
 
 def test_light_and_dark(heap: Callable[..., Page]) -> None:
-    backgrounds = [
-        heap(dark=dark).evaluate("getComputedStyle(document.documentElement).backgroundColor")
-        for dark in (False, True)
-    ]
+    page = heap(dark=True)
+    backgrounds = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        backgrounds.append(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
     light, dark = (sum(map(int, re.findall(r"\d+", one)[:3])) for one in backgrounds)
     assert light > 700 > 200 > dark
 

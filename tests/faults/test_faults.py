@@ -236,7 +236,7 @@ perun.atomic.writing = writing
 """
 
 
-@pytest.mark.parametrize("name", ["add", "config set"])
+@pytest.mark.parametrize("name", ["add", pytest.param("config set", marks=pytest.mark.slow)])
 def test_writing_in_place_would_be_found(name: str, make_project: Callable[[], Project], room: Path) -> None:
     """The trials have teeth: without temporary files they find what is lost."""
     walk = walk_of(name, make_project, room, IN_PLACE)

@@ -14,7 +14,7 @@ from fault_scenes import SCENES, Project, contents, facts, names, odd_findings
 
 FOLDERS = (".perun", ".tagit")
 SCENES_OF_POWER = ("add", "rm registered", "rm pending", "config set", "tag")
-QUICK = 150
+QUICK = 50
 """States of a scene that are tried at least where not all are: git writes so many files for a snapshot."""
 
 
@@ -84,7 +84,7 @@ def test_every_state_after_a_power_loss(
     assert not found, "\n".join(found[:20])
 
 
-@pytest.mark.parametrize("name", ["add", "config set"])
+@pytest.mark.parametrize("name", ["add", pytest.param("config set", marks=pytest.mark.slow)])
 def test_a_write_without_fsync_would_be_found(name: str, make_project: Callable[[], Project]) -> None:
     """The states have teeth: were nothing flushed, some of them would lose what is registered or set."""
     recorded = Recorded(name, make_project())

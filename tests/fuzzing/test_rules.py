@@ -39,7 +39,7 @@ def test_all_rules_of_the_manual_are_there() -> None:
 
 
 @pytest.mark.parametrize("rule", EVERY, ids=lambda rule: rule.label)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=BYTES, corpus=st.lists(BYTES, max_size=3), seed=SEEDS, limit=st.integers(0, 80))
 def test_a_rule_never_fails_and_repeats_itself(
     rule: rules.Rule, data: bytes, corpus: list[bytes], seed: int, limit: int

@@ -274,6 +274,21 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, project.Mad
     return folder, project.make(folder, project.FEWEST, hidden=True)
 
 
+def test_what_a_merge_of_a_program_brought_is_found(
+    program: tuple[Path, project.Made], tmp_path: Path, isolated_environment: Path
+) -> None:
+    folder, made = program
+    history = History(folder, tmp_path / "record", made.commits, dict(os.environ))
+    prepare(history)
+    place = made.commits.index(made.merge)
+    good = place - 6  # a version that builds, from before the branch began
+    merge = history.bisect(good, place, metric="regex", location="fold")
+    assert merge.first is not None and merge.merged is not None
+    assert (merge.first.checksum, merge.merged.checksum) == (made.slow_fold, made.merge)
+    assert history.leftovers == []
+
+
+@pytest.mark.slow
 def test_each_change_of_a_program_is_found_alone(
     program: tuple[Path, project.Made], tmp_path: Path, isolated_environment: Path
 ) -> None:

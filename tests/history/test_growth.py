@@ -133,7 +133,7 @@ def made(
 
 
 def test_the_commit_that_changed_the_order_by_the_sizes_of_calls(made: Project) -> None:
-    found = made.bisect(metric="growth", location="tidy")
+    found = made.bisect(3, 4, metric="growth", location="tidy")
     assert found.first is not None and found.first.subject == "Commit 4" and found.confirmed
     assert found.ratio is not None and found.ratio.orders == ("n", "n^2")
     assert found.is_degradation
@@ -141,7 +141,7 @@ def test_the_commit_that_changed_the_order_by_the_sizes_of_calls(made: Project) 
 
 
 def test_the_time_of_a_function(made: Project) -> None:
-    found = made.bisect(0, 2, metric="complexity", location="tidy")
+    found = made.bisect(1, 2, metric="complexity", location="tidy")
     assert found.first is not None and found.first.subject == "Commit 2" and found.confirmed
     assert found.ratio is not None and 2 < found.ratio.value < 3.5
 

@@ -58,11 +58,14 @@ def stopped(history: History, what: str, number: int) -> subprocess.Popen[str]:
 
 
 MOMENTS = [
-    *(("builds", 1), ("builds", 4), ("runs", 6), ("runs", 12)),
-    *(pytest.param(*one, marks=pytest.mark.slow) for one in (("builds", 3), ("runs", 1), ("runs", 14))),
+    *(("builds", 4), ("runs", 6)),
+    *(
+        pytest.param(*one, marks=pytest.mark.slow)
+        for one in (("builds", 1), ("builds", 3), ("runs", 1), ("runs", 12), ("runs", 14))
+    ),
 ]
-"""A build of the first end, and of a version between; a run in the pairs of the ends, and of a version
-between. The slow ones: another build of a version between; a run of an end, and of the confirmation."""
+"""A build of a version between the ends; a run in the pairs of the ends. The slow ones: a build of the first
+end; another build of a version between; a run of an end, of a version between, and of the confirmation."""
 
 
 @pytest.mark.each_value("what number", "how")

@@ -60,6 +60,7 @@ def run(
     return recorded
 
 
+@pytest.mark.each_value("run", "allocator")
 def test_every_function_of_c_is_recorded_once(run, allocator: str) -> None:
     done = run("sizes.c", "quiet")
     assert done.status == 0
@@ -72,6 +73,7 @@ def test_every_function_of_c_is_recorded_once(run, allocator: str) -> None:
     assert done.recording.end.skipped == 0
 
 
+@pytest.mark.each_value("run", "allocator")
 def test_every_form_of_new_and_delete_is_recorded_once(run, record, program: Program, allocator: str) -> None:
     done, plain = run("containers.cpp", "quiet"), record(program("containers.cpp"), "quiet")
     assert (done.status, done.out) == (0, plain.out)

@@ -118,7 +118,14 @@ def test_counts(collect: Collect, source: str, args: str, compiler: str, flags: 
     assert_adds_up(profile)
 
 
-@pytest.mark.parametrize(("source", "args"), [key for key in COUNTS if "fork" not in key[0]])
+@pytest.mark.parametrize(
+    ("source", "args"),
+    [
+        slow_unless(key[0] in ("trace_recursion.c", "trace_threads.c", "trace_exceptions.cpp"), *key)
+        for key in COUNTS
+        if "fork" not in key[0]
+    ],
+)
 def test_counts_are_those_of_callgrind(
     collect: Collect, counted_by_callgrind: Callable[[str, str], Counter[str]], source: str, args: str
 ) -> None:

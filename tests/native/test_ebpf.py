@@ -28,6 +28,8 @@ from traced import calls, plain
 
 Trace = Callable[..., Profile]
 METHODS = ("session", "multi", "perf_event")
+MOSTLY = ("session", *(pytest.param(one, marks=pytest.mark.slow) for one in METHODS[1:]))
+"""The last one takes seconds: `make test` has the others where they matter."""
 TRACING = """
 import json, os, sys
 from pathlib import Path
@@ -49,7 +51,7 @@ def _can_trace() -> None:
         pytest.skip(f"ebpf: {why}")
 
 
-@pytest.fixture(params=METHODS)
+@pytest.fixture(params=MOSTLY)
 def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each method of attaching probes that the kernel has."""
     monkeypatch.setattr(EbpfEngine, "forced_method", request.param)
@@ -239,6 +241,7 @@ def test_a_probe_that_is_named_counts_once(compiled: Callable[[str], Path], trac
     assert calls(trace("./trace_usdt", usdt=("sort_begin#4",), **chosen)) == one_in_four
 
 
+@pytest.mark.parametrize("method", METHODS, indirect=True)
 def test_sampled_calls(compiled: Callable[[str], Path], trace: Trace, method: str) -> None:
     """Of each function the first of so many calls; the others are not even written to the recording."""
     compiled("trace_recursion.c")

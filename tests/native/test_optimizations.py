@@ -164,7 +164,10 @@ def ebpf() -> None:
         pytest.skip(f"ebpf: {why}")
 
 
-@pytest.fixture(params=["session", "multi", "perf_event"])
+METHODS = ("session", "multi", "perf_event")
+
+
+@pytest.fixture(params=METHODS)
 def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each method of attaching probes that the kernel has."""
     monkeypatch.setattr(EbpfEngine, "forced_method", request.param)
@@ -211,6 +214,9 @@ def test_a_function_is_attached_again_later(
 
 
 @pytest.mark.usefixtures("method")
+@pytest.mark.parametrize(
+    "method", ["session", *(pytest.param(one, marks=pytest.mark.slow) for one in METHODS[1:])], indirect=True
+)
 def test_the_timer_switches_all_but_the_entry_off(
     calls_program: Path, traced: Callable[..., Profile]
 ) -> None:

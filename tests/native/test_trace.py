@@ -27,7 +27,9 @@ from perun.profile.factory import Profile
 from traced import COUNTS, Trace, calls, sizes
 
 WAYS = ("session", pytest.param("multi", marks=pytest.mark.slow), "perf_event")
-"""How the engine ebpf attaches probes, the best one first; the second differs from it at returns alone."""
+"""How the engine ebpf attaches probes, the best one first; the second differs from it at returns alone. The
+last one, of older kernels, takes seconds: only tests of what depends on it take it in `make test`."""
+MOSTLY = (*WAYS[:2], pytest.param("perf_event", marks=pytest.mark.slow))
 
 
 def reason_not_to_run(engine: str) -> str:
@@ -82,7 +84,7 @@ def recorder(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.M
     return engine
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=MOSTLY)
 def method(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each method of the engine ebpf."""
     monkeypatch.setattr(EbpfEngine, "folder", probes)
@@ -109,6 +111,7 @@ def test_counts(compiled: Callable[..., Path], trace: Trace, recorder: str, sour
 
 
 @pytest.mark.parametrize(("source", "args"), [("trace_list.c", "50"), ("trace_recursion.c", "500")])
+@pytest.mark.parametrize("recorder", [*MOSTLY, *ENGINES[1:]], indirect=True)
 @pytest.mark.each_value("recorder", "source args")
 def test_counts_are_those_of_callgrind(
     compiled: Callable[..., Path],
@@ -204,6 +207,7 @@ OF_ENTRIES = {
 """How far from the beginning the entry of a function of trace_entries.c is probed, where no size is read."""
 
 
+@pytest.mark.parametrize("method", WAYS, indirect=True)
 def test_every_call_passes_its_probe_once(compiled: Callable[..., Path], trace: Trace, method: str) -> None:
     profile = trace(compiled("trace_entries.c"), "40", engine="ebpf")
     inner = {"saves": 80, "tests": 120}
@@ -403,6 +407,7 @@ def test_library(trace: Trace, engine: str, tmp_path: Path) -> None:
     assert profile["trace"]["calls"] == 9
 
 
+@pytest.mark.parametrize("method", WAYS, indirect=True)
 def test_usdt(trace: Trace, method: str, tmp_path: Path) -> None:
     header = "sys/sdt.h"
     if not any((Path("/usr/include") / folder / header).is_file() for folder in ("", "x86_64-linux-gnu")):
@@ -461,6 +466,7 @@ def lasting(
             process.kill()
 
 
+@pytest.mark.parametrize("method", WAYS, indirect=True)
 def test_nothing_is_left_where_perun_is_killed(probes: Path, method: str, tmp_path: Path) -> None:
     with lasting(tmp_path, probes, "ebpf", method):
         assert _soon((tmp_path / "trace" / "records").exists)
