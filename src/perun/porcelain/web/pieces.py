@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from inspect import cleandoc
 from typing import Any, Final, get_args
 
 import msgspec
@@ -117,6 +118,9 @@ def schema() -> dict[str, Any]:
     _, definitions = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     for kind in kinds:
         definitions[kind.__name__]["properties"]["schema"] = {"const": _name_of(kind)}
+    for one in definitions.values():
+        if "description" in one:
+            one["description"] = cleandoc(one["description"])  # as Python 3.13 keeps docstrings
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:perun:web:1",
