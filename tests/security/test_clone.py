@@ -176,7 +176,7 @@ def hostile_git_configuration(repository, traps):
     return keys
 
 
-def test_what_reads_works_and_runs_nothing_of_the_clone_nor_of_its_git_configuration(
+def test_what_reads_runs_nothing_and_works(
     perun, clone, traps, reading
 ):
     hostile_git_configuration(clone, traps)

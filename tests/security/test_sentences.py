@@ -22,7 +22,7 @@ HELD_BY = {
     "another version control": "clone::test_a_bare_repository_inside_the_working_tree_is_not_used",
     "a database of profiles": "sentences::test_the_database_of_a_stranger_is_not_opened",
     "the editor": "clone::test_the_editor_of_a_repository_is_asked_about_too",
-    "filters of git": "clone::test_a_hostile_git_configuration_runs_nothing_where_perun_reads",
+    "filters of git": "clone::test_what_reads_runs_nothing_and_works",
     "All of this needs one decision": "clone::test_what_would_run_something_names_it_and_runs_nothing",
     "`status`, `log`, `show`": "clone::test_what_reads_runs_nothing_and_works",
     "On a terminal Perun asks once": "clone::test_trust_is_asked_for_once_on_a_terminal",
