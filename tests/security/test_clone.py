@@ -176,9 +176,7 @@ def hostile_git_configuration(repository, traps):
     return keys
 
 
-def test_what_reads_runs_nothing_and_works(
-    perun, clone, traps, reading
-):
+def test_what_reads_runs_nothing_and_works(perun, clone, traps, reading):
     hostile_git_configuration(clone, traps)
     subprocess.run(["git", "status"], cwd=clone.path, env=os.environ, capture_output=True, check=False)
     assert traps.sprung, "git itself runs some of it, or this test would show nothing"
