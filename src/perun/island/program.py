@@ -90,6 +90,10 @@ def _run_text(module: ModuleType, words: list[str], is_safe: bool) -> None:
         import textwrap
 
         text = textwrap.dedent(text)
+    if sys.version_info >= (3, 13):  # tracebacks show its lines
+        import linecache
+
+        linecache.cache["<string>"] = len(text), None, (text + "\n").splitlines(keepends=True), "<string>"
     module.__loader__ = sys.modules["_frozen_importlib"].BuiltinImporter
     exec(compile(text + "\n", "<string>", "exec", dont_inherit=True), module.__dict__)
 
