@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from perun.regular import TooLarge
 from perun.store.connections import Connection
 from perun.store.files import DiskFiles, Draft, Files, FileState
+from perun.store.stored_blocks import Sought
 
 if TYPE_CHECKING:
     from perun.store.lock import Lock
@@ -358,29 +359,16 @@ class _DatabaseDraft(Draft):
         return self._files.put_new(path, self._file, self.time)
 
 
-class _Blocks(io.RawIOBase):
+class _Blocks(Sought):
     """A content, of which one block at a time is in memory."""
 
     def __init__(self, connection: Connection, content: int, size: int, source: str) -> None:
-        super().__init__()
+        super().__init__(size)
         self._connection = connection
         self._content = content
-        self._size = size
         self._source = source
-        self._at = 0
         self._start = 0
         self._block = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(base + offset, 0)
-        return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer of bytes
         if self._at >= self._size:

@@ -56,26 +56,36 @@ def opened(file: BinaryIO, start: int, size: int) -> BinaryIO | None:
     return io.BufferedReader(_Content(file, start, size), _BUFFER)
 
 
-class _Content(io.RawIOBase):
-    """The content of a stream from a place on."""
+class Sought(io.RawIOBase):
+    """Bytes of a known size that are read from any place; who derives says how, by `readinto`."""
 
-    def __init__(self, file: BinaryIO, start: int, size: int) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__()
-        self._file = file
-        self._start = start
         self._size = size
         self._at = 0
 
     def readable(self) -> bool:
+        """Always."""
         return True
 
     def seekable(self) -> bool:
+        """Always."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place, which may lie behind the end; nothing is read yet."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         self._at = max(base + offset, 0)
         return self._at
+
+
+class _Content(Sought):
+    """The content of a stream from a place on."""
+
+    def __init__(self, file: BinaryIO, start: int, size: int) -> None:
+        super().__init__(size)
+        self._file = file
+        self._start = start
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer of bytes
         place = self._start + self._at

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from perun.cli.commands.remote import complete_remote
+from perun.cli.commands.remote import remote_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import UsageError
@@ -29,15 +29,7 @@ PAINT = {"error": "bold red", "warning": "yellow", "info": "dim", "repaired": "g
 @click.option(
     "--rebuild", is_flag=True, help="First make all caches anew: what lists and the dashboard are drawn from."
 )
-@click.option(
-    "--remote",
-    "remote_name",
-    is_flag=False,
-    flag_value="",
-    metavar="[NAME]",
-    shell_complete=complete_remote,
-    help="Verify this remote instead; the only one if no name is given. All of it is fetched.",
-)
+@remote_option("Verify this remote instead; the only one if no name is given. All of it is fetched.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
 def fsck(session: Session, repair: bool, rebuild: bool, remote_name: str | None, as_json: bool) -> int:

@@ -8,7 +8,7 @@ from functools import partial
 import click
 
 from perun.cli.answers import sharing as answers
-from perun.cli.commands.remote import complete_remote
+from perun.cli.commands.remote import remote_option
 from perun.cli.session import Session
 from perun.errors import UsageError
 from perun.porcelain import gc as collecting
@@ -23,15 +23,7 @@ from perun.porcelain.sharing.remotes import open_remote
 @click.option(
     "--keep-last", type=int, metavar="N", help="Keep profiles of the last N versions that have any."
 )
-@click.option(
-    "--remote",
-    "remote_name",
-    is_flag=False,
-    flag_value="",
-    metavar="[NAME]",
-    shell_complete=complete_remote,
-    help="Clean up this remote, and nothing here; the only one if no name is given.",
-)
+@remote_option("Clean up this remote, and nothing here; the only one if no name is given.")
 @click.option(
     "--grace",
     type=float,

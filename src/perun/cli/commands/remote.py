@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
@@ -15,6 +17,8 @@ from perun.porcelain.repository import open_repository
 from perun.porcelain.sharing import cloning, listing, remotes, transfer
 from perun.porcelain.sharing.selecting import versions_of
 
+T = TypeVar("T", bound=Callable[..., Any])
+
 
 def complete_remote(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The remotes whose names begin so, for the shell."""
@@ -23,6 +27,19 @@ def complete_remote(ctx: click.Context, param: click.Parameter, incomplete: str)
     except Exception:
         return []
     return [name for name in names if name.startswith(incomplete)]
+
+
+def remote_option(help: str) -> Callable[[T], T]:
+    """The option `--remote [NAME]` of a command: empty for the only remote, None where it is not given."""
+    return click.option(
+        "--remote",
+        "remote_name",
+        is_flag=False,
+        flag_value="",
+        metavar="[NAME]",
+        shell_complete=complete_remote,
+        help=help,
+    )
 
 
 @click.group(invoke_without_command=True)
