@@ -281,23 +281,32 @@ class GitCommand:
         stdin: int = subprocess.DEVNULL,
     ) -> subprocess.Popen[bytes]:
         bare = ("--git-dir=.",) if self._named and looks_bare(self.folder) else ()
+        process: subprocess.Popen[bytes] | None = None
         try:
-            return subprocess.Popen(
-                [*self._prefix, *bare, *arguments],
-                bufsize=0,
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**self._environ, **(env or {})},
-                pass_fds=self.inherited,
-                start_new_session=shield,
-            )
+            # A signal that came while it starts would leave behind a git that nobody ends.
+            with _signals_deferred():
+                process = subprocess.Popen(
+                    [*self._prefix, *bare, *arguments],
+                    bufsize=0,
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env={**self._environ, **(env or {})},
+                    pass_fds=self.inherited,
+                    start_new_session=shield,
+                )
         except FileNotFoundError:
             raise VersionControlError(
                 "git is not installed, or not on PATH", "install git 2.30 or newer, e.g. `apt install git`"
             ) from None
         except (OSError, ValueError) as problem:
             raise VersionControlError(f"git cannot be started: {problem}") from None
+        except BaseException:
+            if process is not None:
+                process.terminate()
+                process.communicate()
+            raise
+        return process
 
 
 def looks_bare(folder: Path | str) -> bool:
@@ -317,19 +326,16 @@ def _signals_deferred() -> Iterator[None]:
         yield  # signals are handled in the main thread alone
         return
     deferred: list[tuple[int, FrameType | None]] = []
-    handlers = {number: signal.getsignal(number) for number in _ENDING}
-    for number, handler in handlers.items():
-        if callable(handler):
-            signal.signal(number, lambda *given: deferred.append(given))
+    handlers = {number: handler for number in _ENDING if callable(handler := signal.getsignal(number))}
+    for number in handlers:
+        signal.signal(number, lambda *given: deferred.append(given))
     try:
         yield
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
         for first, frame in deferred[:1]:
-            handler = handlers[signal.Signals(first)]
-            if callable(handler):
-                handler(first, frame)
+            handlers[signal.Signals(first)](first, frame)
 
 
 def _read_to_end(pipe: IO[bytes], pieces: list[bytes]) -> None:

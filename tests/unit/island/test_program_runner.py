@@ -529,6 +529,7 @@ def test_the_shell_stops_and_continues_the_program_as_any_job(shell: Shell, tmp_
     shell.until("up 42")
     shell.type("\x1a")
     shell.until("Stopped")
+    shell.until("$ ")
     shell.type("fg\n")
     shell.until("prog.py")
     shell.type("hello\n")

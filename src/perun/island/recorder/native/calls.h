@@ -2,7 +2,6 @@
 #ifndef PERUN_ISLAND_CALLS_H
 #define PERUN_ISLAND_CALLS_H
 
-#define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 

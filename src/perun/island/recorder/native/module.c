@@ -251,10 +251,13 @@ static PyObject *write_event(PyObject *module, PyObject *arguments) {
 static PyObject *write_text(PyObject *module, PyObject *arguments) {
     unsigned api, object;
     unsigned long long start;
-    const char *text;
+    PyObject *bytes;
+    char *text;
     Py_ssize_t size;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "IIKy#", &api, &object, &start, &text, &size))
+    /* Not "y#": what is built with Python 3.13 or later and uses it is refused by the Pythons before. */
+    if (!PyArg_ParseTuple(arguments, "IIKO", &api, &object, &start, &bytes) ||
+        PyBytes_AsStringAndSize(bytes, &text, &size) < 0)
         return NULL;
     struct thread *thread = this_thread();
     if (thread)
