@@ -524,12 +524,18 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 
 
 def test_the_shell_stops_and_continues_the_program_as_any_job(shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "prog.py").write_text("print('up', 6 * 7)\nprint('got', input())\n")
+    code = "import os\nprint('up', 6 * 7, open('pid', 'w').write(str(os.getpid())))\nprint('got', input())\n"
+    (tmp_path / "prog.py").write_text(code)
     shell.type(f"{shlex.join(ISLAND)} --record-to run prog.py\n")
     shell.until("up 42")
     shell.type("\x1a")
     shell.until("Stopped")
-    shell.until("$ ")
+    # The shell sees its child stop, not the program, which until then may still take what is typed.
+    status = Path(f"/proc/{(tmp_path / 'pid').read_text()}/status")
+    deadline = time.monotonic() + 60
+    while "(stopped)" not in status.read_text():
+        assert time.monotonic() < deadline, status.read_text()
+        time.sleep(0.01)
     shell.type("fg\n")
     shell.until("prog.py")
     shell.type("hello\n")
