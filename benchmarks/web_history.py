@@ -17,6 +17,7 @@ from contextlib import chdir, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
@@ -75,7 +76,9 @@ def register(
 ) -> None:
     """Register a profile of each version, with the values at the place of the histories."""
     store = Store(folder / ".perun")
-    with _unflushed(), _made(histories, measured, seed, machines) as profiles:
+    # Nothing is flushed to the disk: what is generated need not outlast a failure of the power.
+    unflushed = patch.object(os, "fsync", lambda file: None)
+    with unflushed, _made(histories, measured, seed, machines) as profiles:
         for (checksum, place), made in zip(measured, profiles, strict=True):
             stored = store.objects.put_body(made.head.type, made.body)
             entry = IndexEntry(START + APART * place + 60, stored, f"app-{place}.perf", made.head)
@@ -116,17 +119,6 @@ def _registered(work: tuple[list[float], int, int, str]) -> _Registered:
     known = ProfileSeries(f"{machine}, 8 processors, x86_64", "", (("processor", machine),), tuple(own),
                           tuple(own.values()))  # fmt: skip
     return _Registered(Head.of(profile), object_body(profile, COLUMNAR_FROM), known)
-
-
-@contextmanager
-def _unflushed() -> Iterator[None]:
-    """Nothing is flushed to the disk: what is generated need not outlast a failure of the power."""
-    flush = os.fsync
-    os.fsync = lambda file: None
-    try:
-        yield
-    finally:
-        os.fsync = flush
 
 
 def _profile(values: list[float], chance: np.random.Generator, machine: str) -> Profile:
