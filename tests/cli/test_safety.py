@@ -248,7 +248,7 @@ def test_killed_two_hundred_times(perun: Callable[..., Any], start: Any, project
     "every",
     [
         pytest.param(1, id="each", marks=pytest.mark.slow),
-        pytest.param(10, id="some"),
+        pytest.param(16, id="some"),
     ],
 )
 def test_killed_before_changes_of_files(
