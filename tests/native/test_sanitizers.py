@@ -25,7 +25,7 @@ LOAD = (
 """The load with all of the recorder but its interposer."""
 
 
-OPTIONS = ("-std=gnu11", "-g", "-O1", "-pthread", "-fno-omit-frame-pointer")
+OPTIONS = ("-std=gnu11", "-g", "-O0", "-pthread", "-fno-omit-frame-pointer")
 
 
 @pytest.fixture(scope="module")
