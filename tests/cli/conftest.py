@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from perun.porcelain import trust
 from perun.porcelain.repository import open_repository
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
+from pools import PoolProject
 from shared import folder_of_run, made_once
 
 FIRST_PROFILE = 1_714_557_600
@@ -273,6 +274,16 @@ def write_profile(project: Any) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def pool(
+    project: Any, command: list[str], environment: dict[str, str], tmp_path: Path
+) -> Iterator[PoolProject]:
+    """A project for a pool, whose machines have locks of their own."""
+    made = PoolProject(project, command, environment, tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -7,15 +7,16 @@ became of the worker, the scheduler or the client meanwhile.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perun import atomic, errors
 from perun.errors import JobFailed, PerunError
-from perun.porcelain.pool import folders, orders
+from perun.porcelain.pool import folders, generated, orders
 from perun.porcelain.pool.builds import Builds
 from perun.porcelain.pool.machine_lock import MachineLock
 from perun.porcelain.pool.orders import Order
@@ -32,7 +33,7 @@ MAX_RESULT: Final = 1 << 31
 class Result(NamedTuple):
     """What a machine answers of a job: the facts of it, and its profile, empty if it has none.
 
-    `facts` has the key `error` if it failed, and `again` where an earlier measurement of it was lost.
+    `facts` has the key `error` if it failed, and `again`: how many earlier measurements of it were lost.
     """
 
     facts: dict[str, Any]
@@ -69,6 +70,22 @@ class Place:
         except (OSError, ValueError):
             return None
 
+    @property
+    def begun(self) -> int:
+        """How often the measurement was begun and gave no result."""
+        with suppress(FileNotFoundError):
+            return self.file(".begun").stat().st_size
+        return 0
+
+    def begin(self) -> None:
+        """Note that the measurement is begun, for whoever repeats it where it is lost."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self.file(".begun"), flags, 0o600)
+        try:
+            os.write(descriptor, b".")
+        finally:
+            os.close(descriptor)
+
     def write(self, result: Result) -> None:
         """Leave the result."""
         atomic.write(self.file(".result"), json.dumps(result.facts).encode() + b"\n" + result.profile)
@@ -76,12 +93,15 @@ class Place:
 
 
 def _measured(order: Order, environ: Mapping[str, str], place: Place) -> Result:
-    again = place.file(".begun").exists()
+    again = place.begun
     machine = MachineLock(folders.machine_name(environ))
     try:
         repo = folders.project(environ, order.project, order.config)
+        with machine.shared():  # reading large files would disturb what is measured
+            for name in orders.folders(order.job):
+                generated.Store(repo).check(name)
         job = orders.job_of(repo, order.job)
-        versions = _Built(Builds(repo, machine), machine, order.place, place.file(".begun").touch)
+        versions = _Built(Builds(repo, machine), machine, order.place, place.begin)
         slot = VersionSlot(order.version, (Task(0, job),))
         naming = Naming(name=f"{order.batch}-{order.number}")
         events = list(run_jobs(repo, [slot], versions=versions, naming=naming, register=False))
