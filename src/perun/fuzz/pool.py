@@ -213,7 +213,7 @@ def serve(descriptor: int) -> None:
                 else:
                     for edges, counts in request:
                         known.take(edges, counts, 0)
-        except (PerunError, OSError) as problem:  # as a full disk; where the other side is gone nobody gets it
+        except (PerunError, OSError) as problem:  # such as a full disk
             connection.send(_picklable(problem))
     if coverage is not None:
         coverage.close()
