@@ -60,6 +60,7 @@ ALLOWED = {
     "perun.process.execution": "the current folder",
     "perun.process.launching": "what the launcher has written into a scratch folder",
     "perun.process.streams": "what a workload of the user names",
+    "perun.process.waiting": "/proc",
     "perun.remote.aws": "the settings of the user, who has the credentials there",
     "perun.remote.file": "locks",
     "perun.vcs.tagit.repository": "locks",

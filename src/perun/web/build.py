@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from perun import __version__, atomic
 from perun.atomic import temporary_name
+from perun.callgraph.collecting import no_search_for_cycles
 from perun.errors import PerunError, UsageError
 from perun.porcelain.repository import Repository
 from perun.porcelain.web import explained
@@ -163,8 +164,9 @@ def build(
         version.
     """
     site = _Folder.open(folder)
-    state = load(repo, revision, progress)
-    _Build(site, state, progress).run(address)
+    with no_search_for_cycles():
+        state = load(repo, revision, progress)
+        _Build(site, state, progress).run(address)
     site.close()
     size = sum(one.size for one in site.now.values())
     return Built(folder, len(site.now), size, site.written)
@@ -211,11 +213,12 @@ class _Build:
             if len(self._pairs) >= COMPARED:
                 break
             self._pairs[pair_of(one)] = None
+        drawn = [one for one in self._site.known if one.startswith("flame/")]
         for pair in list(self._pairs):
             old, _, new = pair.partition("..")
             key = _digest(__version__, pair, *(self._index_state(one) for one in (old, new)))
             name = f"compare/{pair}"
-            flames = [one for one in self._site.known if one.startswith(f"flame/{pair}/")]
+            flames = [one for one in drawn if one.startswith(f"flame/{pair}/")]
             if self._site.keep(_file_of(name), key) and all(self._site.keep(one, key) for one in flames):
                 continue
             try:
@@ -259,7 +262,6 @@ class _Build:
         state = self._state
         states = self._states
         context = _digest(__version__, *state.machines)
-        series = _digest(*state.groups)
         for number in range(-(-len(states) // CHUNK)):
             places = range(number * CHUNK, min((number + 1) * CHUNK, len(states)))
             tags = [tag for tag in state.commits.tags if tag[1] in places]
@@ -268,7 +270,7 @@ class _Build:
             damaged = [state.damaged.get(checksum, "") for checksum in versions]
             key = _digest(context, versions, lines, states[places.start : places.stop], tags, damaged)
             for kind in ("commits", "values"):
-                self._piece(f"{kind}/{number}", key if kind == "commits" else _digest(key, series))
+                self._piece(f"{kind}/{number}", key)
 
     @cached_property
     def _keys_of_points(self) -> list[str]:
@@ -296,16 +298,18 @@ class _Build:
         text = encoded(piece).decode("utf-8")
         self._site.put(_file_of(name), pages.piece(name, text).encode("utf-8", "replace"), key)
 
-    def _index_state(self, checksum: str) -> str:
+    def _index_state(self, checksum: str) -> tuple[object, ...]:
         """What is another one when profiles or changes of the version are stored."""
         state = self._state
-        place = state.table.place.get(checksum) if checksum in state.indexed else None
-        changes = 0
+        table = state.table
+        # What is damaged has no place.
+        place = table.place.get(checksum) if checksum in state.indexed else None
+        own = None if place is None else table.states[place]
         if checksum in self._checked:
             with suppress(OSError):
                 store = state.repo.store
-                changes = store.files.state(store.changes.path(checksum)).st_mtime_ns
-        return f"{state.table.states[place] if place is not None else ''} {changes}"
+                return own, store.files.state(store.changes.path(checksum)).st_mtime_ns
+        return (own,)
 
 
 def _name_of(state: State) -> str:

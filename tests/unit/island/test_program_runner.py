@@ -562,6 +562,13 @@ def test_ctrl_c_ends_the_program_and_the_report_comes(shell: Shell, tmp_path: Pa
     shell.until("code=130")
 
 
+def test_ctrl_c_while_python_still_loads_shows_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "argparse.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([*ISLAND, "prog.py"], capture_output=True, check=False, env=environ)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
 def test_what_is_open_at_the_end_is_told(tmp_path: Path) -> None:
     code = (
         "kept = open('kept', 'w')\nwith open('closed', 'w') as file: file.write('1')\n"
