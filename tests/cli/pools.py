@@ -89,6 +89,11 @@ class PoolProject:
         (self.project.path / ".perun/local.yml").write_text(text)
 
     @property
+    def configured(self) -> str:
+        """The configuration of the project."""
+        return (self.project.path / ".perun/local.yml").read_text()
+
+    @property
     def notes(self) -> Notes:
         """What was noted until now."""
         return Notes([line.split() for line in self.record.read_text().splitlines()])
@@ -116,11 +121,6 @@ class PoolProject:
     def journals(self) -> list[Path]:
         """The journals of batches."""
         return sorted((self.project.path / ".perun/batches").glob("*.jsonl"))
-
-    def leases(self) -> list[tuple[int, str]]:
-        """The tasks that were leased and the machines that got them, as the newest journal has them."""
-        lines = [json.loads(line) for line in self.journals[-1].read_text().splitlines()]
-        return [(line[1], line[2]) for line in lines if isinstance(line, list) and line[0] == "leased"]
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run `perun run matrix` with these words to its end, however busy the machine is."""

@@ -12,6 +12,11 @@ import pytest
 
 from pools import LIMIT, PoolProject, eventually, wanted
 
+GENERATED = """\
+workloads: [text]
+generators: {workload: [{id: text, type: textfile, min_lines: 5, max_lines: 5, step: 1}]}
+"""
+
 
 def test_each_job_is_measured_once_and_none_at_once(pool: PoolProject) -> None:
     pool.fill(versions=2, args=2)
@@ -23,11 +28,19 @@ def test_each_job_is_measured_once_and_none_at_once(pool: PoolProject) -> None:
     assert sorted(builds) == ["0", "1"]  # once, whatever is measured of a version
     assert "measured again" not in outcome.stdout
     assert pool.journals == []
-    # The next batch finds the builds, and new commits are sent.
-    pool.project.commit("Number 2", {"another": "file"})
-    assert pool.run("--on", "local:1", "--since", "HEAD~2").returncode == 0
-    assert [number for word, _, number, _ in pool.notes.lines if word == "build"] == [*builds, "1"]
-    assert pool.notes.begun["1", "a0"] == 3  # of two commits, the program being the same
+    # The next batch finds the builds; new commits are sent, and files that a generator makes.
+    pool.project.commit("Number 2", {"run.sh": 'echo "read $$ 2 $1" >>"$RECORD"; cp "$1" "$RECORD.$$"\n'})
+    pool.configure(pool.configured.replace("[a0, a1]", "['']") + GENERATED)
+    outcome = pool.run("--on", "local:1", "--since", "HEAD~2")
+    assert outcome.returncode == 0, outcome
+    built = [(pid, number) for word, pid, number, _ in pool.notes.lines if word == "build"]
+    assert [number for _, number in built] == [*builds, "1"]
+    (read,) = (line for line in pool.notes.lines if line[0] == "read")
+    given = {args for number, args in pool.notes.begun if number == "1" and args not in {"a0", "a1"}}
+    assert given == {read[3]}  # the same file for all versions
+    assert not Path(read[3]).is_relative_to(pool.project.path)  # it was sent
+    (made,) = (pool.project.path / ".perun/tmp/workloads").rglob("*.txt")
+    assert Path(f"{pool.record}.{read[1]}").read_bytes() == made.read_bytes()
 
 
 @pytest.mark.slow

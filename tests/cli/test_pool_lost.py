@@ -23,12 +23,16 @@ LONGEST = 0.4
 """Seconds: a kill comes at any moment of the next job, from its lease to the profile that is stored."""
 
 
-def test_two_workers_of_a_scheduler(pool: PoolProject) -> None:
+def test_what_is_compared_is_interleaved_on_one_machine(pool: PoolProject) -> None:
     pool.fill(versions=2, args=2)
     with Farm(pool, "ab") as farm:
-        outcome = pool.run("--on", farm.place, "--since", "HEAD~2")
+        outcome = pool.run("--on", farm.place, "--since", "HEAD~2", "--rounds", "2")
     assert outcome.returncode == 0, outcome
-    assert pool.profiles() == wanted(2, 2) == pool.notes.begun
+    assert pool.profiles() == dict.fromkeys(wanted(2, 2), 2) == pool.notes.begun
+    for args in ("a0", "a1"):
+        order = [number for word, _, number, given in pool.notes.lines if (word, given) == ("begin", args)]
+        assert [sorted(order[:2]), sorted(order[2:])] == [["0", "1"]] * 2  # all versions, then all again
+    assert sorted(number for word, _, number, _ in pool.notes.lines if word == "build") == ["0", "1"]
     measured = re.findall(r"stored \S+-\[(a\d)\]-\S+ \(measured \w+ on (\S+) in", outcome.stdout)
     assert sorted(args for args, _ in set(measured)) == ["a0", "a1"]  # each on one machine
     assert {machine for _, machine in measured} <= set(farm.machines)
@@ -39,8 +43,7 @@ def test_two_workers_of_a_scheduler(pool: PoolProject) -> None:
 def test_each_configuration_stays_on_one_machine(pool: PoolProject) -> None:
     """Of three machines one is set aside, as it is not as fast as it was."""
     pool.fill(versions=2, args=3, seconds=0.2)
-    settings = pool.project.path / ".perun/local.yml"
-    settings.write_text(settings.read_text().replace("drift: 0", "drift: 1000"))
+    pool.configure(pool.configured.replace("drift: 0", "drift: 1000"))
     with Farm(pool, "abc") as farm:
         eventually(lambda: len(pool.checked(farm.place)) == 3)
         noted = pool.project.path / ".perun/cache/machines.json"

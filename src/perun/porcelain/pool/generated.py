@@ -14,13 +14,16 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Final
 
 from perun.errors import JobFailed, UsageError
 from perun.porcelain.pool.folders import RESULTS_KEPT
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import workloads
 from perun.porcelain.run.workloads import Input
+from perun.regular import open_for_writing, open_regular
+
+MAX_ARCHIVE: Final = 1 << 40
 
 
 def home(repo: Repository) -> Path:
@@ -58,6 +61,20 @@ def _parts(text: str) -> tuple[str, Path | None]:
     return start, Path(words[0]) if len(words) == 1 else None
 
 
+def _extract(archive: tarfile.TarFile, folder: Path) -> None:
+    """Write the files of the archive below the folder; there are no links, which could lead out of it."""
+    for member in archive:
+        place = PurePosixPath(member.name)
+        content = archive.extractfile(member) if member.isreg() else None
+        if content is None or place.is_absolute() or ".." in place.parts:
+            raise UsageError(f"{member.name!r} cannot be a generated file")
+        path = folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open_for_writing(path) as file:
+            shutil.copyfileobj(content, file)
+        path.chmod(member.mode & 0o700)
+
+
 class Store:
     """The generated files that a machine has of a project."""
 
@@ -89,20 +106,23 @@ class Store:
     def add_piece(self, name: str, offset: int, data: bytes, last: bool) -> None:
         """Take in a piece of an archive with the files of a folder; with the last one the folder is there.
 
-        :raises UsageError: if the archive is not what the name says, or one before is missing.
+        :raises UsageError: if the archive is not what the name says, or a piece before is missing.
         """
         folder = self._folder(name)
         part = folder.with_name(f"{name}.tar")
-        with open(part, "r+b" if offset else "wb") as file:
-            file.seek(offset)
-            file.truncate()
+        with open_for_writing(part, append=offset > 0) as file:
+            file.truncate(offset)
             file.write(data)
         if not last:
             return
         with tempfile.TemporaryDirectory(prefix="new-", dir=self._home) as scratch:
             made = Path(scratch, name)
-            with tarfile.open(part) as archive:
-                archive.extractall(made, filter="data")
+            made.mkdir()
+            try:
+                with open_regular(part, MAX_ARCHIVE) as file, tarfile.TarFile(fileobj=file) as archive:
+                    _extract(archive, made)
+            except tarfile.TarError:
+                raise UsageError(f"what was sent as the files of {name} is no archive") from None
             part.unlink()
             if not name.endswith(f"-{workloads.checksum_of(made)}"):
                 raise UsageError(f"the files that were sent are not those of {name}")

@@ -48,7 +48,7 @@ class Inputs:
 
     def _send(self, engine: Engine, worker: Worker, name: str) -> bool:
         with tempfile.TemporaryFile() as file:
-            with tarfile.open(fileobj=file, mode="w", dereference=True) as archive:
+            with tarfile.TarFile(fileobj=file, mode="w", dereference=True) as archive:
                 for inside, path in workloads.files_of(generated.home(self._repo) / name):
                     archive.add(path, inside, recursive=False)
             size = file.tell()

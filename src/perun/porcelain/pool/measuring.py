@@ -7,7 +7,6 @@ became of the worker, the scheduler or the client meanwhile.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
@@ -25,7 +24,7 @@ from perun.porcelain.run.execute import run_jobs
 from perun.porcelain.run.keeping import Naming
 from perun.porcelain.run.pre_run import PreparationFailed
 from perun.porcelain.run.schedule import Task, VersionSlot
-from perun.regular import read_regular
+from perun.regular import open_for_writing, read_regular
 
 MAX_RESULT: Final = 1 << 31
 
@@ -79,12 +78,8 @@ class Place:
 
     def begin(self) -> None:
         """Note that the measurement is begun, for whoever repeats it where it is lost."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(self.file(".begun"), flags, 0o600)
-        try:
-            os.write(descriptor, b".")
-        finally:
-            os.close(descriptor)
+        with open_for_writing(self.file(".begun"), append=True) as file:
+            file.write(b".")
 
     def write(self, result: Result) -> None:
         """Leave the result."""

@@ -32,6 +32,7 @@ _TAKEN: Final = re.compile("forward|in use|bind", re.IGNORECASE)
 _OPTIONS: Final = (
     "-T",
     *("-o", "BatchMode=yes"),  # nobody is asked for a password, which would never come
+    *("-o", "ConnectTimeout=30"),
     *("-o", "ExitOnForwardFailure=yes"),
     *("-o", "ServerAliveInterval=15"),
     *("-o", "ServerAliveCountMax=4"),
