@@ -48,6 +48,15 @@ def test_it_finds_what_is_quadratic(tmp_path):
     assert one.found.coverage[-1].value == one.found.best == best.icov
 
 
+def test_edges_are_not_called_lines(tmp_path):
+    class Edges(InProcess):
+        unit = "edges"
+
+    campaigns = [campaign(tmp_path / kind.__name__, Here(kind())) for kind in (InProcess, Edges)]
+    units = [events_of(one)[0].unit for one in campaigns]
+    assert units == ["lines", "edges"]
+
+
 def test_the_same_seed_makes_the_same_search(tmp_path):
     first, second, other = (
         campaign(tmp_path / name, seed=seed) for name, seed in (("a", 5), ("b", 5), ("c", 6))
@@ -366,8 +375,8 @@ def test_without_coverage_each_mutation_is_measured(tmp_path):
 @pytest.mark.parametrize(
     ("data", "code", "says"),
     [
-        (b"crash", 0, "ends well with no seed: it was killed by SIGSEGV"),
-        (b"stop", 0, "ends well with no seed: it did not end within 10 s"),
+        (b"crash", 0, "no seed can be used: the program was killed by SIGSEGV"),
+        (b"stop", 0, "no seed can be used: the program did not end within 10 s"),
         (b"fine", 3, "fails on every seed .words.txt: status 3"),
     ],
 )

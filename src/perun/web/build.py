@@ -10,8 +10,8 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -108,13 +108,20 @@ class _Folder:
         return True
 
     def put(self, name: str, data: bytes, key: str = "") -> None:
-        """Make `data` the content of the file, if it is not that yet."""
+        """Make `data` the content of the file, if it is not that yet.
+
+        :raises UsageError: if it cannot be written.
+        """
         made = _Made(key, len(data), hashlib.blake2b(data, digest_size=12).hexdigest())
         known = self._before.get(name)
         self.now[name] = made
         if known is not None and known.digest == made.digest and self._is_there(name, known):
             return
-        path = self.root / name
+        with self._writing():
+            self._write(self.root / name, data)
+        self.written += 1
+
+    def _write(self, path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Not flushed to the disk, file by file: whatever is lost is made again, as its size is another one.
         temporary = path.with_name(temporary_name())
@@ -122,9 +129,20 @@ class _Folder:
             temporary.write_bytes(data)
             os.replace(temporary, path)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
             raise
-        self.written += 1
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """:raises UsageError: if the block cannot write to the folder."""
+        try:
+            yield
+        except OSError as problem:
+            raise UsageError(
+                f"{self.root} cannot be written: {problem.strerror or problem}",
+                "name a folder that you may write to, with enough space",
+            ) from None
 
     def close(self) -> None:
         """Remove what is of no use any more, and note what is there."""
@@ -133,7 +151,8 @@ class _Folder:
                 with suppress(OSError):
                     (self.root / name).unlink()
         content = {"format": FORMAT, "files": self.now}
-        atomic.write(self.root / MANIFEST, json.dumps(content).encode())
+        with self._writing():
+            atomic.write(self.root / MANIFEST, json.dumps(content).encode())
 
     def _is_there(self, name: str, known: _Made) -> bool:
         try:
@@ -160,8 +179,8 @@ def build(
     :param folder: new, empty, or with a site that is brought up to date.
     :param revision: the version whose first parents are the main line, HEAD if None.
     :param address: where the site will be published, for its feed.
-    :raises UsageError: if the folder holds something else. :raises VersionControlError: if there is no such
-        version.
+    :raises UsageError: if the folder holds something else, or cannot be written. :raises VersionControlError:
+        if there is no such version.
     """
     site = _Folder.open(folder)
     with no_search_for_cycles():

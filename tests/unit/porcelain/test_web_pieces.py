@@ -306,6 +306,7 @@ def test_damage_is_told_and_the_rest_is_shown(measured):
     site = json.loads(encoded(pieces.piece("site")))
     assert site["measured"] == 43
     assert len(site["problems"]) == 2
+    assert str(measured.path) not in json.dumps(site["problems"])
     damaged = json.loads(encoded(pieces.piece("commits/0")))["commits"]
     told = {one["checksum"] for one in damaged if one["damaged"]}
     assert told == {measured.main[3], measured.main[5]}
@@ -321,6 +322,14 @@ def test_before_the_first_commit_every_piece_says_what_to_do(tmp_path, monkeypat
     assert "no commits yet" in found["site"]["problems"][0]
     assert found["site"]["hint"] == "commit something, and measure it: perun run matrix"
     assert found["overview"]["verdict"]["kind"] == "unknown"
+
+
+def test_what_is_measured_on_a_branch_alone_makes_no_empty_rows(tmp_path):
+    pieces = Pieces(load(measured_history.make(tmp_path, 12, side=2, measured=()).open()), "")
+    found = json.loads(encoded(pieces.piece("overview")))
+    assert (found["heat"]["rows"], found["multiples"]) == ([], [])
+    assert found["verdict"]["sentence"] == "Too few versions are measured to tell a change from noise."
+    assert json.loads(encoded(pieces.piece("series")))["series"]
 
 
 def test_without_profiles_the_hint_says_what_to_run(tmp_path):

@@ -200,6 +200,9 @@ def load(
     table, damaged = history.table_of(
         repo, indexed, lambda done, total: progress("versions", done, total), before.table if before else None
     )
+    # Others read them, too, whom it does not concern where the project is on this machine.
+    folder = f"{repo.root}/"
+    damaged = {checksum: [one.replace(folder, "") for one in own] for checksum, own in damaged.items()}
     problems = [message for own in damaged.values() for message in own]
     problems += [commits.problem] if commits.problem else []
     try:
