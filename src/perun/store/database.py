@@ -17,10 +17,11 @@ import io
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from perun.atomic import NewFile
 from perun.regular import TooLarge
 from perun.store.connections import Connection
 from perun.store.files import DiskFiles, Draft, Files, FileState
@@ -52,8 +53,6 @@ class DatabaseFiles(Files):
 
     :param root: the folder `.perun`.
     """
-
-    parallel = 1
 
     def __init__(self, root: Path, connection: Connection) -> None:
         self._root = root
@@ -185,6 +184,16 @@ class DatabaseFiles(Files):
         with _unfinished() as file:
             yield file
             self._put(path, key, file, getattr(file, "time", None))
+
+    def write_many(self, files: Iterable[NewFile], folder: Path) -> None:
+        """As the interface describes it, by one transaction."""
+        with self._connection.transaction():
+            for path, pieces, modified in files:
+                with self.writing(Path(path)) as file:
+                    file.writelines(pieces)
+                if modified is not None:
+                    with suppress(OverflowError):
+                        self.set_time(path, modified)
 
     def time_of(self, file: BinaryIO) -> int:
         """As the interface describes it."""

@@ -18,8 +18,9 @@ import zlib
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from perun.atomic import NewFile
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.format import columnar
 from perun.profile.format import head as format_head
@@ -46,6 +47,14 @@ _LEVEL = zlib.Z_DEFAULT_COMPRESSION
 _LEVEL_OF_LARGE = 1  # of columns of numbers about as good as the default, in a third of the time
 _LARGE = 1 << 22
 _HINT = "restore the file from a copy of the repository, or remove it and register the profile again"
+
+
+class ObjectFile(NamedTuple):
+    """The file of an object from elsewhere: its name, its bytes, when its profile was made (ns)."""
+
+    checksum: str
+    data: bytes
+    time: int
 
 
 class FileObjects:
@@ -98,32 +107,36 @@ class FileObjects:
 
         :raises ProfileError: if its type is not a single word, or it is larger than could be read again.
         """
-        return self.put_body(profile.type, object_body(profile, self.columnar_from))
+        return self.put_many([profile])[0]
 
     def put_many(self, profiles: Iterable[Profile]) -> list[str]:
-        """As :meth:`put` for each, in order; faster, as the disk flushes many files at once."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        profiles = list(profiles)
-        at_once = min(self._files.parallel, len(profiles))
-        if at_once < 2:
-            return [self.put(profile) for profile in profiles]
-        with ThreadPoolExecutor(at_once) as pool:
-            return list(pool.map(self.put, profiles))
+        """As :meth:`put` for each, in order; faster, as the disk is flushed for many files at once."""
+        return self._put((one.type, object_body(one, self.columnar_from)) for one in profiles)
 
     def put_body(self, type_: str, body: bytes) -> str:
         """Store a profile that is JSON, or by columns, already; the checksum."""
-        if len(body) > self.limit:
-            raise ProfileError(
-                f"the profile has {len(body)} bytes, {limits.exceeded(self.limit)}",
-                f"collect fewer resources, e.g. with a coarser sampling, or {limits.HINT}",
-            )
-        header = _header(type_, body)
-        checksum = tree.sha1(header, body).hex()
-        if not self._is_whole(checksum):
-            with self._files.writing(tree.object_path(self.root, checksum)) as file:
-                file.writelines(_packed(header, body))
-        return checksum
+        return self._put([(type_, body)])[0]
+
+    def _put(self, bodies: Iterable[tuple[str, bytes]]) -> list[str]:
+        checksums: list[str] = []
+        self._files.write_many(self._new(bodies, checksums), self.root)
+        return checksums
+
+    def _new(self, bodies: Iterable[tuple[str, bytes]], checksums: list[str]) -> Iterator[NewFile]:
+        """The files to be written of these types and bodies; `checksums` takes those of all."""
+        written: set[str] = set()
+        for type_, body in bodies:
+            if len(body) > self.limit:
+                raise ProfileError(
+                    f"the profile has {len(body)} bytes, {limits.exceeded(self.limit)}",
+                    f"collect fewer resources, e.g. with a coarser sampling, or {limits.HINT}",
+                )
+            header = _header(type_, body)
+            checksum = tree.sha1(header, body).hex()
+            if checksum not in written and not self._is_whole(checksum):
+                written.add(checksum)
+                yield NewFile(tree.object_path(self.root, checksum), _packed(header, body))
+            checksums.append(checksum)
 
     def _is_whole(self, checksum: str) -> bool:
         # Where the object is damaged, this profile may be the last copy: its file is deleted afterwards.
@@ -138,15 +151,31 @@ class FileObjects:
         self.verify(checksum)
         return self._files.read(tree.object_path(self.root, checksum), self.limit)
 
-    def take_in(self, checksum: str, data: bytes) -> None:
-        """Store the file of an object from elsewhere, after it was verified and found to be a profile.
+    def take_in(self, files: Iterable[ObjectFile]) -> dict[str, Head | ProfileError]:
+        """Store the files of objects from elsewhere, each after it was verified and found to be a profile.
 
-        :raises DamagedStore: if it is not the object of this name, no profile, or too large.
+        That the rest of a profile is what its head promises, shows whoever reads it.
+
+        :returns: by checksum the head of each, or what is wrong with it: then it is not stored.
         """
-        source = f"the object {checksum[:10]}"
-        _type, body = decode(data, checksum, source, self.limit)
-        _check_profile(body, source, self.limit)
-        self._files.write(tree.object_path(self.root, checksum), data)
+        found: dict[str, Head | ProfileError] = {}
+        self._files.write_many(self._verified(files, found), self.root)
+        return found
+
+    def _verified(
+        self, files: Iterable[ObjectFile], found: dict[str, Head | ProfileError]
+    ) -> Iterator[NewFile]:
+        root = str(self.root)
+        for checksum, data, time in files:
+            source = f"the object {checksum[:10]}"
+            try:
+                with _naming_file(source):
+                    unpacked = _Unpacked(io.BytesIO(data), checksum, self.limit)
+                    found[checksum] = Head.of(unpacked.regions(source))
+            except ProfileError as problem:
+                found[checksum] = problem
+            else:
+                yield NewFile(tree.object_name(root, checksum), [data], time)
 
     def get(self, checksum: str, uids: Container[str] | None = None) -> Profile:
         """The profile.
@@ -176,10 +205,7 @@ class FileObjects:
     def regions(self, checksum: str) -> dict[str, Any]:
         """The regions of the profile that are its head (:func:`perun.profile.format.head.decode`)."""
         with self._opened(checksum) as unpacked:
-            pieces = unpacked.pieces()
-            found = format_head.decode(pieces, str(tree.object_path(self.root, checksum)), origin=False)
-            deque(pieces, maxlen=0)
-        return found
+            return unpacked.regions(str(tree.object_path(self.root, checksum)))
 
     def check(self, checksum: str) -> str:
         """Whether the object is whole, and a profile; its type. Errors as :meth:`get`.
@@ -236,7 +262,7 @@ class FileObjects:
     def __contains__(self, checksum: object) -> bool:
         if not isinstance(checksum, str) or not tree.is_checksum(checksum):
             return False
-        return self._files.is_file(tree.object_path(self.root, checksum))
+        return self._files.is_file(tree.object_name(str(self.root), checksum))
 
     def ids(self) -> Iterator[str]:
         """The checksums of all objects, sorted; whether they are whole is not looked at."""
@@ -249,15 +275,6 @@ def encode(type_: str, body: bytes) -> tuple[str, bytes]:
     """Checksum and content, not yet compressed, of the object that holds `body`, JSON or columns."""
     content = _header(type_, body) + body
     return tree.sha1(content).hex(), content
-
-
-def _check_profile(body: bytes, source: str, limit: int) -> None:
-    if columnar.is_columnar(body):
-        columnar.verify(io.BytesIO(body), source, limit=limit)
-    elif len(body) <= limits.READ_WHOLE:
-        loads(body, source, limit=limit)
-    else:
-        format_head.decode(iter([body]), source, origin=False)
 
 
 def _header(type_: str, body: bytes) -> bytes:
@@ -352,6 +369,16 @@ class _Unpacked:
         buffer = io.BytesIO()  # hands out what it holds without a copy
         buffer.writelines(self.pieces())
         return buffer.getvalue()
+
+    def regions(self, source: str) -> dict[str, Any]:
+        """The regions of the head, after everything was verified; no more of it is kept than they need.
+
+        :param source: for the messages.
+        """
+        pieces = self.pieces()
+        found = format_head.decode(pieces, source, origin=False)
+        deque(pieces, maxlen=0)
+        return found
 
     def _piece(self, most: int) -> bytes:
         """The next bytes, at most so many; none at the end."""
