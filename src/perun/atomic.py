@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final, NamedTuple
 from zlib import crc32
 
 TEMPORARY_PREFIX = ".tmp-"
 """Start of the name of every file that is not finished; whatever bears it may be removed."""
+_FLUSHED_AT_ONCE: Final = 16
+"""Files from which on the whole file system is flushed for them: with it goes what others have written."""
 
 
 def temporary_name() -> str:
@@ -62,7 +65,8 @@ def writing(
     except FileNotFoundError:
         mode = None
         if make_folder:
-            _make_folder(path.parent)
+            for folder in _make_folder(path.parent):
+                flush_folder(folder)
     if private:
         mode = 0o600
     temporary = path.with_name(temporary_name())
@@ -87,19 +91,107 @@ def writing(
     flush_folder(path.parent)
 
 
-def _make_folder(folder: Path) -> None:
-    if not folder.is_dir():
-        _make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
-        flush_folder(folder.parent)
+class NewFile(NamedTuple):
+    """A file that is to be written: its name, its content and its modification time (ns), None for now."""
+
+    path: Path | str
+    pieces: Iterable[bytes | memoryview]
+    modified: int | None = None
 
 
-def flush_folder(folder: Path) -> None:
+def write_many(files: Iterable[NewFile], scratch: Path) -> None:
+    """As :func:`write` for each of the files, but the disk is flushed once for all their contents, and once
+    for all their names. Each is wholly the old or the new one; where it fails, some may be new.
+
+    :param scratch: a folder of their file system, which unfinished files are in: file systems keep those of
+        one folder together, and write them sooner.
+    :raises OSError: as :func:`write`.
+    """
+    unfinished: dict[str, NewFile] = {}
+    changed: set[str] = set(map(str, _make_folder(scratch)))
+    # Opened before anything is written: flushing tells what failed since.
+    system = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for file in files:
+            folder = os.path.dirname(file.path)
+            if folder not in changed:
+                changed.update(map(str, _make_folder(Path(folder))), [folder])
+            temporary = f"{scratch}/{temporary_name()}"
+            unfinished[temporary] = file._replace(pieces=())
+            _write_unflushed(temporary, file)
+        at_once = len(unfinished) >= _FLUSHED_AT_ONCE
+        if not (at_once and _flush_system(system, scratch)):
+            for temporary in unfinished:
+                _flush(temporary, os.O_RDONLY)
+        for temporary, file in list(unfinished.items()):
+            os.replace(temporary, file.path)
+            del unfinished[temporary]
+            if file.modified is not None:
+                with suppress(OSError, OverflowError):  # it orders what was made within a second, no more
+                    os.utime(file.path, ns=(file.modified, file.modified))
+        if not (at_once and _flush_system(system, scratch)):
+            for folder in changed:
+                flush_folder(folder)
+    finally:
+        for temporary in unfinished:
+            Path(temporary).unlink(missing_ok=True)
+        os.close(system)
+
+
+def _write_unflushed(temporary: str, file: NewFile) -> None:
+    """Write the content to a temporary file with the permissions of the file that is there."""
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            with suppress(FileNotFoundError):
+                os.fchmod(descriptor, os.stat(file.path).st_mode & 0o7777)
+            for piece in file.pieces:
+                data = memoryview(piece)
+                while data:
+                    data = data[os.write(descriptor, data) :]
+        finally:
+            os.close(descriptor)
+    except OSError as problem:
+        problem.filename = str(file.path)  # of a full disk the system says no more
+        raise
+
+
+def _flush_system(descriptor: int, folder: Path) -> bool:
+    """Flush the file system of the folder, which is open; whether the system can do that.
+
+    :raises OSError: if something could not be written.
+    """
+    import ctypes
+
+    syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if syncfs is None:
+        return False
+    if syncfs(descriptor):
+        number = ctypes.get_errno()
+        if number == errno.ENOSYS:
+            return False
+        raise OSError(number, os.strerror(number), str(folder))
+    return True
+
+
+def _make_folder(folder: Path) -> list[Path]:
+    """Make the folder, if it is missing; the folders in which there is a new one then."""
+    if folder.is_dir():
+        return []
+    changed = _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    return [*changed, folder.parent]
+
+
+def flush_folder(folder: Path | str) -> None:
     """Flush the names in the folder: else a rename may be lost with the power, though never half done."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    with suppress(OSError):  # some file systems cannot flush a folder
+        _flush(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _flush(path: Path | str, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
-    except OSError:
-        pass  # some file systems cannot flush a folder
     finally:
         os.close(descriptor)

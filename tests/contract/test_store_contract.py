@@ -15,7 +15,7 @@ import perun
 from perun.errors import LockTimeout
 from perun.regular import TooLarge
 from perun.store import Store
-from perun.store.database import BLOCK
+from perun.store.database_blocks import BLOCK
 from postgresql_server import new_schema, served
 
 LINKER = """

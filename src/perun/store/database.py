@@ -15,27 +15,24 @@ from __future__ import annotations
 import errno
 import io
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from perun.atomic import NewFile
 from perun.regular import TooLarge
 from perun.store.connections import Connection
+from perun.store.database_blocks import Blocks, Unfinished, blocks_of, joined, unfinished
 from perun.store.files import DiskFiles, Draft, Files, FileState
-from perun.store.stored_blocks import Sought
 
 if TYPE_CHECKING:
     from perun.store.lock import Lock
 
 KEPT: Final = ("objects", "jobs", "stats", "sums")
 """The folders of `.perun` that are in the database."""
-BLOCK: Final = 1 << 20
-"""Bytes of a block at most."""
 _AT_ONCE: Final = 8 << 20
 """Bytes up to which a file is read as a whole, by one statement."""
-_IN_MEMORY: Final = 16 << 20
 _LARGEST: Final = 1 << 63
 
 _INSERT_FILE: Final = (
@@ -52,8 +49,6 @@ class DatabaseFiles(Files):
 
     :param root: the folder `.perun`.
     """
-
-    parallel = 1
 
     def __init__(self, root: Path, connection: Connection) -> None:
         self._root = root
@@ -91,8 +86,8 @@ class DatabaseFiles(Files):
         if size > limit:
             raise _too_large(path, size, limit)
         if size <= _AT_ONCE:
-            return io.BytesIO(_joined(rows))
-        return io.BufferedReader(_Blocks(self._connection, content, size, str(path)))
+            return io.BytesIO(joined(rows))
+        return io.BufferedReader(Blocks(self._connection, content, size, str(path)))
 
     def read(self, path: Path | str, limit: int) -> bytes:
         """As the interface describes it."""
@@ -106,7 +101,7 @@ class DatabaseFiles(Files):
         rows = self._asked(path, asked, limit, *key)
         if rows[0][0] > limit:
             raise _too_large(path, rows[0][0], limit)
-        return _joined(rows)
+        return joined(rows)
 
     def state(self, path: Path | str) -> FileState | os.stat_result:
         """As the interface describes it."""
@@ -182,13 +177,23 @@ class DatabaseFiles(Files):
             with self._disk.writing(path) as disk_file:
                 yield disk_file
             return
-        with _unfinished() as file:
+        with unfinished() as file:
             yield file
             self._put(path, key, file, getattr(file, "time", None))
 
+    def write_many(self, files: Iterable[NewFile], folder: Path) -> None:
+        """As the interface describes it, by one transaction."""
+        with self._connection.transaction():
+            for path, pieces, modified in files:
+                with self.writing(Path(path)) as file:
+                    file.writelines(pieces)
+                if modified is not None:
+                    with suppress(OverflowError):
+                        self.set_time(path, modified)
+
     def time_of(self, file: BinaryIO) -> int:
         """As the interface describes it."""
-        if not isinstance(file, _Unfinished):
+        if not isinstance(file, Unfinished):
             return self._disk.time_of(file)
         if file.time is None:
             file.time = self._connection.now()
@@ -197,7 +202,7 @@ class DatabaseFiles(Files):
     @contextmanager
     def drafted(self, folder: Path, pieces: Iterable[bytes]) -> Iterator[Draft]:
         """As the interface describes it."""
-        with _unfinished() as file:
+        with unfinished() as file:
             file.writelines(pieces)
             yield _DatabaseDraft(self, file, self.time_of(file))
 
@@ -272,7 +277,7 @@ class DatabaseFiles(Files):
         """As the interface describes it."""
         self._connection.close()
 
-    def put_new(self, path: Path, file: _Unfinished, time: int) -> bool:
+    def put_new(self, path: Path, file: Unfinished, time: int) -> bool:
         """Make the file, if there is none of that name; whether that was done."""
         key = self._key(path)
         assert key is not None, "only the pending profiles of the store are drafted"
@@ -282,7 +287,7 @@ class DatabaseFiles(Files):
             self._put(path, key, file, time)
         return True
 
-    def _put(self, path: Path, key: tuple[str, str], file: _Unfinished, time: int | None) -> None:
+    def _put(self, path: Path, key: tuple[str, str], file: Unfinished, time: int | None) -> None:
         if not all(key) or not _is_storable(*key):
             raise OSError(errno.EINVAL, "no name of a file of the store", str(path))
         with self._connection.transaction():
@@ -290,7 +295,7 @@ class DatabaseFiles(Files):
             asked = "SELECT content FROM perun_files WHERE folder = ? AND name = ?"
             before = self._connection.execute(asked, *key)
             size = file.seek(0, io.SEEK_END)
-            self._connection.insert(_INSERT_BLOCK, ((change, *block) for block in _blocks(file)))
+            self._connection.insert(_INSERT_BLOCK, ((change, *block) for block in blocks_of(file)))
             modified = change if time is None else time
             self._connection.execute(_INSERT_FILE, *key, change, size, modified, change)
             for (content,) in before:
@@ -339,68 +344,14 @@ class _Glimpse(DatabaseFiles):
         return state
 
 
-class _Unfinished(tempfile.SpooledTemporaryFile[bytes]):
-    """What a file is to hold. :ivar time: its modification time (ns), once that is known."""
-
-    time: int | None = None
-
-
-def _unfinished() -> Any:
-    return _Unfinished(_IN_MEMORY)
-
-
 class _DatabaseDraft(Draft):
-    def __init__(self, files: DatabaseFiles, file: _Unfinished, time: int) -> None:
+    def __init__(self, files: DatabaseFiles, file: Unfinished, time: int) -> None:
         self._files = files
         self._file = file
         self.time = time
 
     def claim(self, path: Path) -> bool:
         return self._files.put_new(path, self._file, self.time)
-
-
-class _Blocks(Sought):
-    """A content, of which one block at a time is in memory."""
-
-    def __init__(self, connection: Connection, content: int, size: int, source: str) -> None:
-        super().__init__(size)
-        self._connection = connection
-        self._content = content
-        self._source = source
-        self._start = 0
-        self._block = memoryview(b"")
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer of bytes
-        if self._at >= self._size:
-            return 0
-        if not self._start <= self._at < self._start + len(self._block):
-            self._load()
-        piece = self._block[self._at - self._start :][: len(buffer)]
-        buffer[: len(piece)] = piece
-        self._at += len(piece)
-        return len(piece)
-
-    def _load(self) -> None:
-        asked = (
-            "SELECT start, data FROM perun_blocks WHERE content = ? AND start <= ?"
-            " ORDER BY start DESC LIMIT 1"
-        )
-        rows = self._connection.execute(asked, self._content, self._at)
-        if not rows or self._at >= rows[0][0] + len(rows[0][1]):
-            raise OSError(errno.ESTALE, "it was replaced or removed while it was read", self._source)
-        self._start, self._block = rows[0][0], memoryview(rows[0][1])
-
-
-def _blocks(file: _Unfinished) -> Iterator[tuple[int, bytes]]:
-    file.seek(0)
-    start = 0
-    while data := file.read(BLOCK):
-        yield start, data
-        start += len(data)
-
-
-def _joined(rows: list[tuple[Any, ...]]) -> bytes:
-    return b"".join(data for _, _, data in rows if data is not None)
 
 
 def _below(folder: str) -> tuple[str, str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from perun.atomic import NewFile
 from perun.errors import ProfileError, ProfileNotFound
 from perun.store import tree
 from perun.store.files import ON_DISK, Files
@@ -72,15 +73,22 @@ class Indexes:
 
         :raises DamagedStore: if the index is damaged; it is left alone.
         """
+        return self.add_many({minor: entries})[minor]
+
+    def add_many(self, entries: Mapping[str, Iterable[IndexEntry]]) -> dict[str, list[IndexEntry]]:
+        """As :meth:`add` for the entries of each minor version; none is registered if an index is damaged."""
         with self._lock():
-            known = {entry.key: entry for entry in self.read(minor)}
-            added = []
-            for entry in entries:
-                if entry.key not in known:
-                    known[entry.key] = entry
-                    added.append(entry)
-            if added:
-                self._files.write(self.path(minor), serialize(known.values()))
+            files: list[NewFile] = []
+            added = {}
+            for minor, new in entries.items():
+                known = {entry.key: entry for entry in self.read(minor)}
+                before = set(known)
+                for entry in new:
+                    known.setdefault(entry.key, entry)
+                added[minor] = [entry for key, entry in known.items() if key not in before]
+                if added[minor]:
+                    files.append(NewFile(self.path(minor), [serialize(known.values())]))
+            self._files.write_many(files, self.root)
             return added
 
     def remove(self, minor: str, entries: Iterable[IndexEntry]) -> None:

@@ -11,24 +11,24 @@ limit of the store, and who needs only the checksum or the head keeps no more th
 
 from __future__ import annotations
 
-import codecs
 import io
 import re
 import zlib
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from perun.errors import DamagedStore, ProfileError, ProfileNotFound
+from perun.atomic import NewFile
+from perun.errors import ProfileError, ProfileNotFound
 from perun.profile.format import columnar
-from perun.profile.format import head as format_head
 from perun.profile.format.json import loads
 from perun.profile.format.layouts import COLUMNAR_FROM, object_body, with_uids
 from perun.profile.head import Head
 from perun.regular import TooLarge
 from perun.store import limits, stored_blocks, tree
 from perun.store.files import ON_DISK, Files
+from perun.store.unpacking import Unpacked, naming_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,13 +39,18 @@ KNOWN_TYPES = frozenset({"bound", "memory", "mixed", "time"})
 """The types of the manual; a plugin may make others, which need be no more than a word."""
 
 _TYPE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_HEADER = re.compile(rb"(profile|columns) ([A-Za-z0-9_.-]{1,64}) (0|[1-9][0-9]{0,17})\0")
-_HEADER_ROOM = 128
 _CHUNK = 1 << 18
 _LEVEL = zlib.Z_DEFAULT_COMPRESSION
 _LEVEL_OF_LARGE = 1  # of columns of numbers about as good as the default, in a third of the time
 _LARGE = 1 << 22
-_HINT = "restore the file from a copy of the repository, or remove it and register the profile again"
+
+
+class ObjectFile(NamedTuple):
+    """The file of an object from elsewhere: its name, its bytes, when its profile was made (ns)."""
+
+    checksum: str
+    data: bytes
+    time: int
 
 
 class FileObjects:
@@ -98,32 +103,36 @@ class FileObjects:
 
         :raises ProfileError: if its type is not a single word, or it is larger than could be read again.
         """
-        return self.put_body(profile.type, object_body(profile, self.columnar_from))
+        return self.put_many([profile])[0]
 
     def put_many(self, profiles: Iterable[Profile]) -> list[str]:
-        """As :meth:`put` for each, in order; faster, as the disk flushes many files at once."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        profiles = list(profiles)
-        at_once = min(self._files.parallel, len(profiles))
-        if at_once < 2:
-            return [self.put(profile) for profile in profiles]
-        with ThreadPoolExecutor(at_once) as pool:
-            return list(pool.map(self.put, profiles))
+        """As :meth:`put` for each, in order; faster, as the disk is flushed for many files at once."""
+        return self._put((one.type, object_body(one, self.columnar_from)) for one in profiles)
 
     def put_body(self, type_: str, body: bytes) -> str:
         """Store a profile that is JSON, or by columns, already; the checksum."""
-        if len(body) > self.limit:
-            raise ProfileError(
-                f"the profile has {len(body)} bytes, {limits.exceeded(self.limit)}",
-                f"collect fewer resources, e.g. with a coarser sampling, or {limits.HINT}",
-            )
-        header = _header(type_, body)
-        checksum = tree.sha1(header, body).hex()
-        if not self._is_whole(checksum):
-            with self._files.writing(tree.object_path(self.root, checksum)) as file:
-                file.writelines(_packed(header, body))
-        return checksum
+        return self._put([(type_, body)])[0]
+
+    def _put(self, bodies: Iterable[tuple[str, bytes]]) -> list[str]:
+        checksums: list[str] = []
+        self._files.write_many(self._new(bodies, checksums), self.root)
+        return checksums
+
+    def _new(self, bodies: Iterable[tuple[str, bytes]], checksums: list[str]) -> Iterator[NewFile]:
+        """The files to be written of these types and bodies; `checksums` takes those of all."""
+        written: set[str] = set()
+        for type_, body in bodies:
+            if len(body) > self.limit:
+                raise ProfileError(
+                    f"the profile has {len(body)} bytes, {limits.exceeded(self.limit)}",
+                    f"collect fewer resources, e.g. with a coarser sampling, or {limits.HINT}",
+                )
+            header = _header(type_, body)
+            checksum = tree.sha1(header, body).hex()
+            if checksum not in written and not self._is_whole(checksum):
+                written.add(checksum)
+                yield NewFile(tree.object_path(self.root, checksum), _packed(header, body))
+            checksums.append(checksum)
 
     def _is_whole(self, checksum: str) -> bool:
         # Where the object is damaged, this profile may be the last copy: its file is deleted afterwards.
@@ -138,15 +147,31 @@ class FileObjects:
         self.verify(checksum)
         return self._files.read(tree.object_path(self.root, checksum), self.limit)
 
-    def take_in(self, checksum: str, data: bytes) -> None:
-        """Store the file of an object from elsewhere, after it was verified and found to be a profile.
+    def take_in(self, files: Iterable[ObjectFile]) -> dict[str, Head | ProfileError]:
+        """Store the files of objects from elsewhere, each after it was verified and found to be a profile.
 
-        :raises DamagedStore: if it is not the object of this name, no profile, or too large.
+        That the rest of a profile is what its head promises, shows whoever reads it.
+
+        :returns: by checksum the head of each, or what is wrong with it: then it is not stored.
         """
-        source = f"the object {checksum[:10]}"
-        _type, body = decode(data, checksum, source, self.limit)
-        _check_profile(body, source, self.limit)
-        self._files.write(tree.object_path(self.root, checksum), data)
+        found: dict[str, Head | ProfileError] = {}
+        self._files.write_many(self._verified(files, found), self.root)
+        return found
+
+    def _verified(
+        self, files: Iterable[ObjectFile], found: dict[str, Head | ProfileError]
+    ) -> Iterator[NewFile]:
+        root = str(self.root)
+        for checksum, data, time in files:
+            source = f"the object {checksum[:10]}"
+            try:
+                with naming_file(source):
+                    unpacked = Unpacked(io.BytesIO(data), checksum, self.limit)
+                    found[checksum] = Head.of(unpacked.regions(source))
+            except ProfileError as problem:
+                found[checksum] = problem
+            else:
+                yield NewFile(tree.object_name(root, checksum), [data], time)
 
     def get(self, checksum: str, uids: Container[str] | None = None) -> Profile:
         """The profile.
@@ -176,10 +201,7 @@ class FileObjects:
     def regions(self, checksum: str) -> dict[str, Any]:
         """The regions of the profile that are its head (:func:`perun.profile.format.head.decode`)."""
         with self._opened(checksum) as unpacked:
-            pieces = unpacked.pieces()
-            found = format_head.decode(pieces, str(tree.object_path(self.root, checksum)), origin=False)
-            deque(pieces, maxlen=0)
-        return found
+            return unpacked.regions(str(tree.object_path(self.root, checksum)))
 
     def check(self, checksum: str) -> str:
         """Whether the object is whole, and a profile; its type. Errors as :meth:`get`.
@@ -209,11 +231,11 @@ class FileObjects:
             return unpacked.type, unpacked.body()
 
     @contextmanager
-    def _opened(self, checksum: str) -> Iterator[_Unpacked]:
+    def _opened(self, checksum: str) -> Iterator[Unpacked]:
         path = tree.object_path(self.root, checksum)
         try:
-            with self._files.opened(path, self.limit) as file, _naming_file(path):
-                yield _Unpacked(file, checksum, self.limit)
+            with self._files.opened(path, self.limit) as file, naming_file(path):
+                yield Unpacked(file, checksum, self.limit)
         except FileNotFoundError:
             raise ProfileNotFound(
                 f"there is no profile {checksum} in {self.root}", "run perun fsck to see what else is missing"
@@ -236,7 +258,7 @@ class FileObjects:
     def __contains__(self, checksum: object) -> bool:
         if not isinstance(checksum, str) or not tree.is_checksum(checksum):
             return False
-        return self._files.is_file(tree.object_path(self.root, checksum))
+        return self._files.is_file(tree.object_name(str(self.root), checksum))
 
     def ids(self) -> Iterator[str]:
         """The checksums of all objects, sorted; whether they are whole is not looked at."""
@@ -249,15 +271,6 @@ def encode(type_: str, body: bytes) -> tuple[str, bytes]:
     """Checksum and content, not yet compressed, of the object that holds `body`, JSON or columns."""
     content = _header(type_, body) + body
     return tree.sha1(content).hex(), content
-
-
-def _check_profile(body: bytes, source: str, limit: int) -> None:
-    if columnar.is_columnar(body):
-        columnar.verify(io.BytesIO(body), source, limit=limit)
-    elif len(body) <= limits.READ_WHOLE:
-        loads(body, source, limit=limit)
-    else:
-        format_head.decode(iter([body]), source, origin=False)
 
 
 def _header(type_: str, body: bytes) -> bytes:
@@ -281,104 +294,3 @@ def _packed(header: bytes, body: bytes) -> Iterator[bytes | memoryview]:
     for start in range(0, len(body), _CHUNK):
         yield stream.compress(body[start : start + _CHUNK])
     yield stream.flush()
-
-
-def decode(data: bytes, checksum: str, source: str, limit: int = limits.DEFAULT) -> tuple[str, bytes]:
-    """Type and JSON of the object in the compressed `data`, which is verified against its name.
-
-    :param source: its file, for the messages.
-    :raises DamagedStore: says what is wrong.
-    """
-    with _naming_file(source):
-        unpacked = _Unpacked(io.BytesIO(data), checksum, limit)
-        return unpacked.type, unpacked.body()
-
-
-class _Damage(Exception):
-    def __init__(self, message: str, hint: str = _HINT) -> None:
-        super().__init__(message)
-        self.hint = hint
-
-
-@contextmanager
-def _naming_file(source: Path | str) -> Iterator[None]:
-    """Turn damage that is found in the block into an error that names the file."""
-    try:
-        yield
-    except zlib.error as problem:
-        raise DamagedStore(f"{source} is not compressed by zlib, or damaged: {problem}", _HINT) from None
-    except UnicodeDecodeError as problem:
-        raise DamagedStore(f"{source} is not UTF-8: {problem.reason}", _HINT) from None
-    except _Damage as problem:
-        raise DamagedStore(f"{source} {problem}", problem.hint) from None
-
-
-class _Unpacked:
-    """An object that is unpacked piece by piece and verified at its end.
-
-    :raises zlib.error: :raises UnicodeDecodeError: :raises _Damage: each says what is wrong.
-    :ivar type: of the profile. :ivar by_columns: whether it is stored by columns.
-    :ivar length: characters of its JSON, or bytes of its columns, as the header says.
-    """
-
-    def __init__(self, file: BinaryIO, checksum: str, limit: int) -> None:
-        self._file = file
-        self._checksum = checksum
-        self._stream = zlib.decompressobj()
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-        head = b""
-        while len(head) < _HEADER_ROOM and (piece := self._piece(_HEADER_ROOM - len(head))):
-            head += piece
-        header = _HEADER.match(head)
-        if header is None:
-            raise _Damage(f"does not begin with 'profile <type> <length>': {head[:40]!r}")
-        self.by_columns = header[1] == b"columns"
-        self.type, self.length = header[2].decode(), int(header[3])
-        self._unit = "bytes" if self.by_columns else "characters"
-        if self.length > limit:
-            raise _Damage(f"holds {self.length} {self._unit}, {limits.exceeded(limit)}", limits.HINT)
-        # A character has at most four bytes, so an honest header bounds what is worth unpacking.
-        self._room = min((1 if self.by_columns else 4) * self.length, limit)
-        self._content_at = header.end()
-        self._hash = tree.sha1_of(head[: header.end()], self.length)
-        self._rest = head[header.end() :]
-
-    def content(self) -> BinaryIO | None:
-        """The profile by columns, for seeking in it, not verified; None if it is JSON, or compressed."""
-        return stored_blocks.opened(self._file, self._content_at, self.length) if self.by_columns else None
-
-    def body(self) -> bytes:
-        """The JSON or the columns, after everything was verified."""
-        buffer = io.BytesIO()  # hands out what it holds without a copy
-        buffer.writelines(self.pieces())
-        return buffer.getvalue()
-
-    def _piece(self, most: int) -> bytes:
-        """The next bytes, at most so many; none at the end."""
-        while not self._stream.eof:
-            data = self._stream.unconsumed_tail or self._file.read(_CHUNK)
-            piece = self._stream.decompress(data, most)
-            if piece:
-                return piece
-            if not data:
-                raise _Damage("is cut short")
-        return b""
-
-    def pieces(self) -> Iterator[bytes]:
-        """The pieces of the body; whether it is what its name promises shows at the end."""
-        size = characters = 0
-        while piece := self._rest or self._piece(_CHUNK):
-            self._rest = b""
-            size += len(piece)
-            if size > self._room:
-                raise _Damage(f"is longer than the {self.length} {self._unit} that its header says")
-            characters += len(piece if self.by_columns else self._decoder.decode(piece))
-            self._hash.update(piece)
-            yield piece
-        self._decoder.decode(b"", True)
-        if characters != self.length:
-            raise _Damage(f"has {characters} {self._unit}, but its header says {self.length}")
-        if surplus := len(self._stream.unused_data) + len(self._file.read(_CHUNK)):
-            raise _Damage(f"is followed by {surplus} bytes that do not belong to it")
-        if (actual := self._hash.hexdigest()) != self._checksum:
-            raise _Damage(f"does not match its name: its SHA-1 is {actual}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -101,14 +101,17 @@ class Summaries:
         """The summaries as they are now; writes nothing."""
         return Snapshot(self._read() or {}, self._indexes, self._changes, self._files)
 
-    def update(self, minors: Iterable[str]) -> None:
-        """Count the given minor versions anew, and all if there is no cache yet; for writers."""
+    def update(self, minors: Iterable[str], objects: Collection[str] = ()) -> None:
+        """Count the given minor versions anew, and all if there is no cache yet; for writers.
+
+        :param objects: checksums of objects, which are not looked at for indexes.
+        """
         with self._lock():
             stored = self._read()
             try:
                 if stored is None:
                     stored = {}
-                    minors = {*self._indexes.minors(), *self._changes.minors()}
+                    minors = {*self._indexes.minors(objects), *self._changes.minors()}
                 for minor in minors:
                     self._refresh(stored, minor)
             except DamagedStore:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from perun.errors import DamagedStore, ProfileNotFound
@@ -16,7 +17,6 @@ except ImportError:  # not a CPython, or built without it
 
 if TYPE_CHECKING:
     import hashlib
-    from pathlib import Path
 
 _HEX = frozenset("0123456789abcdef")
 ONLY_VERSION = "HEAD"
@@ -47,9 +47,14 @@ def object_path(root: Path, checksum: str) -> Path:
 
     :raises ProfileNotFound: if `checksum` is none, so that no name leads out of the folder.
     """
+    return Path(object_name(str(root), checksum))
+
+
+def object_name(root: str, checksum: str) -> str:
+    """As :func:`object_path`, quicker where there are many."""
     if not is_checksum(checksum):
         raise ProfileNotFound(f"{checksum!r} is not the checksum of a profile: 40 hexadecimal digits")
-    return root / f"{checksum[:2]}/{checksum[2:]}"
+    return f"{root}/{checksum[:2]}/{checksum[2:]}"
 
 
 def minor_path(root: Path, minor: str, suffix: str = "") -> Path:

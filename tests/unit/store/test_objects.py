@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.store import Store
-from perun.store.objects import FileObjects, decode, encode
+from perun.store.objects import FileObjects, encode
+from perun.store.unpacking import decode
 
 MakeProfile = Callable[..., Profile]
 

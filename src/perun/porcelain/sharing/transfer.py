@@ -24,6 +24,7 @@ from perun.remote.reading import prepare
 from perun.remote.register import Added, Entry, Register
 from perun.remote.union import Union
 from perun.store.index import IndexEntry
+from perun.store.objects import ObjectFile
 
 Progress = Callable[[int, int], None]
 """Is told how many profiles are done, and how many there are in all."""
@@ -33,8 +34,6 @@ _SINGLE: Final = 8
 """Objects of a pack that are fetched by themselves, at most."""
 _ENTRIES_AT_ONCE: Final = 20_000
 """Profiles that one register names, at most."""
-_WRITERS: Final = 8
-"""Profiles that are stored at once."""
 _ROUNDS: Final = 10
 """Times that what others have deleted meanwhile is sent again."""
 
@@ -290,42 +289,40 @@ def _take_in(
     """Store the objects, each after its content was verified, then register them."""
     # Locked so that nobody removes, as unused, what is about to be registered.
     with repo.store.lock(), repo.store.files.together():
-        entries, taken = _stored(repo, wanted, objects, refused)
+        heads = _stored(repo, wanted, objects)
+        entries: dict[str, list[IndexEntry]] = {}
+        taken = []
+        for (entry, _file_time, _place), head in zip(wanted, heads, strict=True):
+            if isinstance(head, ProfileError):
+                refused.append(f"{entry.name} of {entry.minor[:10]} is not registered here: {head.message}")
+                continue
+            made = IndexEntry(entry.time, entry.checksum, entry.name, head)
+            entries.setdefault(entry.minor, []).append(made)
+            taken.append(entry)
         for minor, found in entries.items():
             known = {one.key: one.checksum for one in repo.store.indexes.read(minor)}
             for number, new in enumerate(found):
                 if known.setdefault(new.key, new.checksum) != new.checksum:
                     found[number] = new._replace(path=_clashing(new.path, new.checksum))
-            repo.store.indexes.add(minor, found)
-        repo.store.summaries.update(entries)
+        repo.store.indexes.add_many(entries)
+        repo.store.summaries.update(entries, {entry.checksum for entry in taken})
     return taken
 
 
 def _stored(
-    repo: Repository, wanted: Sequence[Added], objects: Mapping[str, bytes], refused: list[str]
-) -> tuple[dict[str, list[IndexEntry]], list[Entry]]:
-    """Store the objects; what is to be registered, by version, and what it is of."""
-    entries: dict[str, list[IndexEntry]] = {}
-    taken = []
-
-    def store(one: Added) -> Head | str:
+    repo: Repository, wanted: Sequence[Added], objects: Mapping[str, bytes]
+) -> list[Head | ProfileError]:
+    """Store the objects that are not here; the head of each profile, or why it is none."""
+    store = repo.store.objects
+    missing = {one.entry.checksum: one for one in wanted if one.entry.checksum not in store}
+    heads = store.take_in(
+        ObjectFile(checksum, objects.get(checksum, b""), one.file_time) for checksum, one in missing.items()
+    )
+    for one in wanted:
         checksum = one.entry.checksum
-        try:
-            if checksum not in repo.store.objects:
-                repo.store.objects.take_in(checksum, objects.get(checksum, b""))
-                repo.store.objects.set_time(checksum, one.file_time / 10**9)
-            return repo.store.objects.head(checksum)
-        except ProfileError as problem:
-            return problem.message
-
-    with ThreadPoolExecutor(_WRITERS) as pool:  # the disk flushes many files at once
-        # A database has one writer at a time: what is done together is done by this thread.
-        stored = pool.map(store, wanted) if repo.store.files.parallel > 1 else map(store, wanted)
-        for (entry, _file_time, _place), head in zip(wanted, stored, strict=True):
-            if isinstance(head, str):
-                refused.append(f"{entry.name} of {entry.minor[:10]} is not registered here: {head}")
-                continue
-            made = IndexEntry(entry.time, entry.checksum, entry.name, head)
-            entries.setdefault(entry.minor, []).append(made)
-            taken.append(entry)
-    return entries, taken
+        if checksum not in heads:
+            try:
+                heads[checksum] = store.head(checksum)
+            except ProfileError as problem:
+                heads[checksum] = problem
+    return [heads[one.entry.checksum] for one in wanted]

@@ -10,7 +10,7 @@ from perun.plugin.api import Report, silent
 from perun.porcelain.repository import Repository
 from perun.remote.contract import Remote
 from perun.remote.verifying import RemoteFinding, Verifier
-from perun.store.objects import decode
+from perun.store.unpacking import decode
 
 
 def fsck(
