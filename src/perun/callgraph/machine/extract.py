@@ -143,8 +143,8 @@ class _Extraction:
         return Symbol("", f"sub_{start:x}", start, 0, own=start != self._image.entry)
 
     def _find_main(self) -> int:
-        """The address of `main`, in Go `main.main`, which only its library calls, through a pointer; without a
-        symbol of it, what the start of the program passes on; -1 for none."""
+        """The address of `main`, or of `main.main` in Go, to which only a pointer leads; without a symbol of
+        it, what the start of the program passes on; -1 for none."""
         symbols = {one.symbol: address for address, one in self._pieces.symbols.items()}
         named = [symbols[name] for name in _MAINS if name in symbols]
         if named or self._image.entry not in self._pieces.code:
