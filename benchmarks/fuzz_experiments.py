@@ -43,8 +43,7 @@ def measure(case: experiments.Case, program: Path, number: int, *, jobs: int = J
     """One search."""
     with tempfile.TemporaryDirectory() as folder:
         started, before = time.monotonic(), experiments.cpu_seconds()
-        hang = experiments.HANG * max(1.0, experiments.slowdown())
-        campaign, end = experiments.begin(case, program, Path(folder), number, jobs=jobs, hang=hang)
+        campaign, end = experiments.begin(case, program, Path(folder), number, jobs=jobs)
         try:
             reached, _ = experiments.search(case, campaign, program, Path(folder))
         finally:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,14 +19,15 @@ import hypothesis
 import pytest
 
 import measured_history
+import starting
 from command_server import Server
 from compiling import CompilerCache
 from covering import mark_the_rest_slow
 from shared import folder_of_run, made_once
 
-hypothesis.settings.register_profile("dev", deadline=None, max_examples=40)
+hypothesis.settings.register_profile("dev", deadline=None, max_examples=25)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=200)
-hypothesis.settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 # What is started in the background ignores these, and so would all that it starts: tests interrupt processes.
@@ -57,10 +60,31 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     return processors + processors // 2
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Share the work of the start with the other processes."""
+    starting.begin_elsewhere(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """In the process that only starts others, make what they need."""
+    if session.config.getoption("numprocesses", None):
+        starting.make_tables()
+    else:
+        gc.disable()  # almost nothing of what is collected is garbage
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave the combinations of parameters that show nothing new to `make test-all`."""
+    starting.in_order(items)
     mark_the_rest_slow(items)
+
+
+def pytest_collection_finish() -> None:
+    """No search for garbage is to look at the tests again: they live to the end of the process."""
+    gc.enable()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -83,6 +107,22 @@ def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     # `mktemp` would list all folders of all tests before it names another one.
     folder = tmp_path_factory.mktemp("homes")
     return map(folder.joinpath, map(str, itertools.count()))
+
+
+@pytest.fixture(scope="session")
+def _numbers() -> Iterator[int]:
+    return itertools.count()
+
+
+@pytest.fixture
+def tmp_path(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _numbers: Iterator[int]
+) -> Path:
+    """As pytest's, which lists the folders of all tests before this one in order to name another."""
+    name = re.sub(r"\W", "_", request.node.name)[:26]
+    folder = tmp_path_factory.getbasetemp() / f"{name}{next(_numbers)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture(autouse=True)
@@ -262,9 +302,7 @@ def measured_template(tmp_path_factory: pytest.TempPathFactory) -> measured_hist
 
 
 @pytest.fixture
-def measured(
-    measured_template: measured_history.Measured, tmp_path: Path
-) -> measured_history.Measured:
+def measured(measured_template: measured_history.Measured, tmp_path: Path) -> measured_history.Measured:
     """A copy of it, to be changed."""
     folder = tmp_path / "project"
     shutil.copytree(measured_template.path, folder, symlinks=True)

@@ -148,14 +148,6 @@ def search(
     return is_reached(case, campaign), cpu_seconds() - begun
 
 
-def slowdown() -> float:
-    """How many times as long as it computes a process takes now, as others compute, too; with a margin."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    while time.process_time() - cpu < 0.3:
-        pass
-    return 1.25 * (time.perf_counter() - wall) / (time.process_time() - cpu)
-
-
 def is_hang(case: Case, program: Path, folder: Path, data: bytes) -> bool:
     """Whether the program computes for longer than :data:`HANG` with an input, however busy all cores are."""
     path = folder / "hang.txt"

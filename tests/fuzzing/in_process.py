@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -46,7 +47,7 @@ class InProcess:
     def start(self) -> None:
         """It is there."""
 
-    def run(self, data: bytes, timeout: float) -> Execution:
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Execution:
         self.runs += 1
         nothing = np.zeros(4, np.int64)
         if b"crash" in data:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +71,7 @@ def test_an_interruption_leaves_the_results_that_are_done(tmp_path: Path) -> Non
     campaigns.folder_of(tmp_path)
     kept: list[Campaign] = []
 
-    def run(data: bytes, timeout: float) -> counting_programs.Ran:
+    def run(data: bytes, timeout: float, until: float = math.inf) -> counting_programs.Ran:
         if kept:
             raise KeyboardInterrupt
         return counting_programs.trim(data, timeout)

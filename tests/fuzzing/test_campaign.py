@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from itertools import islice
 from pathlib import Path
 
@@ -44,6 +46,14 @@ def test_it_finds_what_is_quadratic(tmp_path):
     values = [point.value for point in one.found.coverage]
     assert values == sorted(set(values))
     assert one.found.coverage[-1].value == one.found.best == best.icov
+
+
+def test_edges_are_not_called_lines(tmp_path):
+    class Edges(InProcess):
+        unit = "edges"
+
+    units = [events_of(campaign(tmp_path / kind.__name__, Here(kind())))[0].unit for kind in (InProcess, Edges)]
+    assert units == ["lines", "edges"]
 
 
 def test_the_same_seed_makes_the_same_search(tmp_path):
@@ -112,8 +122,8 @@ def test_a_kill_at_any_moment_loses_the_last_second_at_most(tmp_path):
                 moments.append((size, one.seconds, one.executions, names(one), len(one.found.faults)))
 
     class Fragile(InProcess):
-        def run(self, data, timeout):
-            return super().run(b"crash" if b" " * 9 in data else data, timeout)
+        def run(self, data, timeout, until=math.inf):
+            return super().run(b"crash" if b" " * 9 in data else data, timeout, until)
 
     folder = tmp_path / "whole"
     one = campaign(folder, Here(Fragile()), clock=clock, executions=400)
@@ -172,12 +182,12 @@ def test_no_journal_is_told(tmp_path):
 
 def test_faults_and_hangs_are_kept_apart(tmp_path):
     class Fragile(InProcess):
-        def run(self, data, timeout):
+        def run(self, data, timeout, until=math.inf):
             if b"  " * 4 in data:
-                return super().run(b"crash", timeout)
+                return super().run(b"crash", timeout, until)
             if data.count(b"\n") > 3:
-                return super().run(b"stop", timeout)
-            return super().run(data, timeout)
+                return super().run(b"stop", timeout, until)
+            return super().run(data, timeout, until)
 
     one = campaign(tmp_path, Here(Fragile()), hang=1.0)
     events = events_of(one)
@@ -195,8 +205,8 @@ def test_faults_and_hangs_are_kept_apart(tmp_path):
 
 def test_more_faults_than_anybody_reads_are_counted(tmp_path):
     class Broken(InProcess):
-        def run(self, data, timeout):
-            return super().run(data if data == SEED.data else b"crash", timeout)
+        def run(self, data, timeout, until=math.inf):
+            return super().run(data if data == SEED.data else b"crash", timeout, until)
 
     one = campaign(tmp_path, Here(Broken()))
     events_of(one)
@@ -209,11 +219,11 @@ def test_what_is_stopped_early_is_tried_again(tmp_path):
     stopped = []
 
     class Slow(InProcess):
-        def run(self, data, timeout):
+        def run(self, data, timeout, until=math.inf):
             if data.count(b" ") > 20 and timeout < 2.0:
                 stopped.append(data)
-                return super().run(b"stop", timeout)
-            return super().run(data, timeout)
+                return super().run(b"stop", timeout, until)
+            return super().run(data, timeout, until)
 
     now = [0.0]
 
@@ -272,19 +282,45 @@ def test_mutations_that_wait_do_not_fill_the_memory(tmp_path, monkeypatch):
 
 
 def test_no_run_takes_longer_than_the_time_that_is_left(tmp_path):
-    limits = []
+    clock = Clock()
+    left = []
 
     class Measured(InProcess):
-        def run(self, data, timeout):
-            limits.append(timeout)
-            return super().run(data, timeout)
+        def run(self, data, timeout, until=math.inf):
+            assert until - time.monotonic() <= 5.0 - batch[0]
+            clock.now += 0.01
+            left.append(5.0 - batch[0])
+            return super().run(data, timeout, until)
 
-    one = campaign(tmp_path, Here(Measured()), seconds=0.5, executions=None, hang=10.0)
+    class Counting(Here):
+        def run(self, tasks):
+            if one.phase != "seeds":  # these have one end, told at the beginning
+                batch[0] = clock.now
+            return super().run(tasks)
+
+        def begin(self, task):
+            batch[0] = clock.now
+            super().begin(task)
+
+    batch = [0.0]
+    one = campaign(tmp_path, Counting(Measured()), seconds=5.0, clock=clock, executions=None, hang=10.0)
     events_of(one)
     assert one.ended == "the time is over"
-    assert max(limits) <= 0.5
-    assert limits == sorted(limits, reverse=True)
-    assert limits[-1] < limits[0]
+    assert left[0] == 5.0
+    assert left[-1] < 1.0
+
+
+def test_what_is_cut_as_the_time_is_over_is_no_hang(tmp_path):
+    class Cut(InProcess):
+        def run(self, data, timeout, until=math.inf):
+            if data == SEED.data:
+                return super().run(data, timeout, until)
+            return super().run(b"stop", timeout, until)._replace(seconds=0.5 * timeout)
+
+    one = campaign(tmp_path, Here(Cut()), hang=1.0, executions=50)
+    events_of(one)
+    assert one.executions == 50
+    assert not one.found.hangs
 
 
 def test_seeds_for_which_there_is_no_time_are_told(tmp_path):
@@ -338,8 +374,8 @@ def test_without_coverage_each_mutation_is_measured(tmp_path):
 @pytest.mark.parametrize(
     ("data", "code", "says"),
     [
-        (b"crash", 0, "ends well with no seed: it was killed by SIGSEGV"),
-        (b"stop", 0, "ends well with no seed: it did not end within 10 s"),
+        (b"crash", 0, "no seed can be used: the program was killed by SIGSEGV"),
+        (b"stop", 0, "no seed can be used: the program did not end within 10 s"),
         (b"fine", 3, "fails on every seed .words.txt: status 3"),
     ],
 )

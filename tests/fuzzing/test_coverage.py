@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -138,6 +139,50 @@ def test_a_hang_is_ended_and_counted(program: Path, opened: Open) -> None:
     pytest.fail(f"{ran.total} counts in {ran.seconds} s")
 
 
+THREADS = ("gcc", "-O0", "--coverage", COUNTING, "-DEARLY_THREAD", "-pthread")
+"""Compiles a program that has to be started for each run."""
+
+
+@pytest.fixture(params=["copied", "started", "afl"])
+def any_way(request: pytest.FixtureRequest, compile_once: CompilerCache, gcc: Path) -> Path:
+    """A program for each way to run one."""
+    commands = {"started": THREADS, "afl": ("gcc", PROGRAMS / "afl.c")}
+    command = commands.get(request.param)
+    return compile_once(*command) if command else gcc
+
+
+@pytest.fixture
+def busy_core() -> Iterator[None]:
+    """One processor for this process and what it starts, which five others use as well."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    others = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(5)]
+    yield
+    for other in others:
+        other.kill()
+    for other in others:
+        other.wait()
+    os.sched_setaffinity(0, before)
+
+
+def test_waiting_for_a_core_makes_no_hang(any_way: Path, opened: Open, busy_core: None) -> None:
+    coverage = opened(any_way)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    ran = coverage.run(b"~", 0.1)
+    assert ran.outcome == "hang"
+    assert ran.seconds >= 0.1
+    coverage.close()
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before > 0.06
+
+
+def test_what_is_ended_as_there_is_no_time_is_told_from_a_hang(any_way: Path, opened: Open) -> None:
+    coverage = opened(any_way)
+    ran = coverage.run(b"~", SECONDS, time.monotonic() + 0.05)
+    assert ran.outcome == "hang"
+    assert ran.seconds < SECONDS
+    assert coverage.run(b"a", SECONDS).outcome == "ok"
+
+
 def test_a_copy_that_is_killed_before_its_input_is_there_is_made_again(
     program: Path, opened: Open, tmp_path: Path
 ) -> None:
@@ -159,8 +204,7 @@ def test_a_copy_that_is_killed_before_its_input_is_there_is_made_again(
 def test_all_ways_of_input_count_the_same(
     gcc: Path, opened: Open, compile_once: CompilerCache, started: bool
 ) -> None:
-    threads = ("gcc", "-O0", "--coverage", COUNTING, "-DEARLY_THREAD", "-pthread")
-    program = compile_once(*threads) if started else gcc
+    program = compile_once(*THREADS) if started else gcc
     every = [
         [total(coverage, b"a  b"), total(coverage, b""), total(coverage, b"a  b"), total(coverage, b" " * 9)]
         for coverage in (

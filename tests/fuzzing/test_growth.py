@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import counting_programs as programs
 import pytest
 
@@ -68,7 +70,7 @@ def test_what_is_steeper_is_named_where_something_linear_costs_more() -> None:
 
 
 def test_a_part_is_repeated_alone_where_what_is_around_it_hides_the_growth() -> None:
-    def quadratic(data: bytes, timeout: float) -> programs.Ran:
+    def quadratic(data: bytes, timeout: float, until: float = math.inf) -> programs.Ran:
         count = data.count(b"0")
         return programs.Ran("ok", 10 + count * count, 1e-7)
 

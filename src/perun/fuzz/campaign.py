@@ -168,7 +168,7 @@ class Campaign:
         self._patience = Patience(self.settings.hang, self.found.slowest_seed, self.settings.limit)
         notes = (*tried.notes, *filter(None, [self._executor.note]))
         count = len(self.mutator.tallies)
-        return Began(self.found.base, len(tried.seeds), count, self.settings.limit, notes)
+        return Began(self.found.base, len(tried.seeds), count, self.settings.limit, notes, self.unit)
 
     def _gather(self) -> Generator[Event, None, int]:
         """Run mutations until there are enough that are interesting, or enough were run; returns how many

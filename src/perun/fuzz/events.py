@@ -10,13 +10,17 @@ from perun.fuzz.results import Confirmation
 
 
 class Began(NamedTuple):
-    """The seeds have run. :param base: executed lines. :param notes: what the user should know before."""
+    """The seeds have run.
+
+    :param base: executed lines, or edges, as :param unit: says. :param notes: what the user should know.
+    """
 
     base: int
     seeds: int
     rules: int
     limit: int
     notes: tuple[str, ...]
+    unit: str = "lines"
 
 
 class Found(NamedTuple):

@@ -21,8 +21,9 @@ from perun.fuzz.coverage.api import Coverage, Outcome
 class Task(NamedTuple):
     """An input to run.
 
-    :param number: by which its answer is known. :param timeout: in seconds. :param until: when there is no
-        time any more, as :func:`time.monotonic` counts, which is the same in all processes.
+    :param number: by which its answer is known. :param timeout: in seconds, without those in which the
+        program waits for a core. :param until: when there is no time any more, as :func:`time.monotonic`
+        counts, which is the same in all processes.
     """
 
     number: int
@@ -90,14 +91,14 @@ class Executor(Protocol):
 def observe(coverage: Coverage, task: Task, known: Compass) -> Observed:
     """Run one task, and compare its counts with those known."""
     nothing = np.zeros(0, np.int64)
-    limit = min(task.timeout, task.until - time.monotonic())
-    if limit <= 0:
+    if task.until <= time.monotonic():
         return Observed("hang", 0, 0, 0.0, nothing, nothing, 0.0)
-    done = coverage.run(task.data, limit)
+    done = coverage.run(task.data, task.timeout, task.until)
     if done.outcome != "ok":
+        limit = min(task.timeout, done.seconds) if done.outcome == "hang" else task.timeout
         return Observed(done.outcome, done.code, done.total, done.seconds, nothing, nothing, limit)
     edges = known.rises(done.counts)
-    return Observed("ok", done.code, done.total, done.seconds, edges, done.counts[edges], limit)
+    return Observed("ok", done.code, done.total, done.seconds, edges, done.counts[edges], task.timeout)
 
 
 class Here:

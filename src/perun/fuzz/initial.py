@@ -98,13 +98,13 @@ def _ending(observed: Observed, hang: float) -> str:
 
 
 def _all_refused(refused: dict[str, list[str]]) -> JobFailed:
-    ends = "; ".join(f"it {ending}: {listed(paths)}" for ending, paths in refused.items())
+    ends = "; ".join(f"the program {ending} on {listed(paths)}" for ending, paths in refused.items())
     hint = "correct the command, or give other seeds"
     if _NO_TIME in refused:
         hint = "give more time with --timeout, or fewer and smaller seeds"
     elif any("did not end" in ending for ending in refused):
         hint = "give smaller seeds, or more time with --hang-timeout"
-    return JobFailed(f"the program ends well with no seed: {ends}", hint)
+    return JobFailed(f"no seed can be used: {ends}", hint)
 
 
 def _unsteady(seeds: Sequence[TriedSeed], again: Sequence[Observed]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -20,8 +21,10 @@ class Ran(Protocol):
     def seconds(self) -> float: ...  # noqa: D102
 
 
-RunInput = Callable[[bytes, float], Ran]
-"""Runs the program on an input, for so many seconds at most."""
+class RunInput(Protocol):
+    """Runs the program on an input, as :meth:`perun.fuzz.coverage.api.Coverage.run` does."""
+
+    def __call__(self, data: bytes, timeout: float, until: float = math.inf) -> Ran: ...  # noqa: D102
 
 
 class OutOfTime(Exception):
@@ -29,14 +32,14 @@ class OutOfTime(Exception):
 
 
 def until(end: float, run: RunInput, clock: Callable[[], float] = time.monotonic) -> RunInput:
-    """`run` with an end: from then on it raises :class:`OutOfTime`."""
+    """`run` with an end, by the clock: from then on it raises :class:`OutOfTime`."""
 
-    def limited(data: bytes, timeout: float) -> Ran:
+    def limited(data: bytes, timeout: float, until: float = math.inf) -> Ran:
         left = end - clock()
         if left <= 0:
             raise OutOfTime
-        ran = run(data, min(timeout, left))
-        if ran.outcome == _HANG and left < timeout:
+        ran = run(data, timeout, min(until, time.monotonic() + left))
+        if ran.outcome == _HANG and ran.seconds < timeout:
             raise OutOfTime
         return ran
 

@@ -213,15 +213,17 @@ def serve(descriptor: int) -> None:
                 else:
                     for edges, counts in request:
                         known.take(edges, counts, 0)
-        except PerunError as problem:
+        except (PerunError, OSError) as problem:  # such as a full disk
             connection.send(_picklable(problem))
     if coverage is not None:
         coverage.close()
 
 
-def _picklable(problem: PerunError) -> PerunError:
+def _picklable(problem: PerunError | OSError) -> PerunError | OSError:
     try:
         pickle.loads(pickle.dumps(problem))
     except Exception:
+        if isinstance(problem, OSError):
+            return OSError(problem.errno, problem.strerror)
         return JobFailed(problem.message, problem.hint)
     return problem

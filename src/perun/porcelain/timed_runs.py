@@ -42,6 +42,7 @@ class TimedRuns:
     :param run: the command, its folder and its environment. :param scratch: a folder for what the runs need.
     :param seconds: after which a run is stopped; 0 for never. :param core: the processor it is kept on.
     :param engine: the words of what starts it and records it. :param end_group: kill what it leaves running.
+    :param while_it_can_run: see :class:`Execution`.
     """
 
     def __init__(
@@ -54,9 +55,13 @@ class TimedRuns:
         engine: Sequence[str] = (),
         *,
         end_group: bool = False,
+        while_it_can_run: bool = False,
     ) -> None:
         self._dice = dice
-        self._execution = Execution(run, scratch, seconds, engine=engine, core=core, end_group=end_group)
+        self._execution = Execution(
+            run, scratch, seconds, engine=engine, core=core, end_group=end_group,
+            while_it_can_run=while_it_can_run,
+        )  # fmt: skip
 
     def __enter__(self) -> TimedRuns:
         self._execution.__enter__()

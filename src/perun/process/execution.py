@@ -10,12 +10,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import select
 import signal
 from collections.abc import Iterator, Sequence
-from math import ceil
 from pathlib import Path
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns
 from typing import Any, Final, NamedTuple
 
 from perun.errors import CollectorUnavailable, JobFailed
@@ -27,6 +25,7 @@ from perun.process.guarding import guard
 from perun.process.outcome import last_lines
 from perun.process.streams import Output, opened
 from perun.process.threads import INTERRUPTIONS
+from perun.process.waiting import await_end, ending_of, waited
 
 TIMEOUT: Final = "timeout"
 INTERRUPTED: Final = "interrupted"
@@ -64,6 +63,8 @@ class Execution:
     :param single_run: the command is run once, so that it may read a pipe.
     :param core: the number of the processor that the command is to stay on; None for any.
     :param grace: seconds that a run which is stopped has to end by itself.
+    :param while_it_can_run: count the time only while the command has a core or waits for something else, not
+        while others have all cores.
     :param end_group: kill what the command has started and left running in its process group; else that goes
         on, as a server that it starts for the commands after it.
     """
@@ -80,6 +81,7 @@ class Execution:
         core: int | None = None,
         grace: float = GRACE,
         end_group: bool = False,
+        while_it_can_run: bool = False,
     ) -> None:
         self.command = run
         self._scratch = scratch
@@ -90,6 +92,7 @@ class Execution:
         self._core = core
         self._grace = grace
         self._end_group = end_group
+        self._while_it_can_run = while_it_can_run
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Execution:
@@ -278,13 +281,13 @@ class Execution:
                 )
 
     def _ends_in_time(self, pid: int) -> bool:
-        process = os.pidfd_open(pid)
-        try:
-            poll = select.poll()
-            poll.register(process, select.POLLIN)
-            return bool(poll.poll(min(ceil(self._timeout * 1000), 2**31 - 1)))
-        finally:
-            os.close(process)
+        begun = monotonic()
+
+        def spent() -> float:
+            return monotonic() - begun - (waited(pid) if self._while_it_can_run else 0.0)
+
+        with ending_of(pid) as has_ended:
+            return await_end(has_ended, spent, self._timeout) is None
 
     def _not_started(self, problem: OSError | ValueError) -> JobFailed:
         code = problem.errno if isinstance(problem, OSError) else None

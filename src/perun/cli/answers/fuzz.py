@@ -36,6 +36,7 @@ class View:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._told = 1.0
+        self._unit = "lines"
         self._kinds: set[str] = set()
         self._next = time.monotonic() + _EVERY
 
@@ -54,7 +55,8 @@ class View:
             self._show(event)
 
     def _begin(self, event: Began) -> None:
-        lines = f", {counted(event.base, 'executed line')}" if event.base else ""
+        self._unit = event.unit
+        lines = f", {counted(event.base, f'executed {event.unit[:-1]}')}" if event.base else ""
         rules = f"{plural(event.rules, 'rule')}, up to {event.limit:,} bytes"
         self._session.note(f"fuzzing from {plural(event.seeds, 'seed')}{lines}; {rules}")
         for note in event.notes:
@@ -67,7 +69,7 @@ class View:
             if member.icov < _BETTER * self._told:
                 return
             self._told = member.icov
-            what = f"{factor(member.icov)} the lines"
+            what = f"{factor(member.icov)} the {self._unit}"
         elif event.kind in self._kinds:
             return
         else:
@@ -169,7 +171,7 @@ def as_text(session: Session, found: Outcome) -> None:
     slow = campaign.of_kind(SLOW)
     if slow:
         lines = [_row(number, one) for number, one in enumerate(slow[:SHOWN], 1)]
-        titles = ("", "lines", "time", "bytes", "rules", "file")
+        titles = ("", "ratio", "time", "bytes", "rules", "file")
         widths = [max(width(row[place]) for row in (titles, *lines)) for place in range(len(titles) - 1)]
         for row in (titles, *lines):
             cells = [text + " " * (size - width(text)) for text, size in zip(row, widths, strict=False)]

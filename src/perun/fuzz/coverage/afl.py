@@ -7,100 +7,49 @@ where `AFL_DUMP_MAP_SIZE` is set. Counters have 8 bits and begin anew after 255.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import subprocess
-from pathlib import Path
 from typing import Final
 
 import numpy
+from numpy.typing import NDArray
 
 from perun.errors import JobFailed
-from perun.fuzz.coverage.api import Execution, Target
+from perun.fuzz.coverage.api import Target
+from perun.fuzz.coverage.counting import Counting
 from perun.fuzz.coverage.inputs import Input
-from perun.fuzz.coverage.running import ForkServer, NoServer
+from perun.fuzz.coverage.running import Ended, ForkServer, NoServer
 
 _SIZE: Final = 65536
 """Bytes of the map of programs that do not tell."""
 _PRIVATE, _CREATE, _REMOVE = 0, 0o1600, 0
 
 
-class AflCoverage:
-    """See :class:`~perun.fuzz.coverage.api.Coverage`; counts are of places of AFL's map.
-
-    :param scratch: an empty folder.
-    """
+class AflCoverage(Counting):
+    """Counts are of places of AFL's map."""
 
     unit = "edges"
-
-    def __init__(self, target: Target, scratch: Path) -> None:
-        self.note = "the program was built for AFL, whose counters begin anew after 255"
-        self._target = target
-        self._scratch = scratch
-        self._given: Input | None = None
-        self._server: ForkServer | None = None
-        self._map: _Segment | None = None
 
     def start(self) -> None:
         """Start the fork server of the program."""
         self.close()
+        self.note = "the program was built for AFL, whose counters begin anew after 255"
         given = self._given = Input(self._target, self._scratch)
         if given.index:
             raise JobFailed(
                 f"{given.program} was built for AFL, whose fork server passes no arguments",
                 "pass the input as a file or on standard input, or build it by perun fuzz --build",
             )
-        size = self._size(given)
-        self._map = _Segment(size)
-        self._serve()
-        self._map.release()
-
-    def run(self, data: bytes, timeout: float) -> Execution:
-        """Run the program on `data`."""
-        if self._server is None or self._given is None or self._map is None:
-            self.start()
-        assert self._server is not None and self._given is not None and self._map is not None
-        self._given.write(data)
-        self._map.counts[:] = 0
+        segment = _Segment(self._size(given))
+        self._map = segment.counts
         try:
-            ended = self._server.run(timeout)
-        except NoServer:
-            program = self._given.program
-            self.close()
-            raise JobFailed(f"{program} ended in the fork server of AFL", "run it by hand") from None
-        except BaseException:
-            self.close()
-            raise
-        counts = self._map.counts.astype(numpy.int64)
-        return Execution(ended.outcome, ended.code, int(counts.sum()), counts, ended.seconds)
+            self._way = _Served(self._target, given, segment)
+        finally:
+            segment.release()
 
-    def close(self) -> None:
-        """End the program and remove the segment."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-        if self._map is not None:
-            self._map.close()
-            self._map = None
-        if self._given is not None:
-            self._given.close()
-            self._given = None
-
-    def _serve(self) -> None:
-        assert self._given is not None and self._map is not None
-        environ = {
-            **self._target.environ,
-            "__AFL_SHM_ID": str(self._map.number),
-            "AFL_MAP_SIZE": str(len(self._map.counts)),
-        }
-        try:
-            self._server = ForkServer(self._given, self._target.cwd, environ, memory=self._target.memory)
-        except NoServer:
-            program = self._given.program
-            self.close()
-            raise JobFailed(
-                f"the fork server of AFL in {program} does not start",
-                "run the program by hand, or build it with the flags of perun fuzz --build",
-            ) from None
+    def _counts(self) -> NDArray[numpy.int64]:
+        return self._map.astype(numpy.int64)
 
     def _size(self, given: Input) -> int:
         """The size of the map, as the program tells it."""
@@ -118,6 +67,42 @@ class AflCoverage:
             return max(_SIZE, int(told.split()[-1]))
         except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
             return _SIZE
+
+
+class _Served:
+    """See :class:`~perun.fuzz.coverage.ways.Way`.
+
+    :raises JobFailed: if the server does not start; the segment is given back then.
+    """
+
+    def __init__(self, target: Target, given: Input, segment: _Segment) -> None:
+        self._given = given
+        self._segment = segment
+        environ = {
+            **target.environ,
+            "__AFL_SHM_ID": str(segment.number),
+            "AFL_MAP_SIZE": str(len(segment.counts)),
+        }
+        try:
+            self._server = ForkServer(given, target.cwd, environ, memory=target.memory)
+        except NoServer:
+            segment.close()
+            raise JobFailed(
+                f"the fork server of AFL in {given.program} does not start",
+                "run the program by hand, or build it with the flags of perun fuzz --build",
+            ) from None
+
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Ended:
+        self._segment.counts[:] = 0
+        try:
+            return self._server.run(timeout, until)
+        except NoServer:
+            program = self._given.program
+            raise JobFailed(f"{program} ended in the fork server of AFL", "run it by hand") from None
+
+    def close(self) -> None:
+        self._server.close()
+        self._segment.close()
 
 
 class _Segment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
@@ -51,7 +52,8 @@ class Execution(NamedTuple):
     :ivar total: executed lines, each as often as it was executed; with counters of edges, the sum of these.
     :ivar counts: how often each line, or edge, was executed; the places are the same in all executions of a
         :class:`Coverage`. The array belongs to the caller.
-    :ivar seconds: real time of the run.
+    :ivar seconds: real time of the run, but for what a long one has waited for a core. Of a hang: what it had
+        until it was ended, which is less than its limit where there was no time any more.
     """
 
     outcome: Outcome
@@ -80,9 +82,12 @@ class Coverage(Protocol):
         """
         ...
 
-    def run(self, data: bytes, timeout: float) -> Execution:
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Execution:
         """Run the program on an input; all its processes are ended after `timeout` seconds.
 
+        :param timeout: seconds without those in which it waits for a core while others have all of them, so
+            that a busy machine makes no hang.
+        :param until: when it is ended at the latest, as :func:`time.monotonic` counts.
         :raises PerunError: if it can be run no more.
         """
         ...

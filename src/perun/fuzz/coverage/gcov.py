@@ -7,6 +7,7 @@ counters; one that the library cannot be loaded into writes them into `.gcda` fi
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,8 @@ import numpy
 
 from perun.errors import JobFailed, PerunError
 from perun.fuzz.coverage import shared
-from perun.fuzz.coverage.api import Execution, Target
+from perun.fuzz.coverage.api import Target
+from perun.fuzz.coverage.counting import Counting
 from perun.fuzz.coverage.elf import Function, Module, NotElf, read_module
 from perun.fuzz.coverage.files import CounterFiles
 from perun.fuzz.coverage.inputs import Input
@@ -33,22 +35,17 @@ _FIRST_RUN: Final = 10.0
 """Seconds for a run with an empty input, that tells whether there are counters."""
 
 
-class GcovCoverage:
-    """See :class:`~perun.fuzz.coverage.api.Coverage`; counts are of lines.
+class GcovCoverage(Counting):
+    """Counts are of lines.
 
-    :param scratch: an empty folder.
     :param notes: folders where `.gcno` files are looked for that are not where they were written.
     """
 
     unit = "lines"
 
     def __init__(self, target: Target, scratch: Path, notes: Sequence[Path] = ()) -> None:
-        self.note = ""
-        self._target = target
-        self._scratch = scratch
+        super().__init__(target, scratch)
         self._folders = notes
-        self._given: Input | None = None
-        self._way: Way | None = None
         self._read: Callable[[], NDArray[numpy.int64]] = _nothing
 
     @property
@@ -63,31 +60,8 @@ class GcovCoverage:
         self._way, functions = self._choose(self._given)
         self._lines = line_map(functions, self._folders)
 
-    def run(self, data: bytes, timeout: float) -> Execution:
-        """Run the program on `data`."""
-        if self._way is None or self._given is None:
-            self.start()
-        assert self._way is not None and self._given is not None
-        self._given.write(data)
-        try:
-            ended = self._way.run(data, timeout)
-        except BaseException:
-            self._stop()
-            raise
-        counts = self._lines.counts(self._read())
-        return Execution(ended.outcome, ended.code, int(counts.sum()), counts, ended.seconds)
-
-    def close(self) -> None:
-        """End the program."""
-        self._stop()
-
-    def _stop(self) -> None:
-        if self._way is not None:
-            self._way.close()
-            self._way = None
-        if self._given is not None:
-            self._given.close()
-            self._given = None
+    def _counts(self) -> NDArray[numpy.int64]:
+        return self._lines.counts(self._read())
 
     def _choose(self, given: Input) -> tuple[Way, list[Function]]:
         """The fastest way that works, and the functions in the order of its counters."""
@@ -195,10 +169,10 @@ class _Files:
         self._files.expect(functions)
         return functions
 
-    def run(self, data: bytes, timeout: float) -> Ended:
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Ended:
         self._files.clear()
         target = self._target
-        return spawn(self._given, data, target.cwd, self._environ, timeout, target.memory)
+        return spawn(self._given, data, target.cwd, self._environ, timeout, until, target.memory)
 
     def counters(self) -> NDArray[numpy.int64]:
         return self._files.counters()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import resource
 import select
@@ -19,6 +20,7 @@ from perun.fuzz.coverage.api import Outcome
 from perun.fuzz.coverage.inputs import Input
 from perun.fuzz.coverage.shared import Record
 from perun.process.guarding import guard
+from perun.process.waiting import await_end, ending_of, waited
 
 _CONTROL: Final = 198
 """The descriptor from which a fork server reads; it writes to the next one. So it is with AFL."""
@@ -27,6 +29,11 @@ _START: Final = 60.0
 """Seconds until a fork server is ready, at most."""
 _END: Final = 5.0
 """Seconds that it has to end by itself."""
+
+_SOON: Final = 0.01
+"""Seconds between two looks whether a copy has got its request."""
+_LONG: Final = 0.01
+"""Seconds from which on it is worth asking how long a run waited for a core."""
 
 _NEWER: Final = range(0x41464C01, 0x41464D00)
 _TELLS_SIZE, _TELLS_WORDS = 0x1, 0x800
@@ -100,33 +107,28 @@ class ForkServer:
                 raise NoServer from None
             raise
 
-    def run(self, timeout: float) -> Ended:
-        """Run the program once.
+    def run(self, timeout: float, until: float = math.inf) -> Ended:
+        """Run the program once; see :meth:`~perun.fuzz.coverage.api.Coverage.run`.
 
         :raises NoServer: if the server has gone.
         """
-        started = time.perf_counter()
+        started = time.monotonic()
         try:
             os.write(self._write, bytes(4))
             pid = self._answer(_START) if self._record is None else 0
         except (OSError, EOFError):
             raise NoServer from None
-        hanging = False
         try:
-            status = self._answer(timeout)
-        except TimeoutError:
-            hanging = True
-            self._end_copy(pid)
-            try:
-                status = self._answer(_START)
-            except (TimeoutError, EOFError):
-                raise NoServer from None
-        except EOFError:
+            spent = await_end(self._has_answered, lambda: self._spent(pid, started), timeout, until)
+            if spent is not None:
+                self._end_copy(pid)
+            status = self._answer(_START)
+        except (TimeoutError, EOFError):
             raise NoServer from None
         except BaseException:
             self._end_copy(pid)
             raise
-        return _ended(os.waitstatus_to_exitcode(status), hanging, time.perf_counter() - started)
+        return _ended(os.waitstatus_to_exitcode(status), spent, time.monotonic() - started)
 
     def close(self) -> None:
         """End the server, and the copy that waits for a request: both end by themselves without the pipes."""
@@ -158,7 +160,27 @@ class ForkServer:
         if self._answer(_START) != hello:
             raise EOFError
 
+    def _spent(self, pid: int, started: float) -> float:
+        """Seconds that a copy has had since its request, but for those in which it waited for a core.
+
+        :raises TimeoutError: if it does not get its request.
+        """
+        now = time.monotonic()
+        begun: float | None = started
+        if self._record is not None:
+            pid, begun = self._record.copy, self._record.begun
+        if begun is None:
+            if now - started > _START:
+                raise TimeoutError
+            return 0.0
+        return max(0.0, now - begun - waited(pid))
+
     def _end_copy(self, pid: int) -> None:
+        """Kill the copy that has got the request, or will get it when it has a core again."""
+        end = time.monotonic() + _START
+        while self._record is not None and self._record.begun is None and time.monotonic() < end:
+            if self._has_answered(_SOON):
+                return
         pid = pid or (self._record.copy if self._record is not None else 0)
         if pid:
             _kill(pid)
@@ -168,9 +190,13 @@ class ForkServer:
             with contextlib.suppress(OSError):
                 os.close(end)
 
+    def _has_answered(self, timeout: float) -> bool:
+        """Wait for the next word of the server, or for its end."""
+        return bool(self._poll.poll(timeout * 1000))
+
     def _answer(self, timeout: float) -> int:
         """The next word of the server; TimeoutError if it does not come, EOFError if it never will."""
-        if not self._poll.poll(timeout * 1000):
+        if not self._has_answered(timeout):
             raise TimeoutError
         word = os.read(self._read, 4)
         if len(word) < 4:
@@ -179,42 +205,40 @@ class ForkServer:
 
 
 def spawn(
-    given: Input, data: bytes, cwd: Path, environ: Mapping[str, str], timeout: float,
+    given: Input, data: bytes, cwd: Path, environ: Mapping[str, str], timeout: float, until: float,
     memory: int | None = None, inherit: Sequence[int] = (),
 ) -> Ended:  # fmt: skip
-    """Start the program for one run.
+    """Start the program for one run; see :meth:`~perun.fuzz.coverage.api.Coverage.run`.
 
     :param memory: most bytes of address space, None for no limit.
     :param inherit: descriptors that it inherits.
     :raises JobFailed: if it cannot be started.
     """
-    started = time.perf_counter()
+    started = time.monotonic()
     process = _start(given, given.words(data), cwd, environ, inherit=inherit)
     if (protector := guard()) is not None:
         protector.add(process.pid)
-    hanging = False
+
+    def computed() -> float:
+        return max(0.0, time.monotonic() - started - waited(process.pid))
+
+    spent: float | None = 0.0
+    seconds = 0.0
     try:
         if memory is not None:
             resource.prlimit(process.pid, resource.RLIMIT_AS, (memory, memory))
         resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
-        hanging = not _ends_within(process.pid, timeout)
+        with ending_of(process.pid) as has_ended:
+            spent = await_end(has_ended, computed, timeout, until)
+        seconds = time.monotonic() - started
+        if seconds >= _LONG:
+            seconds = computed()
     finally:
         if protector is not None:
             protector.remove(process.pid)
         _kill(process.pid)
         process.wait()
-    return _ended(process.returncode, hanging, time.perf_counter() - started)
-
-
-def _ends_within(pid: int, seconds: float) -> bool:
-    """Wait for a process, which stays to be waited for; not by looking again and again, as Popen does."""
-    ending = os.pidfd_open(pid)
-    try:
-        poll = select.poll()
-        poll.register(ending, select.POLLIN)
-        return bool(poll.poll(seconds * 1000))
-    finally:
-        os.close(ending)
+    return _ended(process.returncode, spent, seconds)
 
 
 def _start(
@@ -244,10 +268,13 @@ def _start(
         raise JobFailed(f"cannot run {given.program} in {cwd}: {problem.strerror}") from None
 
 
-def _ended(code: int, hanging: bool, seconds: float) -> Ended:
-    """An exit code like 139 is what a shell, or a script around the program, makes of a crash."""
-    if hanging:
-        return Ended("hang", code, seconds)
+def _ended(code: int, spent: float | None, seconds: float) -> Ended:
+    """How a run ended that took so many seconds, or was ended after it had `spent` so many.
+
+    An exit code like 139 is what a shell, or a script around the program, makes of a crash.
+    """
+    if spent is not None:
+        return Ended("hang", code, spent)
     crashed = code < 0 or code - 128 in _CRASHES
     return Ended("fault" if crashed else "ok", code, seconds)
 

@@ -19,14 +19,14 @@ ARGUMENT_SIZE: Final = 128 * 1024
 
 _MAGIC: Final = 0x315A4650
 _ONCE: Final = 1
-_HEADER: Final = struct.Struct("=IIQQQQIIIIQQQiIQ")
+_HEADER: Final = struct.Struct("=IIQQQQIIIIQQiIQ")
 _RANGE: Final = struct.Struct("=QQQQQ")
 _STATE: Final = struct.Struct("=II")
 _STATE_OFFSET: Final = 48
-_TIMES: Final = struct.Struct("=QQQ")
+_TIMES: Final = struct.Struct("=QQ")
 _TIMES_OFFSET: Final = 56
-_COPY: Final = struct.Struct("=i")
-_COPY_OFFSET: Final = 80
+_COPY: Final = struct.Struct("=iIQ")
+_COPY_OFFSET: Final = 72
 
 
 class Range(NamedTuple):
@@ -73,7 +73,7 @@ class Record:
             raise
         header = _HEADER.pack(
             _MAGIC, _ONCE * once, memory or 0, self.edges_offset, edges, self._argument, argument,
-            len(ranges), 0, 0, 0, 0, 0, 0, 0, 0,
+            len(ranges), 0, 0, 0, 0, 0, 0, 0,
         )  # fmt: skip
         self.memory[: len(header) + len(packed)] = header + packed
 
@@ -94,7 +94,7 @@ class Record:
 
     @property
     def seconds(self) -> float:
-        """Real time of the last run."""
+        """Real time of the last run, less what a long one has waited for a core."""
         return float(_TIMES.unpack_from(self.memory, _TIMES_OFFSET)[1]) / 1e9
 
     @property
@@ -102,10 +102,16 @@ class Record:
         """The process id of the copy that runs, or ran last; 0 before the first one."""
         return int(_COPY.unpack_from(self.memory, _COPY_OFFSET)[0])
 
+    @property
+    def begun(self) -> float | None:
+        """When the copy that runs got its request, as :func:`time.monotonic` counts; None if not yet."""
+        _, running, begun = _COPY.unpack_from(self.memory, _COPY_OFFSET)
+        return begun / 1e9 if running else None
+
     def clear(self) -> None:
         """Forget what the last program wrote; for programs that are started anew for each run."""
         _STATE.pack_into(self.memory, _STATE_OFFSET, 0, 0)
-        _TIMES.pack_into(self.memory, _TIMES_OFFSET, 0, 0, 0)
+        _TIMES.pack_into(self.memory, _TIMES_OFFSET, 0, 0)
         self.memory[self.edges_offset : self._argument] = bytes(self._argument - self.edges_offset)
 
     def set_argument(self, text: bytes) -> None:

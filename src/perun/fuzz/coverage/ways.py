@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
@@ -21,8 +22,11 @@ SLOWER = "the program is started anew for each input, which is slower: "
 class Way(Protocol):
     """One way to run the program."""
 
-    def run(self, data: bytes, timeout: float) -> Ended:
-        """Run it once; the input is written already, but for one that is an argument."""
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Ended:
+        """Run it once; the input is written already, but for one that is an argument.
+
+        :raises JobFailed: if it can be run no more.
+        """
         ...
 
     def close(self) -> None:
@@ -88,7 +92,7 @@ class Copying:
             return f"sharing its counters failed ({os.strerror(self._record.problem)})"
         return "it ends before main"
 
-    def run(self, data: bytes, timeout: float) -> Ended:
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Ended:
         """Run the program in a copy."""
         if self._given.index:
             self._record.set_argument(self._given.argument(data))
@@ -97,7 +101,8 @@ class Copying:
                 if self._server is None:
                     self.start()
                 assert self._server is not None
-                return self._server.run(timeout)._replace(seconds=self._record.seconds)
+                ended = self._server.run(timeout, until)
+                return ended if ended.outcome == "hang" else ended._replace(seconds=self._record.seconds)
             except NoServer:
                 self._end()
         why = "run it by hand with the same input"
@@ -125,12 +130,12 @@ class Starting:
         self._record = record
         self._environ = environ
 
-    def run(self, data: bytes, timeout: float) -> Ended:
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Ended:
         """Start it; an input that is an argument is among its words."""
         self._record.clear()
         target = self._target
         inherit = (self._record.fd,)
-        return spawn(self._given, data, target.cwd, self._environ, timeout, target.memory, inherit)
+        return spawn(self._given, data, target.cwd, self._environ, timeout, until, target.memory, inherit)
 
     def close(self) -> None:
         """Give the record back."""

@@ -295,8 +295,8 @@ class _Session:
         limit = size.of(len(largest.data))
         if size.absolute is not None and size.absolute < len(largest.data):
             self._notes.append(
-                f"--max-size {size.absolute} is less than the seed {largest.path} has: mutations have up to "
-                f"{limit} bytes, as that"
+                f"--max-size {size.absolute} is less than the {limit} bytes of the seed {largest.path}: "
+                "mutations have up to as many as that"
             )
         return limit
 

@@ -128,7 +128,8 @@ class Tester:
 
     def _timed(self, job: Job, scratch: Path) -> TimedRuns:
         run = Run(job.cmd, job.args, job.workload, self._place.measured, self._place.environ)
-        return TimedRuns(run, scratch, self._dice, self._options.hang, end_group=True)
+        hang = self._options.hang
+        return TimedRuns(run, scratch, self._dice, hang, end_group=True, while_it_can_run=True)
 
     def _judged_times(
         self, member: Member, seed: Member, fast: Sequence[Sample], slow: Sequence[Sample]

@@ -17,6 +17,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
@@ -32,6 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LONG_RUN 10000000u /* nanoseconds from which on it is worth asking how long a run waited for a core */
 #define EXPORT __attribute__((visibility("default")))
 
 typedef int main_function(int, char **, char **);
@@ -269,19 +271,48 @@ static int read_request(void)
     return count == sizeof request ? 0 : -1;
 }
 
+/* Nanoseconds that a copy, which has ended, has waited for a core; 0 where the kernel does not tell. */
+static uint64_t nanoseconds_waited(pid_t copy)
+{
+    char path[64], text[128];
+    snprintf(path, sizeof path, "/proc/%d/schedstat", (int)copy);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    ssize_t size = read(file, text, sizeof text - 1);
+    close(file);
+    text[size > 0 ? size : 0] = '\0';
+    const char *second = strchr(text, ' '); /* the first number is of those on a core */
+    return second != NULL ? strtoull(second, NULL, 10) : 0;
+}
+
+/* What a run took of the time that has passed: at least its time on a core, as it may have waited before it. */
+static uint64_t nanoseconds_taken(uint64_t passed, uint64_t waited, const struct rusage *usage)
+{
+    uint64_t seconds = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec);
+    uint64_t microseconds = (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec);
+    uint64_t computed = seconds * 1000000000u + microseconds * 1000u;
+    uint64_t rest = waited < passed ? passed - waited : 0;
+    uint64_t taken = rest > computed ? rest : computed;
+    return taken < passed ? taken : passed;
+}
+
 /* Waits for the copy, and writes down what it took. */
 static int32_t wait_for(pid_t copy)
 {
+    siginfo_t end;
+    while (waitid(P_PID, (id_t)copy, &end, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+        ;
+    uint64_t passed = nanoseconds() - shared->begun;
+    uint64_t waited = passed < LONG_RUN ? 0 : nanoseconds_waited(copy);
     int status = 0;
     struct rusage usage = {0};
     while (wait4(copy, &status, 0, &usage) < 0 && errno == EINTR)
         ;
-    if (!shared->running)
-        return status;
-    shared->nanoseconds = nanoseconds() - shared->begun;
-    shared->processor = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u
-        + (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-    kill(-copy, SIGKILL); /* what it has started and left */
+    if (shared->running) {
+        shared->nanoseconds = nanoseconds_taken(passed, waited, &usage);
+        kill(-copy, SIGKILL); /* what it has started and left */
+    }
     return status;
 }
 
@@ -298,7 +329,7 @@ static void await_request(void)
         _exit(0);
     shared->copy = getpid(); /* not before: what Perun ends is never one that waits */
     shared->begun = nanoseconds();
-    shared->running = 1;
+    __atomic_store_n(&shared->running, 1, __ATOMIC_RELEASE);
     reset_counters();
     close(PERUN_FUZZ_CONTROL);
     close(PERUN_FUZZ_CONTROL + 1);
@@ -312,7 +343,6 @@ static void serve(void)
     if (send_word(0) != 0)
         _exit(0);
     for (;;) {
-        shared->running = 0;
         pid_t copy = fork();
         if (copy == 0) {
             await_request();
@@ -324,9 +354,11 @@ static void serve(void)
             _exit(1);
         }
         int32_t status = wait_for(copy);
-        if (!shared->running && WIFSIGNALED(status)) /* as memory was short, before it had a request */
+        uint32_t has_run = shared->running;
+        shared->running = 0; /* before the answer, after which Perun looks at it again */
+        if (!has_run && WIFSIGNALED(status)) /* as memory was short, before it had a request */
             continue;
-        if (!shared->running || send_word(status) != 0)
+        if (!has_run || send_word(status) != 0)
             _exit(0);
     }
 }

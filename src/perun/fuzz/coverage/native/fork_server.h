@@ -42,8 +42,7 @@ struct perun_fuzz {
     uint32_t ranges;
     uint32_t state, problem;
     uint64_t edges;       /* counters of edges in use */
-    uint64_t nanoseconds; /* of the last run: real time */
-    uint64_t processor;   /* and time of the processor, in microseconds */
+    uint64_t nanoseconds; /* of the last run: real time, less what a long one has waited for a core */
     int32_t copy;         /* process id of the copy that runs, or ran last */
     uint32_t running;     /* whether that copy has got a request */
     uint64_t begun;       /* when it got it, in nanoseconds */
