@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from perun.collect.complexity.collector import LIBRARY
 from perun.collect.trace import TraceCollector
-from perun.collect.trace.collector import TraceParams
 from perun.collect.trace.engines.ebpf import ANY_METHOD, EbpfEngine
+from perun.collect.trace.params import TraceParams
 from perun.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import load_profile

@@ -18,7 +18,8 @@ import perun.collect
 from perun.collect.instructions.collector import ENGINES as COUNTERS
 from perun.collect.time import TimeCollector
 from perun.collect.time.collector import TimeParams
-from perun.collect.trace.collector import ENGINES, make_engine
+from perun.collect.trace.engines.choosing import make_engine
+from perun.collect.trace.params import ENGINES
 from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Collector, Run
 from perun.plugin.params import specs

@@ -17,7 +17,7 @@ import pytest
 from compiling import CompilerCache
 from perun.collect._calls.calibration import UNCERTAIN_TIMES
 from perun.collect.trace import TraceCollector
-from perun.collect.trace.collector import TraceParams
+from perun.collect.trace.params import TraceParams
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
 from recorded import PROGRAMS, Recorded, read

@@ -16,7 +16,7 @@ import pytest
 from perun.collect.complexity.collector import ComplexityCollector
 from perun.collect.complexity.params import ComplexityParams
 from perun.collect.trace import TraceCollector
-from perun.collect.trace.collector import TraceParams
+from perun.collect.trace.params import TraceParams
 from perun.plugin.api import CollectContext, Run, ViewContext
 from perun.profile.factory import Profile
 from perun.view.flamegraph import PLUGIN, FlameParams

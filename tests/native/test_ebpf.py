@@ -20,8 +20,8 @@ import pytest
 from compiling import CompilerCache
 from perun.collect._calls.events import UNKNOWN, Events
 from perun.collect.trace import TraceCollector
-from perun.collect.trace.collector import TraceParams
 from perun.collect.trace.engines.ebpf import PAUSE, EbpfEngine, _Pauses
+from perun.collect.trace.params import TraceParams
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
 from traced import calls, plain
@@ -33,7 +33,8 @@ MOSTLY = ("session", *(pytest.param(one, marks=pytest.mark.slow) for one in METH
 TRACING = """
 import json, os, sys
 from pathlib import Path
-from perun.collect.trace.collector import TraceCollector, TraceParams
+from perun.collect.trace.collector import TraceCollector
+from perun.collect.trace.params import TraceParams
 from perun.plugin.api import CollectContext, Run
 folder = Path(os.getcwd())
 run = Run(sys.argv[1], sys.argv[2], cwd=folder, environ=dict(os.environ))

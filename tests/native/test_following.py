@@ -15,8 +15,8 @@ import pytest
 
 from compiling import CompilerCache
 from perun.collect.trace import TraceCollector
-from perun.collect.trace.collector import TraceParams
 from perun.collect.trace.engines.ebpf import EbpfEngine
+from perun.collect.trace.params import TraceParams
 from perun.errors import UsageError
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile

@@ -15,7 +15,8 @@ from perun.collect._calls.calibration import PROGRAM
 from perun.collect.complexity.collector import ComplexityCollector
 from perun.collect.complexity.params import ComplexityParams
 from perun.collect.trace import TraceCollector
-from perun.collect.trace.collector import TraceParams, make_engine
+from perun.collect.trace.engines.choosing import make_engine
+from perun.collect.trace.params import TraceParams
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
 from traced import PROGRAMS, calls, plain

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 from perun.collect._calls.binary import Binary
-from perun.collect.trace.collector import ENGINES, make_engine
+from perun.collect.trace.engines.choosing import make_engine
 from perun.collect.trace.engines.ebpf import ANY_METHOD, FOLDER, EbpfEngine
 from perun.collect.trace.engines.instructions import read_code
+from perun.collect.trace.params import ENGINES
 from perun.collect.trace.plan import Probe, Wanted, make_plan
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.profile.factory import Profile
@@ -444,7 +445,8 @@ def lasting(
     subprocess.run(["cc", "-g", "-O0", "lasting.c", "-o", "lasting"], cwd=folder, check=True)
     code = (
         "import os; from pathlib import Path\n"
-        "from perun.collect.trace.collector import TraceCollector, TraceParams\n"
+        "from perun.collect.trace.collector import TraceCollector\n"
+        "from perun.collect.trace.params import TraceParams\n"
         "from perun.collect.trace.engines.ebpf import EbpfEngine\n"
         "from perun.plugin.api import CollectContext, Interrupted, Run\n"
         f"EbpfEngine.folder, EbpfEngine.forced_method = Path({str(probes)!r}), {method!r}\n"

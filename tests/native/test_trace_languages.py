@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from perun.collect.trace import TraceCollector
-from perun.collect.trace.collector import TraceParams, make_engine
+from perun.collect.trace.engines.choosing import make_engine
+from perun.collect.trace.params import TraceParams
 from perun.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from perun.collect.memory.collector import MemoryCollector, MemoryParams
-from perun.collect.trace.collector import TraceCollector, TraceParams
+from perun.collect.trace.collector import TraceCollector
+from perun.collect.trace.params import TraceParams
 from perun.errors import JobFailed
 from perun.plugin.api import Run
 from perun.process.outcome import outcome

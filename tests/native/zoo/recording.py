@@ -21,7 +21,9 @@ from perun.collect.instructions.collector import ENGINES as COUNTERS
 from perun.collect.instructions.collector import InstructionsCollector, InstructionsParams
 from perun.collect.memory.collector import MemoryCollector, MemoryParams
 from perun.collect.time.collector import TimeCollector, TimeParams
-from perun.collect.trace.collector import TraceCollector, TraceParams, make_engine
+from perun.collect.trace.collector import TraceCollector
+from perun.collect.trace.engines.choosing import make_engine
+from perun.collect.trace.params import TraceParams
 from perun.errors import PerunError
 from perun.plugin.api import CollectContext, Run
 from perun.process.execution import Execution

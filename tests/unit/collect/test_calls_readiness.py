@@ -10,8 +10,8 @@ import pytest
 
 from perun.collect.complexity import ComplexityCollector
 from perun.collect.trace import TraceCollector
-from perun.collect.trace.collector import ENGINES
 from perun.collect.trace.engines.ebpf import EbpfEngine
+from perun.collect.trace.params import ENGINES
 from perun.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Readiness, Run
 

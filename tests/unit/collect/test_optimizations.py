@@ -97,6 +97,21 @@ def test_shaping_keeps_upper_or_lower_levels():
     assert two.kept == ("main",)
 
 
+def test_a_function_whose_address_a_caller_has_is_one_level_below_it():
+    """As main of a program in Rust, which main of the C library only has the address of."""
+    graph = chain(12)
+    more = graph_of({"rust_main": ["work"], "command": []}, taken=["rust_main", "command"])
+    functions = {**graph.functions, **more.functions}
+    functions["main"] = functions["main"]._replace(sites=(*functions["main"].sites, "rust_main"))
+    graph = CallGraph("", "main", functions, (*graph.calls, *more.calls))
+    levels = levels_of(graph).of
+    assert [levels[one] for one in ("rust_main", "work", "command", "f1")] == [1, 2, 12, 1]
+    choice = choose(graph, None, Earlier(), make_settings(on=["cg-shaping"]))
+    assert {"rust_main", "work"} <= set(choice.kept)
+    reason = "only pointers lead to it, which counts as level 12 of 13, the first 6 are kept"
+    assert choice.decisions["command"].reason == reason
+
+
 def test_matching_drops_what_no_call_leads_to():
     graph = graph_of({"main": ["f", "sort"], "dead": ["f"], "compare": []}, taken=["compare"])
     settings = make_settings(on=["cg-shaping"], arguments=[("cg-mode", "match"), ("cg-proj-keep-leaf", "0")])

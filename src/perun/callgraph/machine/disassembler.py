@@ -1,18 +1,23 @@
 """Instructions as the C library of capstone lays them out, without an object of Python for each.
 
 The binding of capstone makes an object of ctypes for every instruction and one for each of its fields, which
-takes longer than decoding. Here an array of instructions is copied at once, and read by its layout.
+takes longer than decoding. Here an array of instructions is copied at once, and read by its layout. Where a
+release of capstone has no such layout under the names that are private to it, its public interface is used.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import Any, Final
 
 _AT_ONCE: Final = 4096
 """Instructions that are decoded by one call; each takes a quarter of a kilobyte meanwhile."""
+_LONGEST: Final = 16
+"""Bytes of an instruction, with some to spare."""
 
 
 class Batch:
@@ -35,20 +40,47 @@ class Batch:
         return self._data[start : self._data.index(0, start)].decode("ascii")
 
 
+class PublicBatch:
+    """The same of what the public interface of capstone decoded: address, size, mnemonic and operands."""
+
+    def __init__(self, code: bytes, address: int, found: Sequence[tuple[int, int, str, str]]) -> None:
+        self._code = code
+        self._address = address
+        self._found = found
+
+    def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
+        for address, size, *_ in self._found:
+            start = address - self._address
+            yield address, size, self._code[start : start + size].ljust(_LONGEST, b"\0")
+
+    def text(self, number: int) -> tuple[str, str]:
+        """As :meth:`Batch.text`."""
+        return self._found[number][2], self._found[number][3]
+
+
 class Disassembler:
     """Decodes machine code; bytes that are no instruction become one of the mnemonic `.byte`."""
 
     def __init__(self) -> None:
-        from capstone import CS_ARCH_X86, CS_MODE_64, Cs, _cs, _cs_insn
+        import capstone
 
-        self._capstone = Cs(CS_ARCH_X86, CS_MODE_64)
+        self._capstone = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
         self._capstone.skipdata = True
-        self._library = _cs
-        self._kind = _cs_insn
-        self._layout = _Layout(_cs_insn)
+        self._layout: _Layout | None = None
+        with suppress(AttributeError):
+            self._library, self._kind = capstone._cs, capstone._cs_insn
+            self._layout = _Layout(self._kind)
 
-    def batches(self, code: bytes, address: int) -> Iterator[Batch]:
+    def batches(self, code: bytes, address: int) -> Iterator[Batch | PublicBatch]:
         """The instructions of some code that is at an address."""
+        if self._layout is None:
+            found = self._capstone.disasm_lite(code, address)
+            while part := list(islice(found, _AT_ONCE)):
+                yield PublicBatch(code, address, part)
+        else:
+            yield from self._copied(code, address, self._layout)
+
+    def _copied(self, code: bytes, address: int, layout: _Layout) -> Iterator[Batch]:
         done = 0
         while done < len(code):
             found = ctypes.POINTER(self._kind)()
@@ -60,9 +92,9 @@ class Disassembler:
                 return
             last = found[count - 1]
             done = last.address + last.size - address
-            data = ctypes.string_at(found, count * self._layout.size)
+            data = ctypes.string_at(found, count * layout.size)
             self._library.cs_free(found, count)
-            yield Batch(self._layout, data)
+            yield Batch(layout, data)
 
 
 class _Layout:

@@ -20,6 +20,7 @@ from perun.callgraph.machine.tokens import Tokens
 
 _AT_ONCE: Final = 400_000
 """Instructions whose registers are followed at once, which takes some 200 MB meanwhile."""
+_MAINS: Final = ("main.main", "main")
 _START_CODE: Final = 64
 """Instructions at the start of a program among which the address of `main` is loaded."""
 
@@ -142,9 +143,10 @@ class _Extraction:
         return Symbol("", f"sub_{start:x}", start, 0, own=start != self._image.entry)
 
     def _find_main(self) -> int:
-        """The address of `main`; without a symbol of it, what the start of the program passes on; -1 for
-        none."""
-        named = [address for address, one in self._pieces.symbols.items() if one.symbol == "main"]
+        """The address of `main`, or of `main.main` in Go, to which only a pointer leads; without a symbol of
+        it, what the start of the program passes on; -1 for none."""
+        symbols = {one.symbol: address for address, one in self._pieces.symbols.items()}
+        named = [symbols[name] for name in _MAINS if name in symbols]
         if named or self._image.entry not in self._pieces.code:
             return named[0] if named else -1
         found = -1

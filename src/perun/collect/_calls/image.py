@@ -18,6 +18,8 @@ from perun.callgraph.graph import CallGraph
 from perun.callgraph.image import Area, Image, Symbol
 from perun.callgraph.machine.extract import extract
 from perun.collect._calls.frames import frames_of
+from perun.collect._calls.go_functions import SECTION as SECTION_OF_GO
+from perun.collect._calls.go_functions import functions_of_go
 from perun.collect._calls.names import demangled, is_own, profile_name, source_name
 from perun.collect._common.debug_files import debug_file
 from perun.collect._common.elf import read_elf
@@ -149,7 +151,17 @@ def _all_entries(
     if small is not None:
         inner = BytesIO(unpacked(small.content(file)))
         found = _entries(inner, read_sections(inner), SYMBOLS)
-    return found + _entries(file, sections, DYNAMIC_SYMBOLS)
+    return found + _entries(file, sections, DYNAMIC_SYMBOLS) + _entries_of_go(file, sections)
+
+
+def _entries_of_go(file: BinaryIO, sections: Sequence[Section]) -> list[_Entry]:
+    table = next((one for one in sections if one.name == SECTION_OF_GO), None)
+    if table is None:
+        return []
+    return [
+        _Entry(name, _FUNCTION, False, 1, address, size, "")
+        for name, address, size in functions_of_go(table.content(file))
+    ]
 
 
 def _entries(file: BinaryIO, sections: Sequence[Section], kind: int) -> list[_Entry]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from perun.callgraph.levels import levels_from
 from perun.collect._calls.optimizations.plan import Earlier, Effect
 from perun.collect._calls.optimizations.settings import COMPLEXITIES, is_small
 
@@ -20,8 +21,9 @@ class Levels(NamedTuple):
     """The level of each function that calls lead to, the number of levels, and what only pointers may lead
     to.
 
-    The library of the language may call what the program gives it a pointer to, as `qsort` does. Such
-    functions are on the lowest level.
+    The library of the language may call what the program gives it a pointer to, as `qsort` does, or `main` of
+    a program in Rust: such a function is one level below the one whose code has the pointer. What only data
+    points to is on the lowest level.
     """
 
     of: Mapping[str, int]
@@ -37,13 +39,25 @@ def levels_of(graph: CallGraph) -> Levels:
     lowest = max(count - 1, 0)
     beyond = graph.with_pointers()
     roots = [one.name for one in graph.functions.values() if one.address_taken and one.name not in plain]
+    given = _with_given(graph) if roots and plain else {}
     found: dict[str, int] = {}
     while roots:
         name = roots.pop()
         if name not in found and name not in plain:
-            found[name] = lowest
+            found[name] = min(given.get(name, lowest), lowest)
             roots += beyond.callees(name)
     return Levels({**plain, **found}, max(count, 1), frozenset(found))
+
+
+def _with_given(graph: CallGraph) -> dict[str, int]:
+    """The levels where a function also leads to those whose addresses its code has."""
+    functions = graph.functions
+
+    def leads_to(name: str) -> Iterator[str]:
+        yield from graph.callees(name)
+        yield from (site for site in functions[name].sites if site in functions)
+
+    return levels_from(graph.entry, leads_to)
 
 
 def cg_shaping(graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: Settings) -> Effect:
@@ -71,9 +85,9 @@ def cg_shaping(graph: CallGraph, previous: CallGraph | None, earlier: Earlier, s
         inside = level < kept if mode == "top-down" else level >= levels.number - kept
         if inside or name == graph.entry or (keeps_leaves and not graph.callees(name)):
             continue
-        where = "only pointers lead to it" if name in levels.by_pointer else f"it is on level {level}"
+        where = "only pointers lead to it, which counts as" if name in levels.by_pointer else "it is on"
         side = "first" if mode == "top-down" else "last"
-        dropped[name] = f"{where} of {levels.number}, the {side} {kept} are kept"
+        dropped[name] = f"{where} level {level} of {levels.number}, the {side} {kept} are kept"
     return Effect(dropped)
 
 
