@@ -52,7 +52,8 @@ def test_edges_are_not_called_lines(tmp_path):
     class Edges(InProcess):
         unit = "edges"
 
-    units = [events_of(campaign(tmp_path / kind.__name__, Here(kind())))[0].unit for kind in (InProcess, Edges)]
+    both = [campaign(tmp_path / kind.__name__, Here(kind())) for kind in (InProcess, Edges)]
+    units = [events_of(one)[0].unit for one in both]
     assert units == ["lines", "edges"]
 
 
