@@ -12,7 +12,9 @@ import argparse
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import chdir
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import chdir, contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +23,8 @@ import numpy as np
 from histories import History, history
 from perun.porcelain.init import init
 from perun.profile.factory import Profile
+from perun.profile.format.grouping import Group
+from perun.profile.format.layouts import COLUMNAR_FROM, object_body
 from perun.profile.head import Head
 from perun.profile.summary import summaries
 from perun.store import Store
@@ -34,6 +38,8 @@ WORDS = ("parser", "index", "cache", "reader", "sorter", "network", "table", "wr
 VERBS = ("Simplify", "Rewrite", "Test", "Document", "Speed up", "Split", "Fix", "Rename")
 DOES = ("insert", "lookup", "merge", "scan", "encode", "flush")
 RUNS = 5
+AT_ONCE = 50
+"""Profiles that a process makes before it hands them over."""
 MACHINES = ("Intel Xeon E5-2680", "AMD EPYC 7543")
 
 
@@ -69,20 +75,58 @@ def register(
 ) -> None:
     """Register a profile of each version, with the values at the place of the histories."""
     store = Store(folder / ".perun")
-    for number, (checksum, place) in enumerate(measured):
-        chance = np.random.default_rng([seed, place])
-        machine = MACHINES[number % machines]
-        profile = _profile([one.values[place] for one in histories], chance, machine)
-        name = f"app-{place}.perf"
-        stored = store.objects.put(profile)
-        entry = IndexEntry(START + APART * place + 60, stored, name, Head.of(profile))
-        store.indexes.add(checksum, [entry])
-        # As the first command that looks at the history would do, which need not read all profiles again.
-        own = summaries(profile)
-        known = ProfileSeries(f"{machine}, 8 processors, x86_64", "", (("processor", machine),), tuple(own),
-                              tuple(own.values()))  # fmt: skip
-        store.series.keep(checksum, {stored: known})
-    store.summaries.update([])
+    with _unflushed(), _made(histories, measured, seed, machines) as profiles:
+        for (checksum, place), made in zip(measured, profiles, strict=True):
+            stored = store.objects.put_body(made.head.type, made.body)
+            entry = IndexEntry(START + APART * place + 60, stored, f"app-{place}.perf", made.head)
+            store.indexes.add(checksum, [entry])
+            # As the first command that looks at the history would do, which need not read all profiles again.
+            store.series.keep(checksum, {stored: made.series})
+        store.summaries.update([])
+
+
+class _Registered(NamedTuple):
+    """What is stored of a profile."""
+
+    head: Head
+    body: bytes
+    series: ProfileSeries
+
+
+@contextmanager
+def _made(
+    histories: list[History], measured: list[tuple[str, int]], seed: int, machines: int
+) -> Iterator[Iterator[_Registered]]:
+    """The profiles of the versions, in their order; of many, made by all processors."""
+    work = [
+        ([one.values[place] for one in histories], seed, place, MACHINES[number % machines])
+        for number, (_, place) in enumerate(measured)
+    ]
+    if len(work) < AT_ONCE:
+        yield map(_registered, work)
+        return
+    with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
+        yield pool.map(_registered, work, chunksize=AT_ONCE)
+
+
+def _registered(work: tuple[list[float], int, int, str]) -> _Registered:
+    values, seed, place, machine = work
+    profile = _profile(values, np.random.default_rng([seed, place]), machine)
+    own = summaries(profile)
+    known = ProfileSeries(f"{machine}, 8 processors, x86_64", "", (("processor", machine),), tuple(own),
+                          tuple(own.values()))  # fmt: skip
+    return _Registered(Head.of(profile), object_body(profile, COLUMNAR_FROM), known)
+
+
+@contextmanager
+def _unflushed() -> Iterator[None]:
+    """Nothing is flushed to the disk: what is generated need not outlast a failure of the power."""
+    flush = os.fsync
+    os.fsync = lambda file: None
+    try:
+        yield
+    finally:
+        os.fsync = flush
 
 
 def _profile(values: list[float], chance: np.random.Generator, machine: str) -> Profile:
@@ -96,14 +140,16 @@ def _profile(values: list[float], chance: np.random.Generator, machine: str) -> 
         }
     )  # fmt: skip
     noise = np.exp(0.004 * chance.standard_normal((len(values), RUNS)))
-    resources = [
-        {"amount": float(value * noise[row, run] * share), "uid": _name(row), "type": "time", "subtype": kind,
-         "order": run}
-        for row, value in enumerate(values)
-        for kind, share in (("real", 1.0), ("user", 0.9))
-        for run in range(RUNS)
-    ]  # fmt: skip
-    profile.update_resources(resources)
+    real = np.array(values)[:, np.newaxis] * noise
+    profile.add_groups(
+        (
+            Group("", {"uid": _name(row), "type": "time", "subtype": kind},
+                  {"amount": amounts, "order": list(range(RUNS))}, RUNS)
+            for kind, times in (("real", real), ("user", 0.9 * real))
+            for row, amounts in enumerate(times.tolist())
+        ),
+        {},
+    )  # fmt: skip
     return profile
 
 

@@ -25,9 +25,9 @@ from compiling import CompilerCache
 from covering import mark_the_rest_slow
 from shared import folder_of_run, made_once
 
-hypothesis.settings.register_profile("dev", deadline=None, max_examples=40)
+hypothesis.settings.register_profile("dev", deadline=None, max_examples=25)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=200)
-hypothesis.settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 # What is started in the background ignores these, and so would all that it starts: tests interrupt processes.

@@ -1,7 +1,7 @@
 """How the processes of a run share the work of its start.
 
-Each of them collects all tests. Most of that time pytest rewrites assertions, whose byte code it keeps in files,
-so each process begins with other modules, and finds those of the others rewritten when it comes to them.
+Each of them collects all tests. Most of that time pytest rewrites assertions, whose byte code it keeps in
+files, so each process begins with other modules, and finds those of the others when it comes to them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import guides
 
 ROOT = Path(__file__).parents[1]
 MARK = "<!-- run by the tests -->"
-SLOW = {"howto-cpp", "howto-find-commit", "howto-find-function", "howto-memory", "howto-python"}
+SLOW = {"tutorial", "howto-cpp", "howto-find-commit", "howto-find-function", "howto-memory", "howto-python"}
 """Pages that build or record for long; the tests of the commands have what they do."""
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if MARK in page.read_text("utf-8")]
 

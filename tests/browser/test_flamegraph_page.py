@@ -295,9 +295,12 @@ def test_the_address_keeps_what_is_seen(graph: Callable[..., Page]) -> None:
 def test_the_wheel_and_dragging(graph: Callable[..., Page]) -> None:
     page = graph()
     page.mouse.move(*point(page, 0.8, 2))
+    # One by one: a browser that is late makes one event of several.
+    page.evaluate("() => { window.turned = 0; addEventListener('wheel', () => { turned += 1; }); }")
     page.keyboard.down("Control")
-    for _ in range(4):
+    for number in range(1, 5):
         page.mouse.wheel(0, -100)
+        page.wait_for_function("number => turned === number", arg=number)
     page.keyboard.up("Control")
     page.wait_for_function("() => document.querySelectorAll('#path button').length === 3")
     assert path(page) == ["all", "main", "read"]

@@ -159,9 +159,9 @@ def point_at(page: Page, x: float, y: float) -> None:
 
 
 def tooltip(page: Page) -> str:
-    """What stands beside the mouse."""
-    text: str = page.evaluate(
-        """(() => {
+    """What stands beside the mouse, once something does."""
+    said = page.wait_for_function(
+        """() => {
           const found = [];
           const walk = (node, within) => {
             if (node.nodeName === "STYLE") return;
@@ -172,8 +172,9 @@ def tooltip(page: Page) -> str:
           };
           walk(document.body, false);
           return found.filter(one => one).join(" ");
-        })()"""
+        }"""
     )
+    text: str = said.json_value()
     return text
 
 
@@ -358,7 +359,7 @@ def test_hiding_what_is_large_shows_the_rest_larger(opened: Open) -> None:
     page.mouse.click(*legend_at(page, 0))
     settled(page)
     assert before > 1000
-    assert page.evaluate(f"{FIGURE}.y_range.end") < 12
+    page.wait_for_function(f"{FIGURE}.y_range.end < 12")
 
 
 def ends(page: Page, number: int) -> list[list[float]]:

@@ -56,6 +56,11 @@ def pixel(page: Page, share: float, row: int) -> list[int]:
     return found
 
 
+def settled(page: Page) -> None:
+    """Wait until what has just changed is drawn."""
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def at(page: Page, share: float, row: int) -> tuple[float, float]:
     """The place in the window of a share of the run in a row."""
     box = page.locator("#graph").bounding_box()
@@ -71,7 +76,7 @@ def test_calls_are_where_they_were(page: Page) -> None:
     stopped = pixel(page, 0.5, 1)
     assert stopped != waiting
     page.uncheck("#stops")
-    page.wait_for_timeout(50)
+    settled(page)
     assert pixel(page, 0.5, 1) == waiting
 
 
@@ -141,7 +146,7 @@ def test_the_address_keeps_what_is_shown(
     page = open_page(path)
     page.mouse.dblclick(*at(page, 0.2, 0))
     page.fill("#search", "write")
-    page.wait_for_timeout(50)
+    settled(page)
     fragment = page.evaluate("location.hash")
     again = open_page(path, fragment=fragment)
     assert again.evaluate("location.hash") == fragment
@@ -242,7 +247,7 @@ def test_a_busy_program(
     stops = [(700 * MS, 60 * MS), (1_300 * MS, 20 * MS)]
     line = timeline(names, calls, end=2_000 * MS, stops=stops)
     page = open_page(written(TimelineView(), profile(rows, line)))
-    page.wait_for_timeout(50)
+    settled(page)
     screenshot(page, "timeline")
     assert page.locator("#threads-rows tr").count() == 5
     legend = page.locator("#legend").inner_text()

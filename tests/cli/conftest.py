@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,12 @@ from typing import Any
 import pytest
 
 import perun as package
-from command_server import Server
+from command_server import Child, Server
 from perun.porcelain import trust
 from perun.porcelain.repository import open_repository
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
+from pools import PoolProject
 from shared import folder_of_run, made_once
 
 FIRST_PROFILE = 1_714_557_600
@@ -136,7 +137,12 @@ def perun(
 
 
 @pytest.fixture
-def terminal(command: list[str], perun: Callable[..., Outcome], environment: Mapping[str, str]) -> Any:
+def terminal(
+    command: list[str],
+    perun: Callable[..., Outcome],
+    environment: Mapping[str, str],
+    command_server: Callable[[Mapping[str, str]], Server | None],
+) -> Any:
     """Run the command on a terminal: `terminal("show", "x", "raw", keys="y\\n", columns=60)`.
 
     What it wrote, on either stream, is `out`; what was typed is echoed there. `seen` is called with all that
@@ -154,24 +160,29 @@ def terminal(command: list[str], perun: Callable[..., Outcome], environment: Map
     ) -> Outcome:
         ours, theirs = pty.openpty()
         termios.tcsetwinsize(theirs, (50, columns))
-        with subprocess.Popen(
-            [*command, *map(str, arguments)],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs if errors else subprocess.DEVNULL,
-            env={**environment, **(env or {})},
-            start_new_session=True,
-        ) as process:
-            os.close(theirs)
-            os.write(ours, keys.encode())
-            written = b""
-            try:
-                while piece := os.read(ours, 1 << 16):
-                    written += piece
-                    seen(written.decode(errors="replace"))
-            except OSError:  # how Linux says that the other side was closed
-                pass
-            code = process.wait(TIME_LIMIT)
+        given, words = {**environment, **(env or {})}, [str(argument) for argument in arguments]
+        server = command_server(environment) if command == COMMAND else None
+        process: Child | subprocess.Popen[bytes]
+        with open(os.devnull, "wb") as nowhere:
+            streams = (theirs, theirs, theirs if errors else nowhere.fileno())
+            if server is not None and server.suits(given):
+                process = server.start(words, Path.cwd(), given, streams)
+            else:
+                stdin, stdout, stderr = streams
+                process = subprocess.Popen(
+                    [*command, *words], stdin=stdin, stdout=stdout, stderr=stderr, env=given,
+                    start_new_session=True,
+                )  # fmt: skip
+        os.close(theirs)
+        os.write(ours, keys.encode())
+        written = b""
+        try:
+            while piece := os.read(ours, 1 << 16):
+                written += piece
+                seen(written.decode(errors="replace"))
+        except OSError:  # how Linux says that the other side was closed
+            pass
+        code = process.wait(TIME_LIMIT)
         os.close(ours)
         assert b"Traceback" not in written, written.decode()
         return Outcome(code, written.decode().replace("\r\n", "\n"), "")
@@ -263,6 +274,16 @@ def write_profile(project: Any) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def pool(
+    project: Any, command: list[str], environment: dict[str, str], tmp_path: Path
+) -> Iterator[PoolProject]:
+    """A project for a pool, whose machines have locks of their own."""
+    made = PoolProject(project, command, environment, tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture

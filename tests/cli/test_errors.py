@@ -218,6 +218,7 @@ def test_a_reader_that_has_seen_enough(shell, git_repository, perun):
 
 
 @pytest.mark.each_value("line", "unbuffered")
+@pytest.mark.each_value("unbuffered", "line")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("line", ["status", "log -s", "--version", "--help", "log --help"])
 def test_an_output_that_is_full(shell, project, line, unbuffered):
@@ -228,6 +229,7 @@ def test_an_output_that_is_full(shell, project, line, unbuffered):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.each_value("line code", "closed")
 @pytest.mark.each_value("line code", "closed")
 @pytest.mark.parametrize(("line", "code"), [("status", 0), ("--version", 0), ("log nope", 4), ("add 0@p", 0)])
 @pytest.mark.parametrize("closed", ["<&- >&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"])

@@ -442,6 +442,7 @@ def killed_again_and_again(
     assert picture(dirty) == before
 
 
+@pytest.mark.slow  # tests/unit/vcs/test_git_inplace_killed.py kills it between calls of git
 def test_killed_at_random_moments(
     perun: Callable[..., Any],
     dirty: Any,

@@ -96,7 +96,7 @@ def way(home: Home, perun: Any, command: list[str], git_repository: Any, tmp_pat
     scratch.mkdir(exist_ok=True)
     env = {name: value and value.format(scratch=scratch) for name, value in home.env.items()}
     start = home.before if home.before.startswith("exec") else f"{home.before} exec"
-    program = ["sh", "-c", f'{start} "$@"', "sh", *command]
+    program = ["sh", "-c", f'{start} "$@"', "sh", *command] if home.before else None
 
     def run(*arguments: str) -> Any:
         return perun(*arguments, cwd=project.path, env=env, program=program)

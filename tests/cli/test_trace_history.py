@@ -72,6 +72,7 @@ cmds: [./list]
 collectors:
   - name: complexity
     params: {files: [list.c], rules: [list_search], compile_flags: '$flags'}
+profiles: {register_after_run: true}
 postprocessors:
   - name: regression_analysis
     params: {method: full, regression_models: [constant, linear, quadratic]}
@@ -83,7 +84,7 @@ degradation:
 
 
 @pytest.fixture(scope="session")
-def command(counting_runtime: Path) -> list[str]:
+def counting(counting_runtime: Path) -> list[str]:
     """Perun with a runtime that counts what is executed: it is the same on a busy machine."""
     code = (
         "import pathlib, sys, perun.collect.complexity.collector as collector\n"
@@ -96,12 +97,11 @@ def command(counting_runtime: Path) -> list[str]:
 
 
 @pytest.fixture
-def measure(perun: Callable[..., Any]) -> Callable[[], None]:
+def measure(perun: Callable[..., Any], counting: list[str]) -> Callable[[], None]:
     """Trace the current commit and register the profile with its models."""
 
     def measured() -> None:
-        perun("run", "matrix")
-        perun("add", "0@p")
+        perun("run", "matrix", program=counting)
 
     return measured
 

@@ -356,6 +356,7 @@ def killed_again_and_again(
     assert all(version["profiles"] for version in registered)
 
 
+@pytest.mark.slow  # tests/faults kills at each call, and above it is interrupted in each phase
 def test_killed_at_random_moments(
     perun: Callable[..., Any],
     dirty: Any,

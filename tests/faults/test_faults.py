@@ -29,7 +29,7 @@ from fault_scenes import (
 
 from perun.errors import EXIT_CODES
 
-SAMPLED = 2
+SAMPLED = 1
 """Faults for each scene that `make test` tries; all of them `make test-all`."""
 ENDED_ALREADY = 6
 _KILLED = -9

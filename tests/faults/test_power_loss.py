@@ -14,7 +14,7 @@ from fault_scenes import SCENES, Project, contents, facts, names, odd_findings
 
 FOLDERS = (".perun", ".tagit")
 SCENES_OF_POWER = ("add", "rm registered", "rm pending", "config set", "tag")
-QUICK = 50
+QUICK = 25
 """States of a scene that are tried at least where not all are: git writes so many files for a snapshot."""
 
 

@@ -260,7 +260,16 @@ def test_a_killed_program_leaves_an_incomplete_profile(collect: Collect) -> None
 
 @needs_valgrind
 def test_a_time_limit_leaves_an_incomplete_profile(collect: Collect) -> None:
-    stopped = collect("10 forever", timeout=2.0)
+    limit = 0.7
+    while True:
+        try:
+            stopped = collect("10 forever", timeout=limit)
+        except JobFailed as problem:
+            # A busy machine did not come to the program.
+            assert "no instructions were counted" in problem.message and limit < 60
+            limit *= 4
+        else:
+            break
     assert [one.reason for one in reasons_of(stopped)] == ["timeout"]
     assert total(stopped) > 0
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain, groupby, repeat
 from typing import Any, Final, TypedDict, TypeVar
 
 from perun.callgraph.collecting import no_search_for_cycles
 from perun.callgraph.graph import KINDS, UNKNOWN, Call, CallGraph, Fingerprints, Function
 from perun.errors import ProfileError
 
-_FORMAT: Final = 3
-_SMALL, _LARGE = "I", "Q"
-"""Numbers of 4 and of 8 bytes."""
+_FORMAT: Final = 4
+_WIDTHS: Final = "BHIQ"
+"""How numbers of 1, 2, 4 and 8 bytes are packed, as `struct` names it."""
 _Made = TypeVar("_Made", Fingerprints, Function, Call)
 _STYLES: Final = {"tail": "dashed", "indirect": "dotted", "dynamic": "bold"}
 
@@ -44,7 +43,8 @@ class _File(TypedDict):
     """A file, in which functions are numbers; those of other programs, `others`, come after the own ones.
 
     It has few long columns, as these are read faster than many short ones, and numbers that are packed faster
-    than those in digits.
+    than those in digits. The calls of a function follow each other, so that each of `callers` has in
+    `caller_counts` how many of `callees` and `kinds` are its own.
     """
 
     callgraph: int
@@ -54,6 +54,7 @@ class _File(TypedDict):
     functions: _Functions
     others: list[str]
     callers: bytes
+    caller_counts: bytes
     callees: bytes
     kinds: bytes
 
@@ -88,22 +89,21 @@ def to_values(graph: CallGraph) -> dict[str, Any]:
         "name": list(graph.functions),
         "uid": [one.uid for one in all_],
         "symbol": [one.symbol for one in all_],
-        "address": _packed(_LARGE, [one.address for one in all_]),
-        "size": _packed(_LARGE, [one.size for one in all_]),
-        "instructions": _packed(_SMALL, [one.instructions for one in all_]),
+        "address": _packed([one.address for one in all_]),
+        "size": _packed([one.size for one in all_]),
+        "instructions": _packed([one.instructions for one in all_]),
         "soft": [one.fingerprints.soft for one in all_],
         "semistrict": [one.fingerprints.semistrict for one in all_],
         "strict": [one.fingerprints.strict for one in all_],
         "color": [one.fingerprints.color for one in all_],
-        "sites": _packed(
-            _SMALL, [numbers.setdefault(site, len(numbers)) for one in all_ for site in one.sites]
-        ),
-        "site_counts": _packed(_SMALL, [len(one.sites) for one in all_]),
+        "sites": _packed([numbers.setdefault(site, len(numbers)) for one in all_ for site in one.sites]),
+        "site_counts": _packed([len(one.sites) for one in all_]),
         "flow": [one.flow for one in all_],
         "own": bytes(one.own for one in all_),
         "address_taken": bytes(one.address_taken for one in all_),
     }
-    callers = [numbers.setdefault(call.caller, len(numbers)) for call in graph.calls]
+    runs = [(name, sum(1 for _ in calls)) for name, calls in groupby(call.caller for call in graph.calls)]
+    callers = [numbers.setdefault(name, len(numbers)) for name, _ in runs]
     callees = [numbers.setdefault(call.callee, len(numbers)) for call in graph.calls]
     file: _File = {
         "callgraph": _FORMAT,
@@ -112,8 +112,9 @@ def to_values(graph: CallGraph) -> dict[str, Any]:
         "source": graph.source,
         "functions": functions,
         "others": list(numbers)[len(graph.functions) :],
-        "callers": _packed(_SMALL, callers),
-        "callees": _packed(_SMALL, callees),
+        "callers": _packed(callers),
+        "caller_counts": _packed([count for _, count in runs]),
+        "callees": _packed(callees),
         "kinds": bytes(KINDS.index(call.kind) for call in graph.calls),
     }
     found: dict[str, Any] = msgspec.to_builtins(file)
@@ -133,7 +134,7 @@ def from_values(values: object) -> CallGraph:
             raise ValueError(f"its format is {file['callgraph']}, and not {_FORMAT}")
         with no_search_for_cycles():
             return _graph(file)
-    except (msgspec.MsgspecError, ValueError, IndexError, struct.error) as problem:
+    except (msgspec.MsgspecError, ValueError, IndexError, OverflowError, struct.error) as problem:
         raise _unreadable(problem) from None
 
 
@@ -147,22 +148,19 @@ def _unreadable(problem: Exception) -> ProfileError:
 def _graph(file: _File) -> CallGraph:
     columns = file["functions"]
     names = columns["name"] + file["others"]
-    name_of = names.__getitem__
-    # Tens of thousands of values: put together without a step of Python for each.
-    sites = tuple(map(name_of, _unpacked(_SMALL, columns["sites"])))
-    ends = list(accumulate(_unpacked(_SMALL, columns["site_counts"]), initial=0))
+    # Tens of thousands of values: with as few steps of Python for each as can be.
+    sites = tuple([names[number] for number in _unpacked(columns["sites"])])
+    ends = list(accumulate(_unpacked(columns["site_counts"]), initial=0))
     if ends[-1] != len(sites):
         raise ValueError("its functions have other numbers of calls than are listed")
-    prints = zip(
-        columns["soft"], columns["semistrict"], columns["strict"], columns["color"], strict=True
-    )
+    prints = zip(columns["soft"], columns["semistrict"], columns["strict"], columns["color"], strict=True)
     functions = zip(
         columns["name"],
         columns["uid"],
         columns["symbol"],
-        _unpacked(_LARGE, columns["address"]),
-        _unpacked(_LARGE, columns["size"]),
-        _unpacked(_SMALL, columns["instructions"]),
+        _unpacked(columns["address"]),
+        _unpacked(columns["size"]),
+        _unpacked(columns["instructions"]),
         _all(Fingerprints, prints),
         map(sites.__getitem__, map(slice, ends, ends[1:])),
         columns["flow"],
@@ -170,10 +168,11 @@ def _graph(file: _File) -> CallGraph:
         map(bool, columns["address_taken"]),
         strict=True,
     )
+    callers = [names[number] for number in _unpacked(file["callers"])]
     calls = zip(
-        map(name_of, _unpacked(_SMALL, file["callers"])),
-        map(name_of, _unpacked(_SMALL, file["callees"])),
-        map(KINDS.__getitem__, file["kinds"]),
+        chain.from_iterable(map(repeat, callers, _unpacked(file["caller_counts"]))),
+        [names[number] for number in _unpacked(file["callees"])],
+        [KINDS[number] for number in file["kinds"]],
         strict=True,
     )
     return CallGraph(
@@ -185,19 +184,24 @@ def _graph(file: _File) -> CallGraph:
     )
 
 
-def _packed(form: str, numbers: Sequence[int]) -> bytes:
-    """Numbers one after the other, the lowest byte of each first."""
-    return struct.pack(f"<{len(numbers)}{form}", *numbers)
+def _packed(numbers: Sequence[int]) -> bytes:
+    """Numbers in as few bytes each as the largest needs, the lowest byte first; before them their width."""
+    largest = max(numbers, default=0)
+    width = next(one for one in _WIDTHS if largest < 256 ** struct.calcsize(one))
+    return width.encode() + struct.pack(f"<{len(numbers)}{width}", *numbers)
 
 
-def _unpacked(form: str, data: bytes) -> tuple[int, ...]:
+def _unpacked(data: bytes) -> tuple[int, ...]:
     """The numbers that :func:`_packed` packed."""
-    return struct.unpack(f"<{len(data) // struct.calcsize(form)}{form}", data)
+    width = data[:1].decode("ascii")
+    if not width or width not in _WIDTHS:
+        raise ValueError("numbers without a width")
+    return struct.unpack(f"<{(len(data) - 1) // struct.calcsize(width)}{width}", data[1:])
 
 
 def _all(kind: type[_Made], rows: Iterable[tuple[Any, ...]]) -> Iterator[_Made]:
     """Named tuples of rows; `_make` takes five times as long, as it is no function of C."""
-    return map(partial(tuple.__new__, kind), rows)
+    return map(tuple.__new__, repeat(kind), rows)
 
 
 def to_data(graph: CallGraph) -> dict[str, Any]:

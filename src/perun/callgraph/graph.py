@@ -6,7 +6,8 @@ All of it is frozen and pure; where graphs come from is the business of `machine
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal, NamedTuple, get_args
@@ -21,6 +22,8 @@ UNKNOWN: Final = ""
 """The callee of an indirect call: whatever function the pointer points to."""
 MODES: Final = ("soft", "semistrict", "strict", "color")
 """The ways to compare the control-flow graphs of two functions, as :class:`Fingerprints` has them."""
+
+_WAY: Final = re.compile(r"\+|\d+")
 
 
 class Fingerprints(NamedTuple):
@@ -80,7 +83,7 @@ class Function(NamedTuple):
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The basic blocks, that of the entry first; none where the machine code is not known."""
-        return tuple(_block(text) for text in self.flow.split(";")) if self.flow else ()
+        return tuple(_blocks(self.flow)) if self.flow else ()
 
 
 class Call(NamedTuple):
@@ -155,6 +158,12 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     return {key: tuple(values) for key, values in found.items()}
 
 
-def _block(text: str) -> Block:
-    instructions, _, successors = text.partition(">")
-    return Block(int(instructions), tuple(int(one) for one in successors.split(",") if one))
+def _blocks(flow: str) -> Iterator[Block]:
+    seen = 0
+    for text in flow.split(";"):
+        instructions, _, ways = text.partition(">")
+        after: list[int] = []
+        for way in _WAY.findall(ways):
+            seen += way == "+"
+            after.append(seen if way == "+" else int(way))
+        yield Block(int(instructions), tuple(after))

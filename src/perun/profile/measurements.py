@@ -155,7 +155,7 @@ class _Values:
         places: Floats = np.concatenate(self._order)[self._ranked]
         return places
 
-    @property
+    @cached_property
     def runs(self) -> Floats:
         """The number of the pooled profile that each of the values is of, ascending, shape (n,)."""
         return np.sort(np.concatenate(self._runs))
@@ -249,7 +249,9 @@ def _numbers(group: Group, name: str) -> Floats:
         column = [group.constants.get(name)] * group.size
     if is_packed(column):
         return np.frombuffer(column, column.typecode).astype(np.float64)
-    return np.array([_number(value) for value in column], np.float64)
+    if set(map(type, column)) != {float}:
+        column = [_number(value) for value in column]
+    return np.array(column, np.float64)
 
 
 def _sizes(group: Group, name: str) -> NDArray[Any]:

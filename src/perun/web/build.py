@@ -10,8 +10,8 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from perun import __version__, atomic
 from perun.atomic import temporary_name
+from perun.callgraph.collecting import no_search_for_cycles
 from perun.errors import PerunError, UsageError
 from perun.porcelain.repository import Repository
 from perun.porcelain.web import explained
@@ -107,13 +108,20 @@ class _Folder:
         return True
 
     def put(self, name: str, data: bytes, key: str = "") -> None:
-        """Make `data` the content of the file, if it is not that yet."""
+        """Make `data` the content of the file, if it is not that yet.
+
+        :raises UsageError: if it cannot be written.
+        """
         made = _Made(key, len(data), hashlib.blake2b(data, digest_size=12).hexdigest())
         known = self._before.get(name)
         self.now[name] = made
         if known is not None and known.digest == made.digest and self._is_there(name, known):
             return
-        path = self.root / name
+        with self._writing():
+            self._write(self.root / name, data)
+        self.written += 1
+
+    def _write(self, path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Not flushed to the disk, file by file: whatever is lost is made again, as its size is another one.
         temporary = path.with_name(temporary_name())
@@ -121,9 +129,20 @@ class _Folder:
             temporary.write_bytes(data)
             os.replace(temporary, path)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
             raise
-        self.written += 1
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """:raises UsageError: if the block cannot write to the folder."""
+        try:
+            yield
+        except OSError as problem:
+            raise UsageError(
+                f"{self.root} cannot be written: {problem.strerror or problem}",
+                "name a folder that you may write to, with enough space",
+            ) from None
 
     def close(self) -> None:
         """Remove what is of no use any more, and note what is there."""
@@ -132,7 +151,8 @@ class _Folder:
                 with suppress(OSError):
                     (self.root / name).unlink()
         content = {"format": FORMAT, "files": self.now}
-        atomic.write(self.root / MANIFEST, json.dumps(content).encode())
+        with self._writing():
+            atomic.write(self.root / MANIFEST, json.dumps(content).encode())
 
     def _is_there(self, name: str, known: _Made) -> bool:
         try:
@@ -159,12 +179,13 @@ def build(
     :param folder: new, empty, or with a site that is brought up to date.
     :param revision: the version whose first parents are the main line, HEAD if None.
     :param address: where the site will be published, for its feed.
-    :raises UsageError: if the folder holds something else. :raises VersionControlError: if there is no such
-        version.
+    :raises UsageError: if the folder holds something else, or cannot be written. :raises VersionControlError:
+        if there is no such version.
     """
     site = _Folder.open(folder)
-    state = load(repo, revision, progress)
-    _Build(site, state, progress).run(address)
+    with no_search_for_cycles():
+        state = load(repo, revision, progress)
+        _Build(site, state, progress).run(address)
     site.close()
     size = sum(one.size for one in site.now.values())
     return Built(folder, len(site.now), size, site.written)
@@ -211,11 +232,12 @@ class _Build:
             if len(self._pairs) >= COMPARED:
                 break
             self._pairs[pair_of(one)] = None
+        drawn = [one for one in self._site.known if one.startswith("flame/")]
         for pair in list(self._pairs):
             old, _, new = pair.partition("..")
             key = _digest(__version__, pair, *(self._index_state(one) for one in (old, new)))
             name = f"compare/{pair}"
-            flames = [one for one in self._site.known if one.startswith(f"flame/{pair}/")]
+            flames = [one for one in drawn if one.startswith(f"flame/{pair}/")]
             if self._site.keep(_file_of(name), key) and all(self._site.keep(one, key) for one in flames):
                 continue
             try:
@@ -259,7 +281,6 @@ class _Build:
         state = self._state
         states = self._states
         context = _digest(__version__, *state.machines)
-        series = _digest(*state.groups)
         for number in range(-(-len(states) // CHUNK)):
             places = range(number * CHUNK, min((number + 1) * CHUNK, len(states)))
             tags = [tag for tag in state.commits.tags if tag[1] in places]
@@ -268,7 +289,7 @@ class _Build:
             damaged = [state.damaged.get(checksum, "") for checksum in versions]
             key = _digest(context, versions, lines, states[places.start : places.stop], tags, damaged)
             for kind in ("commits", "values"):
-                self._piece(f"{kind}/{number}", key if kind == "commits" else _digest(key, series))
+                self._piece(f"{kind}/{number}", key)
 
     @cached_property
     def _keys_of_points(self) -> list[str]:
@@ -296,16 +317,18 @@ class _Build:
         text = encoded(piece).decode("utf-8")
         self._site.put(_file_of(name), pages.piece(name, text).encode("utf-8", "replace"), key)
 
-    def _index_state(self, checksum: str) -> str:
+    def _index_state(self, checksum: str) -> tuple[object, ...]:
         """What is another one when profiles or changes of the version are stored."""
         state = self._state
-        place = state.table.place.get(checksum) if checksum in state.indexed else None
-        changes = 0
+        table = state.table
+        # What is damaged has no place.
+        place = table.place.get(checksum) if checksum in state.indexed else None
+        own = None if place is None else table.states[place]
         if checksum in self._checked:
             with suppress(OSError):
                 store = state.repo.store
-                changes = store.files.state(store.changes.path(checksum)).st_mtime_ns
-        return f"{state.table.states[place] if place is not None else ''} {changes}"
+                return own, store.files.state(store.changes.path(checksum)).st_mtime_ns
+        return (own,)
 
 
 def _name_of(state: State) -> str:

@@ -92,7 +92,7 @@ def whole() -> CallGraph:
     graph = graph_of("main>f(int)", "main>*", "f(int)>@puts")
     function = Function(
         "f(int)", "f(int)", "_Z1fi", 64, 30, 7, Fingerprints("1", "2", "3", "4"), ("puts", "", "main"),
-        "3>1,2;2>2;2", own=False, address_taken=True,
+        "3>++;2>2;2", own=False, address_taken=True,
     )  # fmt: skip
     return CallGraph("ab12", "main", {**graph.functions, "f(int)": function}, graph.calls)
 
@@ -104,12 +104,26 @@ def test_a_graph_is_the_same_after_it_was_written_and_read() -> None:
     assert graph.functions["f(int)"].blocks == (Block(3, (1, 2)), Block(2, (2,)), Block(2, ()))
 
 
+@pytest.mark.parametrize("largest", [255, 256, 65_536, 2**32, 2**64 - 1])
+def test_numbers_of_any_size_are_kept(largest: int) -> None:
+    function = Function("f", address=largest, instructions=min(largest, 70_000), sites=("f",) * 300)
+    graph = CallGraph("", "f", {"f": function}, (Call("f", "f", "direct"),))
+    assert from_json(to_json(graph)) == graph
+
+
+def test_blocks_name_those_that_come_next_by_a_plus() -> None:
+    blocks = Function("f", flow="4>++;1>0,2;12>1+;7").blocks
+    assert blocks == (Block(4, (1, 2)), Block(1, (0, 2)), Block(12, (1, 3)), Block(7, ()))
+
+
 def packed(*numbers: int) -> str:
-    return b64encode(struct.pack(f"<{len(numbers)}I", *numbers)).decode()
+    return b64encode(b"I" + struct.pack(f"<{len(numbers)}I", *numbers)).decode()
 
 
+NO_WIDTH = {**to_values(whole())["functions"], "sites": ""}
+ENDLESS = b64encode(b"Q" + b"\xff" * 24).decode()
 FEWER_SITES = {**to_values(whole())["functions"], "sites": packed(0)}
-HALF_A_NUMBER = {**to_values(whole())["functions"], "sites": "AAAA"}
+HALF_A_NUMBER = {**to_values(whole())["functions"], "sites": b64encode(b"I123").decode()}
 
 
 @pytest.mark.parametrize(
@@ -121,8 +135,10 @@ HALF_A_NUMBER = {**to_values(whole())["functions"], "sites": "AAAA"}
         json.dumps({**to_values(whole()), "callgraph": 99}).encode(),
         json.dumps({**to_values(whole()), "callers": packed(77, 0, 1)}).encode(),
         json.dumps({**to_values(whole()), "kinds": "AA=="}).encode(),
+        json.dumps({**to_values(whole()), "caller_counts": ENDLESS}).encode(),
         json.dumps({**to_values(whole()), "functions": FEWER_SITES}).encode(),
         json.dumps({**to_values(whole()), "functions": HALF_A_NUMBER}).encode(),
+        json.dumps({**to_values(whole()), "functions": NO_WIDTH}).encode(),
         json.dumps({**to_values(whole()), "callees": [0, 1, 2]}).encode(),
         json.dumps({**to_values(whole()), "callees": "no base64"}).encode(),
     ],

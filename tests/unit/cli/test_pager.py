@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -172,15 +173,23 @@ def test_quitting_less_ends_the_program_with_success(terminal: Terminal) -> None
     assert "Traceback" not in terminal.read()
 
 
+def writes_to_a_pipe(process: int) -> bool:
+    """Whether it has a pipe open: it closes that to less when all is written, and waits."""
+    found = []
+    for link in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it is closed just now
+            found.append(os.readlink(link))
+    return any(target.startswith("pipe:") for target in found)
+
+
 @needs_less
 def test_ctrl_c_in_less_does_not_end_it(terminal: Terminal) -> None:
     process = started(terminal, 100)
     terminal.read(until="line 20")
-    time.sleep(0.3)  # all is written now, and Perun waits
+    while writes_to_a_pipe(process.pid):
+        time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
-    time.sleep(0.2)
-    assert process.poll() is None
-    os.write(terminal.screen, b"q")
     while process.poll() is None:
+        os.write(terminal.screen, b"q")  # again and again: less forgets keys that come before the signal
         terminal.read()
     assert process.returncode == 0

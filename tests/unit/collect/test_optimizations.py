@@ -255,7 +255,7 @@ earliers = st.builds(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     graph=graphs(),
     previous=graphs(),

@@ -82,7 +82,13 @@ class Oracle:
 
 
 @pytest.mark.parametrize("regression", ["ll", "lc"])
-@pytest.mark.parametrize("shape", list(shapes()))
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(shape, marks=pytest.mark.slow if shape in ("ascending", "unit") else ())
+        for shape in shapes()
+    ],
+)
 @pytest.mark.each_value("shape", "regression")
 def test_the_search_by_cross_validation_finds_what_statsmodels_finds(shape: str, regression: Any) -> None:
     x, y = shapes()[shape]

@@ -75,6 +75,7 @@ def searched(x: Floats, y: Floats, smoother: Callable[[int], Floats]) -> int:
         w -= max(1, int(min(0.9 * w - 1, 0.15 * (w - 1) * (0.88 - r2))))
 
 
+@pytest.mark.each_value("method", "window")
 @pytest.mark.parametrize("method", ["sma", "smm", "triang"])
 @pytest.mark.parametrize("window", [Window(), Window(False), Window(True, 1)])
 def test_automatic_width_follows_the_rule(method: str, window: Window) -> None:

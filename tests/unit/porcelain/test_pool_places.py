@@ -72,3 +72,22 @@ def test_a_file_of_no_hosts(tmp_path: Path, text: str) -> None:
         hosts.read(file)
     with pytest.raises(ConfigError, match=r"absent\.yml"):
         hosts.read(tmp_path / "absent.yml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"hosts: [{host: a, pyhton: x}]", "the machine 'a': unknown key 'pyhton'; known: host, python"),
+        (b"hosts: [a]\nuser: me", "unknown key 'user'; known: hosts"),
+        (b"hosts: [3]", "3 is no machine"),
+        (b"\xff\xfe", "it is no text in UTF-8"),
+        (b"hosts: []", "no machine is listed"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_hosts(tmp_path: Path, text: bytes, message: str) -> None:
+    file = tmp_path / "hosts.yml"
+    file.write_bytes(text)
+    with pytest.raises(ConfigError) as raised:
+        hosts.read(file)
+    assert message in raised.value.message
+    assert raised.value.hint.startswith("e.g. hosts: [bench1")

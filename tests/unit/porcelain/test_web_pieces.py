@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 import measured_history
+from measured_history import SLOWER
 from perun.errors import DamagedStore, ProfileNotFound, UsageError, VersionControlError
 from perun.porcelain import acknowledged
 from perun.porcelain.changes.finding import changes
@@ -173,6 +174,15 @@ def test_values_are_the_transposed_points(piece):
         assert (halves and [halves[place] for place in places(line)]) == line["half"]
 
 
+def test_values_stay_as_they_are_where_other_series_become_important(measured_template):
+    state = load(measured_template.open())
+    before = encoded(Pieces(state, "").piece("values/0"))
+    groups = dict(reversed(state.groups.items()))
+    state = load(measured_template.open())
+    state.__dict__["groups"] = groups
+    assert encoded(Pieces(state, "").piece("values/0")) == before
+
+
 def test_changes_are_those_of_the_command(piece, made):
     answer = piece("changes")
     found = changes(made.open())
@@ -296,6 +306,7 @@ def test_damage_is_told_and_the_rest_is_shown(measured):
     site = json.loads(encoded(pieces.piece("site")))
     assert site["measured"] == 43
     assert len(site["problems"]) == 2
+    assert str(measured.path) not in json.dumps(site["problems"])
     damaged = json.loads(encoded(pieces.piece("commits/0")))["commits"]
     told = {one["checksum"] for one in damaged if one["damaged"]}
     assert told == {measured.main[3], measured.main[5]}
@@ -313,6 +324,14 @@ def test_before_the_first_commit_every_piece_says_what_to_do(tmp_path, monkeypat
     assert found["overview"]["verdict"]["kind"] == "unknown"
 
 
+def test_what_is_measured_on_a_branch_alone_makes_no_empty_rows(tmp_path):
+    pieces = Pieces(load(measured_history.make(tmp_path, 12, side=2, measured=()).open()), "")
+    found = json.loads(encoded(pieces.piece("overview")))
+    assert (found["heat"]["rows"], found["multiples"]) == ([], [])
+    assert found["verdict"]["sentence"] == "Too few versions are measured to tell a change from noise."
+    assert json.loads(encoded(pieces.piece("series")))["series"]
+
+
 def test_without_profiles_the_hint_says_what_to_run(tmp_path):
     made = measured_history.make(tmp_path / "project", commits=3, measured=())
     pieces = Pieces(load(made.open()), "")
@@ -320,6 +339,11 @@ def test_without_profiles_the_hint_says_what_to_run(tmp_path):
     assert found["site"]["hint"] == "measure this version: perun run matrix"
     assert found["overview"]["verdict"]["sentence"] == "No version has a profile yet."
     assert len(json.loads(encoded(pieces.piece("commits/0")))["commits"]) == 3
+
+
+def test_to_compare_two_versions_no_others_are_looked_for(piece, made, monkeypatch):
+    monkeypatch.setattr("perun.store.index.Indexes.minors", lambda indexes: pytest.fail("all are read"))
+    assert piece(f"compare/{made.main[SLOWER - 1]}..{made.main[SLOWER]}")["cases"]
 
 
 def test_two_versions_are_compared_as_check_compares_them(piece, made):

@@ -141,14 +141,14 @@ def test_a_hundred_profiles_need_one_index(
     assert len(written) == 103  # the objects, the index, and the caches of the numbers and the facts
 
 
-def test_eight_processes_lose_nothing(store: Store, minor: Minor, seed: Path, spawn: Spawn) -> None:
-    processes = [spawn(LINKER, store.root, store.url, seed, minor(), worker, 10, 5) for worker in range(8)]
+def test_four_processes_lose_nothing(store: Store, minor: Minor, seed: Path, spawn: Spawn) -> None:
+    processes = [spawn(LINKER, store.root, store.url, seed, minor(), worker, 10, 5) for worker in range(4)]
     for process in processes:
         _, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
     entries = store.indexes.read(minor())
-    assert len({entry.key for entry in entries}) == len(entries) == 400
-    assert store.summaries.load().get(minor()) == Summary({"time": 400}, 0, 0)
+    assert len({entry.key for entry in entries}) == len(entries) == 200
+    assert store.summaries.load().get(minor()) == Summary({"time": 200}, 0, 0)
     assert list(store.fsck()) == []
 
 
@@ -173,7 +173,7 @@ def kill_again_and_again(
 
 
 def test_a_killed_writer_leaves_a_whole_store(store: Store, minor: Minor, seed: Path, spawn: Spawn) -> None:
-    kill_again_and_again(store, minor, seed, spawn, 8)
+    kill_again_and_again(store, minor, seed, spawn, 4)
 
 
 @pytest.mark.slow

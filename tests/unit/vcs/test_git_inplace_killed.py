@@ -169,6 +169,7 @@ def test_interrupted_save_undoes_itself(dirty: Any, tmp_path: Path, signalling_g
     assert dirty.picture() == before
 
 
+@pytest.mark.slow  # above it is killed between calls of git, whose number is no matter of chance
 def test_killed_at_random_moments(dirty: Any, tmp_path: Path) -> None:
     before = dirty.picture()
     started = time.monotonic()

@@ -315,7 +315,7 @@ trees = st.dictionaries(names, st.sampled_from(["1", "2", "3"])).filter(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
 @given(st.lists(trees, min_size=2, max_size=5), st.data())
 def test_any_version_from_any_other(tmp_path_factory: pytest.TempPathFactory, wanted, data) -> None:
     vcs = Tagit(tmp_path_factory.mktemp("any"), {})

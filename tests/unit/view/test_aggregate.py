@@ -22,7 +22,7 @@ NUMBERS = st.one_of(st.floats(-1e9, 1e9), st.integers(-5, 5).map(float), st.just
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(rows=st.lists(st.tuples(st.integers(-1, 4), NUMBERS), max_size=40))
 def test_as_pandas(function: str, rows: list[tuple[int, float]]) -> None:
     groups = np.array([group for group, _ in rows], np.intp)

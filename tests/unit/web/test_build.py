@@ -164,6 +164,15 @@ def test_a_folder_with_other_files_is_not_written_to(measured, tmp_path):
     assert [one.name for one in other.iterdir()] == ["thesis.txt"]
 
 
+def test_a_folder_that_cannot_be_written_is_said(measured, tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / MANIFEST).write_text("{}")
+    (site / "data").write_text("in the way")
+    with pytest.raises(UsageError, match=f"{site} cannot be written: "):
+        build(measured.open(), site)
+
+
 def test_a_file_in_the_place_of_a_link_elsewhere_leaves_that_alone(built, tmp_path):
     measured, site = built
     victim = tmp_path / "victim"

@@ -16,7 +16,7 @@ def tell_exposed(session: Session, place: Place) -> None:
     """Say so where others in the network may use the pool."""
     if isinstance(place, Scheduler) and place.exposed:
         session.note(
-            f"note: {place.address} is not encrypted: who reaches it can run commands on its workers, and "
+            f"note: {place} is not encrypted: who reaches it can run commands on its workers, and "
             "read what is sent; use it only in a network that you trust, or with dask+tls://"
         )
 

@@ -111,7 +111,10 @@ def _run(
                     printer.show(event)
         except (KeyboardInterrupt, SystemExit):
             left = f"{tally.total - tally.complete} of {tally.total} jobs are left"
-            session.note(f"\ninterrupted, {left}; run them with: perun run matrix --resume")
+            goes_on = batch.interrupted(session.repository)  # not where the pool was not there yet
+            session.note(
+                f"\ninterrupted, {left}; run them with: perun run matrix{' --resume' * bool(goes_on)}"
+            )
             raise
     _summarise(session, tally)
     if tally.incomplete:

@@ -95,7 +95,10 @@ def searched(values: Floats, effect: float, before: Found | None) -> Found:
         old = tuple(one for one in before.changes if one.place <= start)
     seen = voting.change_points(values[start:], effect)
     new = [change._replace(place=change.place + start) for change in seen.changes]
-    odd = int(spikes(np.log(values)).sum()) if start else int(seen.spikes.sum())
+    odd = int(seen.spikes.sum())
+    if before is not None and start:
+        # Those of the old part that are counted again are as many as before.
+        odd += before.spikes - int(spikes(np.log(values[start : before.points])).sum())
     return Found(digest(values), len(values), odd, (*old, *new))
 
 

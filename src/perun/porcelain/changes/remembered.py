@@ -8,8 +8,10 @@ cannot have changed.
 from __future__ import annotations
 
 import hashlib
+import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -29,6 +31,11 @@ FORMAT: Final = 2
 """To be raised whenever the search finds other changes than before."""
 NEW: Final = 12
 """Points that may have come since a search."""
+STEADY: Final = (40, 80)
+"""As many on a long level that no new points leave, at least and before which number. Of each series it is
+another one, so that after no commit all of them are searched."""
+LONG: Final = 100
+"""Points of a level whose value a few more hardly change."""
 BEFORE: Final = 24
 """Points of the level before them that are needed."""
 QUIET: Final = 3.2
@@ -75,14 +82,17 @@ class Remembered:
         """What holds for the series of that name with these values, shape (n,); None if it is to be
         searched."""
         known = self.before(name, values)
-        if known is None or len(values) > known.points + NEW:
-            return None
-        if len(values) == known.points:
+        if known is None or len(values) == known.points:
             return known
+        new = len(values) - known.points
         last = known.changes[-1].place if known.changes else 0
         level = np.log(values[last:][-RECENT:])
-        long_enough = known.points - last >= BEFORE
-        return known if long_enough and quiet(level, len(values) - known.points) else None
+        before = known.points - last
+        if before < BEFORE or (new > NEW and (before < LONG or new > _longest(name))):
+            return None
+        if new > NEW and not is_steady(level, new, np.log1p(self._effect) / 2):
+            return None
+        return known if quiet(level, new) else None
 
     def before(self, name: str, values: Floats) -> Found | None:
         """What was found when the series was shorter; None if that is not known, or it was another one."""
@@ -115,6 +125,29 @@ class Remembered:
         return {}
 
 
+def _longest(name: str) -> int:
+    """How many new points a steady series of that name may have, so that it is not searched."""
+    least, end = STEADY
+    return least + crc32(name.encode("utf-8", "replace")) % (end - least)
+
+
+def is_steady(logs: Floats, new: int, most: float) -> bool:
+    """Whether the newest of the values of a level, shape (n,), look like those before them wherever several
+    of them are taken, and not only at the end as for :func:`quiet`.
+
+    :param most: how far their medians may lie from that level whatever the noise: less than the least change.
+    """
+    before = logs[:-new]
+    level = median(before)
+    noise = _noise(before, level)
+    for width in _WIDTHS:
+        windows = np.lib.stride_tricks.sliding_window_view(logs[-new - width + 1 :], width)
+        apart = np.abs(np.sort(windows, axis=1)[:, width // 2 - 1 : width // 2 + 1].mean(axis=1) - level)
+        if apart.max() > max(most, QUIET * _error(noise, width, len(before))):
+            return False
+    return True
+
+
 def digest(values: Floats) -> str:
     """What stands for the values, shape (n,)."""
     return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=12).hexdigest()
@@ -139,7 +172,16 @@ def unlike(logs: Floats) -> float:
         if len(rest) < BEFORE // 2:
             break
         level = median(rest)
-        noise = max(deviation_of_differences(rest), median(np.abs(rest - level)) * _OF_NORMAL)
-        error = _OF_MEDIAN * noise * np.sqrt(1 / width + 1 / len(rest))
+        error = _error(_noise(rest, level), width, len(rest))
         found = max(found, abs(median(logs[-width:]) - level) / max(error, 1e-12))
     return found
+
+
+def _noise(values: Floats, level: float) -> float:
+    """The standard deviation around the level, where one step among the values does not count."""
+    return max(deviation_of_differences(values), median(np.abs(values - level)) * _OF_NORMAL)
+
+
+def _error(noise: float, few: int, many: int) -> float:
+    """The standard error of the difference of two medians of so many values."""
+    return _OF_MEDIAN * noise * math.sqrt(1 / few + 1 / many)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -35,16 +35,22 @@ class Pairing:
     """Pairs the profiles of versions with their baselines.
 
     :param note: told before something is collected.
+    :param among: as of :class:`Baselines`.
     """
 
     def __init__(
-        self, repo: Repository, options: Options, report: Report, note: Callable[[str], None]
+        self,
+        repo: Repository,
+        options: Options,
+        report: Report,
+        note: Callable[[str], None],
+        among: Collection[str] | None = None,
     ) -> None:
         self.repo = repo
         self.collects = options.compute_missing or is_true(
             repo.config.get("degradation.collect_before_check")
         )
-        self.baselines = Baselines(repo, force=options.force)
+        self.baselines = Baselines(repo, force=options.force, among=among)
         self._report = report
         self._note = note
         self._why = (

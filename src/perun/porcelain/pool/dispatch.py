@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from perun.errors import ConfigError, JobFailed, PerunError, RemoteError, UsageError
 from perun.plugin.api import Report, silent
@@ -21,6 +21,7 @@ from perun.porcelain.pool import orders
 from perun.porcelain.pool import worker as remote
 from perun.porcelain.pool.commits import Commits
 from perun.porcelain.pool.engine import Ended, Engine, Worker, connected
+from perun.porcelain.pool.inputs import Inputs
 from perun.porcelain.pool.inspecting import Inspector
 from perun.porcelain.pool.leases import Lease, Leases, Wanted
 from perun.porcelain.pool.measuring import Result, error_of
@@ -98,7 +99,8 @@ def run(
     orders.check(repo, planned.jobs)
     settings = Settings.of(repo)
     commits = Commits(repo, (slot.version.checksum for slot in planned.slots))
-    with open_log() as log, connected(place, settings.patience) as engine:
+    # A batch that never had a pool leaves no journal: there is nothing to go on with.
+    with connected(place, settings.patience) as engine, open_log() as log:
         assert isinstance(log, Journal)
         tally = tally or Tally(planned.slots)
         several = not isinstance(place, Local)
@@ -142,6 +144,7 @@ class _Batch:
         self._report = report
         self._record = PreparationRecord(repo)
         self._leases = Leases(planned.slots, _begun_on(planned, log))
+        self._inputs = Inputs(repo, commits.project, planned.jobs)
         self._orders = orders.Orders(repo, self.name, commits.project)
         self._keeper = Keeper(repo, Naming(template=planned.template), planned.register, log)
         self._watch = _Watch(settings.patience, {series.machine for series in self._leases.series})
@@ -181,7 +184,7 @@ class _Batch:
 
     def _send(self, lease: Lease) -> None:
         number, version, job = lease.wanted
-        if not self._commits.supply(self._engine, lease.worker):
+        if not all(sent.supply(self._engine, lease.worker) for sent in (self._commits, self._inputs)):
             self._leases.give_back(lease, counted=False)
             return
         self._log.leased(number, lease.worker.machine)
@@ -248,15 +251,18 @@ class _Batch:
         if not result.profile:
             return
         notes = list(facts["notes"])
-        if facts.get("again"):
-            what = _short(lease.wanted)
-            notes.append(f"measured again: {what} was lost on {lease.worker.machine} while it was measured")
+        # The profile says it too: this process may end before it has told.
+        told: dict[str, Any] = {"seconds": round(facts["seconds"], 3)}
+        if again := int(facts.get("again", 0)):
+            told["measured_again"] = again
+            lost = f"{_short(lease.wanted)} was lost {plural(again, 'time')} on {lease.worker.machine}"
+            notes.append(f"measured again: {lost} while it was measured")
         try:
             limit = self._repo.store.pending.limit
             profile = load(
                 io.BytesIO(result.profile), f"the profile from {lease.worker.machine}", limit=limit
             )
-            profile["collector_info"] = {**profile["collector_info"], "seconds": round(facts["seconds"], 3)}
+            profile["collector_info"] = {**profile["collector_info"], **told}
             done = self._keeper.keep(
                 Task(number, job),
                 version,

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import logging
 import queue
+import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun import __version__
-from perun.errors import ConfigError, PluginError, RemoteError
+from perun.errors import ConfigError, PerunError, PluginError, RemoteError
 from perun.extras import install_command
 from perun.porcelain.pool import hosts, ssh, worker
 from perun.porcelain.pool.places import Hosts, Local, Place, Scheduler
@@ -32,8 +34,13 @@ QUIET: Final = {
     "distributed.worker.memory.target": False,
     # A lease says where a job runs; jobs are not moved behind it.
     "distributed.scheduler.work-stealing": False,
+    # Commits and workloads are sent as they are, however large.
+    "distributed.admin.large-graph-warning-threshold": 1 << 62,
     "distributed.admin.log-format": "%(message)s",
 }
+_SAME_DASK: Final = (
+    "install the same release of dask and distributed here, for the scheduler and on all machines"
+)
 NOWHERE: Final = "127.0.0.1:0"
 
 
@@ -104,19 +111,20 @@ class Engine:
         except (OSError, RuntimeError, TimeoutError, ValueError, KeyError):
             return None
         answer = answers.get(address)
-        if isinstance(answer, (ImportError, AttributeError)):
+        if isinstance(answer, Exception) and not isinstance(answer, (OSError, PerunError)):
+            # Perun raises none of these: dask could not even call it there.
             raise ConfigError(
-                f"the worker {address} cannot load Perun: {answer}",
-                f"install Perun {__version__} for the Python of the worker",
+                f"the worker {address} cannot run Perun: {_text(answer)}",
+                f"install Perun {__version__} and dask.distributed {worker.dask_release()} for its Python",
             )
         return None if isinstance(answer, OSError) else _raised(answer)
 
     def call(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The answer of a worker that may take long, and gets no job meanwhile; None if the worker is lost.
-        """
+        """The answer of a worker that may take long and gets no job meanwhile; None if it is lost."""
         future = self._submitted(address, function, arguments)
         while True:
-            with suppress(TimeoutError):
+            # Whatever is raised here, a cancelled task where the scheduler is gone too, its status tells.
+            with suppress(Exception):
                 future.result(timeout=1)
             if future.status != "pending":
                 return self._answer(future)
@@ -187,6 +195,11 @@ class Engine:
             return None
 
 
+def _text(problem: Exception) -> str:
+    """What an error says that dask sent, which may be the text of another one."""
+    return re.sub(r"^\w+\([\"'](.*)[\"']\)$", r"\1", str(problem)) or type(problem).__name__
+
+
 def _raised(answer: Any) -> Any:
     if isinstance(answer, BaseException):
         raise answer
@@ -200,6 +213,10 @@ def _worker(address: str, told: dict[str, Any]) -> Worker:
             f"the worker {address} on {one.machine} has Perun {one.perun}, and here it is {__version__}",
             "install the same release on all machines of the pool",
         )
+    here = worker.dask_release()
+    if told["dask"] != here:
+        what = f"the worker {address} on {one.machine} has dask.distributed {told['dask']}"
+        raise ConfigError(f"{what}, and here it is {here}", _SAME_DASK)
     return one
 
 
@@ -216,11 +233,12 @@ def connected(place: Place, patience: float) -> Iterator[Engine]:
         stack.enter_context(dask.config.set(QUIET))
         _silence()
         if isinstance(place, Local):
-            yield Engine(stack.enter_context(_local(distributed, place)), f"local:{place.workers}")
+            client = _local(distributed, place)
         elif isinstance(place, Hosts):
-            yield Engine(stack.enter_context(_over_ssh(distributed, place, patience)), f"ssh:{place.file}")
+            client = _over_ssh(distributed, place, patience)
         else:
-            yield Engine(stack.enter_context(_client(distributed, place, patience)), place.address)
+            client = _client(distributed, place, patience)
+        yield Engine(stack.enter_context(client), str(place))
 
 
 def _libraries() -> tuple[Any, Any]:
@@ -281,24 +299,56 @@ def _over_ssh(distributed: Any, place: Hosts, patience: float) -> Iterator[Clien
 
 @contextmanager
 def _client(distributed: Any, place: Scheduler, patience: float) -> Iterator[Client]:
+    security = _certificates(distributed, place) if place.encrypted else None
+    # One that could not connect has nothing to close, and says so when it is collected.
+    quiet = type("QuietClient", (distributed.Client,), {"__del__": lambda client: None})
     try:
-        security = distributed.Security(require_encryption=True) if place.encrypted else None
-        client = distributed.Client(place.address, timeout=patience, security=security, set_as_default=False)
-    except (OSError, TimeoutError) as problem:
+        client = quiet(place.address, timeout=patience, security=security, set_as_default=False)
+    except TypeError as problem:  # a call that the scheduler does not know, or knows with other arguments
+        what = f"the scheduler {place} is of another release of dask.distributed than here"
+        raise ConfigError(f"{what}, {distributed.__version__}: {problem}", _SAME_DASK) from None
+    except (OSError, RuntimeError, ValueError) as problem:  # ValueError: an answer that is not encrypted
         raise RemoteError(
-            f"the scheduler {place.address} cannot be reached: {problem}",
-            "start it, e.g. with: dask scheduler --host 127.0.0.1 --port 8786",
-        ) from None
-    except (TypeError, ValueError) as problem:  # of the certificates
-        raise RemoteError(
-            f"no encrypted connection to {place.address}: {problem}",
-            "name certificates in the configuration of dask: distributed.comm.tls",
+            f"the scheduler {place} cannot be reached: {_cause(problem)}",
+            "see that it runs, and that it is encrypted if you use dask+tls://, and else not; "
+            "e.g. dask scheduler --host 127.0.0.1 --port 8786",
         ) from None
     try:
+        told = client.get_versions(check=False)["scheduler"]["packages"]["distributed"]
+        if told != distributed.__version__:
+            what = (
+                f"the scheduler {place} has dask.distributed {told}, and here it is {distributed.__version__}"
+            )
+            raise ConfigError(what, _SAME_DASK)
         yield client
     finally:
         with suppress(Exception):  # the scheduler may be gone
             client.close(timeout=5)
+
+
+def _certificates(distributed: Any, place: Scheduler) -> Any:
+    """What the configuration of dask names.
+
+    :raises RemoteError: if it names none, or a file that is none.
+    """
+    hint = "name certificates in the configuration of dask: distributed.comm.tls; see docs/pool.md"
+    security = distributed.Security(require_encryption=True)
+    try:
+        context = security.get_connection_args("client")["ssl_context"]
+    except (OSError, ValueError) as problem:  # of ssl too
+        named = security.get_tls_config_for_role("client")
+        files = ", ".join(str(named[key]) for key in ("ca_file", "cert", "key") if named[key])
+        raise RemoteError(f"{place}: no certificates can be read from {files}: {problem}", hint) from None
+    if context is None:
+        raise RemoteError(f"{place}: there are no certificates for an encrypted connection", hint)
+    return security
+
+
+def _cause(problem: BaseException) -> str:
+    """What is behind the error of dask, which says only that its time was up."""
+    while problem.__cause__ is not None:
+        problem = problem.__cause__
+    return str(problem) or type(problem).__name__
 
 
 def _silence() -> None:
@@ -306,5 +356,7 @@ def _silence() -> None:
 
     That holds to the end of the process: some of its tasks are only missed when all is taken down.
     """
+    # Perun compares the releases that matter.
+    warnings.filterwarnings("ignore", message="Mismatched versions found")
     for name in ("distributed", "tornado", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -30,21 +30,30 @@ def read(path: Path) -> list[Host]:
     """
     try:
         text = read_regular(path.resolve(), _MAX_BYTES).decode()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"cannot read {path}: it is no text in UTF-8", _EXAMPLE) from None
+    except OSError as problem:
+        raise ConfigError(f"cannot read {path}: {problem.strerror or problem}", _EXAMPLE) from None
     content = loads(text, str(path))
-    if not isinstance(content, dict) or set(content) != {"hosts"} or not isinstance(content["hosts"], list):
+    if not isinstance(content, dict) or not isinstance(content.get("hosts"), list):
         raise ConfigError(f"{path}: expected the key hosts with a list of machines", _EXAMPLE)
+    _refuse_unknown(content, {"hosts"}, str(path))
     hosts = [_host(entry, path) for entry in content["hosts"]]
     if not hosts:
         raise ConfigError(f"{path}: no machine is listed", _EXAMPLE)
     return hosts
 
 
+def _refuse_unknown(found: dict[Any, Any], known: set[str], where: str) -> None:
+    if unknown := [str(key) for key in found if key not in known]:
+        raise ConfigError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(known))}", _EXAMPLE)
+
+
 def _host(entry: Any, path: Path) -> Host:
     values = {"host": entry} if isinstance(entry, str) else entry
-    if not isinstance(values, dict) or not {"host"} <= set(values) <= {"host", "python"}:
-        raise ConfigError(f"{path}: {entry!r} is no machine", _EXAMPLE)
+    if not isinstance(values, dict) or "host" not in values:
+        raise ConfigError(f"{path}: {entry!r} is no machine: expected a name, or the key host", _EXAMPLE)
+    _refuse_unknown(values, set(Host._fields), f"{path}: the machine {values['host']!r}")
     made = Host(**{key: str(value) for key, value in values.items()})
     if not _HOST.fullmatch(made.host):
         raise ConfigError(f"{path}: {made.host!r} cannot be the name of a machine", _EXAMPLE)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perun import atomic, errors
 from perun.errors import JobFailed, PerunError
-from perun.porcelain.pool import folders, orders
+from perun.porcelain.pool import folders, generated, orders
 from perun.porcelain.pool.builds import Builds
 from perun.porcelain.pool.machine_lock import MachineLock
 from perun.porcelain.pool.orders import Order
@@ -24,7 +24,7 @@ from perun.porcelain.run.execute import run_jobs
 from perun.porcelain.run.keeping import Naming
 from perun.porcelain.run.pre_run import PreparationFailed
 from perun.porcelain.run.schedule import Task, VersionSlot
-from perun.regular import read_regular
+from perun.regular import open_for_writing, read_regular
 
 MAX_RESULT: Final = 1 << 31
 
@@ -32,7 +32,7 @@ MAX_RESULT: Final = 1 << 31
 class Result(NamedTuple):
     """What a machine answers of a job: the facts of it, and its profile, empty if it has none.
 
-    `facts` has the key `error` if it failed, and `again` where an earlier measurement of it was lost.
+    `facts` has the key `error` if it failed, and `again`: how many earlier measurements of it were lost.
     """
 
     facts: dict[str, Any]
@@ -69,6 +69,18 @@ class Place:
         except (OSError, ValueError):
             return None
 
+    @property
+    def begun(self) -> int:
+        """How often the measurement was begun and gave no result."""
+        with suppress(FileNotFoundError):
+            return self.file(".begun").stat().st_size
+        return 0
+
+    def begin(self) -> None:
+        """Note that the measurement is begun, for whoever repeats it where it is lost."""
+        with open_for_writing(self.file(".begun"), append=True) as file:
+            file.write(b".")
+
     def write(self, result: Result) -> None:
         """Leave the result."""
         atomic.write(self.file(".result"), json.dumps(result.facts).encode() + b"\n" + result.profile)
@@ -76,12 +88,15 @@ class Place:
 
 
 def _measured(order: Order, environ: Mapping[str, str], place: Place) -> Result:
-    again = place.file(".begun").exists()
+    again = place.begun
     machine = MachineLock(folders.machine_name(environ))
     try:
         repo = folders.project(environ, order.project, order.config)
+        with machine.shared():  # reading large files would disturb what is measured
+            for name in orders.folders(order.job):
+                generated.Store(repo).check(name)
         job = orders.job_of(repo, order.job)
-        versions = _Built(Builds(repo, machine), machine, order.place, place.file(".begun").touch)
+        versions = _Built(Builds(repo, machine), machine, order.place, place.begin)
         slot = VersionSlot(order.version, (Task(0, job),))
         naming = Naming(name=f"{order.batch}-{order.number}")
         events = list(run_jobs(repo, [slot], versions=versions, naming=naming, register=False))

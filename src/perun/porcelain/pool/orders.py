@@ -1,6 +1,7 @@
 """What is sent to a machine for one job, as JSON: a version, a command, a collector, and how to build.
 
-Nothing else of the repository goes with it: no plugin, no other configuration, no environment.
+Nothing else of the repository goes there but generated files: no plugin, no other configuration, and nothing
+of the environment.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from perun.errors import ConfigError, PluginError
 from perun.plugin.api import MinorVersion
 from perun.plugin.params import to_mapping
 from perun.plugin.registry import Registry
+from perun.porcelain.pool import generated
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import workloads
 from perun.porcelain.run.checkouts import inside
 from perun.porcelain.run.jobs import Job, Unit, make_unit
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 
 class Order(NamedTuple):
@@ -57,6 +59,7 @@ class Orders:
     """Makes the orders of one batch."""
 
     def __init__(self, repo: Repository, batch: str, project: str) -> None:
+        self._repo = repo
         self._batch = batch
         self._project = project
         self._place = inside(repo).as_posix()
@@ -65,23 +68,23 @@ class Orders:
 
     def make(self, number: int, job: Job, version: MinorVersion) -> Order:
         """The order of a task of the schedule."""
-        described = describe(job)
+        described = describe(self._repo, job)
         return Order(self._batch, number, self._project, self._place, version, described, self._config)
 
 
-def describe(job: Job) -> dict[str, Any]:
+def describe(repo: Repository, job: Job) -> dict[str, Any]:
     """The job as JSON; :func:`job_of` reads it."""
-    generated = None
+    made = None
     if job.generated is not None:
-        inputs = [[one.text, one.amount] for one in job.generated.inputs]
-        generated = {**job.generated.describe(), "merged": job.generated.merged, "inputs": inputs}
+        inputs = [generated.described(repo, one) for one in job.generated.inputs]
+        made = {**job.generated.describe(), "merged": job.generated.merged, "inputs": inputs}
     return {
         "cmd": job.cmd,
         "args": job.args,
         "workload": job.workload,
         "collector": _unit(job.collector),
         "postprocessors": [_unit(unit) for unit in job.postprocessors],
-        "generated": generated,
+        "generated": made,
     }
 
 
@@ -101,21 +104,26 @@ def job_of(repo: Repository, described: Mapping[str, Any]) -> Job:
         make_unit(repo, family, name, params, "the job")
         for family, (name, params) in zip(families, units, strict=True)
     ]
-    generated = None
+    generated_for = None
     if (given := described["generated"]) is not None:
-        inputs = tuple(workloads.Input(text, amount) for text, amount in given["inputs"])
-        generated = workloads.Generated(
+        inputs = tuple(generated.input_of(repo, written) for written in given["inputs"])
+        generated_for = workloads.Generated(
             given["generator"], given["type"], given["seed"], given["merged"], given["content"], inputs
         )
     cmd, args, workload = (str(described[key]) for key in ("cmd", "args", "workload"))
-    return Job(cmd, args, workload, made[0], tuple(made[1:]), generated)
+    return Job(cmd, args, workload, made[0], tuple(made[1:]), generated_for)
+
+
+def folders(described: Mapping[str, Any]) -> set[str]:
+    """The names of the folders with generated files that the described job needs."""
+    inputs = (described["generated"] or {"inputs": ()})["inputs"]
+    return {name for one in inputs if (name := generated.folder_of(one)) is not None}
 
 
 def check(repo: Repository, jobs: tuple[Job, ...]) -> None:
     """Raise where a job cannot be sent, before anything is measured.
 
     :raises PluginError: if it needs a plugin of the repository, which is not sent.
-    :raises ConfigError: if it needs files that a generator made.
     """
     installed = Registry()
     for job in jobs:
@@ -128,9 +136,3 @@ def check(repo: Repository, jobs: tuple[Job, ...]) -> None:
                     f"the plugin {unit.name} of {repo.root / '.perun' / 'plugins'} is not sent to a pool",
                     "install it as a package on all machines, or measure without --on",
                 )
-        made = repo.root / ".perun" / "tmp" / workloads.FOLDER
-        if job.generated is not None and any(str(made) in one.text for one in job.generated.inputs):
-            raise ConfigError(
-                f"workload {job.workload!r}: files that a generator makes are not sent to a pool",
-                "commit the files and name them as workloads, or measure without --on",
-            )

@@ -11,7 +11,9 @@ from perun.errors import UsageError
 FORMS: Final = "local:N, dask://HOST:PORT, dask+tls://HOST:PORT or ssh:FILE"
 MAX_LOCAL: Final = 64
 """Workers on this machine: they only build versions at once."""
-_ADDRESS: Final = re.compile(r"(dask|dask\+tls)://((?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9._-]*):([0-9]{1,5}))/?")
+_ADDRESS: Final = re.compile(
+    r"(dask|dask\+tls)://((?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9._-]*):([0-9]{1,5}))/?"
+)
 _LOOPBACK: Final = re.compile(r"(localhost|127(\.\d+){3}|\[::1\]):\d+")
 
 
@@ -20,12 +22,18 @@ class Local(NamedTuple):
 
     workers: int
 
+    def __str__(self) -> str:
+        return f"local:{self.workers}"
+
 
 class Scheduler(NamedTuple):
     """A scheduler of dask.distributed that is there already; `address` is as dask writes it."""
 
     address: str
     encrypted: bool
+
+    def __str__(self) -> str:
+        return f"dask{'+tls' if self.encrypted else ''}://{self.address.partition('://')[2]}"
 
     @property
     def exposed(self) -> bool:
@@ -37,6 +45,9 @@ class Hosts(NamedTuple):
     """Machines that are reached by ssh, listed in a file."""
 
     file: Path
+
+    def __str__(self) -> str:
+        return f"ssh:{self.file}"
 
 
 Place = Local | Scheduler | Hosts

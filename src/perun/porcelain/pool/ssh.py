@@ -18,8 +18,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
+from perun import __version__
 from perun.errors import RemoteError
 from perun.porcelain.pool.hosts import Host
+from perun.porcelain.pool.worker import dask_release
 
 _LOCALHOST: Final = "127.0.0.1"
 _PORTS: Final = range(20_000, 32_000)
@@ -30,6 +32,7 @@ _TAKEN: Final = re.compile("forward|in use|bind", re.IGNORECASE)
 _OPTIONS: Final = (
     "-T",
     *("-o", "BatchMode=yes"),  # nobody is asked for a password, which would never come
+    *("-o", "ConnectTimeout=30"),
     *("-o", "ExitOnForwardFailure=yes"),
     *("-o", "ServerAliveInterval=15"),
     *("-o", "ServerAliveCountMax=4"),
@@ -73,6 +76,7 @@ def _started(host: Host, scheduler: int, security: Any, patience: float, log: st
             "port": listening,
             "contact": f"tls://{_LOCALHOST}:{here}",
             "patience": patience,
+            "releases": {"Perun": __version__, "dask.distributed": dask_release()},
             "ca": security.tls_ca_file,
             "cert": security.tls_worker_cert,
             "key": security.tls_worker_key,

@@ -12,10 +12,12 @@ import sys
 import threading
 from typing import Any
 
+from perun import __version__
 from perun.extras import install_command
 from perun.porcelain.pool.engine import NOWHERE, QUIET, RESOURCE
 from perun.porcelain.pool.folders import folder
 from perun.porcelain.pool.ssh import READY
+from perun.porcelain.pool.worker import dask_release
 
 
 def main() -> int:
@@ -27,6 +29,12 @@ def main() -> int:
     except ImportError:
         sys.stderr.write(f"dask.distributed is not installed; install it: {install_command('pool')}\n")
         return 9
+    here = {"Perun": __version__, "dask.distributed": dask_release()}
+    for name, release in told["releases"].items():
+        if here.get(name) != release:
+            sys.stderr.write(f"this machine has {name} {here.get(name)}, and the client {release}; ")
+            sys.stderr.write("install the same release here\n")
+            return 9
     threading.Thread(target=_end_with_input, daemon=True).start()
     with dask.config.set(QUIET):
         asyncio.run(_serve(distributed, told))

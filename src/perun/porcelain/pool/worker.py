@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from perun import __version__, atomic, machine
 from perun.errors import PerunError
-from perun.porcelain.pool import folders, orders
+from perun.porcelain.pool import folders, generated, orders
 from perun.porcelain.pool.measuring import Place, Result
 from perun.regular import read_regular
 
@@ -37,12 +37,20 @@ class Lost(NamedTuple):
     why: str
 
 
+def dask_release() -> str:
+    """The release of dask.distributed here, which must be the same everywhere in a pool."""
+    from importlib.metadata import version
+
+    return version("distributed")
+
+
 def describe() -> dict[str, Any]:
     """What a client wants to know of the machine."""
     described = machine.describe()
     return {
         "machine": folders.machine_name(os.environ),
         "perun": __version__,
+        "dask": dask_release(),
         "python": sys.version.partition(" ")[0],
         "class": machine.class_of(described),
     }
@@ -72,6 +80,19 @@ def _received(file: Path) -> list[str]:
     with suppress(OSError):
         return read_regular(file, 1 << 16).decode().split()
     return []
+
+
+def has_inputs(project: str, name: str) -> bool:
+    """Whether the machine has the generated files of that name."""
+    return generated.Store(folders.project(os.environ, project, {})).has(name)
+
+
+def receive_inputs(project: str, name: str, offset: int, data: bytes, last: bool) -> bool:
+    """Take in a piece of the archive of generated files."""
+    repo = folders.project(os.environ, project, {})
+    with folders.locked(repo.root / "project.lock"):
+        generated.Store(repo).add_piece(name, offset, data, last)
+    return True
 
 
 def measure(written: Mapping[str, Any]) -> Result | Lost:

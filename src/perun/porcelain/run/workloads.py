@@ -202,9 +202,9 @@ def _made(repo: Repository, name: str, plugin: Any, params: Any, seed: int) -> t
             raise ConfigError("it generates no workload")
         if len(made) > LIMIT:
             raise ConfigError(f"it generates more than {LIMIT} workloads", "make the step larger")
-        content = _checksum([(one.value, one.size) for one in made], _files(folder))
+        content = _checksum([(one.value, one.size) for one in made], files_of(folder))
         if any(workload.file for workload in made):
-            home = temporary / FOLDER / f"{_safe(name)}-{_checksum([], _files(folder))}"
+            home = temporary / FOLDER / f"{_safe(name)}-{checksum_of(folder)}"
             _move_into_place(folder, home, Path(scratch))
             made = [_moved(workload, folder, home) for workload in made]
     return made, content
@@ -218,7 +218,7 @@ def _move_into_place(folder: Path, home: Path, scratch: Path) -> None:
     """Move the folder to `home`, unless just that is there already."""
     home.parent.mkdir(exist_ok=True)
     if home.exists():
-        if home.name.endswith(f"-{_checksum([], _files(home))}"):
+        if home.name.endswith(f"-{checksum_of(home)}"):
             return
         home.rename(scratch / "spoiled")
     try:
@@ -234,7 +234,13 @@ def _moved(workload: Workload, folder: Path, home: Path) -> Workload:
     return workload._replace(file=home / workload.file.relative_to(folder))
 
 
-def _files(folder: Path) -> list[tuple[str, Path]]:
+def checksum_of(folder: Path) -> str:
+    """What the name of a folder with generated files ends with, after a dash."""
+    return _checksum([], files_of(folder))
+
+
+def files_of(folder: Path) -> list[tuple[str, Path]]:
+    """The files of the folder, each with its name in there."""
     return sorted((path.relative_to(folder).as_posix(), path) for path in folder.rglob("*") if path.is_file())
 
 

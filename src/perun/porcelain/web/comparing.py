@@ -77,7 +77,7 @@ def _pairs(
     repo: Repository, old: MinorVersion, new: MinorVersion, notes: list[str]
 ) -> Iterator[tuple[Comparison, Profile, Profile]]:
     """What compares. :param notes: gets what does not, and why."""
-    pairing = Pairing(repo, DEFAULTS, silent, quiet)
+    pairing = Pairing(repo, DEFAULTS, silent, quiet, among=(old.checksum, new.checksum))
     plan = pairing.plan(new, lambda: (old,), others=(old.checksum,), without_baseline="")
     notes += [problem.message for problem in plan.errors]
     comparer = Comparer(repo, DEFAULTS)

@@ -60,6 +60,7 @@ def overview(state: State, reported: Reported) -> data.Overview:
     for one in order:
         worst.setdefault(one.group.id, one)
     whole = list(worst.values())
+    main = np.isfinite(state.table.values[:, state.columns[state.measured_main]]).sum(axis=1) > 0
     chosen = later if later and since.name else state.changes[:CHANGES]
     changes = worst_first(chosen)[:CHANGES]
     return data.Overview(
@@ -67,7 +68,7 @@ def overview(state: State, reported: Reported) -> data.Overview:
         [shown(state, one, reported, pictured=True) for one in changes],
         len(chosen),
         _heat(state, since, order),
-        [_multiple(state, one) for one in whole[:MULTIPLES]],
+        [_multiple(state, one) for one in whole if main[one.row]][:MULTIPLES],
     )
 
 
@@ -126,7 +127,8 @@ def _verdict(state: State, since: _Since, became: Sequence[_State]) -> data.Verd
     judged = count["worse"] + count["better"] + count["same"]
     kind, sentence = "unknown", "No version has a profile yet."
     if became and not judged:
-        sentence = f"Too few versions are measured {name} to tell a change from noise."
+        measured = f"measured {name}" if since.name else "measured"
+        sentence = f"Too few versions are {measured} to tell a change from noise."
     elif count["worse"] > acknowledged:
         kind = "worse"
         worst = became[0]
@@ -162,7 +164,8 @@ def _heat(state: State, since: _Since, order: Sequence[_State]) -> data.Heat:
     own = every[max(0, min(first, len(every) - HEAT[1])) :]
     apart = np.linspace(0, len(own) - 1, min(HEAT[1], len(own))).astype(int)
     positions = own[list(dict.fromkeys(apart.tolist()))]
-    wanted = [(one.group, one.row) for one in order[: HEAT[0]]]
+    there = np.isfinite(state.table.values[:, state.columns[positions]]).sum(axis=1) > 0
+    wanted = [(one.group, one.row) for one in order if there[one.row]][: HEAT[0]]
     return data.Heat([state.ref(int(one)) for one in positions], rows(state, wanted, positions, 1))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -99,9 +99,9 @@ class State:
         """The series by their ids, those that were measured in a known version; the important ones first."""
         rows: dict[SeriesKey, list[int]] = {}
         there = np.isfinite(self.table.values[:, self.columns[self.measured]]).any(axis=1)
-        for number in np.flatnonzero(there):
-            key = self.table.keys[number]
-            rows.setdefault(key._replace(machine=""), []).append(int(number))
+        keys = self.table.keys
+        for number in np.flatnonzero(there).tolist():
+            rows.setdefault(keys[number]._replace(machine=""), []).append(number)
         made = [Group(identity(key), key, tuple(own)) for key, own in rows.items()]
         changed = {one.id: len(self.changes_of.get(one.id, ())) for one in made}
         made.sort(key=lambda one: (not is_whole(one.key), -changed[one.id], one.key))
@@ -117,13 +117,18 @@ class State:
 
     @cached_property
     def machines(self) -> list[str]:
-        """The classes of machines that times were measured on, those of the newest versions first."""
-        names = {self.table.keys[row].machine: None for one in self.groups.values() for row in one.rows}
+        """The classes of machines that times were measured on, in the order in which they came."""
+        keys = self.table.keys
+        names = {keys[row].machine: None for row in sorted(self._rows())}
         return [name or "unknown machine" for name in names if name or self._has_nameless()]
 
     def _has_nameless(self) -> bool:
-        keys = (self.table.keys[row] for one in self.groups.values() for row in one.rows)
-        return any(not key.machine and not key.exact for key in keys)
+        keys = self.table.keys
+        return any(not keys[row].machine and not keys[row].exact for row in self._rows())
+
+    def _rows(self) -> Iterator[int]:
+        """The rows of the table of all series."""
+        return (row for one in self.groups.values() for row in one.rows)
 
     def machine_of(self, row: int) -> int | None:
         """The place of the machine of a row in `machines`; None where it makes no difference."""
@@ -195,6 +200,9 @@ def load(
     table, damaged = history.table_of(
         repo, indexed, lambda done, total: progress("versions", done, total), before.table if before else None
     )
+    # Others read them, too, whom it does not concern where the project is on this machine.
+    folder = f"{repo.root}/"
+    damaged = {checksum: [one.replace(folder, "") for one in own] for checksum, own in damaged.items()}
     problems = [message for own in damaged.values() for message in own]
     problems += [commits.problem] if commits.problem else []
     try:

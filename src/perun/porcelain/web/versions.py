@@ -14,6 +14,7 @@ from perun.porcelain.tags import identity
 from perun.porcelain.trend import text_of
 from perun.porcelain.web import data
 from perun.porcelain.web.explained import positions
+from perun.porcelain.web.naming import identity as identity_of
 from perun.porcelain.web.numbers import deltas, halves, short, shorts
 from perun.porcelain.web.running import running
 from perun.porcelain.web.series import PIECE
@@ -143,7 +144,11 @@ def _checked(record: ChangeRecord) -> data.Checked:
 
 
 def values(state: State, chunk: int) -> data.Values:
-    """The piece `values/K`: rows of the series that were measured in the chunk."""
+    """The piece `values/K`: rows of the series that were measured in the chunk.
+
+    They are in the order in which they were first measured: which are important changes with each version,
+    and an older chunk shall not.
+    """
     first = chunk * CHUNK
     columns = state.columns[first : first + CHUNK]
     there = columns >= 0
@@ -152,7 +157,8 @@ def values(state: State, chunk: int) -> data.Values:
     found[:, there] = state.table.values[:, columns[there]]
     half[:, there] = state.table.halves[:, columns[there]]
     measured = np.isfinite(found).any(axis=1)
-    rows = [(one.id, row) for one in state.groups.values() for row in one.rows if measured[row]]
+    keys = state.table.keys
+    rows = [(identity_of(keys[row]), row) for row in np.flatnonzero(measured).tolist()]
     return data.Values(
         first, [name for name, _ in rows], [state.machine_of(row) for _, row in rows],
         [shorts(found[row]) for _, row in rows], [halves(found[row], half[row]) for _, row in rows],

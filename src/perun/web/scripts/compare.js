@@ -82,7 +82,7 @@ function sentenceOf(rows, isBad, isGood, target) {
   return visible(
     `${name} is ${parts} of ${plural(rows.length, "value")}` +
       (worst ? `, at worst ${cut(worst.location || worst.title, 60)}: ${change(worst.ratio)}` : ""),
-  );
+  ).replaceAll(" %", "\u00a0%");
 }
 
 function startPicking(site) {

@@ -37,9 +37,10 @@ function onMachine(site) {
   return machine => !wanted || !known(machine) || machineName(site, machine) === wanted;
 }
 const otherMachine = site =>
-  empty(
-    "Nothing of this machine",
-    place().get("machine")
-      ? `Nothing here was measured on ${cut(place().get("machine"), 120)}.`
-      : hintOf(site),
-  );
+  place().get("machine")
+    ? empty("Nothing of this machine", `Nothing here was measured on ${cut(place().get("machine"), 120)}.`)
+    : empty(
+        `No commit of ${cut(site.branch || "this branch", 60)} is measured`,
+        "Commits of other branches are.",
+        hintOf(site),
+      );

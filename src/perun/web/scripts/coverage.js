@@ -69,7 +69,7 @@ pages.coverage = async site => {
         },
       ],
       rows,
-      {label: "Measured commits by workload"},
+      {label: "Measured commits by workload", stacked: true},
     ),
     {note: `${plural(at.length, "commit")} of the main line`, tools: coverageLegend()},
   );

@@ -76,7 +76,8 @@ function choose(label, choices, chosen, changed) {
 }
 
 // A table of rows that j and k go through: columns [{title, end, sort: row => number or text, cell: row => node}].
-function table(columns, rows, {label, address, sort, changed, attributes = () => ({})} = {}) {
+// stacked: on a phone, the cells of a row stand below each other.
+function table(columns, rows, {label, address, sort, changed, stacked, attributes = () => ({})} = {}) {
   let order = sort || "";
   const head = h("tr"),
     body = h("tbody");
@@ -145,7 +146,7 @@ function table(columns, rows, {label, address, sort, changed, attributes = () =>
   return h(
     "div",
     {class: "scroll", tabindex: "0", role: "region", "aria-label": label},
-    h("table", {class: "rows"}, h("thead", {}, head), body),
+    h("table", {class: stacked ? "rows stacked" : "rows"}, h("thead", {}, head), body),
   );
 }
 

@@ -10,6 +10,7 @@ pages.overview = async site => {
   const multiples = data.multiples.filter(
     (one, i, all) => all.findIndex(other => other.series.id === one.series.id) === i,
   );
+  byId("multiples").hidden = !multiples.length;
   panel("multiples", h("div", {class: "multiples"}, multiples.map(multiple)), {
     note: [
       `The last values of ${plural(multiples.length, "series")}`,
@@ -30,7 +31,7 @@ function verdict(data, site) {
     ]
       .map(([name, text]) => ({name, text, count: data[name] || 0}))
       .filter(one => one.count);
-  place.querySelector("h1").textContent = visible(data.sentence);
+  place.querySelector("h1").textContent = visible(data.sentence).replaceAll(" %", "\u00a0%");
   const whole = counts.reduce((sum, one) => sum + one.count, 0);
   const bar = h(
     "div",
@@ -102,8 +103,12 @@ function heatOfOverview(heat, tag, changes, site) {
     note: [
       tag && places[0] <= tag.at
         ? "Measured commits"
-        : `The newest ${plural(places.length, "measured commit")}`,
-      tag ? `, beside the level at ${cut(tag.name, 40)}` : ", beside the oldest of them",
+        : places.length > 1
+          ? `The newest ${plural(places.length, "measured commit")}`
+          : "The one measured commit",
+      tag
+        ? `, beside the level at ${cut(tag.name, 40)}`
+        : places.length > 1 && ", beside the oldest of them",
     ],
     tools: [heatScale(map), h("a", {href: link("grid")}, "All series")],
   });

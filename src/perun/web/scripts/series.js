@@ -278,6 +278,6 @@ function stepTable(changes, site) {
       },
     ],
     [...changes].sort((a, b) => b.version.at - a.version.at),
-    {label: "Changes of this series", address: one => commitLink(one.version.checksum)},
+    {label: "Changes of this series", address: one => commitLink(one.version.checksum), stacked: true},
   );
 }

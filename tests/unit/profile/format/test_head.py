@@ -42,7 +42,7 @@ def test_pieces_that_all_end_within_a_text() -> None:
     assert decode(pieces, "file")["origin"] == "f" * 40
 
 
-@settings(deadline=None, max_examples=5)
+@settings(deadline=None, max_examples=3)
 @given(st.lists(st.sampled_from(NAMES), min_size=1, max_size=5), st.integers(0, 1 << 30))
 def test_pieces_of_any_sizes(names: list[str], seed: int) -> None:
     data = profile(names, 0)

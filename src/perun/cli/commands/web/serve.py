@@ -30,7 +30,7 @@ VARIABLE = "PERUN_WEB_TOKEN"
 )  # fmt: skip
 @click.option(
     "--token", is_flag=True,
-    help=f"Let only read who has the token: that of ${VARIABLE}, else a new one, which is printed.",
+    help=f"Only who has the token can read: that of ${VARIABLE}, else a new one, which is printed.",
 )  # fmt: skip
 @click.option("--no-open", is_flag=True, help="Do not open the browser.")
 @click.pass_obj
