@@ -52,8 +52,8 @@ def test_edges_are_not_called_lines(tmp_path):
     class Edges(InProcess):
         unit = "edges"
 
-    both = [campaign(tmp_path / kind.__name__, Here(kind())) for kind in (InProcess, Edges)]
-    units = [events_of(one)[0].unit for one in both]
+    campaigns = [campaign(tmp_path / kind.__name__, Here(kind())) for kind in (InProcess, Edges)]
+    units = [events_of(one)[0].unit for one in campaigns]
     assert units == ["lines", "edges"]
 
 
