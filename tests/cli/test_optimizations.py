@@ -115,6 +115,10 @@ def test_the_graph_of_a_stripped_program_is_kept_though_it_cannot_be_traced(
     out = perun("collect", "-c", "./prog", "trace", "-cg", "--callgraph", str(graph)).out
     assert "the call graph of" in out
     assert json.loads(graph.read_text())["entry"] == "main"
+    for name, message in (("calls.svg", "ends in none of .json"), ("new/calls.dot", "No such file")):
+        wrong = tmp_path / name
+        refused = perun("collect", "-c", "./prog", "trace", "-cg", "--callgraph", str(wrong), check=False)
+        assert refused.code == 2 and message in refused.err and not wrong.exists()
     failed = perun("collect", "-c", "./prog", "trace", check=False)
     assert failed.code != 0 and "is stripped" in failed.err
 

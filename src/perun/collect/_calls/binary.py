@@ -11,7 +11,6 @@ import contextlib
 import difflib
 import os
 import re
-import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perun import atomic
+from perun.collect._calls.debug_entries import lines_of, with_code
 from perun.collect._calls.names import (
     demangled,
     is_called_by_go,
@@ -31,6 +31,7 @@ from perun.collect._calls.names import (
 )
 from perun.collect._calls.probeable import is_probeable
 from perun.collect._calls.split import Skeleton, read_split
+from perun.collect._calls.usdt import Usdt, read_probes
 from perun.collect._common.debug_files import debug_file
 from perun.collect._common.elf import Segment, build_id, load_segments
 from perun.collect._common.symbol_table import unpacked
@@ -70,17 +71,6 @@ class Function(NamedTuple):
     size: int
     entry: int = -1
     clone: bool = False
-
-
-class Usdt(NamedTuple):
-    """One statically defined probe: its place, its semaphore in the file (0: none) and its operands."""
-
-    provider: str
-    name: str
-    address: int
-    offset: int
-    semaphore: int
-    arguments: str
 
 
 class _Contents(NamedTuple):
@@ -211,7 +201,7 @@ class Binary:
             )
         lines: dict[int, set[int]] = {}
         for unit in self.debug.iter_CUs() if self.debug else ():
-            for line, address in _lines(self.debug.line_program_for_CU(unit), source):
+            for line, address in lines_of(self.debug.line_program_for_CU(unit), source):
                 lines.setdefault(line, set()).add(address)
         wanted = int(number)
         if wanted not in lines:
@@ -298,7 +288,8 @@ class Binary:
                 entry = entries.get(address, -1)
                 functions[address] = Function(symbol, name, address, offset, size, entry, clone)
         ordered = [functions[address] for address in sorted(functions)]
-        return _Contents(ordered, list(self._usdt()), self._imports_throw(), self._unread())
+        probes = list(read_probes(self._elf, self.offset_of))
+        return _Contents(ordered, probes, self._imports_throw(), self._unread())
 
     def _symbols(self) -> Iterator[tuple[str, int, int]]:
         """Symbol, address and size of functions; of several at one address the global one comes first."""
@@ -340,11 +331,11 @@ class Binary:
         if self.debug is None:
             return
         for unit in self.debug.iter_CUs():
-            yield from _with_code(unit.get_top_DIE())
+            yield from with_code(unit.get_top_DIE())
         for number, debug in self._split.items():
             with contextlib.suppress(Exception):  # pyelftools raises what it likes for what it cannot read
                 for unit in debug.iter_CUs():
-                    for address, offset in _with_code(unit.get_top_DIE()):
+                    for address, offset in with_code(unit.get_top_DIE()):
                         yield address, offset + number * _FILE
 
     @cached_property
@@ -379,29 +370,6 @@ class Binary:
                 return True
         return False
 
-    def _usdt(self) -> Iterator[Usdt]:
-        section = self._elf.get_section_by_name(".note.stapsdt")
-        if section is None:
-            return
-        base = self._elf.get_section_by_name(".stapsdt.base")
-        for note in section.iter_notes():
-            content = note["n_desc"]
-            content = content.encode("latin-1") if isinstance(content, str) else content
-            address, linked, semaphore = struct.unpack_from("<QQQ", content)
-            # A tool such as prelink may have moved the program after its notes were written.
-            shift = base["sh_addr"] - linked if base is not None else 0
-            provider, name, arguments, *_ = content[24:].split(b"\0")
-            address += shift
-            semaphore = self.offset_of(semaphore + shift) if semaphore else 0
-            yield Usdt(
-                provider.decode("utf-8", "replace"),
-                name.decode("utf-8", "replace"),
-                address,
-                self.offset_of(address),
-                semaphore,
-                arguments.decode("latin-1"),
-            )
-
     def _open(self, path: str) -> Any:
         try:
             from elftools.common.exceptions import ELFError
@@ -431,53 +399,6 @@ def _nearest(wanted: str, names: set[str]) -> str:
         return nearest(wanted, names)
     close = difflib.get_close_matches(wanted, sorted(names), n=_NEAREST, cutoff=0.0)
     return f"the nearest of its {len(names):,} names are: {', '.join(close)}"
-
-
-def _lines(program: Any, source: str) -> Iterator[tuple[int, int]]:
-    """Lines of a source, and the addresses where their statements begin."""
-    if program is None:
-        return
-    files = program["file_entry"]
-    first = 0 if program["version"] >= 5 else 1
-    for entry in program.get_entries():
-        state = entry.state
-        if state is None or state.end_sequence or not state.is_stmt:
-            continue
-        place = state.file - first
-        if 0 <= place < len(files):
-            name = files[place].name.decode("utf-8", "replace")
-            if name == source or name.endswith("/" + source) or source.endswith("/" + name):
-                yield state.line, state.address
-
-
-def _with_code(parent: Any) -> Iterator[tuple[int, int]]:
-    for entry in parent.iter_children():
-        if entry.tag == "DW_TAG_subprogram":
-            if "DW_AT_low_pc" in entry.attributes:
-                yield entry.attributes["DW_AT_low_pc"].value, entry.offset
-            elif "DW_AT_ranges" in entry.attributes:
-                yield from _first_range(entry)
-        elif entry.tag in ("DW_TAG_namespace", "DW_TAG_module"):
-            yield from _with_code(entry)
-
-
-def _first_range(entry: Any) -> Iterator[tuple[int, int]]:
-    """The start of a function whose cold part lies elsewhere: its first range."""
-    lists = entry.dwarfinfo.range_lists()
-    if lists is None:
-        return
-    with contextlib.suppress(Exception):  # pyelftools raises what it likes for what it cannot read
-        ranges = lists.get_range_list_at_offset(entry.attributes["DW_AT_ranges"].value, cu=entry.cu)
-        base = entry.cu.get_top_DIE().attributes.get("DW_AT_low_pc")
-        for one in ranges:
-            if hasattr(one, "base_address"):
-                base = one
-                continue
-            start = one.begin_offset
-            if not getattr(one, "is_absolute", True):
-                start += getattr(base, "base_address", getattr(base, "value", 0))
-            yield start, entry.offset
-            return
 
 
 def _write_cache(file: Path, content: bytes) -> None:

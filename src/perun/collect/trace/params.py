@@ -124,8 +124,8 @@ class _TraceParams:
     callgraph: str = param(
         "",
         metavar="<file>",
-        help="Write the call graph of the program to this file: as JSON if its name ends in .json, else for "
-        "Graphviz.",
+        help="Write the call graph of the program to this file: as JSON if its name ends in .json, for "
+        "Graphviz if in .dot or .gv.",
     )
     only_extract_cg: bool = param(
         False, short="-cg", help="Only keep the call graph of the program for this version: nothing is run."

@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.collect._calls.binary import Binary, Function, Usdt
+from perun.collect._calls.binary import Binary, Function
 from perun.collect._calls.names import is_own, profile_name
 from perun.collect._calls.optimizations.plan import Switching
 from perun.collect._calls.sizes import Size, find_size, size_of
+from perun.collect._calls.usdt import Usdt
 from perun.collect.trace.libraries import kind_of
 from perun.collect.trace.rules import Files, parse_rule, stripped
 from perun.errors import UsageError

@@ -95,8 +95,11 @@ def apply(
     """Decide on each candidate, and answer what the parameters ask.
 
     :raises NoProfile: where they ask for answers alone.
-    :raises UsageError: where no function is left, or a parameter means a version without a call graph.
+    :raises UsageError: where no function is left, a parameter means a version without a call graph, or the
+        file of the graph cannot be written.
     """
+    if request.file:
+        _check_name(request.file)
     notes: list[str] = []
     resources = Resources(run, program, collector, params, ctx.statistics, notes.append)
     if params.optimization_reset_cache:
@@ -159,15 +162,23 @@ def _notes(report: Report) -> list[str]:
     return [text, *report.choice.notes]
 
 
+def _check_name(file: str) -> None:
+    if not file.endswith((".json", ".dot", ".gv")):
+        raise UsageError(
+            f"--callgraph {file}: the name ends in none of .json, .dot and .gv",
+            "for a picture write dot, and let Graphviz draw it: dot -Tsvg calls.dot -o calls.svg",
+        )
+
+
 def _write(graph: CallGraph, file: str) -> None:
     """Write the graph to a file of the user's.
 
     :raises UsageError: where it cannot be written.
     """
-
     text = json.dumps(to_data(graph), indent=2) if file.endswith(".json") else to_dot(graph)
     try:
-        atomic.write(Path(file), text.encode())
+        with atomic.writing(Path(file), make_folder=False) as out:
+            out.write(text.encode())
     except OSError as problem:
         raise UsageError(
             f"cannot write --callgraph {file}: {problem.strerror}", "name a file in a folder that exists"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from perun.collect._calls.binary import Binary, Usdt
+from perun.collect._calls.binary import Binary
 from perun.collect._calls.calibration import (
     BARE,
     CALLS,
@@ -32,6 +32,7 @@ from perun.collect._calls.events import Calls
 from perun.collect._calls.formulas import Term
 from perun.collect._calls.overhead import Cost, Overhead
 from perun.collect._calls.sizes import Size
+from perun.collect._calls.usdt import Usdt
 from perun.collect.trace.engines import EngineContext
 from perun.collect.trace.plan import Pair, Plan, Probe
 from perun.errors import PerunError
