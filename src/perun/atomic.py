@@ -108,11 +108,15 @@ def write_many(files: Iterable[NewFile], scratch: Path) -> None:
     :raises OSError: as :func:`write`.
     """
     unfinished: dict[str, NewFile] = {}
-    changed: set[str] = set(map(str, _make_folder(scratch)))
-    # Opened before anything is written: flushing tells what failed since.
-    system = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY)
+    changed: set[str] = set()
+    system = -1
     try:
         for file in files:
+            if system < 0:
+                # The files leave it for others: both are to be flushed.
+                changed.update(map(str, (scratch, *_make_folder(scratch))))
+                # Opened before anything is written: flushing tells what failed since.
+                system = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY)
             folder = os.path.dirname(file.path)
             if folder not in changed:
                 changed.update(map(str, _make_folder(Path(folder))), [folder])
@@ -135,7 +139,8 @@ def write_many(files: Iterable[NewFile], scratch: Path) -> None:
     finally:
         for temporary in unfinished:
             Path(temporary).unlink(missing_ok=True)
-        os.close(system)
+        if system >= 0:
+            os.close(system)
 
 
 def _write_unflushed(temporary: str, file: NewFile) -> None:

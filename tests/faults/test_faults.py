@@ -226,13 +226,17 @@ def test_every_fault(name: str, make_project: Callable[[], Project], room: Path)
 
 
 IN_PLACE = """
-import contextlib, perun.atomic
+import contextlib, pathlib, perun.atomic
 @contextlib.contextmanager
 def writing(path, **options):
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "wb") as file:
         yield file
-perun.atomic.writing = writing
+def write_many(files, scratch):
+    for made in files:
+        with writing(pathlib.Path(made.path)) as file:
+            file.writelines(made.pieces)
+perun.atomic.writing, perun.atomic.write_many = writing, write_many
 """
 
 

@@ -38,7 +38,7 @@ from perun.profile.format import chunks, columnar, seven_bits
 from perun.profile.format import json as formats
 from perun.profile.head import Head
 from perun.profile.island import timeline_of, usage_of
-from perun.store import Store, changes, index_file, objects, tree
+from perun.store import Store, changes, index_file, tree, unpacking
 from perun.store import stats as stats_file
 from perun.vcs._common.git import history as git_history
 from perun.vcs.svs import Svs
@@ -91,11 +91,11 @@ def _header(data: bytes, folder: Path) -> object:
 
 
 def _object(data: bytes, folder: Path) -> object:
-    return objects.decode(data, "0" * 40, "object")
+    return unpacking.decode(data, "0" * 40, "object")
 
 
 def _content_of_an_object(data: bytes, folder: Path) -> object:
-    type_, body = objects.decode(zlib.compress(data, 1), hashlib.sha1(data).hexdigest(), "object")
+    type_, body = unpacking.decode(zlib.compress(data, 1), hashlib.sha1(data).hexdigest(), "object")
     return type_, formats.loads(body, "object")
 
 
