@@ -66,7 +66,7 @@ def trial(control: Control, order: dict[str, Any]) -> None:
         control[name] = order["plan"].get(name, 0)
     control["leader"] = os.getpid()
     sys.argv = ["perun", *order["arguments"]]
-    exec(order["sabotage"])
+    exec(order["sabotage"], {})
     from perun.__main__ import main
 
     code: object = 0

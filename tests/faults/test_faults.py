@@ -234,7 +234,7 @@ def writing(path, **options):
         yield file
 def write_many(files, scratch):
     for made in files:
-        with perun.atomic.writing(pathlib.Path(made.path)) as file:
+        with writing(pathlib.Path(made.path)) as file:
             file.writelines(made.pieces)
 perun.atomic.writing, perun.atomic.write_many = writing, write_many
 """
