@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from perun.errors import PluginError, RemoteError, VersionControlError
+from perun.errors import PluginError, VersionControlError
 from perun.porcelain.pool import worker as remote
-from perun.porcelain.pool.engine import Engine, Worker
+from perun.porcelain.pool.engine import Engine, Worker, cannot_take_in
 from perun.porcelain.repository import Repository
 
 
@@ -57,5 +57,5 @@ class Commits:
         try:
             told = engine.call(worker.address, remote.receive, self.project, wanted, data, tags)
         except OSError as problem:
-            raise RemoteError(f"{worker.machine} cannot take in the versions: {problem}") from None
+            raise cannot_take_in(worker, "the versions", problem) from None
         return told is not None

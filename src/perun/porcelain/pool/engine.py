@@ -195,6 +195,14 @@ class Engine:
             return None
 
 
+def cannot_take_in(worker: Worker, what: str, problem: OSError) -> RemoteError:
+    """The error of a machine that could not write what was sent to it."""
+    return RemoteError(
+        f"{worker.machine} cannot take in {what}: {problem}",
+        "see there that the cache of its user can be written and has space; then go on with --resume",
+    )
+
+
 def _text(problem: Exception) -> str:
     """What an error says that dask sent, which may be the text of another one."""
     return re.sub(r"^\w+\([\"'](.*)[\"']\)$", r"\1", str(problem)) or type(problem).__name__

@@ -7,10 +7,9 @@ import tempfile
 from collections.abc import Iterable
 from typing import Final
 
-from perun.errors import RemoteError
 from perun.porcelain.pool import generated, orders
 from perun.porcelain.pool import worker as remote
-from perun.porcelain.pool.engine import Engine, Worker
+from perun.porcelain.pool.engine import Engine, Worker, cannot_take_in
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import workloads
 from perun.porcelain.run.jobs import Job
@@ -59,8 +58,7 @@ class Inputs:
                 try:
                     told = engine.call(worker.address, remote.receive_inputs, self._project, *piece)
                 except OSError as problem:
-                    what = f"the generated files {name}"
-                    raise RemoteError(f"{worker.machine} cannot take in {what}: {problem}") from None
+                    raise cannot_take_in(worker, f"the generated files {name}", problem) from None
                 if told is None:
                     return False
         return True
