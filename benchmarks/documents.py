@@ -49,7 +49,7 @@ def once(name: str) -> float:
 
 def ours(groups: list[tuple[str, np.ndarray, np.ndarray]]) -> str:
     from perun.view._common.chart import Axis, Chart, Series
-    from perun.view._common.plot import document
+    from perun.view._common.plot_document import document
 
     series = [
         Series(name, kind, x, y, number)  # type: ignore[arg-type]
