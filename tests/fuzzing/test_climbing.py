@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from perun.fuzz.climbing import Climb, Edit
+from perun.fuzz.climbing import Base, Climb, Edit
 from perun.fuzz.corpus import Member
 from perun.fuzz.mutating import Mutation
 
@@ -16,7 +16,8 @@ HANG = 10.0
 def climbed(data, cost, most=80, runs=60, number=1):
     """The runs on the way up, as inputs with their seconds, until one of them is a hang."""
     parent = Member(1, "p", b"", "", "s", ())
-    climb = Climb(Mutation(data, parent, ("T.1",)), int(1e6 * cost(data)), cost(data), most)
+    base = Base(Mutation(data, parent, ("T.1",)), int(1e6 * cost(data)), cost(data))
+    climb = Climb(base, 0.2, most)
     ran = []
     dice = Random(number)
     while len(ran) < runs:

@@ -272,22 +272,44 @@ def test_what_is_likeliest_a_hang_is_run_for_the_whole_time_early():
     assert patience.next_hang(80.0, Random(1)).mutation.data == b"b" * 5
 
 
-def test_the_way_to_a_hang_begins_at_the_slowest_that_ended():
-    """Each step is run as soon as there is time for it, and none is lost where there is not."""
+def test_the_way_to_a_hang_begins_at_the_slowest_that_takes_little():
+    """Of those as slow, at the smallest. Each step is run as soon as there is time for it, and none is lost
+    where there is not."""
     patience, dice = Patience(hang=10.0, slowest=0.001, size=100), Random(1)
-    patience.ended(mutation(b"b" * 9), 5000, 0.5)
+    for content, lines, seconds in ((b"d" * 9, 700, 0.02), (b"a" * 9, 1800, 0.19), (b"b" * 8, 1700, 0.15)):
+        patience.ended(mutation(content), lines, seconds)
     assert patience.next_hang(1e6, dice) is None  # far from a hang
-    patience.ended(mutation(b"a" * 9), 20000, 2.0)
-    patience.ended(mutation(b"c" * 9), 20000, 1.9)
-    assert patience.next_hang(10.0, dice) is None  # no time for it yet
+    patience.ended(mutation(b"c" * 9), 20000, 2.0)
+    assert patience.next_hang(2.0, dice) is None  # no time for it yet
     trial = patience.next_hang(1e6, dice)
-    assert trial.mutation.data.strip(b"a") == b""
-    assert trial.seconds == 10.0
-    patience.learned(trial, 80000, 8.0)
+    assert trial.mutation.data.strip(b"b") == b""
+    assert trial.seconds == pytest.approx(8 * 0.15)
+    patience.learned(trial, 1700 * 4, 0.6)
     jump = patience.next_hang(1e6, dice)
-    assert len(jump.mutation.data) > len(trial.mutation.data)
+    assert (len(jump.mutation.data) > len(trial.mutation.data), jump.seconds) == (True, 10.0)
     patience.learned(jump, None, 10.0)
-    assert patience.next_hang(40.0, dice) is None  # 18 s are more than its share
+    assert patience.next_hang(37.0, dice) is None  # 11.2 s are more than its share
+
+
+def test_where_one_way_to_a_hang_ends_another_begins():
+    """At the slowest that takes little, at last at what takes much; and again where that is much slower."""
+    patience, dice = Patience(hang=10.0, slowest=0.001, size=12), Random(1)
+    for letter, lines, seconds in ((b"d", 700, 0.02), (b"a", 1800, 0.19), (b"c", 20000, 2.0)):
+        patience.ended(mutation(letter + b"1234567"), lines, seconds)
+    assert begun(patience, dice) == b"adc"
+    patience.ended(mutation(b"e1234567"), 40000, 3.9)
+    assert begun(patience, dice) == b""
+    patience.ended(mutation(b"e123456"), 40000, 4.1)
+    assert begun(patience, dice) == b"ade"
+
+
+def begun(patience, dice):
+    """What the ways up begin at, of which none leads anywhere."""
+    found = b""
+    while (trial := patience.next_hang(1e6, dice)) is not None:
+        found += trial.mutation.data[:1] * (trial.mutation.data[:1] not in found)
+        patience.learned(trial, 1, 0.001)
+    return found
 
 
 def test_a_slow_program_is_given_its_time():

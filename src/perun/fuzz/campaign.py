@@ -245,17 +245,17 @@ class Campaign:
             self._patience.stopped(mutation, observed.limit)
         if observed.outcome == "hang" and observed.limit < self.settings.hang:
             return None
-        member = self._member(mutation)
-        member.seconds = observed.seconds
         if observed.outcome != "ok":
-            return self._keep_failure(observed, member)
+            return self._keep_failure(observed, self._member(mutation, observed))
+        edges, counts = self.found.compass.larger(observed.edges, observed.counts)
+        exceeds = self.threshold.is_exceeded(observed.total, self.found.base)
+        interesting = exceeds and observed.total > mutation.parent.lines
+        if not (interesting or edges.size):
+            return None
+        member = self._member(mutation, observed)
         member.lines = observed.total
         member.icov = self.found.ratio(observed.total)
-        edges, counts = self.found.compass.larger(observed.edges, observed.counts)
-        exceeds = self.threshold.is_exceeded(member.lines, self.found.base)
-        member.interesting = exceeds and member.lines > mutation.parent.lines
-        if not (member.interesting or edges.size):
-            return None
+        member.interesting = interesting
         self.found.add(member, edges, counts)
         self._executor.learn(edges, counts)
         self.mutator.credit(mutation.rules)
@@ -268,13 +268,13 @@ class Campaign:
         member.ending = outcome(-observed.code) if kind == FAULT else hang
         return Found(kind, member, self.seconds) if self.found.add_failure(kind, member) else None
 
-    def _member(self, mutation: Mutation) -> Member:
+    def _member(self, mutation: Mutation, observed: Observed | None = None) -> Member:
         parent = mutation.parent
         name = name_of(Path(parent.seed), mutation.data)
         rules = (*parent.rules, *mutation.rules)
         return Member(
             self.found.next_number(), name, mutation.data, parent.name, parent.seed, rules,
-            at=self.seconds, execution=self.executions,
+            seconds=observed.seconds if observed else 0.0, at=self.seconds, execution=self.executions,
         )  # fmt: skip
 
     def _run_waiting(self) -> Iterator[Event]:

@@ -9,10 +9,11 @@ those that were stopped is run for the whole time.
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Final, NamedTuple
 
-from perun.fuzz.climbing import Climb
+from perun.fuzz.climbing import Base, Climb
 from perun.fuzz.halving import LONGER, Halving
 from perun.fuzz.mutating import Mutation
 
@@ -38,7 +39,11 @@ _FOR_A_HANG: Final = 0.3
 _SLOW: Final = 0.1
 """Share of the limit of a hang, and at most :data:`START`: what takes longer may be brought to it."""
 _SLOWER: Final = 2.0
-"""Times as slow as what was reached from it is an input from which another way up begins."""
+"""Times as slow as before is the slowest input where all the ways up are tried again."""
+_CHEAP: Final = 0.02
+"""Share of the limit of a hang that an input may take from which the way up begins."""
+_RUNG: Final = 4
+"""Times the executed lines of the rung below."""
 
 
 class Trial(NamedTuple):
@@ -70,7 +75,10 @@ class Patience:
         self._lost_then = 0.0
         self._likeliest: tuple[float, int, Mutation] | None = None
         self._hangs_sought = 0.0
-        self._slowest: tuple[float, int, Mutation] | None = None
+        self._slowest = 0.0
+        self._rungs: dict[int, Base] = {}
+        self._tried: set[int] = set()
+        self._tried_at = 0.0
         self._climb: Climb | None = None
         self._next_step: Trial | None = None
 
@@ -95,8 +103,11 @@ class Patience:
 
     def ended(self, mutation: Mutation, lines: int, seconds: float) -> None:
         """A mutation has executed so many lines in so long."""
-        if self._slowest is None or seconds > self._slowest[0]:
-            self._slowest = seconds, lines, mutation
+        self._slowest = max(seconds, self._slowest)
+        rung = int(math.log(lines or 1, _RUNG))
+        known = self._rungs.get(rung)
+        if known is None or len(mutation.data) < len(known.mutation.data):
+            self._rungs[rung] = Base(mutation, lines, seconds)
 
     def learned(self, trial: Trial, lines: int | None, seconds: float) -> None:
         """How a trial ended after so long: with so many executed lines, or None where it was stopped."""
@@ -153,16 +164,32 @@ class Patience:
         return Trial(found, self._hang)
 
     def _step(self, random: Random) -> Trial | None:
-        """The next one on the way up from the slowest input that has ended."""
-        slowest = self._slowest
-        if slowest is not None and slowest[0] >= min(START, _SLOW * self._hang):
-            seconds, lines, mutation = slowest
-            if self._climb is None or seconds > _SLOWER * self._climb.seconds:
-                self._climb = Climb(mutation, lines, seconds, self._size)
-        tried = self._climb.next(self._hang, random) if self._climb is not None else None
-        if self._climb is None or tried is None:
+        """The next one on the way up from an input that has ended."""
+        if self._likeliest is None and self._slowest < min(START, _SLOW * self._hang):
             return None
-        return Trial(tried, self._climb.limit, self._climb)
+        if self._slowest > _SLOWER * self._tried_at:
+            self._tried_at = self._slowest
+            self._tried.clear()
+        while True:
+            if self._climb is None or self._climb.is_over:
+                base = self._next_base()
+                if base is None:
+                    return None
+                self._climb = Climb(base, _CHEAP * self._hang, self._size)
+            tried = self._climb.next(self._hang, random)
+            if tried is not None:
+                return Trial(tried, self._climb.limit, self._climb)
+
+    def _next_base(self) -> Base | None:
+        """The slowest that takes little, of those from which no way up was tried; else the fastest one that
+        takes more. Of each rung the smallest input is known, which leaves most room."""
+        untried = [(base.seconds, rung) for rung, base in self._rungs.items() if rung not in self._tried]
+        cheap = [one for one in untried if one[0] <= _CHEAP * self._hang]
+        if not untried:
+            return None
+        _, rung = max(cheap) if cheap else min(untried)
+        self._tried.add(rung)
+        return self._rungs[rung]
 
     def next(self, seconds: float, random: Random) -> Trial | None:
         """The input that runs again, or a part of one; None if there is none, or no time for it.

@@ -40,7 +40,8 @@ class Counting(Coverage):
             self.close()
             raise
         counts = self._counts()
-        return Execution(ended.outcome, ended.code, int(counts.sum()), counts, ended.seconds)
+        total = int(numpy.add.reduce(counts))  # as sum(), which takes twice as long for a few counts
+        return Execution(ended.outcome, ended.code, total, counts, ended.seconds)
 
     def close(self) -> None:
         """End the program."""

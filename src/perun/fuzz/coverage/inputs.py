@@ -90,7 +90,8 @@ def _write(file: int, data: bytes) -> None:
     done = 0
     while done < len(data):
         done += os.pwrite(file, data[done:] if done else data, done)
-    os.ftruncate(file, len(data))
+    if os.lseek(file, 0, os.SEEK_END) > len(data):  # to look costs less than to cut what is not longer
+        os.ftruncate(file, len(data))
 
 
 def as_argument(data: bytes) -> bytes:

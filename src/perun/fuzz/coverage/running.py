@@ -122,7 +122,7 @@ class ForkServer:
             spent = await_end(self._has_answered, lambda: self._spent(pid, started), timeout, until)
             if spent is not None:
                 self._end_copy(pid)
-            status = self._answer(_START)
+            status = self._answer(_START) if spent is not None else self._word()
         except (TimeoutError, EOFError):
             raise NoServer from None
         except BaseException:
@@ -198,6 +198,10 @@ class ForkServer:
         """The next word of the server; TimeoutError if it does not come, EOFError if it never will."""
         if not self._has_answered(timeout):
             raise TimeoutError
+        return self._word()
+
+    def _word(self) -> int:
+        """The word that is there; EOFError if none will ever be."""
         word = os.read(self._read, 4)
         if len(word) < 4:
             raise EOFError

@@ -102,7 +102,9 @@ class Copying:
                     self.start()
                 assert self._server is not None
                 ended = self._server.run(timeout, until)
-                return ended if ended.outcome == "hang" else ended._replace(seconds=self._record.seconds)
+                if ended.outcome == "hang":
+                    return ended
+                return Ended(ended.outcome, ended.code, self._record.seconds)
             except NoServer:
                 self._end()
         why = "run it by hand with the same input"

@@ -183,30 +183,27 @@ def _change(
 
 
 def _sort(lines: Lines, random: Random, *, reverse: bool) -> Changed:
+    def in_order(words: list[bytes]) -> list[bytes]:
+        return sorted(words, key=float if all(map(_is_number, words)) else None, reverse=reverse)
+
     def sorted_(text: bytes) -> bytes:
-        words = _WORD.findall(text)
-        numbers = [_number(word) for word in words]
-        if None in numbers:
-            words.sort(reverse=reverse)
-        else:
-            words.sort(key=float, reverse=reverse)
-        return b"".join(
-            # The whitespaces stay where they are.
-            space + word for space, word in zip(_WORD.split(text), [*words, b""], strict=True)
-        )  # fmt: skip
+        words = [*in_order(_WORD.findall(text)), b""]
+        # The whitespaces stay where they are.
+        return b"".join(space + word for space, word in zip(_WORD.split(text), words, strict=True))
 
     def is_unsorted(text: bytes) -> bool:
-        return sorted_(text) != text
+        words = _WORD.findall(text)
+        return len(words) > 1 and in_order(words) != words
 
     return _change(lines, random, is_unsorted, sorted_)
 
 
-def _number(word: bytes) -> float | None:
+def _is_number(word: bytes) -> bool:
     try:
         number = float(word)
     except ValueError:
-        return None
-    return None if number != number else number
+        return False
+    return number == number
 
 
 def _choose(lines: Lines, random: Random, fits: Callable[[bytes], bool] | None = None) -> int | None:
@@ -233,7 +230,9 @@ def _split(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _end(line: bytes) -> bytes:
-    return next((end for end in (b"\r\n", b"\n", b"\r") if line.endswith(end)), b"")
+    if line.endswith(b"\r\n"):
+        return b"\r\n"
+    return line[-1:] if line.endswith((b"\n", b"\r")) else b""
 
 
 def _whitespaces(random: Random) -> bytes:
