@@ -25,7 +25,7 @@ def graph_of(
     own = [name for pair in calls for name in pair if not name.startswith("@")]
     digests = digests or {}
     functions = {
-        name: Function(name, name, name, 16 * place, 10, 3, Fingerprints(color=digests.get(name, "same")))
+        name: Function(name, name, name, 16 * place, 10, 3, Fingerprints(color=digests.get(name, "5a" * 8)))
         for place, name in enumerate(dict.fromkeys([*own, *others]))
     }
     made = tuple(
@@ -138,7 +138,7 @@ def test_levels_are_added_and_what_is_beyond_a_function_is_folded(graph: Callabl
 
 def test_changes_are_marked_and_shown_alone(graph: Callable[..., Page]) -> None:
     before = graph_of((*CALLS, ("main", "gone")))
-    page = graph(graph_of((*CALLS, ("read", "fresh")), digests={"deep": "other"}), before)
+    page = graph(graph_of((*CALLS, ("read", "fresh")), digests={"deep": "a5" * 8}), before)
     assert page.locator("#levels button.new").all_inner_texts() == ["fresh"]
     assert set(page.locator("#levels button.changed").all_inner_texts()) == {"deep"}
     assert "Changes since 0123456789" in page.locator("#changes-title").inner_text()
