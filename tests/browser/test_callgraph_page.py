@@ -186,7 +186,8 @@ def test_among_thousands_of_functions_a_search_shows_one(graph: Callable[..., Pa
     assert page.locator("#graph .node.focus.changed").is_visible()
     inside = """node => {
         const one = node.getBoundingClientRect(), all = byId("viewport").getBoundingClientRect();
-        return one.left >= all.left && one.right <= all.right && one.top >= all.top && one.bottom <= all.bottom;
+        return one.left >= all.left && one.right <= all.right
+            && one.top >= all.top && one.bottom <= all.bottom;
     }"""
     assert page.locator("#graph .node.focus rect").evaluate(inside)
     assert "its control flow changed" in page.locator("#details").inner_text()
