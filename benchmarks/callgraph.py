@@ -37,14 +37,16 @@ def callgraphs(place: Place) -> Iterator[Row]:
 def measured(program: str, rounds: int) -> Iterator[Row]:
     times: dict[str, list[float]] = {name: [] for name in JOBS if name != "objdump" or shutil.which(name)}
     functions = 0
-    for number_of_round in range(max(rounds, KEPT_ROUNDS)):
-        for name, found in times.items():
-            if number_of_round >= rounds and name != "kept":
-                continue
-            argv = [sys.executable, __file__, program, name]
-            seconds, number = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
-            found.append(float(seconds))
-            functions = functions or int(number)
+    with tempfile.TemporaryDirectory() as folder:
+        kept = os.path.join(folder, "graph")
+        _in_new_process(program, "keep", kept)
+        for number_of_round in range(max(rounds, KEPT_ROUNDS)):
+            for name, found in times.items():
+                if number_of_round >= rounds and name != "kept":
+                    continue
+                seconds, number = _in_new_process(program, name, kept)
+                found.append(seconds)
+                functions = functions or number
     what = f"call graph of {os.path.basename(program)} ({functions:,} functions)"
     graph = Measured(times["graph"])
     for name in ("capstone", "objdump"):
@@ -57,13 +59,22 @@ def measured(program: str, rounds: int) -> Iterator[Row]:
         yield Row(f"{name}: {what}, for each {FUNCTIONS:,}, CPU", own, limit, "bound", 1)
 
 
-def once(program: str, name: str) -> tuple[float, int]:
+def _in_new_process(program: str, name: str, kept: str) -> tuple[float, int]:
+    """What :func:`once` says in a process of its own."""
+    argv = [sys.executable, __file__, program, name, kept]
+    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True)
+    seconds, number = done.stdout.split()
+    return float(seconds), int(number)
+
+
+def once(program: str, name: str, kept: str) -> tuple[float, int]:
     """CPU seconds of one job without the imports, those of processes that it starts included; and the number
-    of functions, where it makes the graph."""
-    job, functions = _jobs(program)[name]()
+    of functions, where it makes the graph. What it made is freed after the time is taken."""
+    job = _jobs(program, Path(kept))[name]()
     before = _cpu_time()
-    job()
-    return _cpu_time() - before, functions()
+    found = job()
+    seconds = _cpu_time() - before
+    return seconds, len(getattr(found, "functions", ()))
 
 
 def _cpu_time() -> float:
@@ -72,7 +83,11 @@ def _cpu_time() -> float:
     return sum(one.ru_utime + one.ru_stime for one in both)
 
 
-def _jobs(program: str) -> dict[str, Callable[[], tuple[Callable[[], object], Callable[[], int]]]]:
+def _jobs(program: str, file: Path) -> dict[str, Callable[[], Callable[[], object]]]:
+    """What makes each job, all that it imports and needs included.
+
+    :param file: where the graph is kept.
+    """
     from capstone import CS_ARCH_X86, CS_MODE_64, Cs
 
     from perun.callgraph.files import from_values, to_values
@@ -80,37 +95,29 @@ def _jobs(program: str) -> dict[str, Callable[[], tuple[Callable[[], object], Ca
     from perun.collect._calls.image import read_image, static_graph
     from perun.store.stats import read_json, write_json
 
-    def graph() -> tuple[Callable[[], object], Callable[[], int]]:
-        found = []
-        return lambda: found.append(static_graph(program)), lambda: len(found[0].functions)
-
-    def kept() -> tuple[Callable[[], object], Callable[[], int]]:
-        file = Path(tempfile.mkdtemp(), "graph")
-        write_json(file, to_values(static_graph(program)))
+    def kept() -> Callable[[], object]:
         from_values(to_values(CallGraph("", "", {}, ())))  # imports what it needs
+        return lambda: from_values(read_json(file, dict, ""))
 
-        def read() -> None:
-            from_values(read_json(file, dict, ""))
-            shutil.rmtree(file.parent)
-
-        return read, int
-
-    def capstone() -> tuple[Callable[[], object], Callable[[], int]]:
+    def capstone() -> Callable[[], object]:
         engine = Cs(CS_ARCH_X86, CS_MODE_64)
         engine.skipdata = True
         code = [area for area in read_image(program).areas if area.executable]
-        return lambda: [list(engine.disasm_lite(area.data, area.address)) for area in code], int
+        return lambda: [list(engine.disasm_lite(area.data, area.address)) for area in code]
 
-    def objdump() -> tuple[Callable[[], object], Callable[[], int]]:
-        argv = ["objdump", "-d", program]
-        return lambda: subprocess.run(argv, stdout=subprocess.DEVNULL, check=True), int
-
-    return {"graph": graph, "kept": kept, "capstone": capstone, "objdump": objdump}
+    argv = ["objdump", "-d", program]
+    return {
+        "graph": lambda: lambda: static_graph(program),
+        "keep": lambda: lambda: write_json(file, to_values(static_graph(program))),
+        "kept": kept,
+        "capstone": capstone,
+        "objdump": lambda: lambda: subprocess.run(argv, stdout=subprocess.DEVNULL, check=True),
+    }
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 2:
-        print(*once(*sys.argv[1:3]))
+        print(*once(*sys.argv[1:4]))
     else:
         for row in measured(sys.argv[1] if len(sys.argv) > 1 else shutil.which("git") or "", 3):
             print(row.line)

@@ -25,7 +25,7 @@ def graph_of(
     own = [name for pair in calls for name in pair if not name.startswith("@")]
     digests = digests or {}
     functions = {
-        name: Function(name, name, name, 16 * place, 10, 3, Fingerprints(color=digests.get(name, "same")))
+        name: Function(name, name, name, 16 * place, 10, 3, Fingerprints(color=digests.get(name, "5a" * 8)))
         for place, name in enumerate(dict.fromkeys([*own, *others]))
     }
     made = tuple(
@@ -138,7 +138,7 @@ def test_levels_are_added_and_what_is_beyond_a_function_is_folded(graph: Callabl
 
 def test_changes_are_marked_and_shown_alone(graph: Callable[..., Page]) -> None:
     before = graph_of((*CALLS, ("main", "gone")))
-    page = graph(graph_of((*CALLS, ("read", "fresh")), digests={"deep": "other"}), before)
+    page = graph(graph_of((*CALLS, ("read", "fresh")), digests={"deep": "a5" * 8}), before)
     assert page.locator("#levels button.new").all_inner_texts() == ["fresh"]
     assert set(page.locator("#levels button.changed").all_inner_texts()) == {"deep"}
     assert "Changes since 0123456789" in page.locator("#changes-title").inner_text()
@@ -155,6 +155,48 @@ def test_a_column_of_many_functions_is_folded(graph: Callable[..., Page]) -> Non
     assert len(around(page)) == 42
     page.locator("#graph .node", has_text="show 1,460 others").click()
     assert len(around(page)) == 1501
+
+
+def test_among_thousands_of_functions_a_search_shows_one(graph: Callable[..., Page]) -> None:
+    calls = [("main", f"part{part}") for part in range(60)]
+    calls += [(f"part{part}", f"part{part}_f{number}") for part in range(60) for number in range(60)]
+    calls += [(f"part{part}_f1", f"part{part}_f2") for part in range(60)]
+    before = graph_of(calls)
+    page = graph(graph_of(calls, digests={"part7_f3": "a5" * 8}), before, profile_of(part0=1))
+    page.set_viewport_size({"width": 390, "height": 860})
+    assert page.locator("#levels button").count() == 1 + 60 + 3600
+    assert page.locator(".level h2").all_inner_texts() == [
+        "level 0\n1 function", "level 1\n60 functions", "level 2\n3,540 functions", "level 3\n60 functions",
+    ]  # fmt: skip
+    # What changed comes first, although it is one of thousands of squares.
+    first = page.locator(".level:nth-child(3) button").first
+    assert (first.get_attribute("class"), first.inner_text()) == ("changed", "part7_f3")
+
+    page.keyboard.press("/")
+    page.keyboard.type("part7_f")
+    assert page.locator("#matches [role=option]").count() == 50
+    assert page.locator("#matches .rest").inner_text() == "and 10 others: type more of the name"
+    assert page.locator("#levels button.found").count() == 60
+    assert page.locator("#levels button.faint").count() == 3601
+    page.keyboard.type("3")
+    assert page.locator("#matches [role=option]").first.inner_text() == "part7_f3"
+    page.keyboard.press("Enter")
+    assert focus_of(page) == "part7_f3"
+    assert around(page) == ["main", "part7", "part7_f3"]
+    assert page.locator("#graph .node.focus.changed").is_visible()
+    inside = """node => {
+        const one = node.getBoundingClientRect(), all = byId("viewport").getBoundingClientRect();
+        return one.left >= all.left && one.right <= all.right
+            && one.top >= all.top && one.bottom <= all.bottom;
+    }"""
+    assert page.locator("#graph .node.focus rect").evaluate(inside)
+    assert "its control flow changed" in page.locator("#details").inner_text()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    assert focus_of(page) == "part7"
+    assert len(around(page)) == 1 + 1 + 40 + 1  # main, itself, and the first of what it calls
+    # The page is as wide as the window: what is wider is scrolled within it.
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_hostile_names_are_only_text(graph: Callable[..., Page], hostile_names: Sequence[str]) -> None:

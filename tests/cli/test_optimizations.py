@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -121,6 +123,33 @@ def test_the_graph_of_a_stripped_program_is_kept_though_it_cannot_be_traced(
         assert refused.code == 2 and message in refused.err and not wrong.exists()
     failed = perun("collect", "-c", "./prog", "trace", check=False)
     assert failed.code != 0 and "is stripped" in failed.err
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_a_large_program_is_read_leaves_nothing(
+    project: Any, command: list[str], environment: dict[str, str]
+) -> None:
+    program = Path("/usr/bin/python3")
+    if not program.exists():
+        pytest.skip(f"{program} is not installed")
+
+    def kept() -> set[Path]:
+        return {path for path in (project.path / ".perun").rglob("*") if path.is_file()}
+
+    before = kept()
+    reading = subprocess.Popen(
+        [*command, "collect", "-c", str(program), "trace", "--only-extract-cg"],
+        cwd=project.path, env=environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    # What decodes instructions is loaded just before the first of them, and there are a million.
+    while "libcapstone" not in Path(f"/proc/{reading.pid}/maps").read_text():
+        assert reading.poll() is None, reading.communicate()
+        time.sleep(0.01)
+    reading.send_signal(signal.SIGINT)
+    out, err = reading.communicate(timeout=120)
+    assert (reading.returncode, out, err) == (130, "", "\ninterrupted: nothing is stored\n")
+    assert kept() == before
 
 
 @pytest.mark.parametrize("commits", [3, pytest.param(len(HISTORY), marks=pytest.mark.slow)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, groupby, repeat
 from typing import Any, Final, TypedDict, TypeVar
 
@@ -11,27 +11,29 @@ from perun.callgraph.collecting import no_search_for_cycles
 from perun.callgraph.graph import KINDS, UNKNOWN, Call, CallGraph, Fingerprints, Function
 from perun.errors import ProfileError
 
-_FORMAT: Final = 4
+_FORMAT: Final = 5
 _WIDTHS: Final = "BHIQ"
 """How numbers of 1, 2, 4 and 8 bytes are packed, as `struct` names it."""
+_DIGEST: Final = 8
+"""Bytes of a digest; all are 0 for none."""
+_NO_DIGEST: Final = bytes(_DIGEST).hex()
 _Made = TypeVar("_Made", Fingerprints, Function, Call)
 _STYLES: Final = {"tail": "dashed", "indirect": "dotted", "dynamic": "bold"}
 
 
 class _Functions(TypedDict):
     """The functions as columns; of their sites, which are numbers of functions, all in one column, and how
-    many each function has. Columns of numbers are bytes, see :func:`_packed`."""
+    many each function has. Columns of numbers are bytes, see :func:`_packed`; `digests` has those of all
+    functions for the first way to compare, then those for the next one. `uid` has the positions and uids of
+    those whose name is another one."""
 
     name: list[str]
-    uid: list[str]
+    uid: dict[int, str]
     symbol: list[str]
     address: bytes
     size: bytes
     instructions: bytes
-    soft: list[str]
-    semistrict: list[str]
-    strict: list[str]
-    color: list[str]
+    digests: bytes
     sites: bytes
     site_counts: bytes
     flow: list[str]
@@ -87,15 +89,16 @@ def to_values(graph: CallGraph) -> dict[str, Any]:
     all_ = graph.functions.values()
     functions: _Functions = {
         "name": list(graph.functions),
-        "uid": [one.uid for one in all_],
+        "uid": {place: one.uid for place, one in enumerate(all_) if one.uid != one.name},
         "symbol": [one.symbol for one in all_],
         "address": _packed([one.address for one in all_]),
         "size": _packed([one.size for one in all_]),
         "instructions": _packed([one.instructions for one in all_]),
-        "soft": [one.fingerprints.soft for one in all_],
-        "semistrict": [one.fingerprints.semistrict for one in all_],
-        "strict": [one.fingerprints.strict for one in all_],
-        "color": [one.fingerprints.color for one in all_],
+        "digests": b"".join(
+            bytes.fromhex(text or _NO_DIGEST)
+            for texts in zip(*(one.fingerprints for one in all_), strict=True)
+            for text in texts
+        ),
         "sites": _packed([numbers.setdefault(site, len(numbers)) for one in all_ for site in one.sites]),
         "site_counts": _packed([len(one.sites) for one in all_]),
         "flow": [one.flow for one in all_],
@@ -129,7 +132,7 @@ def from_values(values: object) -> CallGraph:
     import msgspec
 
     try:
-        file = msgspec.convert(values, _File)
+        file = msgspec.convert(values, _File, str_keys=True)
         if file["callgraph"] != _FORMAT:
             raise ValueError(f"its format is {file['callgraph']}, and not {_FORMAT}")
         with no_search_for_cycles():
@@ -147,21 +150,21 @@ def _unreadable(problem: Exception) -> ProfileError:
 
 def _graph(file: _File) -> CallGraph:
     columns = file["functions"]
-    names = columns["name"] + file["others"]
+    own = columns["name"]
+    names = own + file["others"]
     # Tens of thousands of values: with as few steps of Python for each as can be.
     sites = tuple([names[number] for number in _unpacked(columns["sites"])])
     ends = list(accumulate(_unpacked(columns["site_counts"]), initial=0))
     if ends[-1] != len(sites):
         raise ValueError("its functions have other numbers of calls than are listed")
-    prints = zip(columns["soft"], columns["semistrict"], columns["strict"], columns["color"], strict=True)
     functions = zip(
-        columns["name"],
-        columns["uid"],
+        own,
+        _uids(own, columns["uid"]),
         columns["symbol"],
         _unpacked(columns["address"]),
         _unpacked(columns["size"]),
         _unpacked(columns["instructions"]),
-        _all(Fingerprints, prints),
+        _all(Fingerprints, _digests(columns["digests"], len(own))),
         map(sites.__getitem__, map(slice, ends, ends[1:])),
         columns["flow"],
         map(bool, columns["own"]),
@@ -178,10 +181,29 @@ def _graph(file: _File) -> CallGraph:
     return CallGraph(
         file["build_id"],
         file["entry"],
-        dict(zip(columns["name"], _all(Function, functions), strict=True)),
+        dict(zip(own, _all(Function, functions), strict=True)),
         tuple(_all(Call, calls)),
         file["source"],
     )
+
+
+def _uids(names: list[str], others: Mapping[int, str]) -> list[str]:
+    """The uids of functions, which are their names but for those at some positions."""
+    found = names.copy()
+    for place, uid in others.items():
+        found[place] = uid
+    return found
+
+
+def _digests(data: bytes, functions: int) -> Iterator[tuple[str, ...]]:
+    """The digests of each function."""
+    if len(data) != len(Fingerprints._fields) * functions * _DIGEST:
+        raise ValueError("its functions have other numbers of digests than are listed")
+    texts = data.hex(" ", _DIGEST).split(" ")
+    if _NO_DIGEST in texts:
+        texts = ["" if text == _NO_DIGEST else text for text in texts]
+    ways = range(len(Fingerprints._fields))
+    return zip(*(texts[way * functions : (way + 1) * functions] for way in ways), strict=True)
 
 
 def _packed(numbers: Sequence[int]) -> bytes:

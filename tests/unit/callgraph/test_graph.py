@@ -90,8 +90,9 @@ def test_pointers_lead_to_what_has_its_address_taken_on_request() -> None:
 
 def whole() -> CallGraph:
     graph = graph_of("main>f(int)", "main>*", "f(int)>@puts")
+    prints = Fingerprints(*(str(way) * 16 for way in range(1, 5)))
     function = Function(
-        "f(int)", "f(int)", "_Z1fi", 64, 30, 7, Fingerprints("1", "2", "3", "4"), ("puts", "", "main"),
+        "f(int)", "f", "_Z1fi", 64, 30, 7, prints, ("puts", "", "main"),
         "3>++;2>2;2", own=False, address_taken=True,
     )  # fmt: skip
     return CallGraph("ab12", "main", {**graph.functions, "f(int)": function}, graph.calls)
@@ -122,6 +123,8 @@ def packed(*numbers: int) -> str:
 
 NO_WIDTH = {**to_values(whole())["functions"], "sites": ""}
 ENDLESS = b64encode(b"Q" + b"\xff" * 24).decode()
+FEWER_DIGESTS = {**to_values(whole())["functions"], "digests": b64encode(bytes(56)).decode()}
+UID_OF_NONE = {**to_values(whole())["functions"], "uid": {"2": "f"}}
 FEWER_SITES = {**to_values(whole())["functions"], "sites": packed(0)}
 HALF_A_NUMBER = {**to_values(whole())["functions"], "sites": b64encode(b"I123").decode()}
 
@@ -139,6 +142,8 @@ HALF_A_NUMBER = {**to_values(whole())["functions"], "sites": b64encode(b"I123").
         json.dumps({**to_values(whole()), "functions": FEWER_SITES}).encode(),
         json.dumps({**to_values(whole()), "functions": HALF_A_NUMBER}).encode(),
         json.dumps({**to_values(whole()), "functions": NO_WIDTH}).encode(),
+        json.dumps({**to_values(whole()), "functions": FEWER_DIGESTS}).encode(),
+        json.dumps({**to_values(whole()), "functions": UID_OF_NONE}).encode(),
         json.dumps({**to_values(whole()), "callees": [0, 1, 2]}).encode(),
         json.dumps({**to_values(whole()), "callees": "no base64"}).encode(),
     ],
@@ -152,7 +157,7 @@ def test_json_for_scripts_names_its_values() -> None:
     data = json.loads(json.dumps(to_data(whole())))
     assert data["entry"] == "main"
     [found] = [one for one in data["functions"] if one["name"] == "f(int)"]
-    assert (found["level"], found["instructions"], found["fingerprints"]["color"]) == (1, 7, "4")
+    assert (found["level"], found["instructions"], found["fingerprints"]["color"]) == (1, 7, "4" * 16)
     assert found["blocks"][0] == {"instructions": 3, "successors": [1, 2]}
     assert {"caller": "main", "callee": None, "kind": "indirect"} in data["calls"]
 

@@ -18,7 +18,7 @@ from perun.view.callgraph import CallGraphParams, CallGraphView
 def graph_of(*pairs: tuple[str, str], other: str = "") -> CallGraph:
     names = dict.fromkeys(name for pair in pairs for name in pair if name)
     functions = {
-        name: Function(name, name, name, 16, fingerprints=Fingerprints(color="x" if name == other else ""))
+        name: Function(name, name, name, 16, fingerprints=Fingerprints(color="5a" * 8 * (name == other)))
         for name in names
     }
     return CallGraph("ab", "main", functions, tuple(Call(*pair, "direct") for pair in pairs))
