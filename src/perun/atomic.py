@@ -103,57 +103,135 @@ def write_many(files: Iterable[NewFile], scratch: Path) -> None:
     """As :func:`write` for each of the files, but the disk is flushed once for all their contents, and once
     for all their names. Each is wholly the old or the new one; where it fails, some may be new.
 
-    :param scratch: a folder of their file system, which unfinished files are in: file systems keep those of
-        one folder together, and write them sooner.
+    :param scratch: a folder of their file system, which unfinished files are in.
     :raises OSError: as :func:`write`.
     """
-    unfinished: dict[str, NewFile] = {}
-    changed: set[str] = set()
-    system = -1
+    unfinished = _Unfinished(str(scratch))
     try:
         for file in files:
-            if system < 0:
-                # The files leave it for others: both are to be flushed.
-                changed.update(map(str, (scratch, *_make_folder(scratch))))
-                # Opened before anything is written: flushing tells what failed since.
-                system = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY)
-            folder = os.path.dirname(file.path)
-            if folder not in changed:
-                changed.update(map(str, _make_folder(Path(folder))), [folder])
-            temporary = f"{scratch}/{temporary_name()}"
-            unfinished[temporary] = file._replace(pieces=())
-            _write_unflushed(temporary, file)
-        at_once = len(unfinished) >= _FLUSHED_AT_ONCE
-        if not (at_once and _flush_system(system, scratch)):
-            for temporary in unfinished:
-                _flush(temporary, os.O_RDONLY)
-        for temporary, file in list(unfinished.items()):
-            os.replace(temporary, file.path)
-            del unfinished[temporary]
-            if file.modified is not None:
-                with suppress(OSError, OverflowError):  # it orders what was made within a second, no more
-                    os.utime(file.path, ns=(file.modified, file.modified))
-        if not (at_once and _flush_system(system, scratch)):
-            for folder in changed:
-                flush_folder(folder)
+            unfinished.write(file)
+        unfinished.finish()
     finally:
-        for temporary in unfinished:
-            Path(temporary).unlink(missing_ok=True)
-        if system >= 0:
-            os.close(system)
+        unfinished.clean()
 
 
-def _write_unflushed(temporary: str, file: NewFile) -> None:
-    """Write the content to a temporary file with the permissions of the file that is there."""
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+class _Unfinished:
+    """Files that are written, and do not have their names yet.
+
+    Those of a folder that is missing are in an unfinished folder, which is named as a whole: file systems
+    need much less for one name than for one of each file. The others are in the scratch folder itself.
+    """
+
+    def __init__(self, scratch: str) -> None:
+        self._scratch = scratch
+        self._folders: dict[str, str] = {}
+        """The unfinished folders, by the name that each gets."""
+        self._files: dict[str, str] = {}
+        """Unfinished files in the scratch folder, each with the name that it gets."""
+        self._within: list[str] = []
+        """Files in the unfinished folders."""
+        self._changed: set[str] = set()
+        """Folders whose names are to be flushed."""
+        self._system = -1
+
+    def write(self, file: NewFile) -> None:
+        """Write the content of one more file."""
+        if self._system < 0:
+            self._changed.update(map(str, (self._scratch, *_make_folder(Path(self._scratch)))))
+            # Opened before anything is written: flushing tells what failed since.
+            self._system = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY)
+        folder, name = os.path.split(file.path)
+        if folder not in self._changed and folder not in self._folders:
+            if os.path.isdir(folder):
+                self._changed.add(folder)
+            else:
+                self._start_folder(folder)
+        if unfinished := self._folders.get(folder):
+            self._within.append(f"{unfinished}/{name}")
+            _write_unflushed(self._within[-1], file)
+        else:
+            alone = f"{self._scratch}/{temporary_name()}"
+            self._files[alone] = os.fspath(file.path)
+            _write_unflushed(alone, file, keep_mode=True)
+
+    def _start_folder(self, folder: str) -> None:
+        parent = Path(folder).parent
+        self._changed.update(map(str, (parent, *_make_folder(parent))))
+        self._folders[folder] = f"{self._scratch}/{temporary_name()}"
+        os.mkdir(self._folders[folder])
+
+    def finish(self) -> None:
+        """Give all their names, once the disk has their contents."""
+        at_once = len(self._files) + len(self._within) >= _FLUSHED_AT_ONCE
+        if not (at_once and _flush_system(self._system, self._scratch)):
+            for written in [*self._files, *self._within]:
+                _flush(written, os.O_RDONLY)
+            for unfinished in self._folders.values():
+                flush_folder(unfinished)
+        for folder, unfinished in list(self._folders.items()):
+            self._name_folder(unfinished, folder)
+            del self._folders[folder]
+        for unfinished, path in list(self._files.items()):
+            os.replace(unfinished, path)
+            del self._files[unfinished]
+        if not (at_once and _flush_system(self._system, self._scratch)):
+            for folder in self._changed:
+                flush_folder(folder)
+
+    def _name_folder(self, unfinished: str, folder: str) -> None:
         try:
+            os.replace(unfinished, folder)
+        except OSError as problem:
+            if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            # Somebody else has made one meanwhile.
+            self._changed.add(folder)
+            for name in os.listdir(unfinished):
+                os.replace(f"{unfinished}/{name}", f"{folder}/{name}")
+            os.rmdir(unfinished)
+
+    def clean(self) -> None:
+        """Remove what did not get its name."""
+        for unfinished in [*self._files, *self._folders.values()]:
             with suppress(FileNotFoundError):
-                os.fchmod(descriptor, os.stat(file.path).st_mode & 0o7777)
+                remove_unfinished(unfinished)
+        if self._system >= 0:
+            os.close(self._system)
+
+
+def remove_unfinished(path: Path | str) -> None:
+    """Remove an unfinished file, or an unfinished folder with the files in it.
+
+    :raises OSError: if that cannot be done.
+    """
+    try:
+        os.unlink(path)
+    except IsADirectoryError:
+        for name in os.listdir(path):
+            os.unlink(f"{path}/{name}")
+        os.rmdir(path)
+
+
+def _write_unflushed(unfinished: str, file: NewFile, *, keep_mode: bool = False) -> None:
+    """Write the content to an unfinished file.
+
+    :param keep_mode: give it the permissions of the file that is there.
+    """
+    try:
+        # The same name may come twice within an unfinished folder: the last one counts.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(unfinished, flags, 0o666)
+        try:
+            if keep_mode:
+                with suppress(FileNotFoundError):
+                    os.fchmod(descriptor, os.stat(file.path).st_mode & 0o7777)
             for piece in file.pieces:
                 data = memoryview(piece)
                 while data:
                     data = data[os.write(descriptor, data) :]
+            if file.modified is not None:
+                with suppress(OSError, OverflowError):  # it orders what was made within a second, no more
+                    os.utime(descriptor, ns=(file.modified, file.modified))
         finally:
             os.close(descriptor)
     except OSError as problem:
@@ -161,7 +239,7 @@ def _write_unflushed(temporary: str, file: NewFile) -> None:
         raise
 
 
-def _flush_system(descriptor: int, folder: Path) -> bool:
+def _flush_system(descriptor: int, folder: str) -> bool:
     """Flush the file system of the folder, which is open; whether the system can do that.
 
     :raises OSError: if something could not be written.
@@ -175,7 +253,7 @@ def _flush_system(descriptor: int, folder: Path) -> bool:
         number = ctypes.get_errno()
         if number == errno.ENOSYS:
             return False
-        raise OSError(number, os.strerror(number), str(folder))
+        raise OSError(number, os.strerror(number), folder)
     return True
 
 

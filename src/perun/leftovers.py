@@ -1,4 +1,4 @@
-"""Unfinished files that killed processes left behind: which of them certainly nobody writes any more."""
+"""Unfinished files and folders of killed processes: which of them certainly nobody writes any more."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from perun.atomic import TEMPORARY_PREFIX, system
+from perun.atomic import TEMPORARY_PREFIX, remove_unfinished, system
 
 _WRITER: Final = re.compile(
     re.escape(TEMPORARY_PREFIX) + r"(\d{1,10})-(?:([0-9a-f]{8})-)?[0-9a-f]{12}(?:\.\w+)?"
@@ -43,7 +43,7 @@ def is_left_over(path: Path) -> bool:
 
 
 def found(root: Path) -> Iterator[Path]:
-    """The unfinished files in the folder and all below it, sorted within each folder.
+    """The unfinished files and folders in the folder and all below it, sorted within each folder.
 
     Working trees, as below `.perun/tmp`, hold files of the project, not ours.
     """
@@ -51,8 +51,8 @@ def found(root: Path) -> Iterator[Path]:
         if ".git" in names or ".git" in folders:
             folders.clear()
             continue
-        folders.sort()
-        yield from (Path(folder, name) for name in sorted(names) if is_unfinished(name))
+        yield from (Path(folder, name) for name in sorted([*folders, *names]) if is_unfinished(name))
+        folders[:] = sorted(name for name in folders if not is_unfinished(name))
 
 
 def sweep(root: Path) -> list[Path]:
@@ -72,7 +72,7 @@ def remove(path: Path) -> bool:
     if not is_left_over(path):
         return False
     with suppress(OSError):
-        path.unlink()
+        remove_unfinished(path)
         return True
     return False
 

@@ -23,11 +23,14 @@ State = Mapping[str, bytes | None]
 """Content of files by path; None is a folder."""
 
 
-class _Names(NamedTuple):
-    """One change of names: what is at which path then (a file by its number, a folder, nothing)."""
+Place = tuple[int, str]
+"""The number of a folder, and a name in it."""
 
-    changes: tuple[tuple[str, int | str | None], ...]
-    folders: frozenset[str]
+
+class _Names(NamedTuple):
+    """One change of names: the number of the file or folder that is at each place then, None for nothing."""
+
+    changes: tuple[tuple[Place, int | None], ...]
 
 
 class _Data(NamedTuple):
@@ -47,36 +50,43 @@ class _Data(NamedTuple):
         return self._replace(data=self.data[: len(self.data) // 2])
 
 
-FOLDER = "folder"
+ROOT = 0
+"""The number of the folder whose contents are followed."""
 
 
 class Disk:
     """The names and data below some folders, and which of their changes are certain.
+
+    Files and folders have numbers, as a folder keeps its contents where it gets another name.
 
     :param root: only paths below it are followed.
     """
 
     def __init__(self, root: Path, before: State) -> None:
         self._root = str(root)
+        self._shows_root = self._root in before
         self._names: list[_Names] = []
-        self._uncertain_names: dict[int, set[str]] = {}
-        self._before: dict[str, int | str | None] = {}
-        self._data: dict[int, list[_Data]] = {}
+        self._uncertain_names: dict[int, set[int]] = {}
+        """Of each change that is not certain the folders that are to be flushed."""
+        self._before: dict[Place, int | None] = {}
+        self._folders = {ROOT}
+        self._data: dict[int, list[_Data]] = {ROOT: []}
         self._certain_data: dict[int, int] = {}
         self._inodes: dict[int, int] = {}
         self._start: dict[int, bytes] = {}
-        self._now: dict[str, int | str | None] = {}
-        for path, content in before.items():
-            self._before[path] = FOLDER if content is None else self._new(content)
-        self._now.update(self._before)
+        self._now: dict[Place, int | None] = {}
+        for path, content in sorted(before.items()):
+            if path != self._root:
+                self._now[self._place(path)] = self._new(content)
+        self._before.update(self._now)
 
     def apply(self, call: Call) -> None:
         """Do the call."""
         if call.kind in (Kind.CREATE, Kind.OPEN):
-            number = self._now.get(call.path)
-            if call.flags == os.O_CREAT or not isinstance(number, int):
+            number = self._at(call.path)
+            if call.flags == os.O_CREAT or number is None or number in self._folders:
                 number = self._new(b"")
-                self._change((call.path, number))
+                self._change((self._place(call.path), number))
             elif call.flags == os.O_TRUNC:
                 self._data[number].append(_Data(0, b"", 0))
             self._inodes[call.inode] = number
@@ -90,39 +100,56 @@ class Disk:
             self._uncertain_names.clear()
             self._certain_data = {number: len(data) for number, data in self._data.items()}
         elif call.kind is Kind.RENAME:
-            self._change((call.path, None), (call.other, self._now.get(call.path)))
+            self._change((self._place(call.path), None), (self._place(call.other), self._at(call.path)))
         elif call.kind is Kind.LINK:
-            self._change((call.other, self._now.get(call.path)))
+            self._change((self._place(call.other), self._at(call.path)))
         elif call.kind in (Kind.UNLINK, Kind.RMDIR):
-            self._change((call.path, None))
+            self._change((self._place(call.path), None))
         elif call.kind is Kind.MKDIR:
-            self._change((call.path, FOLDER))
+            self._change((self._place(call.path), self._new(None)))
         else:
             assert call.kind in (Kind.CHMOD, Kind.UTIME), f"not known here: {call}"
 
-    def _new(self, content: bytes) -> int:
+    def _new(self, content: bytes | None) -> int:
         number = len(self._data)
-        self._data[number], self._start[number], self._certain_data[number] = [], content, 0
+        self._data[number], self._start[number], self._certain_data[number] = [], content or b"", 0
+        if content is None:
+            self._folders.add(number)
         return number
 
+    def _at(self, path: str) -> int | None:
+        """The number of what is at the path now."""
+        number: int | None = ROOT
+        for name in Path(path).relative_to(self._root).parts:
+            number = None if number is None else self._now.get((number, name))
+        return number
+
+    def _place(self, path: str) -> Place:
+        folder, name = os.path.split(path)
+        number = self._at(folder)
+        if number is None:  # it was there before, and nothing in it is followed
+            number = self._new(None)
+            self._now[self._place(folder)] = self._before[self._place(folder)] = number
+        return number, name
+
     def _file(self, call: Call) -> int:
-        found = self._now.get(call.path)
-        if isinstance(found, int):
+        found = self._at(call.path)
+        if found is not None and found not in self._folders:
             return found
         return self._inodes[call.inode]  # it has no name any more
 
-    def _change(self, *changes: tuple[str, int | str | None]) -> None:
-        folders = {os.path.dirname(path) for path, _ in changes}
-        self._uncertain_names[len(self._names)] = folders
-        self._names.append(_Names(changes, frozenset(folders)))
+    def _change(self, *changes: tuple[Place, int | None]) -> None:
+        self._uncertain_names[len(self._names)] = {folder for (folder, _), _ in changes}
+        self._names.append(_Names(changes))
         self._now.update(changes)
 
     def _flush(self, call: Call) -> None:
-        if self._now.get(call.path) == FOLDER or call.path == self._root:
-            for number in list(self._uncertain_names):
-                self._uncertain_names[number].discard(call.path)
-                if not self._uncertain_names[number]:
-                    del self._uncertain_names[number]
+        folder = self._at(call.path)
+        if folder in self._folders:
+            for change in list(self._uncertain_names):
+                self._uncertain_names[change].discard(folder)
+                if not self._uncertain_names[change]:
+                    del self._uncertain_names[change]
         else:
             number = self._file(call)
             self._certain_data[number] = len(self._data[number])
@@ -136,32 +163,33 @@ class Disk:
                 {
                     number
                     for number in names.values()
-                    if isinstance(number, int) and self._certain_data[number] < len(self._data[number])
+                    if number not in self._folders and self._certain_data[number] < len(self._data[number])
                 }
             )
             for fates in _fates(dirty):
                 yield {path: self._content(what, fates) for path, what in names.items()}
 
-    def _named(self, lost: frozenset[int]) -> dict[str, int | str]:
-        found = dict(self._before)
+    def _named(self, lost: frozenset[int]) -> dict[str, int]:
+        """The number of what is at each path then; what a lost folder held cannot be reached."""
+        places = dict(self._before)
         for number, names in enumerate(self._names):
-            if number in lost:
-                continue
-            for path, what in names.changes:
-                parent = os.path.dirname(path)
-                if what is not None and parent in self._now and found.get(parent) != FOLDER:
-                    continue  # the folder that it came to is lost itself
-                found[path] = what
-        # Without its folder a file cannot be reached.
-        return {
-            path: what
-            for path, what in found.items()
-            if what is not None
-            and (os.path.dirname(path) not in found or found[os.path.dirname(path)] == FOLDER)
-        }
+            if number not in lost:
+                places.update(names.changes)
+        below: dict[int, list[tuple[str, int]]] = {}
+        for (folder, name), there in places.items():
+            if there is not None:
+                below.setdefault(folder, []).append((name, there))
+        found = {self._root: ROOT} if self._shows_root else {}
+        reached = [(self._root, ROOT)]
+        while reached:
+            path, folder = reached.pop()
+            inside = [(f"{path}/{name}", there) for name, there in below.get(folder, ())]
+            found.update(inside)
+            reached += (one for one in inside if one[1] in self._folders)
+        return found
 
-    def _content(self, what: int | str, fates: Mapping[int, str]) -> bytes | None:
-        if not isinstance(what, int):
+    def _content(self, what: int, fates: Mapping[int, str]) -> bytes | None:
+        if what in self._folders:
             return None
         certain = self._certain_data[what]
         content = self._start[what]

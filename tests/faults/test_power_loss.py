@@ -112,3 +112,27 @@ def test_what_a_crash_may_leave(tmp_path: Path) -> None:
     for call in (create, write, flush, rename, settled):
         disk.apply(call)
     assert [state for state in disk.states()] == [{folder: None, old: b"data"}]
+
+
+def test_what_a_crash_may_leave_of_a_folder_that_is_named_as_a_whole(tmp_path: Path) -> None:
+    folder, unfinished, final = str(tmp_path), str(tmp_path / "unfinished"), str(tmp_path / "final")
+    file = f"{unfinished}/file"
+    calls = [
+        Call(Kind.MKDIR, 0, unfinished, "", 0, 0, b""),
+        Call(Kind.CREATE, os.O_CREAT, file, "", 7, 0, b""),
+        Call(Kind.WRITE, 0, file, "", 7, 0, b"data"),
+        Call(Kind.FLUSH, 0, file, "", 7, 0, b""),
+        Call(Kind.FLUSH, 0, unfinished, "", 8, 0, b""),
+        Call(Kind.RENAME, 0, unfinished, final, 0, 0, b""),
+    ]
+
+    def possible(calls: list[Call]) -> set[tuple[bool, bytes | None]]:
+        states = list(power_loss.crash_states(tmp_path, {folder: None}, calls))
+        return {(final in state, state.get(f"{final}/file")) for state in states}
+
+    assert possible(calls) == {(False, None), (True, b"data")}
+    assert possible([*calls[:4], calls[5]]) == {(False, None), (True, b"data"), (True, None)}
+    assert possible([*calls[:3], *calls[4:]]) == {
+        (False, None),
+        *((True, data) for data in (b"data", b"da", b"", b"\0\0\0\0")),
+    }

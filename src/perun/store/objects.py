@@ -152,6 +152,8 @@ class FileObjects:
 
         That the rest of a profile is what its head promises, shows whoever reads it.
 
+        Quickest where they come sorted, as those of one folder are then together on the disk.
+
         :returns: by checksum the head of each, or what is wrong with it: then it is not stored.
         """
         found: dict[str, Head | ProfileError] = {}

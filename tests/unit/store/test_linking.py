@@ -5,11 +5,14 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
+from perun import atomic
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.profile.head import Head
@@ -125,13 +128,19 @@ def test_a_hundred_profiles_need_one_index(
     store: Store, minor: Minor, make_profile: MakeProfile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[Path] = []
-    replace = os.replace
+    writing, write_many = atomic.writing, atomic.write_many
 
-    def counted(temporary: Path | str, path: Path | str) -> None:
-        written.append(Path(path))
-        replace(temporary, path)
+    def one(path: Path, **options: bool) -> AbstractContextManager[BinaryIO]:
+        written.append(path)
+        return writing(path, **options)
 
-    monkeypatch.setattr(os, "replace", counted)
+    def many(files: Iterable[atomic.NewFile], scratch: Path) -> None:
+        kept = list(files)
+        written.extend(Path(file.path) for file in kept)
+        write_many(kept, scratch)
+
+    monkeypatch.setattr(atomic, "writing", one)
+    monkeypatch.setattr(atomic, "write_many", many)
     added, _ = link(store, minor(), [(make_profile(float(number)), f"{number}", 1) for number in range(100)])
     assert len(added) == 100
     assert written.count(store.indexes.path(minor())) == 1

@@ -316,7 +316,8 @@ def _stored(
     store = repo.store.objects
     missing = {one.entry.checksum: one for one in wanted if one.entry.checksum not in store}
     heads = store.take_in(
-        ObjectFile(checksum, objects.get(checksum, b""), one.file_time) for checksum, one in missing.items()
+        ObjectFile(checksum, objects.get(checksum, b""), missing[checksum].file_time)
+        for checksum in sorted(missing)
     )
     for one in wanted:
         checksum = one.entry.checksum
