@@ -29,7 +29,7 @@ NEAR = 2_000
 """How far back the caller of a frame is at most; it makes stacks some tens of frames deep."""
 LARGEST_KB = 1_500
 OPENS_WITHIN = 2.0
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--dump-dom", "--timeout=60000"),
