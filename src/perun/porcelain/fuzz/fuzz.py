@@ -84,8 +84,8 @@ def fuzz(
 
     :param watch: gets what happens. :param report: gets what is prepared.
     :raises UsageError: where an option is wrong, or the seeds cannot be used; nothing has run then.
-    :raises JobFailed: where the program cannot be fuzzed; no folder of results is left then, unless seeds were
-        tried already.
+    :raises JobFailed: where the program cannot be fuzzed; no folder of results is left then, unless seeds
+        were tried already.
     :raises OSError: where the disk is full, ...; what was found by then is in the folder, for :func:`resume`.
     :raises NotTrusted: if the user has not said that he trusts the repository.
     """
