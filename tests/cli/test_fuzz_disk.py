@@ -136,7 +136,7 @@ def test_a_process_that_is_killed_ends_the_search_and_loses_nothing(searching, p
     os.kill(served[0], signal.SIGKILL)
     _, said = search.communicate(timeout=60)
     assert search.returncode == 8
-    assert "a process of --jobs was killed" in said
+    assert "a process of --jobs was killed by SIGKILL" in said
     assert f"perun fuzz -o {out} --resume goes on" in said
     goes_on(perun, out, found_in(out))
 
