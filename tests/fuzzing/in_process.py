@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +33,22 @@ def spaces(data: bytes) -> list[int]:
         run = run + 1 if row == 0 else 0
         longest = max(longest, run)
     return [100, len(data), len(rows), longest * longest]
+
+
+def is_killed(data: bytes) -> list[int]:
+    """The process that counts is killed."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return []
+
+
+def ends(data: bytes) -> list[int]:
+    """The process that counts ends."""
+    os._exit(3)
+
+
+def is_wrong(data: bytes) -> list[int]:
+    """Counting has a defect."""
+    return [int("no number")]
 
 
 class InProcess:

@@ -41,6 +41,7 @@ class Journal:
         self.folder = path.parent
         path.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (os.O_TRUNC if anew else 0)
+        self._path = path
         self._file = os.open(path, flags, 0o666)
         self._end_torn_line()
 
@@ -48,8 +49,12 @@ class Journal:
         """One line."""
         line = json.dumps({"kind": kind, **values}, separators=(",", ":")).encode() + b"\n"
         written = 0
-        while written < len(line):
-            written += os.write(self._file, line[written:])
+        try:
+            while written < len(line):
+                written += os.write(self._file, line[written:])
+        except OSError as problem:
+            problem.filename = str(self._path)
+            raise
 
     def member(self, kind: str, member: Member, edges: Any = (), counts: Any = ()) -> None:
         """What was found, and the counts that it raised."""

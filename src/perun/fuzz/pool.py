@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import signal
 import socket
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final
@@ -22,6 +24,7 @@ from perun.errors import JobFailed, PerunError
 from perun.fuzz.compass import Compass, Counts
 from perun.fuzz.coverage.api import Coverage
 from perun.fuzz.executing import Observed, Task, observe
+from perun.process.outcome import outcome
 
 AHEAD: Final = 4
 """Tasks that a process has: one runs, the others wait, so that it never waits for us."""
@@ -191,9 +194,13 @@ class _Worker:
         return found
 
     def _lost(self) -> JobFailed:
-        return JobFailed(
-            "a process of --jobs was killed, perhaps as memory is short", "go on with --resume and fewer jobs"
-        )
+        """What is said of a process that has ended by itself."""
+        self.end()
+        code = self._process.returncode
+        hint = "go on with --resume"
+        if code == -signal.SIGKILL:
+            hint += "; where memory was short, which the log of the kernel tells, with fewer jobs"
+        return JobFailed(f"a process of --jobs {outcome(-code if code < 0 else code << 8)}", hint)
 
 
 def serve(descriptor: int) -> None:
@@ -213,17 +220,24 @@ def serve(descriptor: int) -> None:
                 else:
                     for edges, counts in request:
                         known.take(edges, counts, 0)
-        except (PerunError, OSError) as problem:  # such as a full disk
+        except EOFError:
+            pass
+        except Exception as problem:  # such as a full disk
             connection.send(_picklable(problem))
     if coverage is not None:
         coverage.close()
 
 
-def _picklable(problem: PerunError | OSError) -> PerunError | OSError:
+def _picklable(problem: Exception) -> Exception:
+    """The exception for the other process; a defect comes with its traceback as a note."""
+    if not isinstance(problem, (PerunError, OSError)):
+        problem.add_note("".join(traceback.format_exception(problem)))
     try:
         pickle.loads(pickle.dumps(problem))
     except Exception:
         if isinstance(problem, OSError):
             return OSError(problem.errno, problem.strerror)
-        return JobFailed(problem.message, problem.hint)
+        if isinstance(problem, PerunError):
+            return JobFailed(problem.message, problem.hint)
+        return RuntimeError("".join(traceback.format_exception(problem)))
     return problem

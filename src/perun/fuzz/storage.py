@@ -77,7 +77,11 @@ class Storage:
             weakref.finalize(self, os.close, self._file)
         number, start = self._file, self._end
         done = 0
-        while done < len(data):
-            done += os.pwrite(number, memoryview(data)[done:], start + done)
+        try:
+            while done < len(data):
+                done += os.pwrite(number, memoryview(data)[done:], start + done)
+        except OSError as problem:
+            problem.filename = str(self._folder)
+            raise
         self._end += done
         return Stored(number, start, len(data))

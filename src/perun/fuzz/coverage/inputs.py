@@ -53,7 +53,17 @@ class Input:
         return self._standard if self.way == "stdin" else None
 
     def write(self, data: bytes) -> None:
-        """Make `data` the input of the next run."""
+        """Make `data` the input of the next run.
+
+        :raises OSError: if it cannot be written, with the name of its file.
+        """
+        try:
+            self._write(data)
+        except OSError as problem:
+            problem.filename = str(self.path)
+            raise
+
+    def _write(self, data: bytes) -> None:
         if self.way == "file":
             # Opened anew, as the program may have removed it; not emptied first, which some file systems make
             # ten times as slow.

@@ -84,7 +84,9 @@ def fuzz(
 
     :param watch: gets what happens. :param report: gets what is prepared.
     :raises UsageError: where an option is wrong, or the seeds cannot be used; nothing has run then.
-    :raises JobFailed: where the program cannot be fuzzed; no folder of results is left then.
+    :raises JobFailed: where the program cannot be fuzzed; no folder of results is left then, unless seeds
+        were tried already.
+    :raises OSError: where the disk is full, ...; what was found by then is in the folder, for :func:`resume`.
     :raises NotTrusted: if the user has not said that he trusts the repository.
     """
     options.check()
@@ -93,11 +95,14 @@ def fuzz(
     number = secrets.randbits(32) if options.seed is None else options.seed
     started = _Started(options, number, found.seeds, found.notes)
     existed = options.output.exists()
+    session: _Session | None = None
     try:
         folders.prepare(options.output)
-        return _Session(repo, started, watch, report).run()
+        session = _Session(repo, started, watch, report)
+        return session.run()
     except BaseException:
-        _forget(options.output, existed)
+        if session is None or not session.has_begun:
+            _forget(options.output, existed)
         raise
 
 
@@ -133,7 +138,7 @@ def resume(
 
 
 class _Session:
-    """One run of the verb."""
+    """One run of the verb. :ivar has_begun: the seeds were tried, so that there is something to resume."""
 
     def __init__(
         self, repo: Repository, started: _Started, watch: Watch, report: Report, *, resumed: bool = False
@@ -143,7 +148,7 @@ class _Session:
         self._options = started.options
         self._watch = watch
         self._report = report
-        self._resumed = resumed
+        self._resumed = self.has_begun = resumed
         self._notes = list(started.notes)
         first = started.seeds[0]
         regex = self._path(self._options.regex_rules)
@@ -153,6 +158,15 @@ class _Session:
 
     def run(self) -> Outcome:
         """Prepare, search, measure, write."""
+        try:
+            return self._run()
+        except Exception as problem:
+            if self.has_begun:
+                folder = self._options.output
+                problem.add_note(f"what was found by then is kept: perun fuzz -o {folder} --resume goes on")
+            raise
+
+    def _run(self) -> Outcome:
         options = self._options
         split("command", f"{options.cmd} {options.args}")
         with ExitStack() as stack:
@@ -175,6 +189,7 @@ class _Session:
         options = self._options
         try:
             for event in self._events(campaign):
+                self.has_begun = True
                 self._watch(event)
         except (KeyboardInterrupt, Terminated) as problem:
             interruption = problem

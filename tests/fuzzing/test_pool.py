@@ -1,0 +1,43 @@
+"""What is said where a process of `--jobs` ends by itself, or has a defect."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+import pytest
+from in_process import InProcess, ends, is_killed, is_wrong
+
+from perun.errors import JobFailed
+from perun.fuzz.executing import Task
+from perun.fuzz.pool import Pool
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def answers_of(counting):
+    pool = Pool([partial(InProcess, counting)], os.environ)
+    try:
+        return list(pool.run([Task(number, b"some text", 1.0) for number in range(6)]))
+    finally:
+        pool.close()
+
+
+@pytest.mark.parametrize(
+    ("counting", "message", "hint"),
+    [
+        (is_killed, "a process of --jobs was killed by SIGKILL (Killed)", "with fewer jobs"),
+        (ends, "a process of --jobs exited with status 3", "go on with --resume"),
+    ],
+)
+def test_a_process_that_ends_is_told_with_how_it_ended(counting, message, hint):
+    with pytest.raises(JobFailed) as caught:
+        answers_of(counting)
+    assert caught.value.message == message
+    assert hint in caught.value.hint
+
+
+def test_a_defect_in_a_process_is_raised_here_with_where_it_is():
+    with pytest.raises(ValueError, match="no number") as caught:
+        answers_of(is_wrong)
+    assert "in is_wrong" in "".join(caught.value.__notes__)
