@@ -72,7 +72,7 @@ def test_the_command_has_the_options_that_its_collectors_have() -> None:
         (("-p", "optimization_on=[diff-trace]", "trace"), "not 'diff-trace'"),
         (("-on", "cg-shaping", "-off", "cg-shaping", "trace"), "cg-shaping is both on and off"),
         (("-oa", "cg-proj-levels", "0", "trace"), "cg-proj-levels must be a whole number of at least 1"),
-        (("-oa", "timed-sample-freq", "nan", "trace"), "timed-sample-freq must be a number of at least 0.001"),
+        (("-oa", "timed-sample-freq", "nan", "trace"), "timed-sample-freq must be a number of at least"),
         (("-oa", "cg-proj-levels", "3", "trace"), "parameter of cg-shaping, but no optimization is on"),
         (("trace", "--json"), "--json needs --dry-run"),
     ],
