@@ -71,6 +71,9 @@ def test_the_command_has_the_options_that_its_collectors_have() -> None:
         (("-oa", "cg-mode", "mach", "trace"), "cg-mode must be one of match, bottom-up, top-down"),
         (("-p", "optimization_on=[diff-trace]", "trace"), "not 'diff-trace'"),
         (("-on", "cg-shaping", "-off", "cg-shaping", "trace"), "cg-shaping is both on and off"),
+        (("-oa", "cg-proj-levels", "0", "trace"), "cg-proj-levels must be a whole number of at least 1"),
+        (("-oa", "timed-sample-freq", "nan", "trace"), "timed-sample-freq must be a number of at least"),
+        (("-oa", "cg-proj-levels", "3", "trace"), "parameter of cg-shaping, but no optimization is on"),
         (("trace", "--json"), "--json needs --dry-run"),
     ],
 )
@@ -99,6 +102,10 @@ def test_what_changed_since_an_earlier_version_is_traced(
         "leaf": (True, "diff-tracing"),
     }
     assert (answer["previous"], answer["changed"]) == (first, {"leaf": "its control flow changed (color)"})
+    unknown = perun(*asked[:3], "-op", "basic", "-oa", "diff-version", "nosuch", *asked[-3:], check=False)
+    assert unknown.code != 0 and "diff-version: git knows no commit 'nosuch'" in unknown.err
+    idle = perun(*asked[:3], "-op", "basic", "-oa", "probing-threshold", "9", *asked[-3:]).json
+    assert "probing-threshold has no effect, as dynamic-probing is not on" in idle["notes"]
     # Nothing was run: there is no profile.
     assert perun("status", "--json").json["pending"] == []
     text = perun(*asked[:-1]).out

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from perun.collect._calls.events import Calls
+from perun.collect._calls.image import static_graph
 from perun.collect.complexity.records import processes
+from perun.errors import JobFailed
 from recorded import PROGRAMS, Recorded, read
 
 # These run with the fixtures of this module.
@@ -95,6 +97,18 @@ def test_stacks_follow_frame_pointers(
     ]
     assert stacks
     assert all(len([name for name, _ in stack if name == "list"]) >= 2 for stack in stacks)
+
+
+def test_a_call_graph_is_refused_by_the_name_of_the_machine(program: Callable[..., Path]) -> None:
+    if shutil.which(COMPILER) is None:
+        pytest.skip(f"{COMPILER} is not installed (apt-get install {PACKAGES})")
+    made = program("list.c")
+    with pytest.raises(JobFailed) as refused:
+        static_graph(made)
+    assert refused.value.message == (
+        f"{made} is a program for arm64: Perun reads call graphs of programs for x86-64 only"
+    )
+    assert "build it for x86-64" in refused.value.hint
 
 
 def test_calls_are_recorded(libraries: Path, tmp_path: Path) -> None:

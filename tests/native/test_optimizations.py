@@ -20,8 +20,9 @@ from perun.collect._calls.optimizations.difference import difference
 from perun.collect.complexity.collector import ComplexityCollector
 from perun.collect.complexity.params import ComplexityParams
 from perun.collect.trace.collector import TraceCollector
+from perun.collect.trace.engines.choosing import make_engine
 from perun.collect.trace.engines.ebpf import EbpfEngine
-from perun.collect.trace.params import TraceParams
+from perun.collect.trace.params import ENGINES, TraceParams
 from perun.errors import UsageError
 from perun.plugin.api import Answer, CollectContext, NoProfile, Run
 from perun.profile.factory import Profile
@@ -164,6 +165,14 @@ def ebpf() -> None:
         pytest.skip(f"ebpf: {why}")
 
 
+@pytest.fixture(params=["ebpf", *(pytest.param(one, marks=pytest.mark.slow) for one in ENGINES[1:])])
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each engine that can run here."""
+    if why := ": ".join(filter(None, make_engine(request.param, os.environ).unavailable())):
+        pytest.skip(f"{request.param}: {why}")
+    return str(request.param)
+
+
 METHODS = ("session", "multi", "perf_event")
 
 
@@ -232,11 +241,43 @@ def test_the_timer_switches_all_but_the_entry_off(
     assert "main" not in profile["trace"]["optimization"]["switched-off"]
 
 
-@pytest.mark.usefixtures("ebpf")
-def test_what_was_recorded_decides_on_the_next_run(
-    calls_program: Path, traced: Callable[..., Profile], kept: Kept, answers: list[Answer]
+WHOLE = {"main": 1, "middle": 40, "leaf": 4000, "deep": 3240}
+
+
+def test_each_engine_records_so_many_calls_as_the_methods_say(
+    calls_program: Path, traced: Callable[..., Profile], engine: str
 ) -> None:
-    basic = {"optimization_pipeline": "basic"}
+    shaped = {
+        "optimization_on": ("cg-shaping",),
+        "optimization_args": (("cg-proj-levels", "2"), ("cg-proj-keep-leaf", "0")),
+    }
+    assert counts(traced("./calls", engine=engine, **shaped)) == {"main": 1, "middle": 40, "deep": 3240}
+    # What was recorded then tells how often to sample; of leaf, not seen yet, one call in 2^2.
+    sampled = {"optimization_on": ("dynamic-sampling",), "engine": engine}
+    profile = traced("./calls", **sampled)
+    assert profile["trace"]["optimization"]["sampling"] == {"leaf": 4, "deep": 3}
+    assert counts(profile) == {"main": 1, "middle": 40, "leaf": 1000, "deep": 1080}
+    assert counts(traced("./calls", **sampled)) == counts(profile)
+
+
+def test_an_engine_that_cannot_switch_probes_records_everything_and_says_so(
+    calls_program: Path, traced: Callable[..., Profile], engine: str
+) -> None:
+    if "dynamic-probing" not in make_engine(engine, os.environ).switches:
+        pytest.skip(f"{engine} switches probes while the program runs")
+    probing = {"optimization_on": ("dynamic-probing",), "optimization_args": (("probing-threshold", "1000"),)}
+    profile = traced("./calls", engine=engine, **probing)
+    assert counts(profile) == WHOLE
+    assert profile["trace"]["optimization"]["switched-off"] == []
+    assert any(note.startswith("dynamic-probing has no effect: ") for note in profile["trace"]["notes"])
+
+
+def test_what_was_recorded_decides_on_the_next_run(
+    calls_program: Path, traced: Callable[..., Profile], kept: Kept, answers: list[Answer], engine: str
+) -> None:
+    # Only leaf is called more often than this, so that the times of the others do not matter.
+    often = (("dyn-base-soft-threshold", "3500"),)
+    basic = {"optimization_pipeline": "basic", "optimization_args": often, "engine": engine}
     first = traced("./calls", **basic)
     assert counts(first)["leaf"] == 4000
     second = traced("./calls", **basic, explain=True)
@@ -250,7 +291,7 @@ def test_what_was_recorded_decides_on_the_next_run(
         "functions": 4,
         "traced": 3,
     }
-    assert "dropped  leaf    baseline-dynamic: it was called 4,000 times, more than 1,000" in answers[0].text
+    assert "dropped  leaf    baseline-dynamic: it was called 4,000 times, more than 3,500" in answers[0].text
     # What was not traced keeps what was recorded of it before, so that it stays dropped.
     assert counts(traced("./calls", **basic)) == counts(second)
     # Without what is kept everything is traced.

@@ -40,10 +40,11 @@ def of(profile: Profile) -> Measured | None:
 
     Of a command it is its real time, of memory the peak of the program, of instructions their number. Where
     calls were recorded, it is the time of `main`, in all its calls, if that is above what recording them may
-    have cost. The only series of any other profile stands for it.
+    have cost; with the optimisations of the trace, as recording fewer calls makes it shorter. The only series
+    of any other profile stands for it.
     """
     groups = [group for group in profile.groups() if group.size]
-    chosen = _by_choice(groups) or _by_calls(groups) or _only_series(groups)
+    chosen = _by_choice(groups) or _by_calls(groups, _optimized(profile)) or _only_series(groups)
     if chosen is None:
         return None
     metric, same, values = chosen
@@ -72,12 +73,24 @@ def _by_choice(groups: Sequence[Group]) -> tuple[str, Group, list[float]] | None
     return None
 
 
-def _by_calls(groups: Sequence[Group]) -> tuple[str, Group, list[float]] | None:
+def _by_calls(groups: Sequence[Group], optimized: str) -> tuple[str, Group, list[float]] | None:
     calls = [group for group in groups if group.constants.get("type") == _CALLS]
     entry = [group for group in calls if _uid(group).rpartition(":")[2] == _ENTRY]
     if not entry or len({_uid(group) for group in entry}) > 1:
         return None
-    return f"time of {_ENTRY}", entry[0], [math.fsum(_amounts(entry))]
+    return f"time of {_ENTRY}{optimized}", entry[0], [math.fsum(_amounts(entry))]
+
+
+def _optimized(profile: Profile) -> str:
+    """The optimisations that chose what was traced: ` (basic)`; empty where none did."""
+    region = profile.get("trace")
+    found = region.get("optimization") if isinstance(region, dict) else None
+    if not isinstance(found, dict):
+        return ""
+    pipeline, methods = found.get("pipeline"), found.get("methods")
+    named = isinstance(pipeline, str) and pipeline != "custom"
+    name = pipeline if named else ", ".join(map(str, methods if isinstance(methods, list) else ()))
+    return f" ({name})" if name else ""
 
 
 def _only_series(groups: Sequence[Group]) -> tuple[str, Group, list[float]] | None:

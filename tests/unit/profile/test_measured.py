@@ -62,6 +62,24 @@ def test_of_calls_it_is_the_time_of_main():
     assert of(profile) == Measured("time of main", 12.0, "us", None, 1)
 
 
+@pytest.mark.parametrize(
+    ("optimization", "metric"),
+    [
+        ({"pipeline": "basic", "methods": ["cg-shaping"]}, "time of main (basic)"),
+        ({"pipeline": "custom", "methods": ["a", "b"]}, "time of main (a, b)"),
+        ({"pipeline": "custom", "methods": []}, "time of main"),
+        ({"pipeline": 7, "methods": {}}, "time of main"),
+        ([], "time of main"),
+    ],
+)
+def test_a_time_of_main_is_not_that_of_another_choice_of_functions(optimization, metric):
+    """Recording fewer calls takes less time: the one would seem to be faster than the other."""
+    row = {"uid": "main", "type": "mixed", "subtype": "time delta", "amount": 12.0}
+    profile = _profile([row], {"units": {"mixed(time delta)": "us"}})
+    profile["trace"] = {"optimization": optimization}
+    assert of(profile).metric == metric
+
+
 def test_a_time_of_main_that_recording_may_explain_is_no_value():
     """It may be 0 where recording took more time than the program."""
     row = {"uid": "main", "type": "mixed", "subtype": "time delta", "amount": 0.0}

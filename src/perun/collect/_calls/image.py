@@ -90,7 +90,7 @@ def _read(file: BinaryIO, path: str) -> Image:
         what = f"is a program for {name}" if sections else "is no 64-bit ELF program"
         raise JobFailed(
             f"{path} {what}: Perun reads call graphs of programs for x86-64 only",
-            "trace without optimizations, which choose functions by the call graph"
+            "build it for x86-64; or trace it without optimizations, which choose functions by the call graph"
             if sections
             else "name the program that the command runs with --binary (-b)",
         )

@@ -105,7 +105,7 @@ def _lacks(
     settings: Settings, graph: CallGraph, previous: CallGraph | None, earlier: Earlier
 ) -> list[str]:
     """What methods lacked, so that they dropped nothing."""
-    lacks = []
+    lacks = [f"{name} has no effect, as {method} is not on" for name, method in settings.idle]
     drops = {"cg-shaping", "baseline-static", "baseline-dynamic"}
     if previous is None and drops & set(settings.methods):
         lacks.append(

@@ -54,7 +54,13 @@ class OptimizationParams:
     json: bool = param(False, help="With --dry-run: print it as JSON.")
 
     def __post_init__(self) -> None:
-        self.settings()
+        settings = self.settings()
+        if settings.idle and not settings.methods:
+            name, method = settings.idle[0]
+            raise UsageError(
+                f"--optimization-args (-oa): {name} is a parameter of {method}, but no optimization is on",
+                f"add --optimization-on {method} (-on), or a pipeline: --optimization-pipeline basic (-op)",
+            )
         if self.json and not self.dry_run:
             raise UsageError(
                 "--json needs --dry-run, as a run prints other lines too",

@@ -17,7 +17,7 @@ from perun.collect._calls.image import static_graph
 from perun.collect._calls.optimizations.plan import Earlier, Seen
 from perun.collect._calls.optimizations.settings import COMPLEXITIES, Settings
 from perun.collect._common.elf import read_elf
-from perun.errors import PerunError, ProfileError, UsageError
+from perun.errors import PerunError, ProfileError, UsageError, VersionControlError
 from perun.profile.bounds import Growth, classes
 from perun.profile.untraced import sampling_of
 
@@ -118,13 +118,16 @@ class Resources:
     def previous(self, settings: Settings) -> Previous | None:
         """The call graph of the nearest ancestor that has one, or of `diff-version`.
 
-        :raises UsageError: where that version has none.
+        :raises UsageError: where that version has none, or there is no such version.
         """
 
         revision = str(settings.value("diff-version"))
         if self._statistics is None:
             return None
-        found = self._statistics.earlier(self._graph_name, revision)
+        try:
+            found = self._statistics.earlier(self._graph_name, revision)
+        except VersionControlError as problem:
+            raise UsageError(f"diff-version: {problem.message}", problem.hint) from None
         if found is None and revision:
             raise UsageError(
                 f"diff-version: no call graph of {os.path.basename(self._program)} is kept of {revision}",

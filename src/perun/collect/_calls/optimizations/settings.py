@@ -157,6 +157,10 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
 """All parameters by their names."""
 
 
+_COMPARING: Final = ("diff-version", "diff-cfg-mode", "diff-inspect-all")
+"""The parameters that tell which functions changed."""
+
+
 class Settings(NamedTuple):
     """What the user chose.
 
@@ -192,6 +196,18 @@ class Settings(NamedTuple):
     def hard(self) -> int:
         """Calls from which on any function is dropped."""
         return self.number("dyn-base-hard-threshold", _HARD * self.soft)
+
+    @property
+    def idle(self) -> tuple[tuple[str, Method], ...]:
+        """The parameters that the user gave of methods that he did not choose, with these.
+
+        How functions of two versions are compared matters to all methods, as none drops a changed one.
+        """
+        return tuple(
+            (name, PARAMETERS[name].method)
+            for name in self.values
+            if PARAMETERS[name].method not in self.methods and not (self.methods and name in _COMPARING)
+        )
 
     def to_mapping(self) -> dict[str, Any]:
         """The settings as JSON."""
