@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,3 +115,18 @@ def table(rows: Sequence[Row | Count]) -> str:
     """The rows as a table of Markdown."""
     heading = ["| what | Perun | compared with | there | ratio | limit |", "|---|---|---|---|---|---|"]
     return "\n".join([*heading, *(row.line for row in rows)])
+
+
+_SECTION = "\n## "
+
+
+def written(introduction: str, sections: Mapping[str, str]) -> str:
+    """A file of the sections by their names."""
+    return introduction + "".join(f"{_SECTION}{name}\n\n{text}" for name, text in sections.items())
+
+
+def renewed(text: str, sections: Mapping[str, str]) -> str:
+    """The file with these sections in place of those of their names; new ones come last."""
+    introduction, *rest = text.split(_SECTION)
+    known = dict(one.split("\n\n", 1) for one in rest)
+    return written(introduction, known | sections)

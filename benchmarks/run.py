@@ -2,8 +2,9 @@
 
     python benchmarks/run.py --peer PATH/TO/perun [--rounds N] [--only NAME ...] [--write docs/benchmarks.md]
 
-Prints a table of medians, their spread and ratios; a ratio above its limit ends the run with status 1. Names
-are those of the modules and of the functions in them.
+Prints tables of medians, their spread and ratios; a ratio above its limit ends the run with status 1. Names
+are those of the modules and of the functions in them. With `--only` what is written takes the place of the
+sections of these modules, whose scenarios all run; the rest of the file stays as it is.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -45,7 +47,7 @@ import verdicts
 import versions
 import views
 import web
-from report import Count, Place, Row, table
+from report import Count, Place, Row, renewed, table, written
 
 SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], ...]] = {
     versions: (versions.start, versions.history, versions.collect, versions.add, versions.index),
@@ -126,7 +128,11 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     options.peer, options.perun = os.path.abspath(options.peer), os.path.abspath(options.perun)
-    rows: list[Row | Count] = []
+    scenarios = chosen(options.only)
+    if options.write and options.only:
+        scenarios = chosen([one.__module__ for one in scenarios])
+    rows: defaultdict[str, list[Row | Count]] = defaultdict(list)
+    loads = [os.getloadavg()[0]]
     with tempfile.TemporaryDirectory(prefix="perun-bench-") as folder:
         home = Path(folder, "home")
         (home / "perun").mkdir(parents=True)  # the peer does not make it
@@ -138,21 +144,25 @@ def main() -> int:
         place = Place(options.perun, options.peer, Path(folder), options.rounds)
         introduction = preamble(options.peer)
         failed = []
-        for scenario in chosen(options.only):
+        for scenario in scenarios:
             try:
                 for row in scenario(place):
                     print(row.line, flush=True)
-                    rows.append(row)
+                    rows[scenario.__module__].append(row)
+                    loads.append(os.getloadavg()[0])
             except (Exception, SystemExit):  # the other rows, of an hour, are not lost for it
                 traceback.print_exc()
                 failed.append(f"{scenario.__module__}.{scenario.__name__}")
-    text = introduction + "\n" + table(rows) + "\n"
-    print("\n" + text)
-    if options.write:
-        options.write.write_text(text, encoding="utf-8")
+    run = f"{datetime.date.today()}, load of the machine {min(loads):.1f} to {max(loads):.1f}"
+    made = {name: f"{run}\n\n{table(own)}\n" for name, own in rows.items()}
+    print("\n" + written(introduction, made))
+    if options.write and options.only:
+        options.write.write_text(renewed(options.write.read_text("utf-8"), made), encoding="utf-8")
+    elif options.write:
+        options.write.write_text(written(introduction, made), encoding="utf-8")
     for name in failed:
         print(f"failed, see above: {name}", file=sys.stderr)
-    return int(bool(failed) or not all(row.met for row in rows))
+    return int(bool(failed) or not all(row.met for own in rows.values() for row in own))
 
 
 if __name__ == "__main__":

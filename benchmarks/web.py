@@ -14,9 +14,12 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+
+from playwright.sync_api import Page, sync_playwright
 
 import web_history
 from harness import Contestant, once
@@ -33,12 +36,19 @@ FEWER: Final = 1_000
 """Commits of a history that asv ends with, too."""
 PATIENCE: Final = 30 * MINUTE
 """After which asv is ended."""
+FRAMES: Final = 30
+"""A second, that a page which is moved shall draw at least."""
+MOVED: Final = 5
+"""Seconds that it is moved."""
+CHROMIUM: Final = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+                   "--disable-component-update", "--disable-sync")  # fmt: skip
 
 
 def web(place: Place) -> Iterator[Row | Count]:
     """Serving and building it, and what asv takes for its site."""
     folder = place.folder / "web"
     made = web_history.make(folder, COMMITS, SERIES)
+    commits = list(made.commits)
     environ = os.environ | {"PERUN_TRUST": "1"}
     start = time.perf_counter()
     search = [place.perun, "changes", "--json"]
@@ -47,15 +57,14 @@ def web(place: Place) -> Iterator[Row | Count]:
     what = f"{WHAT}: the first search of all series"
     yield Row(what, seconds, 5 * MINUTE, "5 minutes", None, is_rival=False)
     served = [_serve(place.perun, folder) for _ in range(ROUNDS)]
-    yield Row(f"{WHAT}: from a cold start until overview and a series are answered",
-              Measured([one[0] for one in served]), SECOND, "a second", 1.0, is_rival=False)  # fmt: skip
-    memory = round(max(one[1] for one in served))
+    what = f"{WHAT}: from a cold start until overview and a series are answered"
+    yield from _within_a_second(what, [one[0] for one in served], [one[1] for one in served])
+    memory = round(max(one[2] for one in served))
     yield Count(f"{WHAT}: largest memory of the server, MB", memory, 300, most=300)
+    yield from _frames(place.perun, folder)
     site = place.folder / "web-site"
     build = Contestant([place.perun, "web", "build", str(site)], folder)
     seconds = once(build).wall
-    yield from _beside_asv(place, folder, made, seconds, site)
-    yield from _smaller(place)
     what = f"{WHAT}: the static site"
     yield Row(f"{what}, within a minute", seconds, MINUTE, "a minute", 1.0, is_rival=False)
     yield Count(f"{what}, size in MB", round(_size(site) / 1e6), 50, most=50)
@@ -63,8 +72,17 @@ def web(place: Place) -> Iterator[Row | Count]:
     more = []
     for number in range(ROUNDS):
         _one_more(folder, made, COMMITS + number)
-        more.append(once(build).wall)
-    yield Row(f"{what}, after one more commit", Measured(more), SECOND, "a second", 1.0, is_rival=False)
+        more.append(once(build))
+    what = f"{what}, after one more commit"
+    yield from _within_a_second(what, [one.wall for one in more], [one.cpu for one in more])
+    yield from _smaller(place)
+    yield from _beside_asv(place, folder, made._replace(commits=commits), seconds, site)
+
+
+def _within_a_second(what: str, wall: Sequence[float], cpu: Sequence[float]) -> Iterator[Row]:
+    """Wall and CPU time of the rounds: the first says little of a machine that has much else to do."""
+    for kind, samples in (("wall", wall), ("CPU", cpu)):
+        yield Row(f"{what}, {kind}", Measured(samples), SECOND, "a second", 1.0, is_rival=False)
 
 
 def _smaller(place: Place) -> Iterator[Row | Count]:
@@ -90,16 +108,12 @@ def _beside_asv(
     yield Row(f"{what}, size", _size(site) / 1e6, _size(published) / 1e6, "asv publish", None, "MB")
 
 
-def _serve(perun: str, folder: Path) -> tuple[float, float]:
-    """Seconds until a cold server has answered what two pages need, and its largest memory in MB."""
+def _serve(perun: str, folder: Path) -> tuple[float, float, float]:
+    """Seconds until a cold server has answered what two pages need, CPU seconds until it has ended, and its
+    largest memory in MB."""
+    before = os.times()
     start = time.perf_counter()
-    process = subprocess.Popen(
-        [perun, "web", "serve", "--no-open"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, env=os.environ | {"PERUN_TRUST": "1"},
-    )  # fmt: skip
-    try:
-        assert process.stdout
-        port = int(process.stdout.readline().partition("127.0.0.1:")[2].partition("/")[0])
+    with _served(perun, folder) as (process, port):
         _get(port, "/")
         for name in FIRST_PAGE:
             _get(port, f"/api/{name}")
@@ -110,10 +124,50 @@ def _serve(perun: str, folder: Path) -> tuple[float, float]:
         seconds = time.perf_counter() - start
         status = Path(f"/proc/{process.pid}/status").read_text()
         memory = int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
+    after = os.times()
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return seconds, cpu, memory
+
+
+@contextmanager
+def _served(perun: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A server of the folder, with its port."""
+    process = subprocess.Popen(
+        [perun, "web", "serve", "--no-open"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, env=os.environ | {"PERUN_TRUST": "1"},
+    )  # fmt: skip
+    try:
+        assert process.stdout
+        yield process, int(process.stdout.readline().partition("127.0.0.1:")[2].partition("/")[0])
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate()
-    return seconds, memory
+
+
+def _frames(perun: str, folder: Path) -> Iterator[Row | Count]:
+    """How many frames a second are drawn while the page of a series, and the grid, are moved."""
+    with _served(perun, folder) as (_, port), sync_playwright() as driver:
+        chromium = shutil.which("chromium")
+        browser = driver.chromium.launch(executable_path=chromium, args=list(CHROMIUM))
+        page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        series = _get(port, "/api/series")["series"][0]["id"]
+        for what, address, canvas in (
+            ("a series, panned and zoomed", f"series.html?id={series}", "canvas.main[data-drawn]"),
+            ("the grid, moved over", "grid.html", ".heat canvas[data-drawn]"),
+        ):
+            page.goto(f"http://127.0.0.1:{port}/{address}", wait_until="networkidle")
+            page.locator(canvas).wait_for()
+            drawn, slow = _moved(page)
+            load = os.getloadavg()[0]
+            print(f"{what}: {drawn} frames a second, 95 % of them within {slow} ms, load {load:.1f}")
+            yield Count(f"{WHAT}: frames a second of {what}, in chromium", drawn, 60, least=FRAMES)
+        browser.close()
+
+
+def _moved(page: Page) -> tuple[int, int]:
+    """Frames a second, and the milliseconds that 95 % of them take at most."""
+    found = page.evaluate(Path(__file__).with_name("web_frames.js").read_text("utf-8"), MOVED)
+    return round(found["frames"] / found["seconds"]), round(found["slow"])
 
 
 def _get(port: int, path: str) -> Any:

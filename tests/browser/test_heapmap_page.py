@@ -115,7 +115,16 @@ def test_it_plays_to_the_end_and_again(heap: Callable[..., Page]) -> None:
     assert "Pause" in page.evaluate("() => { play.click(); return play.textContent; }")
     page.wait_for_function("() => document.getElementById('play').textContent.includes('Play')")
     assert page.locator("#when").inner_text().startswith("4 of 4")
+    # Whatever would go on is a timer that nobody has cleared.
     page.evaluate(
+        """() => {
+          window.running = new Set();
+          const {setInterval: set, clearInterval: clear} = window;
+          window.setInterval = (...given) => { const id = set(...given); running.add(id); return id; };
+          window.clearInterval = id => { running.delete(id); clear(id); };
+        }"""
+    )
+    timers = page.evaluate(
         """() => new Promise(done => {
           const key = {key: "p", bubbles: true};
           const press = () => document.body.dispatchEvent(new KeyboardEvent("keydown", key));
@@ -123,15 +132,16 @@ def test_it_plays_to_the_end_and_again(heap: Callable[..., Page]) -> None:
           const watch = new MutationObserver(() => {
             if (!when.textContent.startsWith("2 of 4")) return;
             watch.disconnect();
+            const before = running.size;
             press();
-            done();
+            done([before, running.size]);
           });
           watch.observe(when, {childList: true, characterData: true, subtree: true});
           press();
         })"""
     )
     assert "Play" in button.inner_text()
-    page.wait_for_timeout(900)
+    assert timers == [1, 0]
     assert page.locator("#when").inner_text().startswith("2 of 4")
     page.keyboard.press("[")
     page.keyboard.press("[")

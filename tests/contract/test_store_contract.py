@@ -174,6 +174,20 @@ def test_what_is_stored_changes_the_signature(store):
     assert store.files.signature() != before
 
 
+def test_the_states_of_many_are_those_of_each(store):
+    folder = store.root / "objects"
+    for name in ("ab/one", "ab/two.changes", "cd/three"):
+        store.files.write(folder / name, name.encode())
+    names = ["cd/three", "ab/none", "ab/one", "ef/none", "ab/two.changes", "../one"]
+    found = list(store.files.states(folder, names))
+    assert [one is not None for one in found] == [True, False, True, False, True, False]
+    for name, one in zip(names, found, strict=True):
+        if one is not None:
+            alone = store.files.state(folder / name)
+            assert (one.st_mtime_ns, one.st_size) == (alone.st_mtime_ns, len(name))
+    assert list(store.files.states(folder / "none", names)) == [None] * len(names)
+
+
 def test_other_paths_are_of_the_disk(store, tmp_path):
     root = store.root
     for path in (tmp_path / "a", root / "local.yml", root / "cache" / "b", root / "objectsx"):

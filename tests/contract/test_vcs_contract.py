@@ -135,6 +135,14 @@ def test_walk_from_any_version(project: Project, walk: str) -> None:
         assert list(getattr(project.vcs, walk)(version.checksum)) == versions[number:]
 
 
+def test_walking_from_several_heads_gives_each_version_once(project: Project) -> None:
+    versions = list(project.vcs.walk_subjects(project.vcs.get_minor_head()))
+    for heads in ([versions[0], versions[-1]], [versions[-1], versions[0]], [versions[-1]]):
+        walked = list(project.vcs.walk_together([one.checksum for one in heads]))
+        expected = versions if versions[0] in heads else versions[-1:]
+        assert sorted(walked) == sorted(expected)
+
+
 def test_walk_may_stop_early(project: Project) -> None:
     walk = project.vcs.walk_minor_versions(project.vcs.get_minor_head())
     assert next(iter(walk)).subject == "Version 3"

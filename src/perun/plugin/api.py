@@ -464,6 +464,15 @@ class Vcs(ABC):
         """
         return self.walk_minor_versions(head)
 
+    def walk_together(self, heads: Sequence[str]) -> Iterator[MinorVersion]:
+        """What :meth:`walk_subjects` gives of the heads, each version once, in no certain order."""
+        seen: set[str] = set()
+        for head in heads:
+            for version in self.walk_subjects(head) if head not in seen else ():
+                if version.checksum not in seen:
+                    seen.add(version.checksum)
+                    yield version
+
     def merge_base(self, first: str, second: str) -> str | None:
         """The newest version that both come from, or one of them; None where they share no history."""
         theirs = {version.checksum for version in self.walk_subjects(second)}

@@ -111,6 +111,20 @@ class DatabaseFiles(Files):
         asked = "SELECT modified, changed, size FROM perun_files WHERE folder = ? AND name = ?"
         return FileState(*self._asked(path, asked, *key)[0])
 
+    def states(self, folder: Path | str, names: Iterable[str]) -> Iterator[FileState | os.stat_result | None]:
+        """As the interface describes it; all that is below the folder is asked for at once."""
+        key = self._key(folder)
+        if key is None:
+            return self._disk.states(folder, names)
+        own = "/".join(filter(None, key))
+        asked = (
+            "SELECT folder, name, modified, changed, size FROM perun_files"
+            " WHERE folder = ? OR (folder > ? AND folder < ?)"
+        )
+        rows = self._connection.execute(asked, own, *_below(own)) if _is_storable(own) else []
+        known = {f"{of}/{name}"[len(own) + 1 :]: FileState(*state) for of, name, *state in rows}
+        return map(known.get, names)
+
     def exists(self, path: Path | str) -> bool:
         """As the interface describes it."""
         if self._key(path) is None:

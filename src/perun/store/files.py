@@ -68,6 +68,14 @@ class Files(ABC):
         :raises FileNotFoundError: if there is none.
         """
 
+    def states(self, folder: Path | str, names: Iterable[str]) -> Iterator[FileState | os.stat_result | None]:
+        """The state of each of the files below the folder, None where there is none; quicker for many."""
+        for name in names:
+            try:
+                yield self.state(f"{folder}/{name}")
+            except OSError:
+                yield None
+
     @abstractmethod
     def exists(self, path: Path | str) -> bool:
         """Whether there is something of that name."""
@@ -185,6 +193,23 @@ class DiskFiles(Files):
     def state(self, path: Path | str) -> FileState | os.stat_result:
         """As the interface describes it."""
         return os.stat(path)
+
+    def states(self, folder: Path | str, names: Iterable[str]) -> Iterator[FileState | os.stat_result | None]:
+        """As the interface describes it; the system finds the folder once."""
+        try:
+            opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            yield from (None for _ in names)
+            return
+        try:
+            stat = os.stat
+            for name in names:
+                try:
+                    yield stat(name, dir_fd=opened)
+                except OSError:
+                    yield None
+        finally:
+            os.close(opened)
 
     def exists(self, path: Path | str) -> bool:
         """As the interface describes it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -53,6 +53,16 @@ class Indexes:
         except OSError:
             return None
         return (status.st_mtime_ns, status.st_size) if tree.is_minor_version(minor) else None
+
+    def states(self, minors: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """The states of those of the minor versions that have an index, as :meth:`state`; all of a history at
+        once."""
+        names = (f"{minor[:2]}/{minor[2:]}" for minor in minors)
+        found = zip(minors, self._files.states(self._folder, names), strict=True)
+        return {
+            minor: (status.st_mtime_ns, status.st_size)
+            for minor, status in found if status is not None and tree.is_minor_version(minor)
+        }  # fmt: skip
 
     def read(self, minor: str) -> list[IndexEntry]:
         """The profiles registered in the minor version, by path and time; none if it has no index.

@@ -71,6 +71,9 @@ class _Folder:
         self.now: dict[str, _Made] = {}
         self.written = 0
         self._before = before
+        self._start = f"{root}/"
+        self._folders: set[str] = set()
+        """Those that are there for sure."""
 
     @classmethod
     def open(cls, root: Path) -> _Folder:
@@ -118,19 +121,23 @@ class _Folder:
         if known is not None and known.digest == made.digest and self._is_there(name, known):
             return
         with self._writing():
-            self._write(self.root / name, data)
+            self._write(name, data)
         self.written += 1
 
-    def _write(self, path: Path, data: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def _write(self, name: str, data: bytes) -> None:
+        folder = os.path.dirname(self._start + name)
+        if folder not in self._folders:
+            os.makedirs(folder, exist_ok=True)
+            self._folders.add(folder)
         # Not flushed to the disk, file by file: whatever is lost is made again, as its size is another one.
-        temporary = path.with_name(temporary_name())
+        temporary = f"{folder}/{temporary_name()}"
         try:
-            temporary.write_bytes(data)
-            os.replace(temporary, path)
+            with open(temporary, "xb") as file:
+                file.write(data)
+            os.replace(temporary, self._start + name)
         except BaseException:
             with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+                os.unlink(temporary)
             raise
 
     @contextmanager
@@ -156,7 +163,7 @@ class _Folder:
 
     def _is_there(self, name: str, known: _Made) -> bool:
         try:
-            status = os.lstat(self.root / name)
+            status = os.lstat(self._start + name)
         except OSError:
             return False
         return stat.S_ISREG(status.st_mode) and status.st_size == known.size
@@ -235,7 +242,8 @@ class _Build:
         drawn = [one for one in self._site.known if one.startswith("flame/")]
         for pair in list(self._pairs):
             old, _, new = pair.partition("..")
-            key = _digest(__version__, pair, *(self._index_state(one) for one in (old, new)))
+            places = map(self._state.place_of, (old, new))
+            key = _digest(__version__, pair, *places, *(self._index_state(one) for one in (old, new)))
             name = f"compare/{pair}"
             flames = [one for one in drawn if one.startswith(f"flame/{pair}/")]
             if self._site.keep(_file_of(name), key) and all(self._site.keep(one, key) for one in flames):

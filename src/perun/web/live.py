@@ -67,6 +67,8 @@ class Live:
         self._answers: OrderedDict[str, Answer] = OrderedDict()
         self._size = 0
         self._keeping = Lock()
+        self._makers: dict[str, Lock] = {}
+        """Of answers that are being made."""
         self._heads: tuple[float, object] = (0.0, None)
 
     def pieces(self) -> Pieces:
@@ -125,15 +127,27 @@ class Live:
             if key in self._answers:
                 self._answers.move_to_end(key)
                 return self._answers[key]
-        made = answer_of(make(pieces))
+            maker = self._makers.setdefault(key, Lock())
+        with maker:  # who asks while it is made waits for it
+            with self._keeping:
+                if key in self._answers:
+                    return self._answers[key]
+            try:
+                made = answer_of(make(pieces))
+                self._keep(key, made, pieces.name)
+            finally:
+                with self._keeping:
+                    self._makers.pop(key, None)
+        return made
+
+    def _keep(self, key: str, made: Answer, state: str) -> None:
         with self._keeping:
-            if pieces.name == self._name and key not in self._answers:
+            if state == self._name and key not in self._answers:
                 self._answers[key] = made
                 self._size += len(made.body) + len(made.packed)
                 while self._size > LARGEST_CACHE:
                     _, old = self._answers.popitem(last=False)
                     self._size -= len(old.body) + len(old.packed)
-        return made
 
     def _signature_now(self, now: float) -> object:
         """What is another one whenever something was stored."""

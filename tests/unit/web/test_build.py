@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 
 import pytest
 
 import measured_history
 from measured_history import SLOWER
 from perun.errors import UsageError
+from perun.porcelain.acknowledged import acknowledge
 from perun.porcelain.explain import kept
 from perun.porcelain.web.pieces import PLAIN, Pieces, encoded
 from perun.porcelain.web.state import load
@@ -112,6 +114,69 @@ def test_one_more_commit_writes_the_end_of_each_series_alone(measured, tmp_path,
     assert {name for name in after.keys() | theirs if after.get(name) != theirs.get(name)} <= {
         "data/site.js", MANIFEST
     }  # fmt: skip
+
+
+def more_commits(measured):
+    for number in (40, 41, 42):
+        measured_history.commit(measured, number)
+
+
+def another_machine(measured):
+    for number in (36, 39):
+        measured_history.measure(measured, measured.main[number], number, machine=1)
+
+
+def rewritten(measured):
+    """The last five commits are replaced by two others; what was measured of them stays in the store."""
+    git = ["git", "-C", str(measured.path)]
+    subprocess.run([*git, "reset", "-q", "--hard", measured.main[34]], check=True)
+    del measured.main[35:]
+    for number in (50, 51):
+        measured_history.commit(measured, number)
+
+
+def removed(measured):
+    store = measured.open().store
+    for place in (5, 39):
+        store.indexes.remove(measured.main[place], store.indexes.read(measured.main[place])[:1])
+    store.files.remove(store.indexes.path(measured.main[7]))
+
+
+def measured_again(measured):
+    store = measured.open().store
+    store.indexes.remove(measured.main[38], store.indexes.read(measured.main[38]))
+    measured_history.measure(measured, measured.main[38], 99)
+
+
+def accepted(measured):
+    acknowledge(measured.open(), measured.main[measured_history.SLOWER], "*", because="known")
+
+
+def tagged(measured):
+    git = ["git", "-C", str(measured.path)]
+    subprocess.run([*git, "tag", "-f", "v9", measured.main[30]], check=True)
+    subprocess.run([*git, "branch", "-D", "side"], check=True)
+
+
+MORE_CHANGES = (more_commits, another_machine, removed, measured_again, accepted)
+
+
+@pytest.mark.parametrize(
+    "change", [rewritten, tagged, *(pytest.param(one, marks=pytest.mark.slow) for one in MORE_CHANGES)]
+)
+def test_an_update_is_what_a_build_without_any_cache_makes(measured, tmp_path, monkeypatch, change):
+    monkeypatch.setattr("perun.porcelain.changes.table.MOST_NEW", 2)
+    site, fresh = tmp_path / "site", tmp_path / "fresh"
+    build(measured.open(), site)
+    change(measured)
+    build(measured.open(), site)
+    measured_history.commit(measured, 60)
+    build(measured.open(), site)
+    shutil.rmtree(measured.path / ".perun" / "cache" / "series")
+    build(measured.open(), fresh)
+    ours, theirs = files(site), files(fresh)
+    different = {name for name in ours.keys() | theirs if ours.get(name) != theirs.get(name)}
+    assert different <= {"data/site.js", MANIFEST}
 
 
 def test_what_is_of_no_use_any_more_goes(built, tmp_path):

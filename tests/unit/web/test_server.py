@@ -5,16 +5,20 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import threading
 import xml.etree.ElementTree as xml
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import measured_history
 from measured_history import SLOWER
 from perun.porcelain.acknowledged import Acknowledged
+from perun.porcelain.web import pieces
 from perun.profile.factory import Profile
 from perun.store.linking import link
 from perun.web import pages
+from perun.web.live import Live
 from web_server import acknowledgement, allowed
 
 
@@ -142,3 +146,24 @@ def test_the_server_ends_while_somebody_listens(serve, listen, measured_template
     server.end()
     while stream.readline():
         pass
+
+
+def test_two_who_ask_for_the_same_get_it_made_once(measured_template, monkeypatch):
+    both, made = threading.Barrier(2), []
+    live = Live(measured_template.open())
+    overview, look = pieces.overview, Live.pieces
+
+    def making(*arguments):
+        made.append(None)
+        return overview(*arguments)
+
+    def looking(self):
+        both.wait(60)
+        return look(self)
+
+    monkeypatch.setattr(pieces, "overview", making)
+    monkeypatch.setattr(Live, "pieces", looking)
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(live.piece, ["overview"] * 2)
+    assert first.body == second.body
+    assert len(made) == 1

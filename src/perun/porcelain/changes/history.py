@@ -45,8 +45,7 @@ def read(repo: Repository, revision: str | None, progress: Progress) -> History:
 
 def states_of(repo: Repository, versions: Iterable[MinorVersion]) -> dict[str, State]:
     """The states of the indexes of those of the versions that have one."""
-    state = repo.store.indexes.state
-    return {one.checksum: found for one in versions if (found := state(one.checksum)) is not None}
+    return repo.store.indexes.states([one.checksum for one in versions])
 
 
 def along(

@@ -90,7 +90,7 @@ def _machine(state: State, key: SeriesKey) -> int | None:
 
 def _around(state: State, key: SeriesKey, position: int) -> data.Around:
     row = state.table.row[key]
-    points = state.points(row, state.measured_main)
+    points = state.points_main(row)
     place = int(np.searchsorted(points, position))
     first = max(0, place - AROUND)
     own = points[first : place + AROUND]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
 from perun.porcelain.repository import Repository
-from perun.porcelain.walking import first_parents
 
 MOST_BRANCHES: Final = 200
 """Branches that are followed; the others are named in no list."""
@@ -72,14 +71,17 @@ def known(repo: Repository, revision: str | None) -> Commits:
         if revision is not None:
             raise
         return Commits(problem=problem.message)
-    seen = {one.checksum: one for one in repo.vcs.walk_subjects(head)}
+    branches = _branches(repo)[:MOST_BRANCHES]
+    heads = dict.fromkeys((head, *(checksum for _, checksum in branches)))
+    seen = {one.checksum: one for one in repo.vcs.walk_together([*heads])}
     lines = [_Line(_name(repo, revision, head), list(_first_parents(seen, head)))]
+    merged = _ancestors(seen, head)
     on_lines = {one.checksum for one in lines[0].versions}
-    for name, checksum in _branches(repo)[:MOST_BRANCHES]:
-        if checksum not in seen:
-            own = _own(repo, checksum, on_lines)
+    for name, checksum in branches:
+        if checksum not in merged:
+            own = list(_first_parents(seen, checksum, on_lines))
             lines.append(_Line(name, own))
-            on_lines |= {one.checksum for one in own}
+            on_lines.update(one.checksum for one in own)
     return _merged(lines, repo.vcs.tags())
 
 
@@ -108,20 +110,26 @@ def _branches(repo: Repository) -> list[tuple[str, str]]:
         return []
 
 
-def _first_parents(seen: dict[str, MinorVersion], head: str) -> Iterator[MinorVersion]:
+def _first_parents(
+    seen: Mapping[str, MinorVersion], head: str, known: Container[str] = ()
+) -> Iterator[MinorVersion]:
+    """The version and its first parents, the newest first, down to one that is known."""
     one = seen.get(head)
-    while one is not None:
+    while one is not None and one.checksum not in known:
         yield one
         one = seen.get(one.parents[0]) if one.parents else None
 
 
-def _own(repo: Repository, head: str, known: Iterable[str]) -> list[MinorVersion]:
-    """The versions of a branch along first parents, the newest first, down to one that is known."""
-    found = []
-    for one in first_parents(repo, head):
-        if one.checksum in known:
-            break
-        found.append(one)
+def _ancestors(seen: Mapping[str, MinorVersion], head: str) -> set[str]:
+    """The checksums of the version and of all its ancestors."""
+    found = {head}
+    left = [head]
+    while left:
+        one = seen.get(left.pop())
+        for parent in one.parents if one is not None else ():
+            if parent not in found:
+                found.add(parent)
+                left.append(parent)
     return found
 
 

@@ -60,7 +60,7 @@ def overview(state: State, reported: Reported) -> data.Overview:
     for one in order:
         worst.setdefault(one.group.id, one)
     whole = list(worst.values())
-    main = np.isfinite(state.table.values[:, state.columns[state.measured_main]]).sum(axis=1) > 0
+    main = np.any(state.there_main, axis=1)
     chosen = later if later and since.name else state.changes[:CHANGES]
     changes = worst_first(chosen)[:CHANGES]
     return data.Overview(
@@ -85,7 +85,7 @@ def _became(state: State, since: _Since, later: Sequence[Placed]) -> list[_State
     for one in reversed(later):
         steps[state.table.row[one.step.series]].append(one)
     positions = state.measured_main
-    there = np.isfinite(state.table.values[:, state.columns[positions]])
+    there = state.there_main
     judged = (there.sum(axis=1) >= _LEAST) & (there[:, positions > since.position].sum(axis=1) > 0)
     return [
         _row_state(one, row, steps[row], judged=bool(judged[row]))
@@ -164,11 +164,11 @@ def _heat(state: State, since: _Since, order: Sequence[_State]) -> data.Heat:
     own = every[max(0, min(first, len(every) - HEAT[1])) :]
     apart = np.linspace(0, len(own) - 1, min(HEAT[1], len(own))).astype(int)
     positions = own[list(dict.fromkeys(apart.tolist()))]
-    there = np.isfinite(state.table.values[:, state.columns[positions]]).sum(axis=1) > 0
+    there = np.any(state.there[:, positions], axis=1)
     wanted = [(one.group, one.row) for one in order if there[one.row]][: HEAT[0]]
     return data.Heat([state.ref(int(one)) for one in positions], rows(state, wanted, positions, 1))
 
 
 def _multiple(state: State, one: _State) -> data.Multiple:
-    values, places = spark(state, one.row, state.points(one.row, state.measured_main), SPARK)
+    values, places = spark(state, one.row, state.points_main(one.row), SPARK)
     return data.Multiple(listed(state, one.group), values, places, one.kind)

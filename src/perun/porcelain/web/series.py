@@ -44,7 +44,7 @@ def listed(state: State, group: Group) -> data.Series:
 def _listed(state: State, group: Group) -> data.Series:
     key = group.key
     row = state.main_row(group)
-    points = state.points(row, state.measured_main)
+    points = state.points_main(row)
     latest = interval = at = None
     if points.size:
         at = int(points[-1])
@@ -131,7 +131,7 @@ def group_of(state: State, name: str) -> Group:
 
 def _on_lines(state: State, row: int) -> list[tuple[int, Positions]]:
     """The positions of the values of a row by branch, the main line first."""
-    own = state.points(row, state.measured)
+    own = state.points(row)
     lines = state.lines[own]
     return [(line, own[lines == line]) for line in _numbers(lines)]
 

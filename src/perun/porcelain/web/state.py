@@ -81,12 +81,17 @@ class State:
         return np.fromiter(columns, np.intp, len(self.commits.versions))
 
     @cached_property
+    def there(self) -> NDArray[np.bool_]:
+        """Of which versions each row of the table has a value, shape (rows, commits)."""
+        found = np.zeros((len(self.table.row), len(self.columns)), np.bool_)
+        known = self.columns >= 0
+        found[:, known] = np.isfinite(self.table.values)[:, self.columns[known]]
+        return found
+
+    @cached_property
     def measured(self) -> NDArray[np.intp]:
         """The positions of the versions with values, ascending, shape (n,)."""
-        there = np.flatnonzero(self.columns >= 0)
-        has_values = np.isfinite(self.table.values[:, self.columns[there]]).any(axis=0)
-        found: NDArray[np.intp] = there[has_values]
-        return found
+        return np.flatnonzero(self.there.any(axis=0))
 
     @cached_property
     def measured_main(self) -> NDArray[np.intp]:
@@ -95,12 +100,17 @@ class State:
         return found
 
     @cached_property
+    def there_main(self) -> NDArray[np.bool_]:
+        """Which of `measured_main` each row of the table has a value of, shape (rows, n)."""
+        found: NDArray[np.bool_] = self.there[:, self.measured_main]
+        return found
+
+    @cached_property
     def groups(self) -> dict[str, Group]:
         """The series by their ids, those that were measured in a known version; the important ones first."""
         rows: dict[SeriesKey, list[int]] = {}
-        there = np.isfinite(self.table.values[:, self.columns[self.measured]]).any(axis=1)
         keys = self.table.keys
-        for number in np.flatnonzero(there).tolist():
+        for number in np.flatnonzero(self.there.any(axis=1)).tolist():
             rows.setdefault(keys[number]._replace(machine=""), []).append(number)
         made = [Group(identity(key), key, tuple(own)) for key, own in rows.items()]
         changed = {one.id: len(self.changes_of.get(one.id, ())) for one in made}
@@ -173,14 +183,16 @@ class State:
         """The row of the machine that the series was measured on last along the main line."""
         if len(group.rows) == 1:
             return group.rows[0]
-        columns = self.columns[self.measured_main]
-        there = np.isfinite(self.table.values[np.array(group.rows)[:, np.newaxis], columns])
-        newest = [np.flatnonzero(one)[-1] if one.any() else -1 for one in there]
+        newest = [np.flatnonzero(one)[-1] if one.any() else -1 for one in self.there_main[list(group.rows)]]
         return group.rows[int(np.argmax(newest))]
 
-    def points(self, row: int, positions: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Those of the positions, of measured versions, at which a row of the table has a value."""
-        found: NDArray[np.intp] = positions[np.isfinite(self.table.values[row, self.columns[positions]])]
+    def points(self, row: int) -> NDArray[np.intp]:
+        """The positions at which a row of the table has a value, ascending."""
+        return np.flatnonzero(self.there[row])
+
+    def points_main(self, row: int) -> NDArray[np.intp]:
+        """The same of the main line alone."""
+        found: NDArray[np.intp] = self.measured_main[self.there_main[row]]
         return found
 
 

@@ -159,7 +159,7 @@ class Tagit(GitVcs):
         newest = self._newest()
         if not newest:
             return {}
-        versions = history.walk(self._git, newest, history.SUBJECT, ordered=False)
+        versions = history.walk(self._git, [newest], history.SUBJECT, ordered=False)
         return {version.desc: version.checksum for version in versions}
 
     def _refuse_name(self, name: str) -> None:

@@ -31,7 +31,9 @@ class HeatMap {
       ),
     );
     this.axis = h("div", {class: "axis", "aria-hidden": "true"});
-    this.element = h("div", {class: "heat"}, this.labels, h("div", {class: "cells"}, this.canvas), this.axis);
+    this.pointer = h("i", {class: "pointer", hidden: true});
+    const cells = h("div", {class: "cells"}, this.canvas, this.pointer);
+    this.element = h("div", {class: "heat"}, this.labels, cells, this.axis);
     this.redraw = oncePerFrame(() => this.draw());
     new ResizeObserver(() => this.redraw()).observe(this.canvas);
     addEventListener("perun-theme", this.redraw);
@@ -70,18 +72,20 @@ class HeatMap {
         left = right;
       }
     }
-    if (this.cursor) {
-      const {row, column} = this.cursor;
-      context.strokeStyle = colours.text;
-      context.lineWidth = 1.5;
-      context.strokeRect(
-        Math.floor(column * this.wide) - 0.5,
-        row * HEAT.row + 1,
-        Math.max(this.wide, 3),
-        HEAT.row - 2,
-      );
-    }
+    this.point();
     this.canvas.dataset.drawn = String(Number(this.canvas.dataset.drawn || 0) + 1);
+  }
+
+  // The frame around the cell that the cursor is at: an element, so that no cell is drawn again for it.
+  point() {
+    this.pointer.hidden = !this.cursor;
+    if (!this.cursor) return;
+    const {row, column} = this.cursor,
+      {style} = this.pointer;
+    style.left = `${Math.floor(column * this.wide) - 1}px`;
+    style.top = `${row * HEAT.row}px`;
+    style.width = `${Math.max(this.wide, 3) + 1}px`;
+    style.height = `${HEAT.row}px`;
   }
 
   cellAt(event) {
@@ -94,10 +98,10 @@ class HeatMap {
   }
   move(cell, event) {
     if (cell?.row === this.cursor?.row && cell?.column === this.cursor?.column) return;
+    this.labels.children[this.cursor?.row]?.classList.remove("at");
+    this.labels.children[cell?.row]?.classList.add("at");
     this.cursor = cell;
-    for (const [number, one] of [...this.labels.children].entries())
-      one.classList.toggle("at", number === cell?.row);
-    this.redraw();
+    this.point();
     if (!cell) return hideTip();
     const box = this.canvas.getBoundingClientRect();
     showTip(

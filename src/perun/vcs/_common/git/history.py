@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from perun.errors import VersionControlError
@@ -40,15 +40,17 @@ def head_checksum(git: GitCommand) -> str:
     raise git.failure("rev-parse", answer)
 
 
-def walk(git: GitCommand, head: str, description: str, ordered: bool) -> Iterator[MinorVersion]:
-    """All ancestors of the commit `head`, itself first, newest first.
+def walk(
+    git: GitCommand, heads: Sequence[str], description: str, ordered: bool
+) -> Iterator[MinorVersion]:
+    """The commits `heads`, of which there is one at least, and all their ancestors, newest first.
 
     :param description: :data:`SUBJECT` or :data:`MESSAGE`.
     :param ordered: children before parents whatever their dates. Git must see the whole history before it
         knows that order, unless a commit-graph file tells it (`git commit-graph write --reachable`).
     """
     order = ("--date-order",) if ordered else ()
-    return parse(git.stream(*_log(description), *order, "--end-of-options", head, "--", env=_UTC))
+    return parse(git.stream(*_log(description), *order, "--end-of-options", *heads, "--", env=_UTC))
 
 
 def one(git: GitCommand, checksum: str) -> MinorVersion:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
@@ -39,11 +39,15 @@ class GitVcs(Vcs):
 
     def walk_minor_versions(self, head: str) -> Iterator[MinorVersion]:
         """All ancestors of `head` with their whole messages; a shallow clone ends where it was cut."""
-        return history.walk(self._git, self._checksum(head), history.MESSAGE, ordered=False)
+        return history.walk(self._git, [self._checksum(head)], history.MESSAGE, ordered=False)
 
     def walk_subjects(self, head: str, *, ordered: bool = False) -> Iterator[MinorVersion]:
         """As :meth:`walk_minor_versions`, `desc` being the subject as git defines it: the first paragraph."""
-        return history.walk(self._git, self._checksum(head), history.SUBJECT, ordered)
+        return history.walk(self._git, [self._checksum(head)], history.SUBJECT, ordered)
+
+    def walk_together(self, heads: Sequence[str]) -> Iterator[MinorVersion]:
+        """The versions by one call of git."""
+        return history.walk(self._git, [*map(self._checksum, heads)], history.SUBJECT, ordered=False)
 
     def walk_major_versions(self) -> Iterator[MajorVersion]:
         """The local branches by name."""
