@@ -72,14 +72,17 @@ def few_among_many(place: Place) -> Iterator[Row | Count]:
             getattr(transfer, verb)(repo, remote)
             requests[verb].append(remote.requests)
     samples: dict[str, list[float]] = {"push": [], "pull": []}
+    cpu: dict[str, list[float]] = {"push": [], "pull": []}
     for number in range(place.rounds):
         profiles(ours, versions[-1:], 10, seed=number + 1)
         for verb, folder in (("push", ours), ("pull", other)):
             timing = once(Contestant([place.perun, verb], folder))
             samples[verb].append(timing.wall)
+            cpu[verb].append(timing.cpu)
     for verb in ("push", "pull"):
         what = f"{verb} of 10 new profiles among {VERSIONS * EACH:,}"
         yield Row(what, Measured(samples[verb]), GOAL, "the goal", 1.0, is_rival=False)
+        yield Row("the same, CPU", Measured(cpu[verb]), GOAL, "the goal", 1.0, is_rival=False)
         yield Count(f"requests of that {verb}", max(requests[verb]), REQUESTS, most=REQUESTS)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -195,10 +194,15 @@ def kill_while(command, environment, folder, arguments, delay):
     running.communicate()
 
 
-def kill_all_the_time(perun, command, environment, project, other, url, write_profile, delays):
-    """Kill pushes, pulls and cleanings: whenever that is, what each has is whole, and nothing is lost."""
+def test_a_killed_transfer_leaves_nothing_half_done(
+    command, environment, perun, project, four, other, url, write_profile
+):
+    """Kill pushes, pulls and cleanings: what each has is whole, and nothing is lost.
+
+    `tests/remote/test_teams.py` does that 200 times with each kind of remote.
+    """
     perun("remote", "add", "team", url)
-    for number, delay in enumerate(delays):
+    for number, delay in enumerate([0.05, 0.2, 0.35, 0.6]):  # two or three kills each: in all, ten
         if number % 4 == 0:
             write_profile(f"k{number}.perf", workload=f"k{number}")
             perun("add", "--force", "0@p")
@@ -215,22 +219,6 @@ def kill_all_the_time(perun, command, environment, project, other, url, write_pr
     perun("gc", "--remote", "--grace", "0")
     assert perun("fsck", "--remote", "--json").json["findings"] == []
     assert perun("push", "--json").json["profiles"] == []
-
-
-def test_a_killed_transfer_leaves_nothing_half_done(
-    command, environment, perun, project, four, other, url, write_profile
-):
-    delays = [0.05, 0.2, 0.35, 0.6]  # two or three kills each: in all, ten
-    kill_all_the_time(perun, command, environment, project, other, url, write_profile, delays)
-
-
-@pytest.mark.slow
-def test_very_many_killed_transfers_leave_nothing_half_done(
-    command, environment, perun, project, four, other, url, write_profile
-):
-    chance = random.Random(1)
-    delays = [chance.uniform(0.05, 0.8) for _ in range(80)]  # two or three kills each: in all, 200
-    kill_all_the_time(perun, command, environment, project, other, url, write_profile, delays)
 
 
 def test_profiles_go_through_the_git_repository(perun, project, four, other, tmp_path):
