@@ -13,8 +13,11 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
+_IDLE: Final = (3, 4)
+"""Fields of the first line of `/proc/stat`, from 0, behind its name: ticks in which a processor had nothing
+to do, or only waited for a disk."""
 _STEAL: Final = 7
-"""Field of the first line of `/proc/stat`, from 0, behind its name: ticks that the host gave to others."""
+"""The field of the ticks that the host gave to others."""
 _COUNTED: Final = 8
 """Fields that together are all the time; those behind them are part of others."""
 STOLEN: Final = 0.1
@@ -35,18 +38,22 @@ class Moment(NamedTuple):
 
     :param steal: ticks stolen, and :param ticks: ticks in all, both of all processors together.
     :param waiting: seconds in which some process waited for a core. :param clock: seconds.
+    :param busy: seconds in which processors worked, or were stolen, of all together.
     """
 
     steal: int
     ticks: int
     waiting: float
     clock: float
+    busy: float = 0.0
 
 
 def now(proc: Path = Path("/proc")) -> Moment:
     """The counters now; those that cannot be read stay 0."""
-    steal, ticks = _stolen(proc / "stat")
-    return Moment(steal, ticks, _waiting(proc / "pressure" / "cpu"), time.monotonic())
+    fields = _ticks(proc / "stat")
+    busy = (sum(fields) - sum(fields[field] for field in _IDLE)) / os.sysconf("SC_CLK_TCK")
+    waiting = _waiting(proc / "pressure" / "cpu")
+    return Moment(fields[_STEAL], sum(fields), waiting, time.monotonic(), busy)
 
 
 class Watch:
@@ -75,13 +82,13 @@ class Watch:
         return ""
 
 
-def _stolen(file: Path) -> tuple[int, int]:
+def _ticks(file: Path) -> list[int]:
     try:
         with open(file, "rb") as stat:
             fields = [int(field) for field in stat.readline().split()[1 : 1 + _COUNTED]]
     except (OSError, ValueError):
-        return 0, 0
-    return (fields[_STEAL], sum(fields)) if len(fields) == _COUNTED else (0, 0)
+        fields = []
+    return fields if len(fields) == _COUNTED else [0] * _COUNTED
 
 
 def _waiting(file: Path) -> float:

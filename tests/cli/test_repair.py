@@ -154,6 +154,18 @@ def test_only_what_is_certainly_left_over_is_removed(tmp_path, dead):
     assert all(path.exists() for path in (alive, elsewhere, of_the_user, tracked))
 
 
+def test_an_unfinished_folder_is_removed_with_its_files(tmp_path, dead):
+    gone, alive = unfinished(tmp_path, dead), unfinished(tmp_path, os.getpid())
+    for folder in (gone, alive):
+        folder.unlink()
+        folder.mkdir()
+        unfinished(folder, dead)
+        (folder / "whole").write_bytes(b"whole")
+    assert leftovers.sweep(tmp_path) == [gone]
+    assert list(tmp_path.iterdir()) == [alive]
+    assert len(list(alive.iterdir())) == 2
+
+
 def test_the_next_writer_removes_what_a_killed_one_left(perun, command, project, write_profile, environment):
     write_profile()
     killed = (

@@ -240,7 +240,7 @@ def test_moments_are_read_from_the_kernel(tmp_path: Path) -> None:
     (tmp_path / "pressure").mkdir()
     (tmp_path / "pressure/cpu").write_text("some avg10=1.00 avg60=2.00 total=2500000\nfull total=0\n")
     # `now` itself is replaced here; what it is made of is not.
-    assert disturbance._stolen(tmp_path / "stat") == (33, 1201)
+    assert disturbance._ticks(tmp_path / "stat") == [100, 5, 50, 1000, 10, 1, 2, 33]
     assert disturbance._waiting(tmp_path / "pressure/cpu") == 2.5
-    assert disturbance._stolen(tmp_path / "no") == (0, 0)
+    assert disturbance._ticks(tmp_path / "no") == [0] * 8
     assert disturbance._waiting(tmp_path / "no") == 0.0

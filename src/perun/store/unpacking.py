@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HEADER = re.compile(rb"(profile|columns) ([A-Za-z0-9_.-]{1,64}) (0|[1-9][0-9]{0,17})\0")
-_HEADER_ROOM = 128
+_FIRST = 1 << 14
+"""Bytes of the first piece: it has the header, and all of a small profile."""
 _CHUNK = 1 << 18
 HINT = "restore the file from a copy of the repository, or remove it and register the profile again"
 """What to do about a damaged object."""
@@ -69,7 +70,7 @@ class Unpacked:
         self._stream = zlib.decompressobj()
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         head = b""
-        while len(head) < _HEADER_ROOM and (piece := self._piece(_HEADER_ROOM - len(head))):
+        while len(head) < _FIRST and (piece := self._piece(_FIRST - len(head))):
             head += piece
         header = _HEADER.match(head)
         if header is None:

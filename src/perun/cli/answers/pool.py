@@ -51,4 +51,6 @@ def _state(session: Session, one: MachineState) -> str:
         how = session.paint(f"set aside: {abs(one.drift):.1f} % {word} than it was", "red")
     elif one.drift:
         how = f"{one.drift:+.1f} % from the first time"
+    if one.busy:
+        how += f"; {session.paint('busy', 'yellow')}: {one_line(one.busy)}"
     return f"{workers}  {readable(one.seconds, 's')}  {how}  ({one_line(one.machine_class)})"

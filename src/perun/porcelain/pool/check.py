@@ -11,6 +11,7 @@ from typing import NamedTuple
 from perun.errors import RemoteError
 from perun.plugin.api import Report, silent
 from perun.porcelain.pool import worker as remote
+from perun.porcelain.pool.calibration import Calibration
 from perun.porcelain.pool.dispatch import Settings
 from perun.porcelain.pool.engine import Engine, Worker, connected
 from perun.porcelain.pool.machines import KnownMachines
@@ -22,9 +23,10 @@ class MachineState(NamedTuple):
     """A machine of a pool: its workers, and how it is.
 
     :param seconds: of processor time that its calibration took; None if it did not come to an end, and
-        `problem`
-        says why. :param drift: by how many percent it is slower than it was at first. :param set_aside:
-        whether it drifts by more than `pool.drift`.
+        `problem` says why. :param drift: by how many percent it is slower than it was at first.
+    :param set_aside: whether it drifts by more than `pool.drift`. :param busy: what keeps it busy, in words;
+        empty where nothing does. :param others: processors that other programs kept busy. :param waited: the
+        share of its time in which the calibration had no processor.
     """
 
     machine: str
@@ -35,6 +37,9 @@ class MachineState(NamedTuple):
     drift: float
     set_aside: bool
     problem: str = ""
+    busy: str = ""
+    others: float = 0.0
+    waited: float = 0.0
 
 
 class Checked(NamedTuple):
@@ -75,17 +80,23 @@ def _states(
     for number, (name, workers) in enumerate(machines.items()):
         report(f"calibrating {name}", number, len(machines))
         first = workers[0]
-        seconds = engine.call(first.address, remote.calibrate)
+        found = engine.call(first.address, remote.calibrate)
         state = MachineState(name, len(workers), first.python, first.machine_class, None, 0.0, False)
-        if not isinstance(seconds, float):
-            why = seconds.why if isinstance(seconds, remote.Lost) else "its worker is gone"
+        if not isinstance(found, Calibration):
+            why = found.why if isinstance(found, remote.Lost) else "its worker is gone"
             yield state._replace(problem=why)
             continue
         if reset:
-            known.note(name, first.machine_class, seconds)
-        drifted = known.drift(name, first.machine_class, seconds)
-        aside = 0 < settings.drift < abs(drifted)
-        yield state._replace(seconds=seconds, drift=drifted, set_aside=aside)
+            known.note(name, first.machine_class, found)
+        drifted = known.drift(name, first.machine_class, found)
+        yield state._replace(
+            seconds=found.seconds,
+            drift=drifted,
+            set_aside=0 < settings.drift < abs(drifted),
+            busy=found.busy,
+            others=found.others,
+            waited=found.waited,
+        )
     report("done", len(machines), len(machines))
 
 

@@ -1,4 +1,4 @@
-"""Setting machines aside that are not as fast as they were, while a batch runs."""
+"""Setting machines aside that are not as fast as they were, and naming busy ones, while a batch runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from perun.porcelain.pool import worker as remote
+from perun.porcelain.pool.calibration import Calibration
 from perun.porcelain.pool.engine import Engine, Worker
 from perun.porcelain.pool.machines import KnownMachines
 from perun.porcelain.repository import Repository
@@ -31,18 +32,21 @@ class Inspector:
         self._last: dict[str, float] = {}
 
     def look(self, engine: Engine, idle: Sequence[Worker]) -> Iterator[MachineTold]:
-        """Calibrate the machines of these workers that it is time for; tells which are set aside."""
+        """Calibrate the machines of these workers that it is time for; tells which are set aside or busy."""
         for worker in idle:
             before = self._last.get(worker.machine)
             if not self._limit or worker.machine in self.aside:
                 continue
             if before is not None and self._clock() - before < EVERY:
                 continue
-            seconds = engine.call(worker.address, remote.calibrate)
-            if not isinstance(seconds, float):
+            found = engine.call(worker.address, remote.calibrate)
+            if not isinstance(found, Calibration):
                 continue  # the worker is gone; if it is worse than that, a job will tell
             self._last[worker.machine] = self._clock()
-            drift = self._known.drift(worker.machine, worker.machine_class, seconds)
+            drift = self._known.drift(worker.machine, worker.machine_class, found)
+            if found.busy:
+                text = f"it is busy, so that what it measures scatters more: {found.busy}"
+                yield MachineTold(worker.machine, text, serious=True)
             if abs(drift) > self._limit:
                 self.aside.add(worker.machine)
                 yield MachineTold(worker.machine, _told(drift, before is not None), serious=True)

@@ -26,7 +26,7 @@ def main() -> int:
         if told["verb"] == "measure":
             measuring.carry_out(orders.read(told["order"]), environ)
         else:
-            sys.stdout.write(json.dumps(calibration.measure(environ)))
+            sys.stdout.write(json.dumps(calibration.measure(environ)._asdict()))
     except PerunError as problem:
         sys.stderr.write(f"{problem.message}\n{problem.hint}\n")
         return problem.exit_code

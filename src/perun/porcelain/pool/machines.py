@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from perun import atomic
 from perun.errors import DamagedStore
-from perun.porcelain.pool.calibration import drift
+from perun.porcelain.pool.calibration import Calibration, drift
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.store import tree
 
@@ -17,36 +17,38 @@ MAX_MACHINES: Final = 1000
 
 
 class KnownMachines:
-    """The first calibration of each machine, which later ones are compared with."""
+    """The first calibration of each machine, which later ones are compared with: of a machine that was busy
+    then, the first one while it is not."""
 
     def __init__(self, repo: Repository) -> None:
         self._path = repo.root / PERUN_FOLDER / "cache" / "machines.json"
         self._lock = repo.store.lock
 
-    def reference(self, machine: str, machine_class: str) -> float | None:
-        """Seconds that its calibration took at first; None if it is not known, or is another machine by now.
-        """
-        noted = self._read().get(machine)
-        if isinstance(noted, dict) and noted.get("class") == machine_class:
-            seconds = noted.get("seconds")
-            return float(seconds) if isinstance(seconds, (int, float)) and seconds > 0 else None
-        return None
-
-    def drift(self, machine: str, machine_class: str, seconds: float) -> float:
+    def drift(self, machine: str, machine_class: str, found: Calibration) -> float:
         """By how many percent it is slower than at first; of a machine that is not known, 0, and it is noted.
         """
-        reference = self.reference(machine, machine_class)
+        reference = self._reference(machine, machine_class, found)
         if reference is None:
-            self.note(machine, machine_class, seconds)
+            self.note(machine, machine_class, found)
             return 0.0
-        return drift(seconds, reference)
+        return drift(found.seconds, reference)
 
-    def note(self, machine: str, machine_class: str, seconds: float) -> None:
+    def _reference(self, machine: str, machine_class: str, found: Calibration) -> float | None:
+        noted = self._read().get(machine)
+        if not isinstance(noted, dict) or noted.get("class") != machine_class:
+            return None  # it is not known, or is another machine by now
+        if noted.get("busy") and not found.busy:
+            return None
+        seconds = noted.get("seconds")
+        return float(seconds) if isinstance(seconds, (int, float)) and seconds > 0 else None
+
+    def note(self, machine: str, machine_class: str, found: Calibration) -> None:
         """Take this calibration for the one that later ones are compared with."""
         with self._lock():
             content = self._read()
             content.pop(machine, None)
-            content[machine] = {"class": machine_class, "seconds": round(seconds, 6)}
+            seconds = round(found.seconds, 6)
+            content[machine] = {"class": machine_class, "seconds": seconds, "busy": bool(found.busy)}
             kept = dict(list(content.items())[-MAX_MACHINES:])
             with suppress(OSError):  # without it only a drift is not seen
                 atomic.write(self._path, json.dumps(kept, indent=1).encode())

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from perun import __version__, atomic, machine
 from perun.errors import PerunError
 from perun.porcelain.pool import folders, generated, orders
+from perun.porcelain.pool.calibration import Calibration
 from perun.porcelain.pool.measuring import Place, Result
 from perun.regular import read_regular
 
@@ -107,15 +108,15 @@ def measure(written: Mapping[str, Any]) -> Result | Lost:
     return result
 
 
-def calibrate() -> float | Lost:
-    """Seconds that the calibration takes on the machine."""
+def calibrate() -> Calibration | Lost:
+    """The calibration of the machine."""
     log = folders.folder(os.environ, "results") / f"calibration-{os.getpid()}.log"
     ended = _run_job("", {"verb": "calibrate"}, log)
     text = _last_words(log)
     log.unlink(missing_ok=True)
     try:
-        return float(json.loads(text))
-    except ValueError:
+        return Calibration(**json.loads(text))
+    except (ValueError, TypeError):
         return Lost(f"the calibration {ended}: {text}")
 
 
