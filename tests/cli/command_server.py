@@ -33,6 +33,8 @@ from typing import Any, NoReturn
 
 OF_PYTHON = ("PYTHON", "LC_", "LANG", "LD_", "OPENBLAS_", "OMP_", "TZDIR")
 """Starts of the names of variables that Python or a library reads only when it starts."""
+LATER = ("click._textwrap", "elftools.elf.elffile", "importlib.metadata", "rich.progress", "ruamel.yaml")
+"""What many commands import while they run, and what takes longest of that."""
 _SIZE = 8
 
 
@@ -255,6 +257,8 @@ def load() -> None:
             # Not the programs, nor the libraries that collectors preload.
             if not module.name.endswith(("__main__", "helptext")) and ".lib" not in module.name:
                 importlib.import_module(module.name)
+        for name in LATER:
+            importlib.import_module(name)
     gc.freeze()  # it is never garbage: no fork has to copy pages in order to look for some there
 
 
