@@ -83,6 +83,18 @@ def test_a_folder_of_results(fuzz, project):
     assert not list((project.path / ".perun" / "tmp").iterdir())
 
 
+@pytest.mark.slow
+def test_the_answer_says_how_the_cost_grows_and_how_small_the_input_can_be(perun, fuzzed, project):
+    done = perun("fuzz", "-b", fuzzed, "-w", "seeds", "-o", "out", "-N", "200", "--executions", "150",
+                 "--seed", "1", "-np", "-l", "1", "-t", "60")  # fmt: skip
+    best = results.load(project.path / "out").of_kind("slow")[0]
+    size = (project.path / "out" / best.minimized).stat().st_size
+    lines = done.out.splitlines()
+    said = lines[next(number for number, line in enumerate(lines) if best.file in line) + 1]
+    assert said.startswith("    quadratic in the number of spaces: exponent ")
+    assert said.endswith(f"; smallest form {size} B")
+
+
 def test_the_same_seed_finds_the_same_with_any_number_of_processes(fuzz, project):
     def files():
         found = json.loads((project.path / "out" / "logs" / "campaign.jsonl").read_text().splitlines()[-1])

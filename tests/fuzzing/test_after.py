@@ -28,6 +28,33 @@ def test_the_best_results_get_their_smallest_form_and_their_growth(tmp_path: Pat
     assert results.load(tmp_path) == campaign
 
 
+def test_where_all_parts_cost_the_smallest_form_is_that_of_the_pattern(tmp_path: Path) -> None:
+    """Leaving out words of it makes the program faster, as each of them costs something."""
+    campaign = campaigns.folder_of(tmp_path)
+    slow = campaign.of_kind(SLOW)[0]
+    words = b"".join(b"%d, " % number for number in range(800)) + b"<" * 40
+    (tmp_path / slow.file).write_bytes(words)
+    runs = 0
+
+    def brackets(data: bytes, timeout: float, until: float = math.inf) -> counting_programs.Ran:
+        nonlocal runs
+        runs += 1
+        return counting_programs.Ran("ok", 100 + 10 * len(data) + data.count(b"<") ** 2, 1e-3)
+
+    understood = understand(
+        tmp_path, replace(campaign, results=(slow,)), brackets, max_size=5000, hang_timeout=1, seconds=1e9
+    )
+    (one,) = understood.results
+    small = (tmp_path / one.minimized).read_bytes()
+    least = 0.9 * brackets(words, 1).total
+    assert small == b"<" * len(small)
+    assert 0.85 * least < (len(small) ** 2 + 10 * len(small)) < 1.05 * least
+    assert one.growth is not None
+    assert one.growth["minimizing"]["after"] == len(small)
+    assert one.growth["minimizing"]["stages"][-1]["name"] == "pattern"
+    assert one.growth["minimizing"]["stages"][-1]["tests"] <= 13
+
+
 def test_one_of_each_family_comes_before_its_relatives(tmp_path: Path) -> None:
     campaign = campaigns.folder_of(tmp_path)
     slow = campaign.of_kind(SLOW)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any, Final
 from perun import atomic
 from perun.fuzz import growth, limited, minimize
 from perun.fuzz.limited import OutOfTime, Ran, RunInput
+from perun.fuzz.patterns import Pattern
 from perun.fuzz.results import FAULT, HANG, MINIMIZED, SLOW, Campaign, Result
 from perun.models.result import NoModel
 from perun.regular import read_regular
@@ -135,8 +137,6 @@ def _understood(
     small, complete = smaller.data, smaller.complete
     if result.kind == HANG and small != data and not _hangs(run, small, hang_timeout):
         small, complete = data, False
-    name = f"{MINIMIZED}/{Path(result.file).name}"
-    atomic.write(folder / name, small)
     found = growth.find(
         small,
         run,
@@ -147,14 +147,45 @@ def _understood(
         report=report,
         clock=clock,
     )
-    said = _unknown(found.reason) if isinstance(found, NoModel) else found.as_json()
+    stages = list(smaller.stages)
+    if isinstance(found, NoModel):
+        said = _unknown(found.reason)
+    else:
+        said = found.as_json()
+        if result.kind != HANG:
+            small, stage = _of_pattern(found.pattern, small, keeps)
+            stages.append(stage)
+    name = f"{MINIMIZED}/{Path(result.file).name}"
+    atomic.write(folder / name, small)
     said["minimizing"] = {
         "before": smaller.before,
         "after": len(small),
         "complete": complete,
-        "stages": [stage._asdict() for stage in smaller.stages],
+        "stages": [stage._asdict() for stage in stages],
     }
     return replace(result, minimized=name, growth=said)
+
+
+def _of_pattern(pattern: Pattern, data: bytes, keeps: minimize.Keeps) -> tuple[bytes, minimize.Stage]:
+    """The pattern alone, as often as it takes to be as slow as the input, where that is smaller.
+
+    Leaving out parts cannot find it where all of them cost something, and others would cost more in their
+    place.
+    """
+    few, enough, tests = 0, pattern.largest(len(data) - 1), 0
+    found, times = data, enough
+    with contextlib.suppress(OutOfTime):
+        while times > few:
+            made = pattern.input(times)
+            tests += 1
+            if len(made) < len(found) and keeps(made):
+                found, enough = made, times
+            elif times == enough:
+                break  # not even as many as there is room for
+            else:
+                few = times
+            times = (few + enough) // 2
+    return found, minimize.Stage("pattern", tests, len(data) - len(found))
 
 
 def _hangs(run: RunInput, data: bytes, hang_timeout: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -170,14 +170,7 @@ def as_text(session: Session, found: Outcome) -> None:
     campaign = found.campaign
     slow = campaign.of_kind(SLOW)
     if slow:
-        lines = [_row(number, one) for number, one in enumerate(slow[:SHOWN], 1)]
-        titles = ("", "ratio", "time", "bytes", "rules", "file")
-        widths = [max(width(row[place]) for row in (titles, *lines)) for place in range(len(titles) - 1)]
-        for row in (titles, *lines):
-            cells = [text + " " * (size - width(text)) for text, size in zip(row, widths, strict=False)]
-            session.say(session.paint("  ".join([*cells, row[-1]]).rstrip(), "bold" if row is titles else ""))
-        if len(slow) > SHOWN:
-            session.say(f"... and {len(slow) - SHOWN} more")
+        _say_table(session, slow)
     else:
         session.say("no input was found that is slower than the seeds")
     for kind in (HANG, FAULT):
@@ -185,12 +178,42 @@ def as_text(session: Session, found: Outcome) -> None:
         if of_kind:
             first = of_kind[0]
             session.say(f"{plural(len(of_kind), kind)}; the first {first.ending}: {one_line(first.file)}")
+            for said in [said for one in of_kind if (said := _growth(one))][:1]:
+                session.say(f"    {said}")
     unmeasured = sum(one.confirmation is None for one in slow)
     if unmeasured:
         session.say(f"{plural(unmeasured, 'result')} not measured, as the time was over")
     runs = counted(campaign.executions, "execution")
     session.say(f"{runs} in {duration(campaign.seconds)}; {campaign.ended}; seed {campaign.random_seed}")
     session.say(f"results: {one_line(str(found.folder))}")
+
+
+def _say_table(session: Session, slow: Sequence[Result]) -> None:
+    """The best results, each with how its cost grows, where that is known."""
+    rows = [_row(number, one) for number, one in enumerate(slow[:SHOWN], 1)]
+    titles = ("", "ratio", "time", "bytes", "rules", "file")
+    widths = [max(width(row[place]) for row in (titles, *rows)) for place in range(len(titles) - 1)]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [text + " " * (size - width(text)) for text, size in zip(row, widths, strict=False)]
+        return "  ".join([*cells, row[-1]]).rstrip()
+
+    session.say(session.paint(line(titles), "bold"))
+    for row, one in zip(rows, slow, strict=False):
+        session.say(line(row))
+        if said := _growth(one):
+            session.say(f"    {said}")
+    if len(slow) > SHOWN:
+        session.say(f"... and {len(slow) - SHOWN} more")
+
+
+def _growth(one: Result) -> str:
+    """`quadratic in the number of spaces: exponent 2.00 ...; smallest form 120 B`; empty if nothing is
+    known."""
+    growth = one.growth or {}
+    facts = growth.get("minimizing")
+    size = f"smallest form {facts['after']:,} B" if facts and facts["after"] < facts["before"] else ""
+    return one_line("; ".join(filter(None, (str(growth.get("text") or ""), size))))
 
 
 def _row(number: int, one: Result) -> tuple[str, ...]:
