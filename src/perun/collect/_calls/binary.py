@@ -41,7 +41,7 @@ from perun.wording import listed
 
 CACHED_BINARIES: Final = 200
 """How many binaries the cache holds; the one that was not used for the longest time goes first."""
-_VERSION: Final = 6  # of the files of the cache
+_VERSION: Final = 7  # of the files of the cache
 _STRIPPED: Final = (".symtab", ".debug_info", ".zdebug_info")
 """The sections that are read and that `strip` takes away."""
 _EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch", "_Unwind_RaiseException")
