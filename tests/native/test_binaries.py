@@ -70,6 +70,25 @@ def test_debug_information_in_files_of_its_own(tmp_path: Path, compiler: str) ->
     assert "one.dwo" not in note
 
 
+def test_what_strip_took_away_is_not_taken_from_the_cache(tmp_path: Path) -> None:
+    """The build-id, which the cache goes by, stays."""
+    for name, text in SOURCES.items():
+        (tmp_path / name).write_text(text)
+    command = ["gcc", "-g", "-O1", "-fno-inline", "-Wl,--build-id", "-o", "program", *SOURCES]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    program, cache = tmp_path / "program", tmp_path / "cache"
+    expected = {"insert": "l->size", "search": "l->size", "main": ""}
+    assert sizes_of(program, cache) == expected
+    subprocess.run(["objcopy", "--only-keep-debug", program, tmp_path / "program.debug"], check=True)
+    subprocess.run(["strip", "-g", program], check=True)
+    assert sizes_of(program, cache) == dict.fromkeys(expected, "")
+    subprocess.run(["strip", program], check=True)
+    assert sizes_of(program, cache) == {}
+    # From the file that keeps it, what was taken away is known again.
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={tmp_path / 'program.debug'}", program], check=True)
+    assert sizes_of(program, cache) == expected
+
+
 def test_debug_information_of_an_older_kind_is_named(tmp_path: Path) -> None:
     (tmp_path / "two.c").write_text(SOURCES["two.c"])
     command = ["gcc", "-gdwarf-4", "-gsplit-dwarf", "-O1", "-shared", "-fPIC", "-o", "two.so", "two.c"]

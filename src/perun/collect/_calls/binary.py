@@ -41,7 +41,9 @@ from perun.wording import listed
 
 CACHED_BINARIES: Final = 200
 """How many binaries the cache holds; the one that was not used for the longest time goes first."""
-_VERSION: Final = 6  # of the files of the cache
+_VERSION: Final = 7  # of the files of the cache
+_STRIPPED: Final = (".symtab", ".debug_info", ".zdebug_info")
+"""The sections that are read and that `strip` takes away."""
 _EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch", "_Unwind_RaiseException")
 """Functions whose use shows that a program may throw or catch an exception, or a panic of Rust."""
 _SWITCHES: Final = ("swapcontext", "setcontext", "makecontext")
@@ -134,10 +136,11 @@ class Binary:
     @cached_property
     def debug(self) -> Any:
         """The debug information (DWARFInfo of pyelftools), maybe from a separate file; None without any."""
-        elf = self._elf
-        if not elf.has_dwarf_info():
-            elf = self._debug_elf
-        return elf.get_dwarf_info() if elf is not None and elf.has_dwarf_info() else None
+        for elf in (self._elf, self._debug_elf):
+            # Otherwise pyelftools takes `.eh_frame`, which stripped programs have, for debug information.
+            if elf is not None and elf.has_dwarf_info(strict=True):
+                return elf.get_dwarf_info()
+        return None
 
     @cached_property
     def _debug_elf(self) -> Any:
@@ -258,9 +261,11 @@ class Binary:
     def _contents(self) -> _Contents:
         import msgspec
 
-        # Debug information that is installed later gives more names.
+        # Debug information that is installed later gives more names, and a program has the same build-id once
+        # it is stripped.
         debug = "-debug" if self._debug_elf is not None else ""
-        name = f"{self.build_id}{debug}.functions-{_VERSION}.json"
+        own = "".join(name.replace(".", "-") for name in _STRIPPED if self._elf.has_section(name))
+        name = f"{self.build_id}{debug}{own}.functions-{_VERSION}.json"
         file = self._cache / name if self._cache else None
         if file is None or not self.build_id:
             return self._read()

@@ -51,7 +51,7 @@ def read(path: Path, sources: Collection[str]) -> DebugLines:
         if path.stat().st_size > MOST or file.read(4) != b"\x7fELF":
             return NONE
         elf = ELFFile(file)
-        if elf.has_dwarf_info():
+        if elf.has_dwarf_info(strict=True):
             return _collect(elf.get_dwarf_info(), frozenset(sources))
     return NONE
 
