@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from servers import BUCKET, s3_server
+from servers import BUCKET, git, s3_server
 
 from perun.remote.contract import Remote
 from perun.remote.opening import opened
@@ -45,10 +44,6 @@ def s3() -> Iterator[str]:
     """The endpoint of a server that speaks S3, with the bucket `team`."""
     with s3_server() as port:
         yield f"http://127.0.0.1:{port}"
-
-
-def git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 @pytest.fixture

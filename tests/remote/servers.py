@@ -17,6 +17,10 @@ HERE = Path(__file__).parent
 BUCKET = "team"
 
 
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
 @contextmanager
 def s3_server() -> Iterator[int]:
     """The port of a server that speaks S3, with a bucket."""
@@ -29,8 +33,37 @@ def s3_server() -> Iterator[int]:
         yield int(server.stdout.readline())
 
 
+@contextmanager
+def git_server(folder: Path) -> Iterator[int]:
+    """The port of a server of the git repositories in the folder, that takes pushes from everybody."""
+    command = ["git", "daemon", "--inetd", "--export-all", "--enable=receive-pack", f"--base-path={folder}"]
+    children: list[subprocess.Popen[bytes]] = []
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                here, _address = listening.accept()
+                with here:
+                    quiet = subprocess.DEVNULL
+                    child = subprocess.Popen([*command, str(folder)], stdin=here, stdout=here, stderr=quiet)
+                children.append(child)
+
+    thread = threading.Thread(target=accept)
+    thread.start()
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        with suppress(OSError):
+            listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join()
+        for child in children:
+            child.wait()
+
+
 class Line:
-    """What passes bytes on to a port of this machine, and cuts connections where a test wants it.
+    """What passes bytes on to a server of this machine, and cuts connections where a test wants it.
 
     :ivar sent: for each connection to come, after how many bytes to the server it is cut; None: never.
     :ivar received: as `sent`, for bytes from the server; 0: as soon as it answers. Connections beyond the
@@ -40,14 +73,14 @@ class Line:
     :ivar passed: bytes that went to the server, and came from it.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, place: int | str) -> None:
         self.sent: list[int | None] = []
         self.received: list[int | None] = []
         self.left: int | None = None
         self.slow = False
         self.connections = 0
         self.passed = [0, 0]
-        self._port = port
+        self._place = place
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._sockets: list[socket.socket] = []
@@ -74,13 +107,20 @@ class Line:
                 here, _address = self._listening.accept()
             except OSError:
                 return
-            there = socket.create_connection(("127.0.0.1", self._port))
+            there = self._connected()
             with self._lock:
                 self.connections += 1
                 limits = [lengths.pop(0) if lengths else None for lengths in (self.sent, self.received)]
             self._sockets += (here, there)
             self._start(self._pass, here, there, limits[0], 0)
             self._start(self._pass, there, here, limits[1], 1)
+
+    def _connected(self) -> socket.socket:
+        if isinstance(self._place, int):
+            return socket.create_connection(("127.0.0.1", self._place))
+        there = socket.socket(socket.AF_UNIX)
+        there.connect(self._place)
+        return there
 
     def _pass(self, source: socket.socket, target: socket.socket, limit: int | None, way: int) -> None:
         with suppress(OSError):
@@ -109,8 +149,9 @@ class Line:
 
 
 @contextmanager
-def line_to(port: int) -> Iterator[Line]:
-    line = Line(port)
+def line_to(place: int | str) -> Iterator[Line]:
+    """A line to a port of this machine, or to a socket in a folder."""
+    line = Line(place)
     try:
         yield line
     finally:

@@ -6,6 +6,7 @@ and the order of turns is drawn: so all interleavings are possible, some of them
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import threading
@@ -25,6 +26,7 @@ from perun.profile.head import Head
 from perun.remote import cleaning
 from perun.remote.contract import Listed, Remote
 from perun.remote.file import FileRemote
+from perun.remote.opening import opened
 from perun.remote.pack import FOLDER, unpacked
 from perun.remote.reading import Reader
 from perun.remote.register import Entry
@@ -50,14 +52,14 @@ class Killed(BaseException):
 class Actor:
     """Somebody who does one thing after the other, in a thread of his own."""
 
-    def __init__(self, work: Callable[[Remote], None], folder: Path, killed_after: int) -> None:
+    def __init__(self, work: Callable[[Remote], None], remote: Remote, killed_after: int) -> None:
         self.turn = threading.Semaphore(0)
         self.waits = threading.Event()
         self.ended = False
         self.left = killed_after
         self.failed: BaseException | None = None
         self._work = work
-        self._remote = InTurn(folder, self)
+        self._remote = InTurn(remote, self)
         self.thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:
@@ -89,38 +91,42 @@ class Actor:
             raise Killed
 
 
-class InTurn(FileRemote):
-    """A folder of which each access waits for the turn of its actor."""
+class InTurn(Remote):
+    """A remote of which each access waits for the turn of its actor."""
 
     parallel = 1
 
-    def __init__(self, folder: Path, turn: Callable[[], None]) -> None:
-        super().__init__(folder)
+    def __init__(self, remote: Remote, turn: Callable[[], None]) -> None:
+        self._remote = remote
         self._turn = turn
+
+    @property
+    def url(self) -> str:
+        return self._remote.url
 
     def put(self, key: str, data: bytes) -> bool:
         self._turn()
-        return super().put(key, data)
+        return self._remote.put(key, data)
 
     def get(self, key: str, limit: int = 1 << 30) -> bytes:
         self._turn()
-        return super().get(key, limit)
+        return self._remote.get(key, limit)
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
         self._turn()
-        return super().get_range(key, start, length)
+        return self._remote.get_range(key, start, length)
 
     def list(self, prefix: str) -> Iterator[Listed]:
         self._turn()
-        return iter(list(super().list(prefix)))
+        return iter(list(self._remote.list(prefix)))
 
     def replace(self, key: str, data: bytes, expected: bytes | None) -> bool:
         self._turn()
-        return super().replace(key, data, expected)
+        return self._remote.replace(key, data, expected)
 
     def delete(self, key: str) -> None:
         self._turn()
-        super().delete(key)
+        self._remote.delete(key)
 
 
 def in_memory() -> Path:
@@ -145,15 +151,20 @@ def stores() -> Iterator[list[Path]]:
 
 
 class World:
-    """A remote, those who use it, and what must be there: all that was told to be."""
+    """A remote, those who use it, and what must be there: all that was told to be.
 
-    def __init__(self, stores: list[Path]) -> None:
+    :param make: opens the remote, which is empty; it is a folder if that is None.
+    """
+
+    def __init__(self, stores: list[Path], make: Callable[[], Remote] | None = None) -> None:
         self.room = in_memory()
         self.stores = []
         for path in stores:
             shutil.copytree(path, self.room / path.name)
             self.stores.append(SimpleNamespace(store=Store(self.room / path.name)))
         self.folder = self.room / "remote"
+        self.open = make or (lambda: FileRemote(self.folder))
+        self.remote = self.open()
         self.told: set[Entry] = set()
 
     def push(self, number: int) -> Callable[[Remote], None]:
@@ -194,29 +205,27 @@ class World:
 
     def check(self) -> None:
         """See that all that somebody was told to be there is there."""
-        remote = FileRemote(self.folder)
-        union = Reader(remote).refresh()
+        union = Reader(self.remote).refresh()
         for entry in self.told:
             if self.stays(entry):
                 assert entry in union
                 place = union.where(entry.checksum)
                 assert place is not None
-                data = remote.get(FOLDER + place.pack)
+                data = self.remote.get(FOLDER + place.pack)
                 assert dict(unpacked(place.pack, data))[entry.checksum] == place
 
     def check_exact(self) -> None:
         """See that nothing is left that nothing needs, after the last one has cleaned up."""
-        remote = FileRemote(self.folder)
-        reader = Reader(remote)
+        reader = Reader(self.remote)
         reader.refresh()
         cleaning.clean(reader, grace=0, now=NOW + 1000)
         self.check()
-        union = Reader(remote).refresh()
-        left = {one.key.removeprefix(FOLDER) for one in remote.list(FOLDER)}
+        union = Reader(self.remote).refresh()
+        left = {one.key.removeprefix(FOLDER) for one in self.remote.list(FOLDER)}
         assert left == union.needed().keys() == union.sizes().keys()
-        assert len(list(remote.list("snapshots/"))) <= 1
+        assert len(list(self.remote.list("snapshots/"))) <= 1
         assert reader.head.state.condemned == {}
-        registers = {one.key.removeprefix("registers/") for one in remote.list("registers/")}
+        registers = {one.key.removeprefix("registers/") for one in self.remote.list("registers/")}
         assert len(registers) < cleaning.REGISTERS
 
     def run(self, actors: list[Actor], order: Callable[[int], int]) -> None:
@@ -245,18 +254,27 @@ ACTORS = st.lists(
 )
 
 
-def interleave(stores: list[Path], plan: list[tuple[str, int]], random: Any) -> None:
-    world = World(stores)
+def interleave(
+    stores: list[Path],
+    plan: list[tuple[str, int]],
+    random: Any,
+    make: Callable[[], Remote] | None = None,
+) -> None:
+    world = World(stores, make)
+    people = []
     try:
         actors = []
         for name, killed_after in plan:
             kind, number = name.rstrip("0123456789"), int(name.lstrip("abcdefghijklmnopqrstuvwxyz"))
             work = {"push": world.push, "pull": world.pull, "clean": world.clean}[kind](number)
-            actors.append(Actor(work, world.folder, killed_after))
+            people.append(world.open())
+            actors.append(Actor(work, people[-1], killed_after))
         world.run(actors, random.randrange)
         world.check()
         world.check_exact()
     finally:
+        for remote in (world.remote, *people):
+            remote.close()
         shutil.rmtree(world.room)
 
 
@@ -284,6 +302,29 @@ def test_nothing_is_lost_in_very_many_orders(
     stores: list[Path], plan: list[tuple[str, int]], random: Any
 ) -> None:
     interleave(stores, plan, random)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind, orders", [("sqlite", 100), ("postgresql", 60), ("s3", 40), ("git", 12)])
+def test_nothing_is_lost_on_other_kinds_of_remotes(
+    stores: list[Path], new_url: Callable[[str], str], tmp_path: Path, kind: str, orders: int
+) -> None:
+    url = new_url(kind)
+
+    def make() -> Remote:
+        return opened(url, folder=tmp_path, environ=os.environ)
+
+    @given(ACTORS, st.randoms(use_true_random=False))
+    @settings(CHECKS, max_examples=orders)
+    def check(plan: list[tuple[str, int]], random: Any) -> None:
+        with make() as remote:
+            remote.delete("format")
+            for prefix in ("heads/", FOLDER, "registers/", "snapshots/"):
+                for one in list(remote.list(prefix)):
+                    remote.delete(one.key)
+        interleave(stores, plan, random, make)
+
+    check()
 
 
 class Hooked(FileRemote):

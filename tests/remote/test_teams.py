@@ -1,4 +1,4 @@
-"""Teams that use a remote at once, and are killed while they do: nobody loses anything, nothing is half there."""
+"""Teams that use a remote at once, and are killed while they do: nothing is lost, nothing is half done."""
 
 from __future__ import annotations
 
@@ -12,26 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from members import here, measure, member
 
-from perun.porcelain.sharing.registered import registered_here
 from perun.porcelain.sharing.verifying import fsck
-from perun.profile.head import Head
 from perun.remote.contract import Remote
 from perun.remote.pack import FOLDER
 from perun.remote.reading import Reader
-from perun.remote.register import Entry
-from perun.store import Store
-from perun.store.index import IndexEntry
 
 TEAM = Path(__file__).with_name("team.py")
-BODY = (
-    b'{"header":{"type":"time","units":{"time":"s"},"cmd":"%d","args":"","workload":""},'
-    b'"collector_info":{"name":"time","params":{}},"postprocessors":[],"resources":{}}'
-)
 KILLS = 200
-MINORS = [letter * 40 for letter in "abcde"]
 
 
 class Team:
@@ -45,33 +37,26 @@ class Team:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def member(self, name: str) -> SimpleNamespace:
-        """A new one, who has no profiles: as much of a `Repository` as sharing needs."""
-        store = Store(self._room / name / ".perun")
-        store.create()
-        # What belongs to the project is in a folder above, where git looks for it.
-        return SimpleNamespace(store=store, folder=store.root.parent)
+        """A new one, who has no profiles."""
+        return member(self._room / name)
 
-    def measure(self, member: SimpleNamespace, count: int) -> None:
+    def measure(self, who: SimpleNamespace, count: int) -> None:
         """Register so many new profiles of this member, in all versions in turn."""
         for _ in range(count):
-            number = self._profiles
+            measure(who, self._profiles)
             self._profiles += 1
-            checksum = member.store.objects.put_body("time", BODY % number)
-            head = Head("time", str(number), "", "", "", ())
-            entry = IndexEntry(100 + number, checksum, f"{number}.perf", head)
-            member.store.indexes.add(MINORS[number % len(MINORS)], [entry])
 
-    def start(self, verb: str, member: SimpleNamespace) -> int:
+    def start(self, verb: str, who: SimpleNamespace) -> int:
         """The number of a process that does it."""
-        return self._asked(f"{verb} {member.folder}")
+        return self._asked(f"{verb} {who.folder}")
 
     def wait(self, process: int) -> int:
         """The exit code of the process."""
         return self._asked(f"wait {process}")
 
-    def do(self, verb: str, member: SimpleNamespace) -> None:
+    def do(self, verb: str, who: SimpleNamespace) -> None:
         """Do it, and wait for the end."""
-        assert self.wait(self.start(verb, member)) == 0
+        assert self.wait(self.start(verb, who)) == 0
 
     def _asked(self, line: str) -> int:
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -86,13 +71,9 @@ def team_of(url: str, room: Path) -> Iterator[Team]:
         yield team
 
 
-def here(*members: SimpleNamespace) -> set[Entry]:
-    return {entry for one in members for entry in registered_here(one, None)}
-
-
-def severities(member: SimpleNamespace, remote: Remote) -> set[str]:
+def severities(who: Any, remote: Remote) -> set[str]:
     """Those of what `perun fsck` finds at the remote."""
-    return {finding.severity for finding in fsck(member, remote)}
+    return {finding.severity for finding in fsck(who, remote)}
 
 
 @pytest.mark.slow
@@ -118,8 +99,8 @@ def test_two_hundred_killed_members_lose_nothing(url: str, remote: Remote, tmp_p
         first, second, reader, cleaner = map(team.member, ("first", "second", "reader", "cleaner"))
         team.measure(first, 3)
         began = time.monotonic()
-        for verb, member in (("push", first), ("pull", reader), ("clean", cleaner)):
-            team.do(verb, member)
+        for verb, who in (("push", first), ("pull", reader), ("clean", cleaner)):
+            team.do(verb, who)
         longest = time.monotonic() - began
         told = here(first)
         seen = Reader(remote)
@@ -131,30 +112,30 @@ def test_two_hundred_killed_members_lose_nothing(url: str, remote: Remote, tmp_p
             team.measure(second, 1)
             jobs = [("push", first), ("pull", reader), dice.choice([("push", second), ("clean", cleaner)])]
             dice.shuffle(jobs)
-            running = [(verb, member, team.start(verb, member)) for verb, member in jobs]
-            for _verb, _member, process in running:
+            running = [(verb, who, team.start(verb, who)) for verb, who in jobs]
+            for _verb, _who, process in running:
                 time.sleep(dice.uniform(0, longest / 2))
                 # Alone, so that git goes on for a while, or with the processes of git that it has started.
                 dice.choice([os.kill, os.killpg])(process, signal.SIGKILL)
-            for _verb, _member, process in running:
+            for _verb, _who, process in running:
                 os.killpg(process, signal.SIGKILL)
             before = set(told)
-            codes = [team.wait(process) for _verb, _member, process in running]
-            for (verb, member, _process), code in zip(running, codes, strict=True):
+            codes = [team.wait(process) for _verb, _who, process in running]
+            for (verb, who, _process), code in zip(running, codes, strict=True):
                 assert code in (0, -signal.SIGKILL)
                 killed += code != 0
                 if verb == "push" and code == 0:
-                    told |= here(member)
+                    told |= here(who)
                 if verb == "pull" and code == 0:
-                    assert before <= here(member)
+                    assert before <= here(who)
             longest *= 0.9 if 0 in codes else 1.1
             assert told <= {one.entry for one in seen.refresh()}
             assert here(reader) <= here(first, second)
             assert {finding.severity for finding in reader.store.fsck()} <= {"info"}
             if rounds % 10 == 0:
                 assert severities(reader, remote) <= {"info"}
-        for verb, member in (("push", first), ("push", second), ("clean", cleaner), ("pull", reader)):
-            team.do(verb, member)
+        for verb, who in (("push", first), ("push", second), ("clean", cleaner), ("pull", reader)):
+            team.do(verb, who)
         assert here(reader) == here(first, second)
         assert severities(reader, remote) == set()
         assert {finding.severity for finding in reader.store.fsck()} <= {"info"}  # caches that are old

@@ -17,7 +17,7 @@ _BEATEN: Final = re.compile(
 )
 _CUT: Final = re.compile(
     r"hung up|RPC failed|early EOF|unexpected disconnect|Connection reset|Broken pipe|Empty reply|"
-    r"transfer closed|Operation too slow"
+    r"transfer closed|Operation too slow|Connection closed by"
 )
 
 
@@ -83,6 +83,12 @@ _ANSWERS: Final = (
         "ask who owns the repository to allow them, or use another kind of remote: perun remote add --help",
     ),
 )
+_SILENT: Final = _Known(
+    re.compile(r"Could not read from remote repository"),
+    "{key} cannot be {done}: the server ended the connection without a word",
+    "see what `git ls-remote {place}` says",
+)
+"""Said behind many of the others, too."""
 
 
 def named(remote: Remote, key: str, done: str, answer: GitResult) -> RemoteError:
@@ -92,7 +98,7 @@ def named(remote: Remote, key: str, done: str, answer: GitResult) -> RemoteError
     """
     text = f"{answer.stderr}\n{answer.text}"
     place = remote.url.partition(":")[2]
-    for one in _ANSWERS:
+    for one in (*_ANSWERS, _SILENT):
         if one.pattern.search(text):
             message = one.message.format(key=key, done=done)
             return RemoteError(f"{remote.url}: {message}", one.hint.format(place=place))
@@ -111,4 +117,7 @@ def was_beaten(answer: GitResult) -> bool:
 
 def was_cut(answer: GitResult) -> bool:
     """Whether the line was cut, so that another attempt may succeed."""
-    return _CUT.search(answer.stderr) is not None
+    if _CUT.search(answer.stderr):
+        return True
+    is_known = any(one.pattern.search(answer.stderr) for one in _ANSWERS)
+    return _SILENT.pattern.search(answer.stderr) is not None and not is_known

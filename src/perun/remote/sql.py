@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,6 +17,18 @@ T = TypeVar("T")
 
 _WAIT: Final = 60
 """Seconds that a writer waits for others."""
+_ATTEMPTS: Final = 4
+"""How often is done what changes nothing when it is repeated, where the line is cut in the middle of it."""
+_PAUSE: Final = 0.2
+"""Seconds before the second attempt, doubled before each further one."""
+_LINE: Final = {
+    "connect_timeout": _WAIT,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": _WAIT * 1000,
+}
+"""What PostgreSQL's library is told, so that nobody waits for hours on a line that is dead."""
 _AT_ONCE: Final = 1000
 """Names that are listed by a query."""
 
@@ -42,7 +54,8 @@ class SqlRemote(Remote):
             sql.event.listen(self._engine, "begin", _begin)
         else:
             driver = {"postgresql": "postgresql+psycopg"}.get(address.drivername, address.drivername)
-            self._engine = sql.create_engine(address.set(drivername=driver), pool_size=self.parallel)
+            address = address.set(drivername=driver)
+            self._engine = sql.create_engine(address, pool_size=self.parallel, connect_args=_LINE)
         self._pieces: Table = sql.Table(
             "perun_pieces",
             sql.MetaData(),
@@ -57,7 +70,11 @@ class SqlRemote(Remote):
         return self._shown
 
     def put(self, key: str, data: bytes) -> bool:
-        """As the interface describes it."""
+        """As the interface describes it. Where the line is cut it is tried again; if the first attempt has
+        arrived after all, the piece counts as one that was there."""
+        return self._put(key, data)
+
+    def _put(self, key: str, data: bytes, attempts: int = _ATTEMPTS) -> bool:
         from sqlalchemy.exc import IntegrityError
 
         checked(key)
@@ -69,7 +86,7 @@ class SqlRemote(Remote):
             return True
 
         try:
-            return self._writing(key, put)
+            return self._writing(key, put, attempts)
         except IntegrityError:  # another one put it meanwhile
             return False
 
@@ -120,9 +137,9 @@ class SqlRemote(Remote):
             after = rows[-1][0]
 
     def replace(self, key: str, data: bytes, expected: bytes | None) -> bool:
-        """As the interface describes it."""
+        """As the interface describes it. It is sent once only, so that the answer is sure."""
         if expected is None:
-            return self.put(key, data)
+            return self._put(key, data, 1)
         checked(key)
         pieces = self._pieces
 
@@ -130,7 +147,7 @@ class SqlRemote(Remote):
             change = pieces.update().where(pieces.c.key == key, pieces.c.data == expected)
             return connection.execute(change.values(data=data)).rowcount == 1
 
-        return self._writing(key, replace)
+        return self._writing(key, replace, 1)
 
     def delete(self, key: str) -> None:
         """As the interface describes it."""
@@ -158,42 +175,67 @@ class SqlRemote(Remote):
         """What is read; `nothing` where no piece was ever put."""
         import sqlalchemy as sql
 
-        with self._naming(key), self._engine.connect() as connection:
-            if not self._has_table and not sql.inspect(connection).has_table(self._pieces.name):
-                return nothing
-            self._has_table = True
-            return read(connection)
+        def work() -> T:
+            with self._engine.connect() as connection:
+                if not self._has_table and not sql.inspect(connection).has_table(self._pieces.name):
+                    return nothing
+                self._has_table = True
+                return read(connection)
 
-    def _writing(self, key: str, write: Callable[[Connection], T]) -> T:
+        return self._again(key, work, _ATTEMPTS)
+
+    def _writing(self, key: str, write: Callable[[Connection], T], attempts: int = _ATTEMPTS) -> T:
         from sqlalchemy.exc import IntegrityError, ProgrammingError
 
         writing = self._engine.execution_options(writes=True)
-        with self._naming(key):
-            if not self._has_table:
-                try:
-                    self._pieces.create(writing, checkfirst=True)
-                except (IntegrityError, ProgrammingError):  # another one made it meanwhile
-                    self._pieces.create(writing, checkfirst=True)
-                self._has_table = True
+
+        def make() -> None:
+            try:
+                self._pieces.create(writing, checkfirst=True)
+            except (IntegrityError, ProgrammingError):  # another one made it meanwhile
+                self._pieces.create(writing, checkfirst=True)
+
+        def work() -> T:
             with writing.begin() as connection:
                 return write(connection)
 
-    @contextmanager
-    def _naming(self, key: str) -> Iterator[None]:
+        if not self._has_table:
+            self._again(key, make, _ATTEMPTS)
+            self._has_table = True
+        return self._again(key, work, attempts)
+
+    def _again(self, key: str, work: Callable[[], T], attempts: int) -> T:
+        """What `work` gives; it is repeated where the line is cut.
+
+        :raises IntegrityError: if there is such a row already. :raises RemoteError: for all else.
+        """
         from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-        try:
-            yield
-        except IntegrityError:
-            raise
-        except SQLAlchemyError as problem:
-            # The first line of what the driver says: the rest is the statement, with what is stored.
-            said = str(getattr(problem, "orig", None) or problem).strip().splitlines()
-            raise RemoteError(
-                f"{self.url}: {key}: {said[0] if said else type(problem).__name__}",
-                "see that the database is there, that you may use it, and that its password is where the "
-                "driver looks for it",
-            ) from None
+        for attempt in range(attempts):
+            try:
+                return work()
+            except IntegrityError:
+                raise
+            except SQLAlchemyError as problem:
+                if attempt + 1 == attempts or not _was_cut(problem):
+                    raise self._named(key, problem) from None
+                time.sleep(_PAUSE * 2**attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _named(self, key: str, problem: Exception) -> RemoteError:
+        # The first line of what the driver says: the rest is the statement, with what is stored.
+        said = str(getattr(problem, "orig", None) or problem).strip().splitlines()
+        return RemoteError(
+            f"{self.url}: {key}: {said[0] if said else type(problem).__name__}",
+            "see that the database is there, that you may use it, and that its password is where the "
+            "driver looks for it",
+        )
+
+
+def _was_cut(problem: Exception) -> bool:
+    """Whether the line was cut, so that another attempt may succeed."""
+    said = str(getattr(problem, "orig", None))
+    return getattr(problem, "connection_invalidated", False) or "closed the connection" in said
 
 
 def _all(asked: Select[Any], connection: Connection) -> Sequence[Any]:
