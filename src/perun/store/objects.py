@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from perun.atomic import NewFile
 from perun.errors import ProfileError, ProfileNotFound
 from perun.profile.format import columnar
-from perun.profile.format.json import loads
+from perun.profile.format.json import decode_head, loads
 from perun.profile.format.layouts import COLUMNAR_FROM, object_body, with_uids
 from perun.profile.head import Head
 from perun.regular import TooLarge
 from perun.store import limits, stored_blocks, tree
 from perun.store.files import ON_DISK, Files
-from perun.store.unpacking import Unpacked, naming_file
+from perun.store.unpacking import Unpacked, naming_file, small_body
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +43,8 @@ _CHUNK = 1 << 18
 _LEVEL = zlib.Z_DEFAULT_COMPRESSION
 _LEVEL_OF_LARGE = 1  # of columns of numbers about as good as the default, in a third of the time
 _LARGE = 1 << 22
+_LISTED_FROM = 8
+"""Objects of one folder that are each looked for, at most; of more the folder is listed."""
 
 
 class ObjectFile(NamedTuple):
@@ -167,9 +169,12 @@ class FileObjects:
         for checksum, data, time in files:
             source = f"the object {checksum[:10]}"
             try:
-                with naming_file(source):
-                    unpacked = Unpacked(io.BytesIO(data), checksum, self.limit)
-                    found[checksum] = Head.of(unpacked.regions(source))
+                if (body := small_body(data, checksum, self.limit)) is not None:
+                    found[checksum] = Head.of(decode_head(body, source))
+                else:
+                    with naming_file(source):
+                        unpacked = Unpacked(io.BytesIO(data), checksum, self.limit)
+                        found[checksum] = Head.of(unpacked.regions(source))
             except ProfileError as problem:
                 found[checksum] = problem
             else:
@@ -261,6 +266,20 @@ class FileObjects:
         if not isinstance(checksum, str) or not tree.is_checksum(checksum):
             return False
         return self._files.is_file(tree.object_name(str(self.root), checksum))
+
+    def lacking(self, checksums: Iterable[str]) -> list[str]:
+        """Those of the checksums, sorted, of which there is no object; quick where there are many."""
+        by_folder: dict[str, list[str]] = {}
+        for checksum in sorted(checksums):
+            by_folder.setdefault(checksum[:2], []).append(checksum)
+        found: list[str] = []
+        for folder, some in by_folder.items():
+            if len(some) > _LISTED_FROM:
+                there = set(tree.listing(f"{self.root}/{folder}", self._files))
+                found += (one for one in some if one[2:] not in there)
+            else:
+                found += (one for one in some if one not in self)
+        return found
 
     def ids(self) -> Iterator[str]:
         """The checksums of all objects, sorted; whether they are whole is not looked at."""

@@ -37,6 +37,23 @@ def decode(data: bytes, checksum: str, source: str, limit: int = limits.DEFAULT)
         return unpacked.type, unpacked.body()
 
 
+def small_body(data: bytes, checksum: str, limit: int) -> bytes | None:
+    """The JSON, in ASCII, of an object of less than 16 KiB, verified; None of any other, or one that is
+    damaged or larger than the limit: :class:`Unpacked` says why. Quick, where there are very many."""
+    stream = zlib.decompressobj()
+    try:
+        content = stream.decompress(data, _FIRST)
+    except zlib.error:
+        return None
+    header = _HEADER.match(content)
+    if not stream.eof or stream.unused_data or header is None or header[1] != b"profile":
+        return None
+    body = content[header.end() :]
+    if len(body) > limit or len(body) != int(header[3]) or not body.isascii():
+        return None
+    return body if tree.sha1(content).hex() == checksum else None
+
+
 class _Damage(Exception):
     def __init__(self, message: str, hint: str = HINT) -> None:
         super().__init__(message)

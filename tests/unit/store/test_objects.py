@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perun.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.store import Store
-from perun.store.objects import FileObjects, encode
+from perun.store.objects import FileObjects, ObjectFile, encode
 from perun.store.unpacking import decode
 
 MakeProfile = Callable[..., Profile]
@@ -266,3 +266,66 @@ def test_damage_is_always_noticed(store: Store, data: st.DataObject) -> None:
         assert problem.hint
     assert path.read_bytes() == packed
     assert os.listdir(path.parent) == [path.name]
+
+
+def _object_file(content: bytes, checksum: str = "", end: bytes = b"") -> ObjectFile:
+    data, right = named(content)
+    return ObjectFile(checksum or right, data + end, 1_700_000_000 * 10**9)
+
+
+def test_small_and_large_objects_from_elsewhere_are_taken_in(store: Store, make_profile: MakeProfile) -> None:
+    profiles = [make_profile(float(number), cmd=f"c{number}") for number in range(30)]
+    profiles.append(make_profile(99.0, cmd="ž", workload="w" * 50_000))
+    elsewhere = FileObjects(store.root / "elsewhere")
+    checksums = elsewhere.put_many(profiles)
+    files = [ObjectFile(one, elsewhere.exported(one), 10**18) for one in checksums]
+    assert store.objects.lacking(checksums) == sorted(checksums)
+    heads = store.objects.take_in(files)
+    assert heads == {one: elsewhere.head(one) for one in checksums}
+    assert store.objects.lacking(checksums) == []
+    for one, profile in zip(checksums, profiles, strict=True):
+        assert store.objects.get(one).get("header") == profile.get("header")
+    assert store.objects.time(checksums[0]) == 10**18
+
+
+def test_many_objects_that_are_lacking(store: Store) -> None:
+    bodies = [BODY.replace(b'"ls"', b'"%d"' % number) for number in range(12)]
+    there = [store.objects.put_body("time", body) for body in bodies]
+    others = [one[:2] + f"{number:038x}" for one in there for number in range(9)]  # listed with those there
+    assert store.objects.lacking([*there, *others]) == sorted(others)
+    assert store.objects.lacking(there) == []
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        _object_file(b"profile time %d\0" % len(BODY) + BODY, checksum="0" * 40),
+        _object_file(b"profile time %d\0" % (len(BODY) - 1) + BODY),
+        _object_file(b"profile time %d\0" % len(BODY) + BODY, end=b"more"),
+        _object_file(b"profile time 5\0{\xff\xff\xff}"),
+        _object_file(b"profile time 2\0[]"),
+        _object_file(b"index time 2\0{}"),
+        ObjectFile("1" * 40, b"no zlib", 1),
+        ObjectFile("1" * 40, b"", 1),
+        ObjectFile("1" * 40, zlib.compress(BODY * 10)[:-5], 1),
+    ],
+    ids=["checksum", "length", "surplus", "no UTF-8", "no profile", "no object", "no zlib", "empty", "cut"],
+)
+def test_what_is_damaged_is_not_taken_in(store: Store, file: ObjectFile) -> None:
+    found = store.objects.take_in([file])[file.checksum]
+    assert isinstance(found, ProfileError)
+    with pytest.raises(ProfileError) as problem:  # what is in the store is read otherwise, and told alike
+        path = store.root / "objects" / file.checksum[:2] / file.checksum[2:]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file.data)
+        store.objects.head(file.checksum)
+    told = problem.value.message.removeprefix(str(path))
+    assert found.message.removeprefix(f"the object {file.checksum[:10]}") == told
+
+
+def test_a_small_object_may_be_too_large(store: Store) -> None:
+    small = FileObjects(store.root / "objects", limit=50)
+    file = _object_file(b"profile time %d\0" % len(BODY) + BODY)
+    found = small.take_in([file])[file.checksum]
+    assert isinstance(found, ProfileError)
+    assert "50" in found.message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator
+from dataclasses import replace
 
 from perun.cli.answers.pool import tell_exposed
 from perun.cli.commands.measuring import EventPrinter, MatrixOptions, VersionOptions
@@ -11,21 +12,49 @@ from perun.cli.progress import Progress, duration
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.conditions import observe
-from perun.errors import UsageError
+from perun.errors import PerunError, UsageError
 from perun.porcelain.pool import dispatch
-from perun.porcelain.pool.places import Place, parsed
+from perun.porcelain.pool.places import Local, Place, parsed
 from perun.porcelain.run import matrix as batch
-from perun.porcelain.run.events import Event, JobFailure, MachineTold, PoolEvent, Tally, VersionSkipped
+from perun.porcelain.run.events import (
+    Event,
+    JobDone,
+    JobFailure,
+    MachineTold,
+    PoolEvent,
+    Tally,
+    VersionSkipped,
+)
 from perun.porcelain.run.forecast import Forecast
 from perun.porcelain.run.in_place import refuse_after_interruption
 from perun.porcelain.run.journal import Journal
 from perun.porcelain.run.preparations import PreparationRecord
 from perun.porcelain.run.versions import parents_among
+from perun.porcelain.sharing.remotes import open_remote
+from perun.porcelain.sharing.sending import Sender
+from perun.profile.amounts import readable
 from perun.wording import plural
 
 
 def run_matrix(session: Session, options: MatrixOptions, where: VersionOptions) -> None:
     """Plan a batch or resume the interrupted one; list it or run it; raise if something failed."""
+    place = None if options.on is None else parsed(options.on)
+    if options.push is None or options.dry_run:
+        _run_matrix(session, options, where, place, None)
+        return
+    with open_remote(session.repository, options.push or None) as remote:
+        # What is sent from this machine while it measures would disturb that; between two jobs nothing does.
+        sender = Sender(session.repository, remote, meanwhile=not isinstance(place, Local))
+        _run_matrix(session, options, where, place, sender)
+
+
+def _run_matrix(
+    session: Session,
+    options: MatrixOptions,
+    where: VersionOptions,
+    place: Place | None,
+    sender: Sender | None,
+) -> None:
     wanted = batch.BatchOptions(
         where.minor,
         where.crawl_parents,
@@ -38,17 +67,18 @@ def run_matrix(session: Session, options: MatrixOptions, where: VersionOptions) 
         options.seed,
     )
     repo = session.repository
-    place = None if options.on is None else parsed(options.on)
     journal: Journal | None = None
     if options.resume:
         if wanted != batch.BatchOptions():
             raise UsageError(
                 "--resume runs the rest of an existing plan and takes no option that changes the plan",
-                "it takes only --dry-run, --retry-broken, --quiet-env and --without-vcs-history",
+                "it takes only --dry-run, --retry-broken, --quiet-env, --without-vcs-history, --on, --push",
             )
         planned, journal = batch.resumable(repo)
     else:
         planned = batch.plan(repo, wanted)
+    if sender is not None:
+        planned = replace(planned, register=True)  # only what is registered is sent
     if options.dry_run:
         if journal is not None:
             journal.close()
@@ -60,6 +90,7 @@ def run_matrix(session: Session, options: MatrixOptions, where: VersionOptions) 
             journal.close()
         reason = "the batch is complete" if options.resume else "no profile is missing"
         session.say(f"nothing to run: {reason}")
+        _send_rest(session, sender, None)
         return
     refuse_after_interruption(repo)  # before any output
     unfinished = "" if options.resume else batch.interrupted(repo)
@@ -71,7 +102,7 @@ def run_matrix(session: Session, options: MatrixOptions, where: VersionOptions) 
     if not options.quiet_env:
         for condition in observe():
             session.note(f"environment: {condition.message}")
-    _run(session, planned, journal, options, place)
+    _run(session, planned, journal, options, place, sender)
 
 
 def _run(
@@ -80,6 +111,7 @@ def _run(
     journal: Journal | None,
     options: MatrixOptions,
     place: Place | None,
+    sender: Sender | None,
 ) -> None:
     tally = Tally(planned.slots)
     forecast = Forecast(session.repository, planned.slots)
@@ -109,6 +141,8 @@ def _run(
                         forecast.learn(event)
                         bar.expect(expected())
                     printer.show(event)
+                    if sender is not None and isinstance(event, JobDone) and (why := sender.look()):
+                        session.warn(f"nothing is pushed for now: {one_line(why)}")
         except (KeyboardInterrupt, SystemExit):
             left = f"{tally.total - tally.complete} of {tally.total} jobs are left"
             goes_on = batch.interrupted(session.repository)  # not where the pool was not there yet
@@ -122,8 +156,27 @@ def _run(
         session.note(
             f"note: {tally.incomplete} {they} incomplete; measure again with: perun run matrix --resume"
         )
+    _send_rest(session, sender, tally.error)
     if tally.error is not None:
         raise tally.error
+
+
+def _send_rest(session: Session, sender: Sender | None, error: PerunError | None) -> None:
+    """Send what has not been sent yet, and say what was in all; `error` is that of the batch."""
+    if sender is None:
+        return
+    try:
+        sent = sender.send()
+    except PerunError as problem:
+        why = "what was measured is registered here; send it with: perun push"
+        if error is None:
+            problem.add_note(why)
+            raise
+        session.warn(f"{one_line(problem.message)}; {why}")
+        return
+    session.say(f"sent {plural(sent.profiles, 'profile')} to {sender.url}: {readable(sent.bytes, 'B')}")
+    for refused in sent.refused:
+        session.warn(one_line(refused))
 
 
 def _events(

@@ -116,6 +116,12 @@ class MatrixOptions:
         metavar="POOL",
         help="Measure on a pool of machines: local:N, dask://HOST:PORT, dask+tls://HOST:PORT or ssh:FILE.",
     )
+    push: str | None = param(
+        None,
+        metavar="[REMOTE]",
+        help="Register what is measured, and push it to a remote while the batch goes on; REMOTE may be left "
+        "out where there is one only.",
+    )
 
 
 def with_version_options(crawl_short: str) -> Callable[[Any], Any]:

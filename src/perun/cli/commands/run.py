@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from perun.cli.commands.measuring import SEED, MatrixOptions, VersionOptions, measure, with_version_options
+from perun.cli.commands.remote import complete_remote
 from perun.cli.completing import complete_minor
 from perun.cli.options import read_params, with_options_of
 from perun.cli.plugins import write_plugins
@@ -130,7 +131,12 @@ def job(
 
 
 @run.command()
-@with_options_of(MatrixOptions, "options", since={"shell_complete": complete_minor})
+@with_options_of(
+    MatrixOptions,
+    "options",
+    since={"shell_complete": complete_minor},
+    push={"is_flag": False, "flag_value": "", "shell_complete": complete_remote},
+)
 @click.pass_context
 def matrix(ctx: click.Context, /, options: MatrixOptions) -> None:
     """Run the job matrix of the local configuration.
@@ -143,6 +149,7 @@ def matrix(ctx: click.Context, /, options: MatrixOptions) -> None:
     perun run matrix --since v1.0 --every 5 --dry-run
     perun run matrix --since v1.0 --missing
     perun run matrix --resume
+    perun run matrix --since v1.0 --on ssh:hosts.yml --push team
     """
     from perun.cli.commands.matrix import run_matrix
 

@@ -314,10 +314,9 @@ def _stored(
 ) -> list[Head | ProfileError]:
     """Store the objects that are not here; the head of each profile, or why it is none."""
     store = repo.store.objects
-    missing = {one.entry.checksum: one for one in wanted if one.entry.checksum not in store}
+    times = {one.entry.checksum: one.file_time for one in wanted}
     heads = store.take_in(
-        ObjectFile(checksum, objects.get(checksum, b""), missing[checksum].file_time)
-        for checksum in sorted(missing)
+        ObjectFile(checksum, objects.get(checksum, b""), times[checksum]) for checksum in store.lacking(times)
     )
     for one in wanted:
         checksum = one.entry.checksum
