@@ -13,8 +13,10 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 
-PIP := $(VENV)/bin/python -m pip install --quiet --quiet --no-input --compile
-PIP_LOCKED := $(PIP) --require-hashes --requirement
+PIP := $(VENV)/bin/python -m pip install --quiet --quiet --no-input
+PIP_LOCKED := $(PIP) --no-compile --require-hashes --requirement
+# pip compiles one module after the other, also the tests that libraries bring; some of their files are no valid Python.
+COMPILE := $(VENV)/bin/python -m compileall -q -q -j 0 -x '/tests?/' $(VENV)/lib || true
 # Folders too: they change when a file is removed.
 SOURCES := meson.build pyproject.toml README.md $(wildcard tools/*.py) $(shell find src -not -path '*__pycache__*')
 
@@ -58,12 +60,15 @@ endef
 # Empty where only the tests are to run: old releases of libraries have no types, or wrong ones.
 LINT ?= lint
 
-# Every check runs, also where one before it failed; the tests come last, and one failure fails the target.
+# Every check runs, also where another one failed, and one failure fails the target. Tests often wait, so that there is
+# time for lint beside them; what it says comes after them. The shell starts it with SIGINT ignored.
 define checks
 failed=; \
-$(if $(LINT),$(MAKE) --no-print-directory --keep-going $(LINT) || failed=1;) \
+$(if $(LINT),$(MAKE) --no-print-directory --keep-going $(LINT) >$(VENV)/lint.log 2>&1 & lint=$$!;) \
+$(if $(LINT),trap "kill $$lint 2>/dev/null; exit 130" INT;) \
 echo "== pytest"; \
 $(VENV)/bin/python -m pytest --numprocesses=auto $(1) || failed=1; \
+$(if $(LINT),wait $$lint || failed=1; cat $(VENV)/lint.log;) \
 if [ -n "$$failed" ]; then echo "make $@: something failed, see above" >&2; exit 1; fi
 endef
 
@@ -133,11 +138,12 @@ $(VENV)/.made: tools/make_venv.sh
 $(VENV)/.installed-run: $(LOCK)/run.txt | $(VENV)/.made
 	@echo "installing what builds and runs Perun into $(VENV)"
 	@$(PIP_LOCKED) $<
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.installed-run $(SOURCES)
 	@echo "installing Perun into $(VENV)"
-	@$(PIP) --no-build-isolation --no-deps .
+	@$(PIP) --compile --no-build-isolation --no-deps .
 	@touch $@
 
 # Some tests open pages in a real browser, others trace functions or count instructions. Where what that needs cannot be
@@ -149,4 +155,5 @@ $(VENV)/.chromium $(VENV)/.tracers $(VENV)/.strange $(VENV)/.arm64 $(VENV)/.serv
 $(VENV)/.installed-%: $(LOCK)/%.txt | $(VENV)/.installed
 	@echo "installing what 'make $*' needs into $(VENV)"
 	@$(PIP_LOCKED) $<
+	@$(COMPILE)
 	@touch $@
