@@ -303,6 +303,14 @@ def test_where_one_way_to_a_hang_ends_another_begins():
     assert begun(patience, dice) == b"ade"
 
 
+def test_no_way_to_a_hang_begins_at_an_input_that_fills_the_memory():
+    patience = Patience(hang=10.0, slowest=0.001, size=100 << 20)
+    patience.ended(mutation(bytes(2 << 20)), 20000, 2.0)
+    assert patience.next_hang(1e6, Random(1)) is None
+    patience.ended(mutation(bytes(1 << 20)), 20000, 2.0)
+    assert patience.next_hang(1e6, Random(1)) is not None
+
+
 def begun(patience, dice):
     """What the ways up begin at, of which none leads anywhere."""
     found = b""

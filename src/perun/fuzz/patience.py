@@ -44,6 +44,9 @@ _CHEAP: Final = 0.02
 """Share of the limit of a hang that an input may take from which the way up begins."""
 _RUNG: Final = 4
 """Times the executed lines of the rung below."""
+_LARGEST_BASE: Final = _ROOM // 64
+"""Bytes of an input from which a way up begins: there is one of each rung, and a larger one hardly hangs as a
+part of it is repeated a few times."""
 
 
 class Trial(NamedTuple):
@@ -104,6 +107,8 @@ class Patience:
     def ended(self, mutation: Mutation, lines: int, seconds: float) -> None:
         """A mutation has executed so many lines in so long."""
         self._slowest = max(seconds, self._slowest)
+        if len(mutation.data) > _LARGEST_BASE:
+            return
         rung = int(math.log(lines or 1, _RUNG))
         known = self._rungs.get(rung)
         if known is None or len(mutation.data) < len(known.mutation.data):
