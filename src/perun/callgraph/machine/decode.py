@@ -7,6 +7,7 @@ instruction is found once for its form. Instructions of the same bytes are not e
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator
 from typing import Final
 
@@ -24,6 +25,7 @@ _KINDS: Final = {
 _LEADING: Final = (JUMP, BRANCH, CALL)
 _RELATIVE: Final = re.compile(r"\[rip(?: ([+-]) (0x[0-9a-f]+|\d+))?\]")
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{5,}")
+_INT32: Final = struct.Struct("<i")
 _TAILS: Final = (4, 5, 8, 6)
 """How many bytes of an instruction there may be from a distance of 4 bytes on: after it comes nothing, or a
 number of 1, 4 or 2 bytes."""
@@ -119,15 +121,20 @@ class Decoder:
         """The instructions from one address to another."""
         code = Code(start, end)
         addresses, forms, leads, special = code.addresses, code.forms, code.leads, code.special
-        known = self._known
+        known, near, four = self._known, self._distant[_TAILS[0]], _INT32.unpack_from
+        form: Form | None
         for batch in self._disassembler.batches(self._image.bytes_at(start, end - start), start):
             for number, (address, size, data) in enumerate(batch):
                 found = known.get(data[:size])
-                if found is None:
-                    found = self._distant_form(data[:size]) or self._found(
+                if found is not None:
+                    form, distance = found
+                elif size > 4 and (form := near.get(data[: size - 4])) is not None:
+                    # Most of those that are new differ in their last four bytes: calls and jumps.
+                    (distance,) = four(data, size - 4)
+                else:
+                    form, distance = self._distant_form(data[:size]) or self._found(
                         address, data[:size], *batch.text(number)
                     )
-                form, distance = found
                 if form.kind:
                     if form.kind == PADDING:
                         code.padding[address] = len(forms)
@@ -185,8 +192,8 @@ def _without(data: bytes, tail: int) -> bytes:
 
 
 def _distance(data: bytes, tail: int) -> int:
-    start = len(data) - tail
-    return int.from_bytes(data[start : start + 4], "little", signed=True)
+    distance: int = _INT32.unpack_from(data, len(data) - tail)[0]
+    return distance
 
 
 def _kind(mnemonic: str) -> int:
