@@ -53,9 +53,9 @@ def web(place: Place) -> Iterator[Row | Count]:
     start = time.perf_counter()
     search = [place.perun, "changes", "--json"]
     subprocess.run(search, cwd=folder, env=environ, check=True, stdout=subprocess.DEVNULL)
-    seconds = time.perf_counter() - start
+    searching = time.perf_counter() - start
     what = f"{WHAT}: the first search of all series"
-    yield Row(what, seconds, 5 * MINUTE, "5 minutes", None, is_rival=False)
+    yield Row(what, searching, 5 * MINUTE, "5 minutes", None, is_rival=False)
     served = [_serve(place.perun, folder) for _ in range(ROUNDS)]
     what = f"{WHAT}: from a cold start until overview and a series are answered"
     yield from _within_a_second(what, [one[0] for one in served], [one[1] for one in served])
@@ -76,7 +76,8 @@ def web(place: Place) -> Iterator[Row | Count]:
     what = f"{what}, after one more commit"
     yield from _within_a_second(what, [one.wall for one in more], [one.cpu for one in more])
     yield from _smaller(place)
-    yield from _beside_asv(place, folder, made._replace(commits=commits), seconds, site)
+    # asv searches all series each time that it publishes.
+    yield from _beside_asv(place, folder, made._replace(commits=commits), searching + seconds, site)
 
 
 def _within_a_second(what: str, wall: Sequence[float], cpu: Sequence[float]) -> Iterator[Row]:
@@ -102,9 +103,9 @@ def _beside_asv(
     publishing, published = _asv(folder, place.folder / f"asv-{len(made.commits)}", made)
     if published is None:
         peer = f"asv publish, which had not ended after {publishing / MINUTE:.0f} minutes"
-        yield Row(f"{what}, written", seconds, publishing, peer, 1.0)
+        yield Row(f"{what}, with the first search", seconds, publishing, peer, 1.0)
         return
-    yield Row(f"{what}, written", seconds, publishing, "asv publish", 1.0)
+    yield Row(f"{what}, with the first search", seconds, publishing, "asv publish", 1.0)
     yield Row(f"{what}, size", _size(site) / 1e6, _size(published) / 1e6, "asv publish", None, "MB")
 
 

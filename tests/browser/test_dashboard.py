@@ -144,6 +144,30 @@ def test_the_overview_says_the_verdict_first_and_then_what_changed(
     goes_to(page, f"commit.html?c={sample.commits[-1]['checksum']}")
 
 
+def test_in_little_room_stands_what_tells_series_apart(visit: OpenPage) -> None:
+    page = visit("overview")
+
+    def shown(*rows: tuple[str, str]) -> list[list[str]]:
+        given = [{"title": title, "command": command, "machine": None} for title, command in rows]
+        found: list[list[str]] = page.evaluate(
+            "rows => labelled(rows, {machines: []}).map(row => [row.label, row.on])", given
+        )
+        return found
+
+    long, other = "python3 -m tool --long in/a.txt", "python3 -m tool --other in/b.txt"
+    assert shown((f"real time of {long}", long), (f"peak of {other}", other)) == [
+        ["… --long in/a.txt", "real"], ["… --other in/b.txt", "peak"]
+    ]  # fmt: skip
+    assert shown((f"real time of {long}", long)) == [[long, "real"]]
+    assert shown((f"parse [total] in {long}", long), (f"sort in {long}", long)) == [
+        ["parse [total]", ""], ["sort", ""]
+    ]  # fmt: skip
+    assert shown((f"sort in {long}", long), (f"sort in {other}", other)) == [
+        ["sort in … --long in/a.txt", ""], ["sort in … --other in/b.txt", ""]
+    ]  # fmt: skip
+    assert shown(("a of a", "a"), ("b of a b", "a b"), ("odd", "")) == [["a", "a"], ["a b", "b"], ["odd", ""]]
+
+
 def test_keys_lead_everywhere(visit: OpenPage) -> None:
     page = visit("overview")
     page.keyboard.press("j")
@@ -210,6 +234,7 @@ def test_a_chart_is_walked_by_keys_and_two_points_are_compared(
 ) -> None:
     page = visit("series", f"?id={SERIES}")
     page.locator("#chart summary").click()
+    page.locator("#chart tbody tr").first.wait_for()
     assert page.locator("#chart tbody tr").count() == page.evaluate(
         "perunChart.lines.map(l => l.at.length).reduce((a, b) => a + b)"
     )

@@ -294,6 +294,7 @@ class Sample:
             "larger_is_better": one["larger_is_better"],
             "machine": None if one["exact"] else 0,
             "value": [self.values[number][at] for at in places],
+            "command": one["command"],
         }
 
     def _grid(self) -> dict[str, Any]:

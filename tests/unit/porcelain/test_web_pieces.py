@@ -212,6 +212,12 @@ def test_a_tag_behind_the_change_has_no_part_in_it(measured, piece_now):
     assert verdict["sentence"] == "Nothing changed since v2.0 in 3 series."
 
 
+@pytest.mark.parametrize(("place", "tag"), [(35, "v2.0"), (36, "v1.0"), (38, "v1.0")])
+def test_a_tag_counts_once_a_level_can_be_told_behind_it(measured, piece_now, place, tag):
+    subprocess.run(["git", "tag", "v2.0", measured.main[place]], cwd=measured.path, check=True)
+    assert piece_now("overview")["verdict"]["tag"]["name"] == tag
+
+
 def test_what_is_acknowledged_makes_nothing_worse(measured, piece_now):
     repo = measured.open()
     acknowledged.acknowledge(repo, measured.main[measured_history.SLOWER], "*", because="it is correct now")

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from perun.porcelain.trend import text_of
 from perun.porcelain.web import data
 from perun.porcelain.web.naming import title_of
 from perun.porcelain.web.numbers import bucket_size, medians, shorts
@@ -37,6 +38,6 @@ def rows(
     values = medians(state.table.values[numbers[:, np.newaxis], state.columns[positions]], size)
     return [
         data.Row(one.id, title_of(one.key), one.key.unit, one.key.larger_is_better, state.machine_of(row),
-                 shorts(own))
+                 shorts(own), text_of(one.key.configuration))
         for (one, row), own in zip(wanted, values, strict=True)
     ]  # fmt: skip

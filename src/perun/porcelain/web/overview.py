@@ -73,9 +73,11 @@ def overview(state: State, reported: Reported) -> data.Overview:
 
 
 def _since(state: State) -> _Since:
-    """The newest tag of the main line before the newest measured version; else the beginning."""
-    newest = state.measured_main[-1] if state.measured_main.size else -1
-    main = [(name, place) for name, place in state.commits.tags if state.lines[place] == 0 and place < newest]
+    """The newest tag of the main line with as many measured versions behind it as tell a level; else the
+    beginning. Of the others nothing could be said but that it cannot be judged."""
+    measured = state.measured_main
+    last = measured[-voting.FEWEST] if len(measured) >= voting.FEWEST else -1
+    main = [(name, place) for name, place in state.commits.tags if state.lines[place] == 0 and place < last]
     return _Since(*main[-1]) if main else _Since("", -1)
 
 

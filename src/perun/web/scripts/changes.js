@@ -32,7 +32,7 @@ function changeRow(one, others = [], who = commitOfChange) {
       h(
         "small",
         {title: one.command},
-        [levels(one), one.command && one.command !== nameOf(one) ? cut(one.command, 90) : ""]
+        [levels(one), cut(commandBelow(one), 90)]
           .filter(Boolean)
           .join(" · "),
       ),

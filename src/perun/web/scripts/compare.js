@@ -128,7 +128,7 @@ async function plainComparison(a, b, site) {
       const ratio = both ? after.value / before.value : null;
       return {
         location: nameOf(one),
-        metric: [one.command, shortMachine(site, (before ?? after).machine)].filter(Boolean).join(" · "),
+        metric: [commandBelow(one), shortMachine(site, (before ?? after).machine)].filter(Boolean).join(" · "),
         unit: one.unit,
         exact: one.exact,
         series: one.id,

@@ -35,7 +35,7 @@ pages.coverage = async site => {
           name: true,
           sort: row => row.title,
           cell: row => [
-            h("span", {class: "mono"}, cut(row.title, 110)),
+            h("span", {class: "mono"}, cut([row.command, row.workload].filter(Boolean).join(" "), 110)),
             h(
               "div",
               {class: "muted small"},

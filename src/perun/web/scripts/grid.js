@@ -158,6 +158,7 @@ async function lastColumns(count, series, site) {
         rows.set(key, {
           series: id,
           title: one.title,
+          command: one.command,
           unit: one.unit,
           larger_is_better: one.larger_is_better,
           machine,

@@ -140,16 +140,22 @@ class HeatMap {
   }
 }
 
-// Rows with what tells them apart: without the command where it is that of all, with the machine where there are
-// several.
+// Rows with what tells them apart: functions without the command where it is that of all, whole programs with what is
+// measured of them behind it, and with the machine where there are several.
 function labelled(rows, site) {
-  const end = rows.length ? rows[0].title.slice(rows[0].title.indexOf(" in ")) : "";
-  const common =
-    rows.length > 1 && end.startsWith(" in ") && rows.every(row => row.title.endsWith(end)) ? end.length : 0;
+  const brief = shortCommands(rows),
+    single = new Set(rows.map(row => row.command)).size === 1;
+  const label = row => {
+    if (isWhole(row)) return brief(row.command);
+    const end = ` in ${row.command}`;
+    if (!row.command || !row.title.endsWith(end)) return row.title;
+    const place = row.title.slice(0, -end.length);
+    return single ? place : `${place} in ${brief(row.command)}`;
+  };
   return rows.map(row => ({
     ...row,
-    label: common ? row.title.slice(0, -common) : row.title,
-    on: shortMachine(site, row.machine),
+    label: label(row),
+    on: [isWhole(row) ? metricOfWhole(row).replace(/ time$/, "") : "", shortMachine(site, row.machine)].filter(Boolean).join(" · "),
   }));
 }
 

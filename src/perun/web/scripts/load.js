@@ -136,7 +136,7 @@ function linesOf(lines) {
       n = new Float64Array(count);
     for (let i = 0; i < count; i++) {
       const half = (Array.isArray(line.half) ? line.half[i] : line.half) ?? 0;
-      low[i] = value[i] * (1 - half / 1e4);
+      low[i] = value[i] * Math.max(0, 1 - half / 1e4);
       high[i] = value[i] * (1 + half / 1e4);
       n[i] = (Array.isArray(line.n) ? line.n[i] : line.n) ?? 1;
     }

@@ -6,12 +6,13 @@ pages.overview = async site => {
   const fits = onMachine(site),
     changes = data.changes.filter(one => fits(one.machine));
   heatOfOverview({...data.heat, rows: data.heat.rows.filter(row => fits(row.machine))}, data.verdict.tag, changes, site);
-  changesOfOverview(changes, site);
+  changesOfOverview(changes, data.verdict.tag, site);
   const multiples = data.multiples.filter(
     (one, i, all) => all.findIndex(other => other.series.id === one.series.id) === i,
   );
+  const brief = shortCommands(multiples.map(one => one.series));
   byId("multiples").hidden = !multiples.length;
-  panel("multiples", h("div", {class: "multiples"}, multiples.map(multiple)), {
+  panel("multiples", h("div", {class: "multiples"}, multiples.map(one => multiple(one, brief))), {
     note: [
       `The last values of ${plural(multiples.length, "series")}`,
       multiples.length < site.series && ` of ${site.series.toLocaleString("en-US")}`,
@@ -138,7 +139,7 @@ function cellLines(row, column, commit) {
         "div",
         {class: "line"},
         change(Math.exp(row.larger_is_better ? -shift : shift)),
-        ` beside the level before, ${cut(row.label ?? row.title, 80)}`,
+        ` beside the level before, ${cut(row.title, 80)}`,
       ),
     shift === null && h("div", {class: "line"}, cut(row.title, 100)),
     h(
@@ -159,7 +160,7 @@ function openCell(row, checksum, event) {
   else location.assign(address);
 }
 
-function changesOfOverview(changes, site) {
+function changesOfOverview(changes, tag, site) {
   if (!changes.length) {
     const text =
       site.measured < 6
@@ -169,12 +170,15 @@ function changesOfOverview(changes, site) {
   }
   const groups = byCommit(changes);
   return panel("changes", changeList(groups, "Changes, worst first"), {
-    note: `Worst first; what is acknowledged comes last`,
+    note:
+      tag && changes.every(one => one.version.at <= tag.at)
+        ? `None since ${cut(tag.name, 40)}: the newest before`
+        : "Worst first; what is acknowledged comes last",
     tools: h("a", {href: "feed.atom"}, "Feed"),
   });
 }
 
-function multiple({series: one, spark: values}) {
+function multiple({series: one, spark: values}, brief) {
   return h(
     "a",
     {
@@ -183,13 +187,13 @@ function multiple({series: one, spark: values}) {
       "data-row": seriesLink(one.id),
       title: `${one.title}\n${one.command}`,
     },
-    h("span", {class: "title name"}, cut(nameOf(one), 80)),
+    h("span", {class: "title name"}, cut(isWhole(one) ? brief(one.command) : nameOf(one), 80)),
     spark(values, {width: 240, height: 42}),
     h("span", {class: "now"}, amount(one.latest, one.unit)),
     h(
       "span",
       {class: "sub"},
-      h("span", {}, cut(one.command === nameOf(one) ? one.metric : one.command, 60)),
+      h("span", {}, cut(isWhole(one) ? metricOfWhole(one) : brief(one.command), 60)),
       h(
         "span",
         {class: "number", title: "the last value beside the median of those shown"},

@@ -30,12 +30,15 @@ pages.series = async site => {
   return undefined;
 };
 
+const headOf = series => (isWhole(series) ? series.title : nameOf(series));
 function seriesHead({series, configuration}) {
-  document.title = `${visible(cut(nameOf(series), 80))} · ${document.querySelector(".brand span").textContent}`;
-  document.querySelector("#head h1").textContent = visible(cut(nameOf(series), 300));
+  document.title = `${visible(cut(headOf(series), 80))} · ${document.querySelector(".brand span").textContent}`;
+  document.querySelector("#head h1").textContent = visible(cut(headOf(series), 300));
   const texts = [
     configuration.collector,
-    [configuration.cmd, configuration.args, configuration.workload].filter(Boolean).join(" "),
+    isWhole(series)
+      ? ""
+      : [configuration.cmd, configuration.args, configuration.workload].filter(Boolean).join(" "),
     series.metric,
     series.exact ? "counted exactly" : "",
     series.larger_is_better ? "larger is better" : "",

@@ -9,7 +9,7 @@ const seriesTable = (series, options = {}) =>
         sort: one => one.title,
         cell: one => [
           h("a", {href: seriesLink(one.id)}, cut(nameOf(one), 110)),
-          one.command !== nameOf(one) && h("div", {class: "muted small"}, cut(one.command, 110)),
+          commandBelow(one) && h("div", {class: "muted small"}, cut(commandBelow(one), 110)),
         ],
       },
       {title: "Metric", wide: true, sort: one => one.metric, cell: one => one.metric},

@@ -43,7 +43,7 @@ async function commitValues(commit, site) {
             h(
               "div",
               {class: "muted small"},
-              [one.command === nameOf(one) ? "" : cut(one.command, 110), one.on].filter(Boolean).join(" · "),
+              [cut(commandBelow(one), 110), one.on].filter(Boolean).join(" · "),
             ),
           ],
         },
@@ -96,7 +96,7 @@ async function valuesAt(at, site) {
       id,
       machine: data.machine?.[row] ?? null,
       value,
-      low: value * (1 - half),
+      low: value * Math.max(0, 1 - half),
       high: value * (1 + half),
     });
   });
@@ -118,7 +118,7 @@ async function valuesBefore(commit, site, wanted) {
           at = data.first + place;
         if (!known(value) || (all.line[at] && all.line[at] !== commit.branch)) continue;
         const half = (data.half?.[row]?.[place] ?? 0) / 1e4;
-        found.set(key, {at, value, low: value * (1 - half), high: value * (1 + half)});
+        found.set(key, {at, value, low: value * Math.max(0, 1 - half), high: value * (1 + half)});
         break;
       }
     });

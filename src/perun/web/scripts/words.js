@@ -9,7 +9,8 @@ const amount = (value, unit) => (known(value) ? perunNumber(value, unit) : "–"
 // 12.1 to 12.5 ms: the ends in one unit.
 function amounts(interval, unit) {
   if (!interval || interval[0] === interval[1]) return "";
-  const texts = interval.map(value => perunNumber(value, unit));
+  // Of few values with much noise it reaches below 0, where nothing that is measured can be.
+  const texts = interval.map(value => perunNumber(Math.max(value, 0), unit));
   const [one, other] = texts.map(text => text.split(" "));
   return one.slice(1).join(" ") === other.slice(1).join(" ")
     ? `${one[0]} to ${texts[1]}`
@@ -71,8 +72,22 @@ const moment = seconds => momentFormat.format(seconds * 1000);
 const when = seconds =>
   h("time", {datetime: new Date(seconds * 1000).toISOString(), title: moment(seconds)}, ago(seconds));
 
-// What a series is called where its command is beside it, or below.
-const nameOf = one => one.location || one.title;
+// Whether a series is of the whole program: `real time of ./app big.txt`, not `insert in ./app big.txt`.
+const isWhole = one => Boolean(one.command) && one.title.endsWith(` of ${one.command}`);
+// What is measured of the whole program: `real time`.
+const metricOfWhole = one => one.title.slice(0, -one.command.length - 4);
+// What a series is called where its command is beside it, or below; of the whole program that is its name.
+const nameOf = one =>
+  isWhole(one) ? `${one.command} [${one.metric ?? metricOfWhole(one)}]` : one.location || one.title;
+// Below such a name: the command, where it is not told yet.
+const commandBelow = one => (isWhole(one) ? "" : one.command);
+// Commands as short as tells them apart in little room: without the words that all of them begin with.
+function shortCommands(rows) {
+  const every = [...new Set(rows.map(one => one.command).filter(Boolean))].map(text => text.split(" "));
+  let same = 0;
+  while (every.length > 1 && every.every(words => words.length > same + 1 && words[same] === every[0][same])) same++;
+  return text => (same ? `… ${text.split(" ").slice(same).join(" ")}` : text);
+}
 const machineName = (site, number) => (known(number) ? (site.machines[number] ?? "") : "");
 // As few words of its name as tell it from the other machines; empty where there is one.
 function shortMachine(site, number) {

@@ -42,6 +42,7 @@ class Row(Struct, frozen=True):
     larger_is_better: bool
     machine: int | None
     value: Numbers
+    command: str
 
 
 class Heat(Struct, frozen=True):
