@@ -40,6 +40,7 @@ import optimizations
 import profiles
 import regression
 import sharing
+import sharing_git
 import stores
 import tables
 import tracing
@@ -73,6 +74,7 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
     history: (history.history,),
     web: (web.web,),
     sharing: (sharing.few_among_many, sharing.first_pull),
+    sharing_git: (sharing_git.git_repository,),
     optimizations: (optimizations.optimizations,),
     verdicts: (
         verdicts.unchanged,

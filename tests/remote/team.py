@@ -61,7 +61,7 @@ def work(verb: str, url: str, folder: Path) -> int:
 
 
 def main(url: str, folder: str) -> None:
-    vars(cleaning)["REGISTERS"] = 4  # so that snapshots are made all the time
+    vars(cleaning).update(REGISTERS=4, SMALL_PACKS=4)  # so that pieces are put together all the time
     opened(url, folder=Path(folder)).close()  # load what takes a second, for all at once
     for line in sys.stdin:
         verb, _, what = line.strip().partition(" ")

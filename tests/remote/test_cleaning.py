@@ -279,9 +279,10 @@ def interleave(
 
 
 @pytest.fixture(autouse=True)
-def _early_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+def _early_snapshots_and_packs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleaning, "REGISTERS", 3)
     monkeypatch.setattr(cleaning, "DEAD_IN_HEAD", 2)
+    monkeypatch.setattr(cleaning, "SMALL_PACKS", 3)
 
 
 CHECKS = settings(
@@ -428,3 +429,26 @@ def test_a_pack_that_another_one_condemns_by_what_he_read_before(world: World) -
     cleaning.clean(reader, grace=0, now=NOW)
     assert first.happened and second.happened
     world.check()
+
+
+def test_many_small_packs_become_one(world: World) -> None:
+    for number in range(3):
+        world.push(number)(FileRemote(world.folder))
+    before = {one.key for one in FileRemote(world.folder).list(FOLDER)}
+    assert len(before) >= cleaning.SMALL_PACKS
+
+    def clean(now: float) -> cleaning.Cleaned:
+        reader = Reader(FileRemote(world.folder))
+        reader.refresh()
+        return cleaning.clean(reader, grace=50, now=now)
+
+    first = clean(NOW)
+    assert set(first.condemned) == before and before.isdisjoint(first.deleted)
+    assert first.moved > 0
+    world.check()
+    again = clean(NOW + 10)
+    assert (again.moved, set(again.condemned)) == (0, before)
+    assert before <= set(clean(NOW + 60).deleted)
+    world.check()
+    assert len(list(FileRemote(world.folder).list(FOLDER))) == 1
+    world.check_exact()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from perun import atomic
 from perun.errors import RemoteError, UsageError
 from perun.remote.contract import Listed, MissingPiece, Remote
 from perun.remote.opening import opened
@@ -160,6 +161,17 @@ def test_a_folder_that_is_no_folder_is_named(tmp_path: Path) -> None:
         opened(f"file://{tmp_path}/file").put("packs/aa", b"x")
 
 
+def test_what_a_killed_process_left_in_a_folder_is_removed(tmp_path: Path) -> None:
+    remote = opened(f"file://{tmp_path}/remote")
+    remote.put("packs/aa", b"x")
+    left = tmp_path / f"remote/packs/{atomic.TEMPORARY_PREFIX}{2**22 + 1}-{atomic.system()}-{'0' * 12}"
+    own = left.with_name(atomic.temporary_name())
+    for path in (left, own):
+        path.write_bytes(b"unfinished")
+    remote.sweep()
+    assert {path.name for path in left.parent.iterdir()} == {"aa", own.name}
+
+
 def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
     remote = opened(f"file://{tmp_path}/remote")
     remote.put("packs/aa", b"x")
@@ -205,7 +217,7 @@ def test_what_is_no_url_of_a_remote(url: str, said: str) -> None:
 
 
 def test_a_database_that_is_not_there_is_named_without_a_traceback(tmp_path: Path) -> None:
-    said = r"nowhere/x\.db: packs/aa: unable to open database file"
+    said = r"nowhere/x\.db: packs/aa cannot be written: unable to open database file"
     with pytest.raises(RemoteError, match=said), opened(f"sqlite:///{tmp_path}/nowhere/x.db") as remote:
         remote.put("packs/aa", b"x")
 

@@ -142,3 +142,4 @@ def test_two_hundred_killed_members_lose_nothing(url: str, remote: Remote, tmp_p
         union = Reader(remote).refresh()
         left = {one.key.removeprefix(FOLDER) for one in remote.list(FOLDER)}
         assert left == union.needed().keys() == union.sizes().keys()
+        assert not list(tmp_path.glob("remote/**/.tmp-*"))

@@ -58,6 +58,11 @@ REGISTERS: Final = 64
 """Registers beside the snapshot from which on a new one is made."""
 SPARSE: Final = 0.5
 """Share of a pack that is needed, below which that is moved and the pack is given up."""
+SMALL: Final = pack.TARGET // 8
+"""Bytes below which a pack is small."""
+SMALL_PACKS: Final = 64
+"""Small packs from which on they are moved together: each costs a first pull a request, and a server of git
+two refs that it lists to everybody who asks."""
 _TRIES: Final = 30
 
 
@@ -94,11 +99,11 @@ def planned(reader: Reader, entries: Collection[Entry]) -> Cleaned:
     for entry in entries:
         reader.union.remove(entry, reader.union.saying(entry))
     sizes = _sizes(reader)
-    sparse = _avoided(reader, sizes)
-    needed = reader.union.needed()
-    moved = sum(place.size for name in sparse & needed.keys() for place in needed[name].values())
+    avoided = _avoided(reader, sizes)
+    needed = reader.union.needed(avoid=avoided)
+    moved = sum(place.size for name in avoided & needed.keys() for place in needed[name].values())
     keys = [key for key in sizes if key.startswith(pack.FOLDER)]
-    gone = [key for key in keys if (name := key.removeprefix(pack.FOLDER)) in sparse or name not in needed]
+    gone = [key for key in keys if (name := key.removeprefix(pack.FOLDER)) in avoided or name not in needed]
     return Cleaned(sorted(gone), sum(sizes[key] for key in gone), [], 0, moved)
 
 
@@ -112,7 +117,8 @@ def clean(
     :raises RemoteError: if the remote cannot be read or written, or others change it all the time. What was
         done by then is right by itself.
     """
-    moved = _gather(reader, now)
+    reader.remote.sweep()
+    moved, made = _gather(reader, now)
     deleted: list[str] = []
     freed = 0
     for _ in range(_TRIES):
@@ -120,7 +126,7 @@ def clean(
         if sizes is None:
             continue
         before = reader.head.state
-        wanted = _with_snapshot(reader, _next(reader, sizes, grace, now), now)
+        wanted = _with_snapshot(reader, _next(reader, sizes, made, grace, now), now)
         if wanted != before and not reader.change(wanted):
             continue
         dying = before.condemned.keys() - wanted.condemned.keys()
@@ -150,16 +156,31 @@ def _read(reader: Reader) -> dict[str, int] | None:
     return _sizes(reader) if reader.head.data == head.data else None
 
 
-def _avoided(reader: Reader, sizes: Mapping[str, int]) -> set[str]:
-    """The packs that are not there, and those most of which nothing needs."""
+def _avoided(reader: Reader, sizes: Mapping[str, int], made: Collection[str] = ()) -> set[str]:
+    """The packs that are not there, those most of which nothing needs, and the small ones of many.
+
+    What is condemned is avoided, too: what is needed of it was moved.
+
+    :param made: the packs that it was moved to.
+    """
     live = reader.union.sizes()
-    return {name for name, size in live.items() if size < SPARSE * sizes.get(pack.FOLDER + name, size * 3)}
+    condemned = _condemned(reader)
+    sparse = {name for name, size in live.items() if size < SPARSE * sizes.get(pack.FOLDER + name, size * 3)}
+    small = {name for name in live if sizes.get(pack.FOLDER + name, SMALL) < SMALL}
+    small -= condemned.union(sparse, made)
+    return sparse | (condemned & live.keys()) | (small if len(small) >= SMALL_PACKS else set())
 
 
-def _next(reader: Reader, sizes: Mapping[str, int], grace: float, now: float) -> State:
+def _condemned(reader: Reader) -> set[str]:
+    return {key.removeprefix(pack.FOLDER) for key in reader.head.state.condemned}
+
+
+def _next(
+    reader: Reader, sizes: Mapping[str, int], made: Collection[str], grace: float, now: float
+) -> State:
     """What the head is to say: what is condemned anew, still, and not any more; and what is dead now."""
     before = reader.head.state
-    used = {pack.FOLDER + name for name in reader.union.needed(avoid=_avoided(reader, sizes))}
+    used = {pack.FOLDER + name for name in reader.union.needed(avoid=_avoided(reader, sizes, made))}
     used.add(snapshot.FOLDER + str(before.snapshot))
     used.update(pack.FOLDER + name for name in reader.union.dead)
     condemned = {key: time for key, time in before.condemned.items() if key in sizes and key not in used}
@@ -201,22 +222,26 @@ def _delete(
     return sorted(keys)
 
 
-def _gather(reader: Reader, now: float) -> int:
-    """Copy what is needed out of packs most of which is not, so that these can be deleted; its bytes."""
-    needed = reader.union.needed()
-    sparse = _avoided(reader, _sizes(reader)) & needed.keys()
+def _gather(reader: Reader, now: float) -> tuple[int, set[str]]:
+    """Copy what is needed out of packs that are to be deleted for the rest, or as they are small and many.
+
+    The bytes that were copied, and the packs that they are in now.
+    """
+    avoided = _avoided(reader, _sizes(reader))
+    needed = reader.union.needed(avoid=avoided)
+    made: set[str] = set()
     objects: list[tuple[str, bytes]] = []
     size = moved = 0
-    for name in sorted(sparse):
+    for name in sorted(avoided.difference(_condemned(reader)) & needed.keys()):
         for checksum, content in _contents(reader, name, needed[name]):
             objects.append((checksum, content))
             size += len(content)
         if size >= pack.TARGET:
-            move(reader, objects, now)
+            made.add(move(reader, objects, now))
             objects, size, moved = [], 0, moved + size
     if objects:
-        move(reader, objects, now)
-    return moved + size
+        made.add(move(reader, objects, now))
+    return moved + size, made
 
 
 def _contents(reader: Reader, name: str, places: Mapping[str, Place]) -> Iterator[tuple[str, bytes]]:
@@ -231,8 +256,8 @@ def _contents(reader: Reader, name: str, places: Mapping[str, Place]) -> Iterato
             yield checksum, data[place.start : place.start + place.size]
 
 
-def move(reader: Reader, objects: Sequence[tuple[str, bytes]], now: float) -> None:
-    """Put the objects into a pack of their own, beside where they are.
+def move(reader: Reader, objects: Sequence[tuple[str, bytes]], now: float) -> str:
+    """Put the objects into a pack of their own, beside where they are; its name.
 
     :param now: seconds since 1970.
     """
@@ -240,3 +265,4 @@ def move(reader: Reader, objects: Sequence[tuple[str, bytes]], now: float) -> No
     reader.remote.put(pack.FOLDER + made.name, made.data)
     moved = [Moved(checksum, made.places[checksum]) for checksum, _data in objects]
     reader.put(register.written([], (), moved, now=now), Register([], (), moved))
+    return made.name

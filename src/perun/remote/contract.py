@@ -90,6 +90,9 @@ class Remote(ABC):
     def delete(self, key: str) -> None:
         """Remove the piece; nothing happens where there is none."""
 
+    def sweep(self) -> None:  # noqa: B027 - most leave nothing
+        """Remove what killed processes left unfinished, as far as certainly nobody goes on with it."""
+
     def close(self) -> None:  # noqa: B027 - most need none
         """Give back connections."""
 

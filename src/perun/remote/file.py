@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from perun import atomic
+from perun import atomic, leftovers
 from perun.errors import RemoteError
 from perun.regular import TooLarge, open_regular, read_regular
 from perun.remote.contract import MAX_HEAD, MAX_PIECE, Listed, Remote, checked, is_key
@@ -116,6 +116,11 @@ class FileRemote(Remote):
         """As the interface describes it."""
         with self._naming(key, "removed"):
             (self.folder / checked(key)).unlink(missing_ok=True)
+
+    def sweep(self) -> None:
+        """As the interface describes it."""
+        with self._naming("what was left unfinished", "removed"):
+            leftovers.sweep(self.folder)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

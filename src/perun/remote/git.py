@@ -95,7 +95,7 @@ class GitRemote(Remote):
         self._pieces: dict[str, _Piece] = {}
         self._sizes: dict[str, int] = {}
         self._objects = ""
-        self._sweep()
+        self.sweep()
 
     @property
     def url(self) -> str:
@@ -265,8 +265,8 @@ class GitRemote(Remote):
             raise named(self, "a piece", "written or read", answer)
         return answer.text
 
-    def _sweep(self) -> None:
-        """Remove what killed processes left behind."""
+    def sweep(self) -> None:
+        """As the interface describes it: objects that were under way, on this machine."""
         if self._scratch is not None and self._scratch.is_dir():
             for path in self._scratch.glob(f"{atomic.TEMPORARY_PREFIX}*"):
                 if path.is_dir() and is_left_over(path):

@@ -158,10 +158,15 @@ def check_format(remote: Remote) -> bool:
         return False
     if found != FORMAT:
         raise RemoteError(
-            f"{remote.url} has the format {found[:60]!r}, this Perun reads and writes {FORMAT!r}",
+            f"{remote.url} has the format {_shown(found)!r}, this Perun reads and writes {_shown(FORMAT)!r}",
             "install the Perun that the others of the team have",
         )
     return True
+
+
+def _shown(data: bytes) -> str:
+    """The beginning of what a piece says, for messages."""
+    return data[:60].decode(errors="replace").strip()
 
 
 def prepare(remote: Remote) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from perun.errors import RemoteError
 from perun.remote.contract import MAX_PIECE, Listed, Remote, checked, is_key
+from perun.remote.sql_errors import named, was_cut
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Select, Table
@@ -86,7 +86,7 @@ class SqlRemote(Remote):
             return True
 
         try:
-            return self._writing(key, put, attempts)
+            return self._writing(key, "written", put, attempts)
         except IntegrityError:  # another one put it meanwhile
             return False
 
@@ -105,7 +105,7 @@ class SqlRemote(Remote):
             asked = sql.select(self._pieces.c.data).where(self._pieces.c.key == key)
             return connection.execute(asked).scalar_one_or_none()
 
-        return self._found(key, self._reading(key, get, None))
+        return self._found(key, self._reading(key, "read", get, None))
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
         """As the interface describes it."""
@@ -118,7 +118,7 @@ class SqlRemote(Remote):
             asked = sql.select(part).where(self._pieces.c.key == key)
             return connection.execute(asked).scalar_one_or_none()
 
-        return self._found(key, self._reading(key, get, None))
+        return self._found(key, self._reading(key, "read", get, None))
 
     def list(self, prefix: str) -> Iterator[Listed]:
         """As the interface describes it."""
@@ -130,7 +130,7 @@ class SqlRemote(Remote):
         while True:
             asked = sql.select(key, size).where(key > after, key.startswith(prefix, autoescape=True))
             page = asked.order_by(key).limit(_AT_ONCE)
-            rows: Sequence[Any] = self._reading(prefix, partial(_all, page), ())
+            rows: Sequence[Any] = self._reading(prefix, "listed", partial(_all, page), ())
             yield from (Listed(name, size) for name, size in rows if is_key(name))
             if len(rows) < _AT_ONCE:
                 return
@@ -147,13 +147,13 @@ class SqlRemote(Remote):
             change = pieces.update().where(pieces.c.key == key, pieces.c.data == expected)
             return connection.execute(change.values(data=data)).rowcount == 1
 
-        return self._writing(key, replace, 1)
+        return self._writing(key, "written", replace, 1)
 
     def delete(self, key: str) -> None:
         """As the interface describes it."""
         checked(key)
         change = self._pieces.delete().where(self._pieces.c.key == key)
-        self._writing(key, lambda connection: connection.execute(change))
+        self._writing(key, "removed", lambda connection: connection.execute(change))
 
     def close(self) -> None:
         """As the interface describes it."""
@@ -171,7 +171,7 @@ class SqlRemote(Remote):
             raise self.missing(key)
         return data
 
-    def _reading(self, key: str, read: Callable[[Connection], T], nothing: T) -> T:
+    def _reading(self, key: str, done: str, read: Callable[[Connection], T], nothing: T) -> T:
         """What is read; `nothing` where no piece was ever put."""
         import sqlalchemy as sql
 
@@ -182,9 +182,11 @@ class SqlRemote(Remote):
                 self._has_table = True
                 return read(connection)
 
-        return self._again(key, work, _ATTEMPTS)
+        return self._again(key, done, work)
 
-    def _writing(self, key: str, write: Callable[[Connection], T], attempts: int = _ATTEMPTS) -> T:
+    def _writing(
+        self, key: str, done: str, write: Callable[[Connection], T], attempts: int = _ATTEMPTS
+    ) -> T:
         from sqlalchemy.exc import IntegrityError, ProgrammingError
 
         writing = self._engine.execution_options(writes=True)
@@ -200,13 +202,14 @@ class SqlRemote(Remote):
                 return write(connection)
 
         if not self._has_table:
-            self._again(key, make, _ATTEMPTS)
+            self._again(key, done, make)
             self._has_table = True
-        return self._again(key, work, attempts)
+        return self._again(key, done, work, attempts)
 
-    def _again(self, key: str, work: Callable[[], T], attempts: int) -> T:
+    def _again(self, key: str, done: str, work: Callable[[], T], attempts: int = _ATTEMPTS) -> T:
         """What `work` gives; it is repeated where the line is cut.
 
+        :param done: what becomes of the piece, for messages.
         :raises IntegrityError: if there is such a row already. :raises RemoteError: for all else.
         """
         from sqlalchemy.exc import IntegrityError, SQLAlchemyError
@@ -217,25 +220,10 @@ class SqlRemote(Remote):
             except IntegrityError:
                 raise
             except SQLAlchemyError as problem:
-                if attempt + 1 == attempts or not _was_cut(problem):
-                    raise self._named(key, problem) from None
+                if attempt + 1 == attempts or not was_cut(problem):
+                    raise named(self, key, done, problem) from None
                 time.sleep(_PAUSE * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
-
-    def _named(self, key: str, problem: Exception) -> RemoteError:
-        # The first line of what the driver says: the rest is the statement, with what is stored.
-        said = str(getattr(problem, "orig", None) or problem).strip().splitlines()
-        return RemoteError(
-            f"{self.url}: {key}: {said[0] if said else type(problem).__name__}",
-            "see that the database is there, that you may use it, and that its password is where the "
-            "driver looks for it",
-        )
-
-
-def _was_cut(problem: Exception) -> bool:
-    """Whether the line was cut, so that another attempt may succeed."""
-    said = str(getattr(problem, "orig", None))
-    return getattr(problem, "connection_invalidated", False) or "closed the connection" in said
 
 
 def _all(asked: Select[Any], connection: Connection) -> Sequence[Any]:
