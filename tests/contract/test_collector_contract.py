@@ -132,8 +132,16 @@ def test_constants_of_the_manual(collector: Any) -> None:
     assert module.COLLECTOR_DEFAULT_UNITS
 
 
-def test_profile_is_valid(collector: Any, run: Run, tmp_path: Path) -> None:
+def test_a_valid_profile_is_made_and_nothing_else_is_done(
+    collector: Any, run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One collection, which may take seconds, shows what it makes and leaves alone; then another is made."""
+    guard()  # opened once for a process, by its first run
+    before = os.getcwd(), dict(os.environ), len(os.listdir("/proc/self/fd"))
     profile = collect(collector, run, tmp_path)
+    assert (os.getcwd(), dict(os.environ), len(os.listdir("/proc/self/fd"))) == before
+    assert sorted(os.listdir(run.cwd)) == ["prog", "prog.c"]
+    assert capfd.readouterr() == ("", "")
     validate(profile, collector.name)
     module = importlib.import_module(f"perun.collect.{collector.name}")
     assert profile.type == module.COLLECTOR_TYPE
@@ -142,25 +150,9 @@ def test_profile_is_valid(collector: Any, run: Run, tmp_path: Path) -> None:
     assert next(profile.all_resources(), None)
     assert "origin" not in profile
     assert loads(dumps_pending(profile), "again").serialize() == profile.serialize()
-
-
-def test_can_be_used_again(collector: Any, run: Run, tmp_path: Path) -> None:
-    first, second = (collect(collector, run, tmp_path) for _ in range(2))
-    assert first is not second
-    assert first["header"] == second["header"]
-
-
-def test_prints_nothing(collector: Any, run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    collect(collector, run, tmp_path)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_leaves_the_surroundings_alone(collector: Any, run: Run, tmp_path: Path) -> None:
-    guard()  # opened once for a process, by its first run
-    before = os.getcwd(), dict(os.environ), len(os.listdir("/proc/self/fd"))
-    collect(collector, run, tmp_path)
-    assert (os.getcwd(), dict(os.environ), len(os.listdir("/proc/self/fd"))) == before
-    assert sorted(os.listdir(run.cwd)) == ["prog", "prog.c"]
+    again = collect(collector, run, tmp_path)
+    assert again is not profile
+    assert again["header"] == profile["header"]
 
 
 def test_failing_command(collector: Any, run: Run, tmp_path: Path) -> None:
