@@ -198,7 +198,7 @@ class GitRepository:
 
     @property
     def head(self) -> str:
-        """The full checksum of HEAD: what its branch has, where that has a file of its own, as after a commit."""
+        """The full checksum of HEAD: what its branch has, where that has a file, as after a commit."""
         try:
             of_branch = (self.path / ".git/HEAD").read_text().removeprefix("ref: ").rstrip()
             return (self.path / ".git" / of_branch).read_text().rstrip()
