@@ -144,6 +144,16 @@ def test_the_overview_says_the_verdict_first_and_then_what_changed(
     goes_to(page, f"commit.html?c={sample.commits[-1]['checksum']}")
 
 
+def test_who_compares_is_offered_what_changed(visit: OpenPage, sample: web_sample.Sample) -> None:
+    page = visit("compare")
+    offered = page.locator(".proposals a")
+    assert offered.first.inner_text() == "v1.4 beside the newest commit"
+    newest = sample.pieces()["changes"]["changes"][0]
+    offered.nth(1).click()
+    goes_to(page, f"a={newest['since']['checksum']}&b={newest['version']['checksum']}")
+    assert page.locator(".proposals").count() == 0
+
+
 def test_in_little_room_stands_what_tells_series_apart(visit: OpenPage) -> None:
     page = visit("overview")
 

@@ -28,6 +28,7 @@ pages.compare = async site => {
           "Choose two commits",
           "By a checksum, a tag or a branch. A Shift + click on two points of a chart comes here, too.",
         ),
+        names.some(Boolean) ? null : await proposals(site),
       ),
     );
   }
@@ -53,6 +54,22 @@ pages.compare = async site => {
   );
   return fill("result", reportParts(report, {most: 200}));
 };
+
+// What is compared most: the tag of the verdict with the head, and each of the newest changed commits with the one before.
+async function proposals(site) {
+  const [{verdict}, {changes}] = await Promise.all([load("overview"), load("changes")]);
+  const newest = changes
+    .filter((one, i, all) => all.findIndex(other => other.version.checksum === one.version.checksum) === i)
+    .slice(0, 5);
+  const rows = newest.map(({since, version}) => [
+    compareLink(since.checksum, version.checksum),
+    `${short(version.checksum)} ${cut(firstLine(version.subject), 90)}, beside the commit before`,
+  ]);
+  if (verdict.tag && site.head)
+    rows.unshift([compareLink(verdict.tag.name, site.head), `${cut(verdict.tag.name, 60)} beside the newest commit`]);
+  const items = rows.map(([href, text]) => h("li", {}, h("a", {href}, text)));
+  return items.length ? h("ul", {class: "proposals"}, items) : null;
+}
 
 // The report of two commits; null where this site has none.
 async function reportOf(a, b) {

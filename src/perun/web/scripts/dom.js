@@ -92,9 +92,9 @@ function table(columns, rows, {label, address, sort, changed, stacked, attribute
         const active = column === by;
         const next = active && direction === "up" ? "down" : active ? "up" : column.end ? "down" : "up";
         return h(
-          "th",
+          column.title ? "th" : "td",
           {
-            scope: "col",
+            scope: column.title ? "col" : null,
             class: `${column.end ? "end" : ""} ${column.wide ? "wide-only" : ""}`.trim() || null,
             "aria-sort": active ? (direction === "down" ? "descending" : "ascending") : null,
           },
@@ -145,7 +145,7 @@ function table(columns, rows, {label, address, sort, changed, stacked, attribute
   draw();
   return h(
     "div",
-    {class: "scroll", tabindex: "0", role: "region", "aria-label": label},
+    {class: "scroll", tabindex: "0", role: "region", "aria-label": `${label}, table`},
     h("table", {class: stacked ? "rows stacked" : "rows"}, h("thead", {}, head), body),
   );
 }

@@ -42,14 +42,14 @@ function casePart(one, most, samples = 0) {
         one.rows.length > rows.length ? `; the first ${rows.length} are shown` : "",
       ),
     ),
-    rows.length > 0 && rowsTable(rows),
+    rows.length > 0 && rowsTable(rows, cut(one.title, 100)),
     modelsOf(one.models),
     distributionsOf(one.samples?.slice(0, samples)),
     flameOf(one),
   );
 }
 
-function rowsTable(rows) {
+function rowsTable(rows, of) {
   const scale = forestScale(rows);
   return table(
     [
@@ -91,7 +91,7 @@ function rowsTable(rows) {
       },
     ],
     rows,
-    {label: "Values of both commits"},
+    {label: of ? `Values of both commits of ${of}` : "Values of both commits"},
   );
 }
 const valueCell = (one, unit) =>
