@@ -199,7 +199,7 @@ def test_a_killed_transfer_leaves_nothing_half_done(
 ):
     """Kill pushes, pulls and cleanings: what each has is whole, and nothing is lost.
 
-    `tests/remote/test_teams.py` does that 200 times with each kind of remote.
+    `tests/remote/test_teams.py` does that with each kind of remote.
     """
     perun("remote", "add", "team", url)
     for number, delay in enumerate([0.05, 0.2, 0.35, 0.6]):  # two or three kills each: in all, ten

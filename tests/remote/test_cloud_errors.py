@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from perun.errors import RemoteError
+from perun.remote.cloud_errors import named
 from perun.remote.contract import Remote
 from perun.remote.opening import opened
 
@@ -140,3 +141,13 @@ def test_missing_credentials_are_named(s3: str, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(RemoteError, match="no credentials were found") as error:
         list(at(s3).list("packs/"))
     assert "AWS_ACCESS_KEY_ID" in error.value.hint
+
+
+@pytest.mark.parametrize("body", ["<Error><Message>secret</Message></Error>", '{"error": "secret"}'])
+def test_the_answer_of_a_server_is_never_told(body: str) -> None:
+    """However short what is before it is."""
+    remote = opened("s3://team/perf?region=us-east-1")
+    problem = Exception(f"Error performing PUT: Server returned status code: 418 I'm a teapot: {body}")
+    told = named(remote, "team", "packs/aa", "written", problem)
+    assert "418 I'm a teapot" in told.message
+    assert "secret" not in told.message + told.hint

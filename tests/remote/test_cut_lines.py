@@ -31,7 +31,10 @@ class Lined(NamedTuple):
     direct: Remote
 
 
-@pytest.fixture(params=["s3", "postgresql", "git"])
+SLOW = [pytest.param(one, marks=pytest.mark.slow) for one in ("postgresql", "git")]
+
+
+@pytest.fixture(params=["s3", *SLOW])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

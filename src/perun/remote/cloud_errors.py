@@ -15,6 +15,8 @@ from perun.remote.contract import Remote
 
 _CODE: Final = re.compile(r"<Code>(\w{1,60})</Code>")
 _SECRET: Final = re.compile(r"\?\S*|//[^/@\s]*@")
+_BODY: Final = re.compile(r"\n|:? *[<{]")
+"""Where the answer of the server, in XML or JSON, begins in the text."""
 _ROOM: Final = 200
 
 
@@ -141,5 +143,5 @@ def is_behind_the_end(problem: Exception) -> bool:
 
 def _said(text: str) -> str:
     code = _CODE.search(text)
-    first = _SECRET.sub("", text.split("\n", 1)[0])
+    first = _SECRET.sub("", _BODY.split(text, 1)[0])
     return f"{first[:_ROOM]}{f' ({code[1]})' if code else ''}"

@@ -46,7 +46,7 @@ _ANSWERS: Final = (
     _Known(
         re.compile(r"certificate|Host key verification failed|SSL"),
         "this machine does not trust the certificate, or the key, of the server",
-        "see what `git ls-remote {place}` says",
+        "see what `git ls-remote {place}` says, and that the clock of this machine is right",
     ),
     _Known(
         re.compile(
@@ -74,7 +74,7 @@ _ANSWERS: Final = (
             r"returned error: 403|[Pp]ermission( to \S+)? denied|insufficient permission|read-only|"
             r"Read-only file system|unable to create temporary|not allowed to (push|upload)"
         ),
-        "{key} cannot be {done}: the server does not let you write there",
+        "{key} cannot be {done}: the server does not let you do that",
         "ask who owns the repository; `perun pull` needs to read only",
     ),
     _Known(

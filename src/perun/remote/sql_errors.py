@@ -50,7 +50,7 @@ _ANSWERS: Final = (
     _Known(
         re.compile(r"certificate|SSL error|not support SSL"),
         "this machine does not trust the certificate of the server, or the server has none",
-        "see sslmode and sslrootcert in the documentation of PostgreSQL; the URL can have both",
+        "see that the clock of this machine is right; PostgreSQL's sslmode and sslrootcert can be in the URL",
     ),
     _Known(
         re.compile(

@@ -288,7 +288,16 @@ class PostgresqlConnection(Connection):
                 f"the connection to {self.url} was lost, and the lock of the store with it", "run it again"
             )
         self._is_store = False
-        return psycopg.connect(self.url, autocommit=True, connect_timeout=_WAIT)
+        # Nobody waits for hours on a line that is dead.
+        return psycopg.connect(
+            self.url,
+            autocommit=True,
+            connect_timeout=_WAIT,
+            keepalives_idle=30,
+            keepalives_interval=10,
+            keepalives_count=3,
+            tcp_user_timeout=_WAIT * 1000,
+        )
 
     def _is_lost(self, driver: psycopg.Connection[Any]) -> bool:
         return driver.closed
