@@ -50,6 +50,8 @@ def test_what_is_measured_is_pushed(
     perun("pull", cwd=other)
     assert registered(pool, other) == wanted(2, 2) == registered(pool, pool.project.path)
     assert pool.stored == []  # none of them is pending
+    again = pool.run("--since", "HEAD~2", "--missing", *where, "--push")
+    assert f"nothing new to push to file://{pool.folder}/remote" in again.stdout
 
 
 def test_nothing_is_measured_where_the_remote_cannot_be_used(pool: PoolProject, other: Path) -> None:

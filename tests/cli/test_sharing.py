@@ -68,6 +68,17 @@ def test_what_is_there_is_not_sent_again(perun, four, other, url, tmp_path):
     assert sorted(tmp_path.joinpath("remote").rglob("*")) == before
 
 
+def test_there_is_nothing_at_all(perun, project, other, url):
+    perun("remote", "add", "team", url)
+    assert perun("push").out == "nothing to push: no profile is registered; register some with: perun add\n"
+    assert perun("pull", cwd=other).out == f"nothing to pull: {url} has no profile\n"
+    assert "no profile of these versions is registered" in perun("push", "team", "HEAD").out
+    assert perun("pull", "team", "HEAD", cwd=other).out.endswith(" has no profile of these versions\n")
+    refused = perun("clone-profiles", f"{url}-mistyped", cwd=other, check=False)
+    assert refused.code == 2
+    assert "perun remote remove team" in refused.err
+
+
 def test_a_range(perun, project, four, other, url):
     perun("remote", "add", "team", url)
     assert perun("push", "team", "HEAD~1..", "--json").json["profiles"][0]["minor"] == project.head

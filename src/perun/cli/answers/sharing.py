@@ -38,10 +38,14 @@ def transferred(
     url: str,
     verb: Literal["push", "pull"],
     *,
+    some: bool = False,
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """What a transfer did, or would do; the exit code: 6 if profiles were refused."""
+    """What a transfer did, or would do; the exit code: 6 if profiles were refused.
+
+    :param some: it was about some versions only.
+    """
     code = 6 if done.refused else 0
     if as_json:
         write_json(
@@ -67,6 +71,13 @@ def transferred(
     elif done.entries:
         rate = readable(done.sent / max(done.seconds, 1e-3), "B")
         session.say(f"{word} {count} {sign} {url}: {readable(done.sent, 'B')}, {rate}/s")
+    elif not (done.refused or done.known or done.removed):
+        of = " of these versions" if some else ""
+        session.say(
+            f"nothing to push: no profile{of} is registered; register some with: perun add"
+            if verb == "push"
+            else f"nothing to pull: {url} has no profile{of}"
+        )
     elif not done.refused:
         where = "there" if verb == "push" else "here"
         session.say(f"nothing to {verb}: {plural(done.known, 'profile')} of {url} {where} already")

@@ -174,7 +174,8 @@ def _send_rest(session: Session, sender: Sender | None, error: PerunError | None
             raise
         session.warn(f"{one_line(problem.message)}; {why}")
         return
-    session.say(f"sent {plural(sent.profiles, 'profile')} to {sender.url}: {readable(sent.bytes, 'B')}")
+    what = f"sent {plural(sent.profiles, 'profile')} to {sender.url}: {readable(sent.bytes, 'B')}"
+    session.say(what if sent.profiles else f"nothing new to push to {sender.url}")
     for refused in sent.refused:
         session.warn(one_line(refused))
 

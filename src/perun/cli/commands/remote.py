@@ -128,7 +128,8 @@ def push(
         told = partial(bar.update, "")
         done = transfer.push(repo, remote, minors, again=again, dry_run=dry_run, progress=told)
         url = remote.url
-    return answers.transferred(session, done, url, "push", dry_run=dry_run, as_json=as_json)
+    some = minors is not None
+    return answers.transferred(session, done, url, "push", some=some, dry_run=dry_run, as_json=as_json)
 
 
 @_transfer_options
@@ -148,7 +149,8 @@ def pull(session: Session, name: str | None, versions: str | None, dry_run: bool
     with remotes.open_remote(repo, name) as remote, progress as bar:
         done = transfer.pull(repo, remote, minors, dry_run=dry_run, progress=partial(bar.update, ""))
         url = remote.url
-    return answers.transferred(session, done, url, "pull", dry_run=dry_run, as_json=as_json)
+    some = minors is not None
+    return answers.transferred(session, done, url, "pull", some=some, dry_run=dry_run, as_json=as_json)
 
 
 @_transfer_options
