@@ -23,11 +23,10 @@ def history(perun, project, write_profile):
         version = project.commit(f"version {number}", {"file": str(number)})
         if number == 1:
             project.git("tag", "v1")
-        write_profile(
-            f"p{number}.perf", workload=f"w{number}", seconds_since_1970=int(time.time()) - days * DAY
-        )
-        perun("add", "--force", "--minor", version, "0@p")
+        moment = int(time.time()) - days * DAY
+        write_profile(f"p{number}.perf", workload=f"w{number}", seconds_since_1970=moment)
         versions.append(version)
+    perun("add", "--to-origin", "0@p-3@p")
     return versions
 
 
