@@ -25,9 +25,9 @@ from compiling import CompilerCache
 from covering import mark_the_rest_slow
 from shared import folder_of_run, made_once
 
-hypothesis.settings.register_profile("dev", deadline=None, max_examples=25)
+hypothesis.settings.register_profile("dev", deadline=None, max_examples=15)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=200)
-hypothesis.settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=15, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 # What is started in the background ignores these, and so would all that it starts: tests interrupt processes.
@@ -198,7 +198,7 @@ class GitRepository:
 
     @property
     def head(self) -> str:
-        """The full checksum of HEAD: what its branch has, where that has a file, as after a commit."""
+        """The full checksum of HEAD; that of a branch is read from the file that a commit writes."""
         try:
             of_branch = (self.path / ".git/HEAD").read_text().removeprefix("ref: ").rstrip()
             return (self.path / ".git" / of_branch).read_text().rstrip()

@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
     std::cout << found << "\n";
 }
 """
-COMPILED = ("-std=c++17", "--coverage", "-O1", "-g")
+COMPILED = ("-std=c++17", "--coverage", "-O1")
 """Options of g++."""
 EXPRESSIONS = {
     "trim": r"^[\s\u200c]+|[\s\u200c]+$",

@@ -320,7 +320,7 @@ def test_perf_counts_and_samples(program: Path, tmp_path: Path) -> None:
     why, hint = engine.unavailable()
     if why:
         pytest.skip(f"{why}; {hint}")
-    run = Run("./prog", "8000000", cwd=program.parent, environ=dict(os.environ))
+    run = Run("./prog", "2000000", cwd=program.parent, environ=dict(os.environ))
     ended = engine.record(run, Options(), CollectContext(tmp_path))
     assert ended.sample.status == 0
     costs = engine.counted().costs
