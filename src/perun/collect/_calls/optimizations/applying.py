@@ -130,7 +130,8 @@ def apply(
         ctx.answer(report.answer(as_json=params.json))
     if params.dry_run:
         raise NoProfile
-    return Applied(found, report, resources, (*notes, *_notes(report)))
+    told = () if params.explain else _notes(report)
+    return Applied(found, report, resources, (*notes, *told))
 
 
 def _sampled(decision: Decision, candidate: Candidate) -> Decision:

@@ -53,7 +53,7 @@ def suitable_engines(plan: Plan) -> tuple[tuple[str, ...], str]:
     if plan.pairs:
         return ("ebpf", "stap"), "it supports USDT probes and source lines"
     if plan.throws:
-        return ("ebpf",), "its probes work with C++ exceptions, which the program throws"
+        return ("ebpf",), "it can trace programs that throw, panic or move their stacks, as this one may"
     return ("ebpf", "uftrace", "stap"), "it does not change the program and records every call"
 
 
