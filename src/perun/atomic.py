@@ -128,8 +128,8 @@ class _Unfinished:
         """The unfinished folders, by the name that each gets."""
         self._files: dict[str, str] = {}
         """Unfinished files in the scratch folder, each with the name that it gets."""
-        self._within: list[str] = []
-        """Files in the unfinished folders."""
+        self._within: dict[str, str] = {}
+        """Files in the unfinished folders, each with the name that it gets with its folder."""
         self._changed: set[str] = set()
         """Folders whose names are to be flushed."""
         self._system = -1
@@ -147,8 +147,9 @@ class _Unfinished:
             else:
                 self._start_folder(folder)
         if unfinished := self._folders.get(folder):
-            self._within.append(f"{unfinished}/{name}")
-            _write_unflushed(self._within[-1], file)
+            within = f"{unfinished}/{name}"
+            self._within[within] = os.fspath(file.path)
+            _write_unflushed(within, file)
         else:
             alone = f"{self._scratch}/{temporary_name()}"
             self._files[alone] = os.fspath(file.path)
@@ -164,8 +165,12 @@ class _Unfinished:
         """Give all their names, once the disk has their contents."""
         at_once = len(self._files) + len(self._within) >= _FLUSHED_AT_ONCE
         if not (at_once and _flush_system(self._system, self._scratch)):
-            for written in [*self._files, *self._within]:
-                _flush(written, os.O_RDONLY)
+            for written, path in [*self._files.items(), *self._within.items()]:
+                try:
+                    _flush(written, os.O_RDONLY)
+                except OSError as problem:
+                    problem.filename = path  # of a full disk the system says no more
+                    raise
             for unfinished in self._folders.values():
                 flush_folder(unfinished)
         for folder, unfinished in list(self._folders.items()):
