@@ -60,6 +60,7 @@ def test_it_is_held_until_the_measured_program_is_killed(tmp_path: Path) -> None
     the lock is free when the guard has killed the program, and not before.
     """
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)])
+    companion = None
     try:
         noted = tmp_path / "program"
         while not noted.exists() or not noted.read_text().strip():
@@ -67,6 +68,8 @@ def test_it_is_held_until_the_measured_program_is_killed(tmp_path: Path) -> None
         program = psutil.Process(int(noted.read_text()))
         guards = [one for one in psutil.Process(holder.pid).children() if one.name() == "perun_guard"]
         guards[0].suspend()
+        # Else its group is left without a parent by the end of the holder, and the kernel resumes it.
+        companion = subprocess.Popen(["sleep", "600"], process_group=guards[0].pid)
         holder.kill()
         holder.wait()
         lock = MachineLock("m", tmp_path)
@@ -77,8 +80,9 @@ def test_it_is_held_until_the_measured_program_is_killed(tmp_path: Path) -> None
         program.wait(60)
         lock.close()
     finally:
-        holder.kill()
-        holder.wait()
+        for one in filter(None, (holder, companion)):
+            one.kill()
+            one.wait()
 
 
 def test_a_link_is_no_lock(tmp_path: Path) -> None:
