@@ -40,9 +40,9 @@ def test_nothing_is_registered_where_one_index_is_damaged(perun, project, store,
 
 FULL = """\
 import os, runpy, sys
-replace, end = os.replace, sys.argv[1]
+replace, index = os.replace, sys.argv[1]
 def full(source, target):
-    if str(target).endswith(end):
+    if str(target) in (index, os.path.dirname(index)):
         raise OSError(28, "No space left on device", str(target))
     replace(source, target)
 os.replace = full
@@ -52,9 +52,9 @@ runpy.run_module("perun", run_name="__main__")
 
 
 @pytest.fixture
-def full_disk(command):
-    """How to call a Perun that finds the disk full when it writes the index of the version."""
-    return lambda version: [command[0], "-P", "-c", FULL, version[2:]]
+def full_disk(command, store):
+    """How to call a Perun that finds the disk full when it names the index of the version, or its folder."""
+    return lambda version: [command[0], "-P", "-c", FULL, str(store.indexes.path(version))]
 
 
 def test_what_was_registered_is_said(perun, project, store, write_profile, full_disk):

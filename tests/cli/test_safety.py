@@ -33,7 +33,7 @@ def hook(event, arguments):
     path = arguments[0]
     below = os.path.realpath(os.fsdecode(path)).removeprefix(folder) if not isinstance(path, int) else ""
     if event == "open" and below.startswith(("objects/", "jobs/", "cache/", "local.yml")):
-        if not os.path.basename(below).startswith(".tmp-"):
+        if not any(name.startswith(".tmp-") for name in below.split("/")):
             os.write(2, f"{below} is written in its place".encode())
             os._exit(99)
     if not os.path.isabs(below):
