@@ -165,12 +165,14 @@ class FileObjects:
     def _verified(
         self, files: Iterable[ObjectFile], found: dict[str, Head | ProfileError]
     ) -> Iterator[NewFile]:
+        from perun.profile.format.quick_head import quick_head  # it imports msgspec
+
         root = str(self.root)
         for checksum, data, time in files:
             source = f"the object {checksum[:10]}"
             try:
                 if (body := small_body(data, checksum, self.limit)) is not None:
-                    found[checksum] = Head.of(decode_head(body, source))
+                    found[checksum] = quick_head(body) or Head.of(decode_head(body, source))
                 else:
                     with naming_file(source):
                         unpacked = Unpacked(io.BytesIO(data), checksum, self.limit)

@@ -11,7 +11,7 @@ from perun.profile.format.bulk import Rows
 from perun.profile.format.compressed import is_stored, opened
 from perun.profile.format.older import OLD_REGIONS
 
-_TYPE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+TYPE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _KINDS: Final = {
     dict: "a mapping", list: "a list", str: "text", int: "a number", float: "a number", bool: "true or false"
 }  # fmt: skip
@@ -41,7 +41,7 @@ def head(profile: Any, source: str) -> None:
         check.fail("the profile", "a mapping", profile)
     header = check.mapping("header", profile.get("header", _MISSING))
     kind = check.text("header.type", header.get("type", _MISSING))
-    if not _TYPE.fullmatch(kind):
+    if not TYPE.fullmatch(kind):
         # It stands in the header of an object, between blanks.
         check.fail("header.type", "letters, digits, '_', '.' or '-', at most 64", kind)
     for key in ("cmd", "args", "params", "workload"):
