@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -143,9 +144,6 @@ def may_be_index(start: bytes) -> bool:
 def sha1(*data: bytes) -> bytes:
     """The SHA-1 of `data`, one after the other; 20 bytes."""
     if len(data) == 1:  # nearly always, and for each profile of a list
-        if len(data[0]) < OPENSSL_FROM and _small_sha1 is not None:
-            digest: bytes = _small_sha1(data[0]).digest()
-            return digest
         return sha1_of(data[0], len(data[0])).digest()
     first, *others = data or (b"",)
     found = sha1_of(first, sum(map(len, data)))
@@ -157,10 +155,10 @@ def sha1(*data: bytes) -> bytes:
 def sha1_of(data: bytes, size: int) -> hashlib._Hash:
     """What computes the SHA-1 of `data` and of more to come, about `size` bytes in all.
 
-    hashlib brings OpenSSL along, which hashes large objects quickly but takes longer to load than `status`
-    takes to read its index; small data is left to the function that Python falls back to itself.
+    hashlib brings OpenSSL along, which hashes six times as fast but takes longer to load than `status` takes
+    to read its index: until then, small data is left to the function that Python falls back to itself.
     """
-    if size < OPENSSL_FROM and _small_sha1 is not None:
+    if size < OPENSSL_FROM and _small_sha1 is not None and "_hashlib" not in sys.modules:
         found: hashlib._Hash = _small_sha1(data)
         return found
     import hashlib
