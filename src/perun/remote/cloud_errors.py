@@ -8,10 +8,11 @@ hold what nobody else should read, such as the signature of a URL.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from perun.errors import RemoteError
 from perun.remote.contract import Remote
+from perun.remote.refusals import AGAIN, Refusal, told
 
 _CODE: Final = re.compile(r"<Code>(\w{1,60})</Code>")
 _SECRET: Final = re.compile(r"\?\S*|//[^/@\s]*@")
@@ -20,90 +21,78 @@ _BODY: Final = re.compile(r"\n|:? *[<{]")
 _ROOM: Final = 200
 
 
-class _Known(NamedTuple):
-    """What is told where a pattern is found in the text: `{bucket}`, `{done}` are replaced."""
-
-    pattern: re.Pattern[str]
-    message: str
-    hint: str
-
-
-def _known(pattern: str, message: str, hint: str) -> _Known:
-    return _Known(re.compile(pattern), message, hint)
-
-
 _CREDENTIALS: Final = (
     "S3 looks for them in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and in ~/.aws, Google Cloud in "
     "GOOGLE_APPLICATION_CREDENTIALS, Azure in AZURE_STORAGE_ACCOUNT_KEY"
 )
 _ANSWERS: Final = (
-    _known(
+    Refusal.of(
         r"RequestTimeTooSkewed",
         "the clock of this machine differs too much from that of the server",
         "set the clock: signatures of requests have the time in them",
     ),
-    _known(
+    Refusal.of(
         r"NoSuchBucket|ContainerNotFound|bucket does not exist|container does not exist",
         "there is no bucket or container {bucket}",
         "make it with the tools of its provider, or correct the URL: perun remote remove, perun remote add",
     ),
-    _known(
+    Refusal.of(
         r"ExpiredToken|TokenRefreshRequired|token.{0,20}expired",
         "the credentials have expired",
         "log in again, as with the tools of the provider",
     ),
-    _known(
+    Refusal.of(
         r"InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|AuthenticationFailed|InvalidClientTokenId|"
         r"AuthFailure|invalid_grant",
         "the server does not accept the credentials",
         f"see that they are right; {_CREDENTIALS}",
     ),
-    _known(
+    Refusal.of(
         r"169\.254\.|metadata\.google|latest/api/token|[Mm]issing credentials|NoCredentials|"
         r"computeMetadata|identity/oauth2",
         "no credentials were found on this machine",
         _CREDENTIALS,
     ),
-    _known(
+    Refusal.of(
         r"QuotaExceeded|StorageFull|InsufficientStorage|EntityTooLarge|status: 507|507 Insufficient|"
         r"InsufficientCapacity|AccountOverQuota",
         "{key} cannot be written: the server has no room for it",
         "make room there, and push again: what was sent is not sent again",
     ),
-    _known(
+    Refusal.of(
         r"PermanentRedirect|AuthorizationHeaderMalformed|301 Moved|incorrectly configured region|"
         r"IllegalLocationConstraint",
         "the bucket {bucket} is in another region",
         "name it in the URL, e.g. s3://{bucket}/perf?region=eu-central-1, or in AWS_REGION",
     ),
-    _known(
+    Refusal.of(
         r"NotImplemented|not support.{0,30}condition",
         "the server cannot write a piece on the condition that there is none, so that writers would "
         "overwrite each other",
         "use one that can: S3, Google Cloud Storage, Azure, MinIO, R2 and Ceph do",
     ),
-    _known(
+    Refusal.of(
         r"BadScheme|builder error",
         "the endpoint has no TLS",
         "name it with https:// (AWS_ALLOW_HTTP=true uses it all the same)",
     ),
-    _known(
+    Refusal.of(
         r"[Cc]ertificate|UnknownIssuer|InvalidContentType|CorruptMessage|HandshakeFailure",
         "the server has no certificate that this machine trusts",
         "see that the URL is right; a certificate of your own authority belongs to those of the system "
         "(update-ca-certificates)",
     ),
-    _known(
+    Refusal.of(
         r"kind: Connect|dns error|Connection refused|[Nn]etwork is unreachable",
         "the server cannot be reached",
         "see that the network is there, and that the URL is right",
     ),
-    _known(
+    Refusal.of(
         r"kind: Timeout|operation timed out|TimedOut",
         "the server did not answer in time",
-        "try again: what was sent or fetched is not sent or fetched again",
+        AGAIN,
     ),
-    _known(
+    Refusal.of(
         r"AccessDenied|AuthorizationFailure|AuthorizationPermissionMismatch|InsufficientAccountPermissions|"
         r"403 Forbidden|status: 403|401 Unauthorized|status: 401",
         "you may not do that: {key} cannot be {done}",
@@ -118,16 +107,11 @@ def named(remote: Remote, bucket: str, key: str, done: str, problem: Exception) 
     :param done: what was to become of the piece: read, written, listed or removed.
     """
     text = str(problem)
-    for one in _ANSWERS:
-        if one.pattern.search(text):
-            hint = one.hint.replace("{bucket}", bucket)
-            return RemoteError(f"{remote.url}: {one.message.format(bucket=bucket, key=key, done=done)}", hint)
+    if found := told(remote, _ANSWERS, text, bucket=bucket, key=key, done=done):
+        return found
     if isinstance(problem, FileNotFoundError):
         return remote.missing(key)
-    return RemoteError(
-        f"{remote.url}: {key} cannot be {done}: {_said(text)}",
-        "try again: what was sent or fetched is not sent or fetched again",
-    )
+    return RemoteError(f"{remote.url}: {key} cannot be {done}: {_said(text)}", AGAIN)
 
 
 def was_cut(problem: Exception) -> bool:

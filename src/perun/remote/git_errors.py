@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from perun.errors import RemoteError
 from perun.process.git import GitResult
 from perun.remote.contract import Remote
+from perun.remote.refusals import AGAIN, Refusal, told
 
 _SECRET: Final = re.compile(r"(?<=//)[^/@\s]*@")
 _ROOM: Final = 300
@@ -21,70 +22,54 @@ _CUT: Final = re.compile(
 )
 
 
-class _Known(NamedTuple):
-    """What is told where a pattern is found in what git says."""
-
-    pattern: re.Pattern[str]
-    message: str
-    hint: str
-
-
 _ANSWERS: Final = (
-    _Known(
-        re.compile(r"No space left|[Dd]isk quota|out of disk|exceeds? .{0,40}(quota|limit|size)|GH001"),
+    Refusal.of(
+        r"No space left|[Dd]isk quota|out of disk|exceeds? .{0,40}(quota|limit|size)|GH001",
         "{key} cannot be {done}: the server has no room for it",
         "make room there, and push again: what was sent is not sent again",
     ),
-    _Known(
-        re.compile(
-            r"terminal prompts disabled|could not read (Username|Password)|Authentication failed|"
-            r"Permission denied \(|HTTP Basic: Access denied|returned error: 401"
-        ),
+    Refusal.of(
+        r"terminal prompts disabled|could not read (Username|Password)|Authentication failed|"
+        r"Permission denied \(|HTTP Basic: Access denied|returned error: 401",
         "the server does not accept the credentials that git has, or git has none",
         "see that `git ls-remote {place}` asks for no password, e.g. by a credential helper or an SSH agent",
     ),
-    _Known(
-        re.compile(r"certificate|Host key verification failed|SSL"),
+    Refusal.of(
+        r"certificate|Host key verification failed|SSL",
         "this machine does not trust the certificate, or the key, of the server",
         "see what `git ls-remote {place}` says, and that the clock of this machine is right",
     ),
-    _Known(
-        re.compile(
-            r"[Cc]ould not resolve|unable to access.*(Failed to connect|Could ?n.t connect)|"
-            r"Connection refused|Connection timed out|[Nn]etwork is unreachable|No route to host"
-        ),
+    Refusal.of(
+        r"[Cc]ould not resolve|unable to access.*(Failed to connect|Could ?n.t connect)|"
+        r"Connection refused|Connection timed out|[Nn]etwork is unreachable|No route to host",
         "the server cannot be reached",
         "see that the network is there: git ls-remote {place}",
     ),
-    _Known(
-        re.compile(
-            r"does not appear to be a git repository|[Rr]epository not found|repository '.*' not found|"
-            r"does not exist|No such remote"
-        ),
+    Refusal.of(
+        r"does not appear to be a git repository|[Rr]epository not found|repository '.*' not found|"
+        r"does not exist|No such remote",
         "there is no git repository",
         "`git remote -v` lists the remotes of git; its server makes the repository, or `git init --bare`",
     ),
-    _Known(
-        re.compile(r"not a git repository"),
+    Refusal.of(
+        r"not a git repository",
         "the project is in no git repository, whose remotes could be used",
         "name a folder, a database or an object store as the remote: perun remote add --help",
     ),
-    _Known(
-        re.compile(
-            r"returned error: 403|[Pp]ermission( to \S+)? denied|insufficient permission|read-only|"
-            r"Read-only file system|unable to create temporary|not allowed to (push|upload)"
-        ),
+    Refusal.of(
+        r"returned error: 403|[Pp]ermission( to \S+)? denied|insufficient permission|read-only|"
+        r"Read-only file system|unable to create temporary|not allowed to (push|upload)",
         "{key} cannot be {done}: the server does not let you do that",
         "ask who owns the repository; `perun pull` needs to read only",
     ),
-    _Known(
-        re.compile(r"remote rejected|hook declined|funny refname|hidden ref|prohibited|denied by"),
+    Refusal.of(
+        r"remote rejected|hook declined|funny refname|hidden ref|prohibited|denied by",
         "the server takes no refs below refs/perun",
         "ask who owns the repository to allow them, or use another kind of remote: perun remote add --help",
     ),
 )
-_SILENT: Final = _Known(
-    re.compile(r"Could not read from remote repository"),
+_SILENT: Final = Refusal.of(
+    r"Could not read from remote repository",
     "{key} cannot be {done}: the server ended the connection without a word",
     "see what `git ls-remote {place}` says",
 )
@@ -98,15 +83,12 @@ def named(remote: Remote, key: str, done: str, answer: GitResult) -> RemoteError
     """
     text = f"{answer.stderr}\n{answer.text}"
     place = remote.url.partition(":")[2]
-    for one in (*_ANSWERS, _SILENT):
-        if one.pattern.search(text):
-            message = one.message.format(key=key, done=done)
-            return RemoteError(f"{remote.url}: {message}", one.hint.format(place=place))
+    if found := told(remote, (*_ANSWERS, _SILENT), text, key=key, done=done, place=place):
+        return found
     said = next((line for line in answer.stderr.splitlines() if line.startswith(("fatal:", "error:"))), "")
     said = _SECRET.sub("", said.partition(": ")[2] or answer.stderr.strip().partition("\n")[0])
     return RemoteError(
-        f"{remote.url}: {key} cannot be {done}: git says: {said[:_ROOM] or answer.code}",
-        "try again: what was sent or fetched is not sent or fetched again",
+        f"{remote.url}: {key} cannot be {done}: git says: {said[:_ROOM] or answer.code}", AGAIN
     )
 
 

@@ -7,10 +7,11 @@ what is stored.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from perun.errors import RemoteError
 from perun.remote.contract import Remote
+from perun.remote.refusals import AGAIN, Refusal, told
 
 _ROOM: Final = 300
 _CUT: Final = re.compile(
@@ -18,67 +19,55 @@ _CUT: Final = re.compile(
 )
 
 
-class _Known(NamedTuple):
-    """What is told where a pattern is found in what the driver says."""
-
-    pattern: re.Pattern[str]
-    message: str
-    hint: str
-
-
 _ANSWERS: Final = (
-    _Known(
-        re.compile(r"No space left|disk is full|[Dd]isk quota"),
+    Refusal.of(
+        r"No space left|disk is full|[Dd]isk quota",
         "{key} cannot be {done}: the disk of the database is full",
         "make room there, and push again: what was sent is not sent again",
     ),
-    _Known(
-        re.compile(r"authentication failed|no password supplied|no pg_hba\.conf entry"),
+    Refusal.of(
+        r"authentication failed|no password supplied|no pg_hba\.conf entry",
         "the server does not accept the credentials",
         "PostgreSQL finds the password in PGPASSWORD or ~/.pgpass, the user in the URL (?user=) or PGUSER",
     ),
-    _Known(
-        re.compile(r"role \".*\" does not exist|database \".*\" does not exist"),
+    Refusal.of(
+        r"role \".*\" does not exist|database \".*\" does not exist",
         "{said}",
         "ask who runs the server, or correct the URL: perun remote remove, perun remote add",
     ),
-    _Known(
+    Refusal(
         _CUT,
         "{key} cannot be {done}: the line to the server was cut",
-        "try again: what was sent or fetched is not sent or fetched again",
+        AGAIN,
     ),
-    _Known(
-        re.compile(r"certificate|SSL error|not support SSL"),
+    Refusal.of(
+        r"certificate|SSL error|not support SSL",
         "this machine does not trust the certificate of the server, or the server has none",
         "see that the clock of this machine is right; PostgreSQL's sslmode and sslrootcert can be in the URL",
     ),
-    _Known(
-        re.compile(
-            r"Connection refused|failed to resolve host|could not translate host|Name or service not known|"
-            r"No route to host|[Nn]etwork is unreachable|timeout expired|timed out|No such file or directory"
-        ),
+    Refusal.of(
+        r"Connection refused|failed to resolve host|could not translate host|Name or service not known|"
+        r"No route to host|[Nn]etwork is unreachable|timeout expired|timed out|No such file or directory",
         "the server cannot be reached",
         "see that it runs, that the network is there, and that the URL is right",
     ),
-    _Known(
-        re.compile(
-            r"permission denied|readonly database|read-only transaction|no schema has been selected to create"
-        ),
+    Refusal.of(
+        r"permission denied|readonly database|read-only transaction|no schema has been selected to create",
         "{key} cannot be {done}: you may not do that there",
         "ask who owns the database; `perun pull` needs to read only",
     ),
-    _Known(
-        re.compile(r"unable to open database file"),
+    Refusal.of(
+        r"unable to open database file",
         "{key} cannot be {done}: {said}",
         "see that its folder is there, and that you may use it",
     ),
-    _Known(
-        re.compile(r"database is locked"),
+    Refusal.of(
+        r"database is locked",
         "{key} cannot be {done}: others have used the database for a minute",
-        "try again: what was sent or fetched is not sent or fetched again",
+        AGAIN,
     ),
-    _Known(
-        re.compile(r"not a database|malformed"),
+    Refusal.of(
+        r"not a database|malformed",
         "{key} cannot be {done}: {said}",
         "see that the URL is right; a damaged database is restored from a copy",
     ),
@@ -93,10 +82,7 @@ def named(remote: Remote, key: str, done: str, problem: Exception) -> RemoteErro
     text = _said(problem)
     # Of a connection that fails the driver tells where to before it tells why.
     said = text.rpartition("FATAL:")[2].strip()[:_ROOM]
-    for one in _ANSWERS:
-        if one.pattern.search(text):
-            return RemoteError(f"{remote.url}: {one.message.format(key=key, done=done, said=said)}", one.hint)
-    return RemoteError(
+    return told(remote, _ANSWERS, text, key=key, done=done, said=said) or RemoteError(
         f"{remote.url}: {key} cannot be {done}: {said}",
         "see that the database is there, and that you may use it",
     )

@@ -24,6 +24,7 @@ from perun.errors import ProfileError, ProfileNotFound
 from perun.profile.format import columnar
 from perun.profile.format.json import decode_head, loads
 from perun.profile.format.layouts import COLUMNAR_FROM, object_body, with_uids
+from perun.profile.format.quick_head import quick_head
 from perun.profile.head import Head
 from perun.regular import TooLarge
 from perun.store import limits, stored_blocks, tree
@@ -165,8 +166,6 @@ class FileObjects:
     def _verified(
         self, files: Iterable[ObjectFile], found: dict[str, Head | ProfileError]
     ) -> Iterator[NewFile]:
-        from perun.profile.format.quick_head import quick_head  # it imports msgspec
-
         root = str(self.root)
         for checksum, data, time in files:
             source = f"the object {checksum[:10]}"

@@ -7,9 +7,10 @@ older layouts and damaged files among it, is left to the readers that say what i
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache
+from types import GenericAlias
 from typing import Any, Final
-
-import msgspec
 
 from perun.profile.format.validation import TYPE
 from perun.profile.head import Head
@@ -17,44 +18,40 @@ from perun.profile.head import Head
 _BLANK: Final = re.compile(r"\s")
 
 
-class _Header(msgspec.Struct):
-    type: str
-    cmd: str = ""
-    args: str = ""
-    workload: str = ""
-    units: dict[str, Any] = {}
-    bin: Any = msgspec.UNSET
-    params: Any = msgspec.UNSET
-
-
-class _Unit(msgspec.Struct):
-    name: str
-    params: dict[str, Any] | None = None
-
-
-class _Head(msgspec.Struct):
-    header: _Header
-    collector_info: _Unit
-    postprocessors: list[_Unit] = []
-    origin: str | None = None
-
-
-_DECODE: Final = msgspec.json.Decoder(_Head).decode
-
-
 def quick_head(data: bytes) -> Head | None:
     """The head of the profile, as `Head.of(decode_head(data))`; None of what it cannot read.
 
     :param data: JSON in ASCII, not larger than the limit.
     """
+    decode, absent, wrong = _decoder()
     try:
-        regions = _DECODE(data)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+        regions = decode(data)
+    except (wrong, ValueError, RecursionError):
         return None
     header = regions.header
-    if header.bin is not msgspec.UNSET or header.params is not msgspec.UNSET:  # keys of older releases
+    if header.bin is not absent or header.params is not absent:  # keys of older releases
         return None
     units = (regions.collector_info.name, *(one.name for one in regions.postprocessors))
     if not TYPE.fullmatch(header.type) or any(not one or _BLANK.search(one) for one in units):
         return None
     return Head(header.type, header.cmd, header.args, header.workload, units[0], units[1:])
+
+
+@cache
+def _decoder() -> tuple[Callable[[bytes], Any], Any, type[Exception]]:
+    """What decodes a head, what stands for a key that is absent, and what is raised of any other JSON."""
+    import msgspec
+
+    def empty(kind: type) -> Any:
+        return msgspec.field(default_factory=kind)
+
+    absent = msgspec.UNSET
+    texts = [(name, str, "") for name in ("cmd", "args", "workload")]
+    older = [(name, Any, absent) for name in ("bin", "params")]
+    units_of_type = ("units", dict[str, Any], empty(dict))
+    header = msgspec.defstruct("Header", [("type", str), *texts, units_of_type, *older])
+    unit = msgspec.defstruct("Unit", [("name", str), ("params", dict[str, Any] | None, None)])
+    postprocessors = ("postprocessors", GenericAlias(list, (unit,)), empty(list))
+    origin = ("origin", str | None, None)
+    head = msgspec.defstruct("Head", [("header", header), ("collector_info", unit), postprocessors, origin])
+    return msgspec.json.Decoder(head).decode, absent, msgspec.MsgspecError
