@@ -225,7 +225,9 @@ def test_results_are_measured_beside_their_seed(recorded):
     assert slow
     for one in slow:
         said = one["confirmation"]
-        assert (said["change"], said["method"]) == ("Degradation", "hodges_lehmann_ratio")
+        # Whether it is severe depends on how long Python takes to start, beside the pause.
+        assert said["change"] in ("Degradation", "SevereDegradation")
+        assert said["method"] == "hodges_lehmann_ratio"
         assert said["pairs"] == 10
         assert said["target"] > 0.6
         assert said["target"] > said["baseline"] > 0
