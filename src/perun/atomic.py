@@ -166,11 +166,8 @@ class _Unfinished:
         at_once = len(self._files) + len(self._within) >= _FLUSHED_AT_ONCE
         if not (at_once and _flush_system(self._system, self._scratch)):
             for written, path in [*self._files.items(), *self._within.items()]:
-                try:
+                with Naming(path):
                     _flush(written, os.O_RDONLY)
-                except OSError as problem:
-                    problem.filename = path  # of a full disk the system says no more
-                    raise
             for unfinished in self._folders.values():
                 flush_folder(unfinished)
         for folder, unfinished in list(self._folders.items()):
@@ -222,26 +219,47 @@ def _write_unflushed(unfinished: str, file: NewFile, *, keep_mode: bool = False)
 
     :param keep_mode: give it the permissions of the file that is there.
     """
-    try:
-        # The same name may come twice within an unfinished folder: the last one counts.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    # The same name may come twice within an unfinished folder: the last one counts.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with Naming(file.path):
         descriptor = os.open(unfinished, flags, 0o666)
         try:
             if keep_mode:
                 with suppress(FileNotFoundError):
                     os.fchmod(descriptor, os.stat(file.path).st_mode & 0o7777)
             for piece in file.pieces:
-                data = memoryview(piece)
-                while data:
-                    data = data[os.write(descriptor, data) :]
+                write_all(descriptor, piece)
             if file.modified is not None:
                 with suppress(OSError, OverflowError):  # it orders what was made within a second, no more
                     os.utime(descriptor, ns=(file.modified, file.modified))
         finally:
             os.close(descriptor)
-    except OSError as problem:
-        problem.filename = str(file.path)  # of a full disk the system says no more
-        raise
+
+
+class Naming:
+    """A block whose errors of the system name the path: of a full disk, or a descriptor, the system tells
+    none."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if isinstance(problem, OSError):
+            problem.filename = str(self._path)
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Write all of the data where the descriptor is.
+
+    :raises OSError: without the name of a file, see :class:`Naming`.
+    """
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def _flush_system(descriptor: int, folder: str) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from perun import atomic
 from perun.errors import ProfileError
 from perun.fuzz.compass import Counts
 from perun.fuzz.corpus import Member
@@ -48,13 +49,8 @@ class Journal:
     def write(self, kind: str, **values: Any) -> None:
         """One line."""
         line = json.dumps({"kind": kind, **values}, separators=(",", ":")).encode() + b"\n"
-        written = 0
-        try:
-            while written < len(line):
-                written += os.write(self._file, line[written:])
-        except OSError as problem:
-            problem.filename = str(self._path)
-            raise
+        with atomic.Naming(self._path):
+            atomic.write_all(self._file, line)
 
     def member(self, kind: str, member: Member, edges: Any = (), counts: Any = ()) -> None:
         """What was found, and the counts that it raised."""

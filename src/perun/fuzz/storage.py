@@ -12,6 +12,8 @@ from collections import deque
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from perun.atomic import Naming
+
 ROOM: Final = 256 * 1024 * 1024
 """Bytes in memory."""
 
@@ -77,11 +79,8 @@ class Storage:
             weakref.finalize(self, os.close, self._file)
         number, start = self._file, self._end
         done = 0
-        try:
+        with Naming(self._folder):
             while done < len(data):
                 done += os.pwrite(number, memoryview(data)[done:], start + done)
-        except OSError as problem:
-            problem.filename = str(self._folder)
-            raise
         self._end += done
         return Stored(number, start, len(data))

@@ -16,6 +16,7 @@ from pathlib import Path
 from time import monotonic, perf_counter_ns
 from typing import Any, Final, NamedTuple
 
+from perun.atomic import Naming
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.process import streams
 from perun.process.command import Run
@@ -259,11 +260,8 @@ class Execution:
                 what = f"cannot read {self.command.workload!r} more than once"
                 raise JobFailed(what, streams.REPEATABLE) from None
         for path, descriptor in self._truncated.items():
-            try:
+            with Naming(path):
                 os.ftruncate(descriptor, 0)
-            except OSError as problem:
-                problem.filename = str(path)  # the system knows the descriptor alone
-                raise
 
     def _has_ended(self, pid: int) -> bool:
         """Wait for the end of the process, but leave its status to be taken; False if its time is over."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from perun.postgresql import LINE
 from perun.remote.contract import MAX_PIECE, Listed, Remote, checked, is_key
 from perun.remote.sql_errors import named, was_cut
 
@@ -21,14 +22,6 @@ _ATTEMPTS: Final = 4
 """How often is done what changes nothing when it is repeated, where the line is cut in the middle of it."""
 _PAUSE: Final = 0.2
 """Seconds before the second attempt, doubled before each further one."""
-_LINE: Final = {
-    "connect_timeout": _WAIT,
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": _WAIT * 1000,
-}
-"""What PostgreSQL's library is told, so that nobody waits for hours on a line that is dead."""
 _AT_ONCE: Final = 1000
 """Names that are listed by a query."""
 
@@ -55,7 +48,7 @@ class SqlRemote(Remote):
         else:
             driver = {"postgresql": "postgresql+psycopg"}.get(address.drivername, address.drivername)
             address = address.set(drivername=driver)
-            self._engine = sql.create_engine(address, pool_size=self.parallel, connect_args=_LINE)
+            self._engine = sql.create_engine(address, pool_size=self.parallel, connect_args=LINE)
         self._pieces: Table = sql.Table(
             "perun_pieces",
             sql.MetaData(),

@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from perun.errors import LockTimeout, PluginError, RemoteError, UsageError
 from perun.extras import install_command
+from perun.postgresql import LINE
 from perun.store.lock import Lock
 
 if TYPE_CHECKING:
@@ -288,16 +289,7 @@ class PostgresqlConnection(Connection):
                 f"the connection to {self.url} was lost, and the lock of the store with it", "run it again"
             )
         self._is_store = False
-        # Nobody waits for hours on a line that is dead.
-        return psycopg.connect(
-            self.url,
-            autocommit=True,
-            connect_timeout=_WAIT,
-            keepalives_idle=30,
-            keepalives_interval=10,
-            keepalives_count=3,
-            tcp_user_timeout=_WAIT * 1000,
-        )
+        return psycopg.connect(self.url, autocommit=True, **LINE)
 
     def _is_lost(self, driver: psycopg.Connection[Any]) -> bool:
         return driver.closed

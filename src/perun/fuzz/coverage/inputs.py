@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from perun.atomic import Naming
 from perun.errors import UsageError
 from perun.fuzz.coverage.api import PLACE, Target
 from perun.fuzz.coverage.shared import ARGUMENT_SIZE
@@ -57,11 +58,8 @@ class Input:
 
         :raises OSError: if it cannot be written, with the name of its file.
         """
-        try:
+        with Naming(self.path):
             self._write(data)
-        except OSError as problem:
-            problem.filename = str(self.path)
-            raise
 
     def _write(self, data: bytes) -> None:
         if self.way == "file":

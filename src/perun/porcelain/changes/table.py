@@ -36,6 +36,8 @@ MOST_NEW: Final = 64
 _KINDS: Final = ((np.float64, np.nan), (np.float32, np.nan), (np.int32, 0))
 """Of values, halves and counts: the type, and what stands for nothing."""
 State = tuple[int, int]
+_Condition = tuple[Configuration, str, tuple[tuple[str, str], ...]]
+"""How conditions are stored: the configuration and the machine that they are of, and they."""
 
 
 class Cell(NamedTuple):
@@ -250,7 +252,7 @@ class _NewColumn(NamedTuple):
 
     state: State
     cells: tuple[tuple[int, float, float | None, int], ...]
-    conditions: tuple[tuple[Configuration, str, tuple[tuple[str, str], ...]], ...]
+    conditions: list[_Condition]
     incomplete: tuple[Configuration, ...]
     profiles: int
 
@@ -261,7 +263,7 @@ class _NewColumn(NamedTuple):
             (keys.setdefault(key, len(keys)), value, None if math.isnan(half) else half, samples)
             for key, (value, half, samples) in column.cells.items()
         )
-        under = tuple((*key, value) for key, value in column.conditions.items())
+        under = _stored(column.conditions)
         return cls(column.state, cells, under, column.incomplete, column.profiles)
 
     def column(self, keys: Sequence[SeriesKey]) -> Column:
@@ -281,8 +283,8 @@ class _NewFile(NamedTuple):
     columns: dict[str, _NewColumn]
 
 
-def _stored(conditions: Conditions) -> list[Any]:
-    return [[*key, value] for key, value in conditions.items()]
+def _stored(conditions: Conditions) -> list[_Condition]:
+    return [(*key, value) for key, value in conditions.items()]
 
 
 def _key(stored: list[Any]) -> SeriesKey:

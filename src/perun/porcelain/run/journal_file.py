@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from perun import leftovers
-from perun.atomic import temporary_name
+from perun.atomic import Naming, temporary_name, write_all
 from perun.errors import NotPerunRepository
 from perun.regular import read_regular
 from perun.store import tree
@@ -194,12 +194,8 @@ def _decoded(line: bytes) -> Any:
 def _append(descriptor: int, path: Path, line: Any) -> None:
     content = json.dumps(line).encode()
     data = content + b"\t" + _checksum(content) + b"\n"
-    try:
-        while data:
-            data = data[os.write(descriptor, data) :]
-    except OSError as problem:
-        problem.filename = str(path)  # of a full disk the system says no more
-        raise
+    with Naming(path):
+        write_all(descriptor, data)
     with suppress(OSError):  # some file systems cannot; then only the power may spoil it
         os.fdatasync(descriptor)
 
