@@ -20,6 +20,7 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+from perun.profile.summary import summaries
 
 from histories import History, history
 from perun.porcelain.init import init
@@ -27,7 +28,6 @@ from perun.profile.factory import Profile
 from perun.profile.format.grouping import Group
 from perun.profile.format.layouts import COLUMNAR_FROM, object_body
 from perun.profile.head import Head
-from perun.profile.summary import summaries
 from perun.store import Store
 from perun.store.index_file import IndexEntry
 from perun.store.series import ProfileSeries

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from perun.measurement.series import Metric
 from perun.models.two_samples.sequential import nominal_levels
 from perun.porcelain.compare.decide import (
     Decision,
@@ -21,7 +22,6 @@ from perun.porcelain.compare.decide import (
 )
 from perun.porcelain.compare.report import change_of
 from perun.profile.changes import PerformanceChange
-from perun.profile.measurements import Metric
 from perun.profile.verdict import DEFAULTS, Thresholds
 
 WALL = Metric("./p", "time", "real", "s", False)

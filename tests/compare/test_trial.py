@@ -12,6 +12,7 @@ import pytest
 from perun import disturbance
 from perun.disturbance import Moment, Watch
 from perun.errors import JobFailed
+from perun.measurement.series import Metric
 from perun.plugin.api import MinorVersion
 from perun.porcelain.compare import trial as trials
 from perun.porcelain.compare.instruments import BudgetSpent, Reading
@@ -20,7 +21,6 @@ from perun.porcelain.compare.plan import Plan, Side
 from perun.porcelain.compare.trial import Trial, run
 from perun.process.execution import Sample
 from perun.profile.changes import PerformanceChange
-from perun.profile.measurements import Metric
 from perun.profile.verdict import DEFAULTS
 
 CPU = Metric("./p", "time", "cpu", "s", False)

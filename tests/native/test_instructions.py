@@ -22,10 +22,10 @@ from perun.collect.instructions.engines.perf import PerfEngine
 from perun.collect.instructions.profile import SMALL
 from perun.collect.instructions.tree import OTHER_CALLERS
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
+from perun.measurement.series import measurements
 from perun.plugin.api import CheckContext, CollectContext, Run
 from perun.profile.factory import Profile
 from perun.profile.incomplete import reasons_of
-from perun.profile.measurements import measurements
 from perun.view.flamegraph.stacks import stacks_of
 from perun.view.flamegraph.view import FlameGraphView, FlameParams
 from perun.view.tableof import TableOfView

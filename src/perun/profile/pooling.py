@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from perun.profile import session
 from perun.profile.session import KEY as SESSION
 
 if TYPE_CHECKING:
@@ -31,20 +32,21 @@ def pool(profiles: Iterable[Profile]) -> Profile:
     :param profiles: one at least; they are taken one by one, and none but the first and the last is kept.
     """
     pooled: Profile | None = None
-    sessions: list[Any] = []
+    sessions: list[session.Session | None] = []
     last: Profile | None = None
     for number, last in enumerate(profiles):
         if pooled is None:
             pooled = type(last)()
         pooled.add_groups(last.groups(), {RUN: number})
-        sessions.append(_header(last).get(SESSION))
+        sessions.append(session.of(last))
     if pooled is None or last is None:
         raise ValueError("there is nothing to pool")
     for region, value in last.regions().items():
         if region not in _OF_RESOURCES:
             pooled[region] = value
-    header = {**_header(last), POOLED: len(sessions)}
-    if any(session != sessions[0] for session in sessions):
+    rounds = [None if one is None else [one.id, one.round] for one in sessions]
+    header = {**_header(last), POOLED: len(sessions), session.POOLED: rounds}
+    if any(one != sessions[0] for one in sessions):
         header.pop(SESSION, None)
     pooled["header"] = header
     return pooled

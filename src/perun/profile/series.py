@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from perun.errors import ProfileError
 from perun.profile.format.columns import Column, is_packed
 from perun.profile.format.grouping import COLUMNS, Group
-from perun.profile.measurements import Metric
-from perun.profile.uid import flatten, location
+from perun.profile.uid import flatten, location, shown_subtype
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -53,7 +52,7 @@ class Series(NamedTuple):
 
     @property
     def location(self) -> str:
-        """The uid with the subtype, as :attr:`perun.profile.measurements.Metric.location`."""
+        """The uid with the subtype, as :attr:`perun.measurement.series.Metric.location`."""
         return location(self.uid, self.subtype)
 
 
@@ -145,7 +144,7 @@ def _chosen(name: str | None, candidates: tuple[str, ...], fields: list[str], op
 def subtype_of(uid: str, group: Group) -> str:
     """What was measured of the uid, where there may be several things and it does not say that itself."""
     kind, subtype = (str(group.constants.get(name, "")) for name in ("type", "subtype"))
-    return Metric(uid, kind, subtype, "", False).shown_subtype
+    return shown_subtype(uid, kind, subtype)
 
 
 class _FieldValues:

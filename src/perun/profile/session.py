@@ -1,13 +1,15 @@
-"""Profiles that were measured side by side: run by run in turns, in the same minutes.
+"""Sessions: stretches of measuring without another in between, in which each version is visited in rounds.
 
-Such profiles name their session in the header, and the k-th measurement of the base was made next to the k-th
-of the head. What disturbs the machine for a while disturbs both of a pair, so it drops out of their ratio.
+A profile names its session in the header. Where the session visits versions run by run, in turns, the k-th
+run of each is its k-th round, and `side` says which of the two versions of a comparison it is of; elsewhere
+the profile is of the round that is named. What disturbs the machine for a while disturbs all of a round, so
+it drops out of their ratio.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -15,31 +17,85 @@ if TYPE_CHECKING:
 Side = Literal["base", "head", "noise"]
 """What was measured: the two versions, and once more the base, which tells the noise of the session."""
 KEY: Final = "session"
+POOLED: Final = "pooled-rounds"
+"""Key in the header of a pooled profile: session and round of each of the profiles."""
 
 
-def mark(profile: Profile, session_id: str, side: Side) -> None:
-    """Note in the header of the profile that it is this side of the session."""
-    profile["header"] = {**profile.get("header", {}), KEY: {"id": session_id, "side": side}}
+class Session(NamedTuple):
+    """What a profile says of its session.
+
+    :param side: of a comparison; else "". :param round: the number of the round, from 0.
+    :param runs_are_rounds: whether the k-th measurement is of the k-th round.
+    :param levels: the error probabilities that the last look at a session spent that ended when it was
+        certain: of the confidence that decides, and of the weaker one.
+    """
+
+    id: str
+    side: str = ""
+    round: int = 0
+    runs_are_rounds: bool = False
+    levels: tuple[float, float] | None = None
 
 
-def of(profile: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The id of the session of the profile and its side; None if it was measured alone."""
-    header = profile.get("header")
-    session = header.get(KEY) if isinstance(header, Mapping) else None
-    if not isinstance(session, Mapping):
+def mark(profile: Profile, session: Session) -> None:
+    """Note in the header of the profile what session it is of."""
+    noted: dict[str, Any] = {"id": session.id}
+    if session.side:
+        noted["side"] = session.side
+    if not session.runs_are_rounds:
+        noted["round"] = session.round
+    if session.levels is not None:
+        noted["levels"] = list(session.levels)
+    profile["header"] = {**profile.get("header", {}), KEY: noted}
+
+
+def of(profile: Mapping[str, Any]) -> Session | None:
+    """The session of the profile; None if it was measured alone, as profiles of older releases were."""
+    session = _noted(profile)
+    found = session.get("id")
+    if not isinstance(found, str) or not found:
         return None
-    found, side = session.get("id"), session.get("side")
-    return (found, side) if isinstance(found, str) and found and isinstance(side, str) else None
+    side, number = session.get("side"), session.get("round")
+    return Session(
+        found,
+        side if isinstance(side, str) else "",
+        number if isinstance(number, int) else 0,
+        not isinstance(number, int),
+        _levels(session.get("levels")),
+    )
 
 
 def is_uncommitted(profile: Mapping[str, Any]) -> bool:
     """Whether what was measured was the working directory, with changes that its origin does not have."""
-    header = profile.get("header")
-    session = header.get(KEY) if isinstance(header, Mapping) else None
-    return isinstance(session, Mapping) and session.get("uncommitted") is True
+    return _noted(profile).get("uncommitted") is True
 
 
 def are_pairs(baseline: Mapping[str, Any], target: Mapping[str, Any]) -> bool:
-    """Whether the k-th measurements of the two profiles belong together."""
+    """Whether the two profiles are the sides of one comparison, whose k-th measurements belong together."""
     old, new = of(baseline), of(target)
-    return old is not None and new is not None and old[0] == new[0] and old[1] != new[1]
+    return (
+        old is not None and new is not None and old.id == new.id and bool(old.side and new.side)
+        and old.side != new.side
+    )  # fmt: skip
+
+
+def pooled(profile: Mapping[str, Any]) -> list[tuple[str, int] | None]:
+    """Session and round of each of the profiles that were pooled into this one; None of one without a
+    session."""
+    header = profile.get("header")
+    noted = header.get(POOLED) if isinstance(header, Mapping) else None
+    return [None if one is None else (str(one[0]), int(one[1])) for one in noted] if noted else []
+
+
+def _noted(profile: Mapping[str, Any]) -> Mapping[str, Any]:
+    header = profile.get("header")
+    session = header.get(KEY) if isinstance(header, Mapping) else None
+    return session if isinstance(session, Mapping) else {}
+
+
+def _levels(levels: object) -> tuple[float, float] | None:
+    if isinstance(levels, list) and len(levels) == 2:
+        strong, weak = levels
+        if isinstance(strong, float) and isinstance(weak, float) and 0 < strong < 1 and 0 < weak < 1:
+            return strong, weak
+    return None

@@ -17,6 +17,8 @@ _UID_ORDER: Final = (
     ("line",),
     ("instruction",),
 )
+PLAIN_SUBTYPES: Final = frozenset({"", "time delta"})
+"""Subtypes that say nothing beside their type."""
 _UID_RANK: Final = {key: rank for rank, keys in enumerate(_UID_ORDER) for key in keys}
 _FUNCTION: Final = _UID_RANK["function"]
 
@@ -36,6 +38,16 @@ def flatten(value: Any) -> Any:
         return _joined(value)
     except RecursionError:
         raise too_deep("a value") from None
+
+
+def shown_subtype(uid: str, kind: str, subtype: str) -> str:
+    """The subtype of a resource beside its uid; empty where the uid says it all.
+
+    :param kind: the type of the resource.
+    """
+    if subtype in PLAIN_SUBTYPES or kind == "instructions":
+        return ""  # the uid of a function with all that it calls ends with `inclusive`
+    return "" if kind == "memory" and uid.endswith(subtype) else subtype
 
 
 def location(uid: str, subtype: str = "") -> str:

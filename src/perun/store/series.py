@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun import atomic
 from perun.errors import DamagedStore
-from perun.profile.summary import Name, Summary
+from perun.measurement.summary import Name, Summary
 from perun.store import tree
 
 if TYPE_CHECKING:

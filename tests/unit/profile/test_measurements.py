@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perun.measurement.series import Metric, measurements
 from perun.profile import session
 from perun.profile.factory import Profile
-from perun.profile.measurements import Metric, measurements
 from perun.profile.pooling import pool
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from perun.measurement.series import measurements
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
-from perun.profile.measurements import measurements
 from perun.profile.pooling import RUN, count_of, pool
 from perun.profile.session import are_pairs, mark
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from perun.measurement.summary import summaries
 from perun.profile.factory import Profile
-from perun.profile.summary import summaries
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 6, 100, 101])

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun.check._common.series_pairs import Samples
+from perun.measurement.series import Metric, Series, measurements
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.island import Usage, usage_of
-from perun.profile.measurements import Metric, Series, measurements
 from perun.profile.units import readable_pair
 from perun.profile.verdict import Thresholds
 

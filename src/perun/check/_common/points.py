@@ -16,7 +16,7 @@ import numpy as np
 
 from perun.check._common.relative import Floats, balance
 from perun.errors import ProfileError
-from perun.profile.measurements import EXACT
+from perun.measurement.series import EXACT
 from perun.profile.pooling import RUN, count_of
 from perun.profile.series import Series, series, subtype_of
 from perun.profile.uid import flatten, location

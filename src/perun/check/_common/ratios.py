@@ -11,9 +11,9 @@ import numpy as np
 
 from perun.check._common.series_pairs import Samples, SeriesPair, is_exact, measured, without_ratio
 from perun.check._common.witnesses import Repeats, Witnesses, large_changes, no_repeats
+from perun.measurement.series import CALLS, CPU, PARTS_OF_CPU, TOTAL, Metric, Series
 from perun.models.two_samples.ratio import MIN_VALUES
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.measurements import CALLS, CPU, PARTS_OF_CPU, TOTAL, Metric, Series
 from perun.profile.units import readable, readable_pair
 from perun.profile.verdict import MORE_IS_BETTER, Thresholds, Verdict, judge, judge_exact, mirrored
 

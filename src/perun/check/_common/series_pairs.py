@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from perun.measurement.series import Series, measurements
 from perun.models.two_samples.many import benjamini_hochberg
 from perun.models.two_samples.ratio import Ratio, Sample, described, of_each, of_pairs, of_sizes
-from perun.profile.measurements import Series, measurements
 from perun.profile.verdict import Thresholds
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.errors import ProfileError
+from perun.measurement.series import EXACT
 from perun.models.growth.centres import Centres, centres
-from perun.profile.measurements import EXACT
 from perun.profile.series import series, subtype_of
 from perun.profile.uid import flatten, location
 from perun.profile.units import units

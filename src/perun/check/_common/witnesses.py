@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.check._common.series_pairs import Samples, SeriesPair, without_ratio
+from perun.measurement.series import CPU, PARTS_OF_CPU, Floats
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, of_pairs, of_samples, of_sizes
-from perun.profile.measurements import CPU, PARTS_OF_CPU, Floats
 from perun.profile.verdict import Thresholds
 
 Repeats = Callable[[], Iterable[tuple[Samples, Samples]]]

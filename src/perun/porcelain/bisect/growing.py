@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from perun.errors import PluginError, UsageError
+from perun.measurement.series import Metric
 from perun.models.growth.doubling import doubling
 from perun.plugin.api import MinorVersion
 from perun.porcelain.bisect.data import PER_DOUBLING
 from perun.porcelain.bisect.quantity import GROWTH, NoSuchLocation, OneNumber, Quantity, missing
 from perun.porcelain.compare.instruments import BudgetSpent, Collected, Reading
 from perun.porcelain.repository import Repository
-from perun.profile.measurements import Metric
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from perun.errors import JobFailed, PerunError
+from perun.measurement.series import Metric
 from perun.models.growth.comparison import APART as ORDERS_APART
 from perun.plugin.api import MinorVersion
 from perun.porcelain.bisect.data import Like, Ratio, Seen
@@ -22,7 +23,6 @@ from perun.porcelain.bisect.measuring import (
 )
 from perun.porcelain.bisect.scripting import Script
 from perun.profile.changes import PerformanceChange
-from perun.profile.measurements import Metric
 from perun.profile.verdict import DEFAULTS
 
 NEAR: Final = 0.25

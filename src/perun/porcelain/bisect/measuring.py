@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import JobFailed
+from perun.measurement.series import Metric
 from perun.models.growth.comparison import APART
 from perun.plugin.api import MinorVersion
 from perun.porcelain import saving
@@ -38,7 +39,6 @@ from perun.porcelain.run.checkouts import remove_leftovers
 from perun.porcelain.run.collecting import describe_machine
 from perun.porcelain.run.in_place import refuse_after_interruption
 from perun.profile.changes import PerformanceChange
-from perun.profile.measurements import Metric
 from perun.profile.verdict import Thresholds
 
 if TYPE_CHECKING:

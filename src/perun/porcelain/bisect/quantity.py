@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from perun.errors import ProfileError, UsageError
+from perun.measurement.series import Metric, measurements
 from perun.porcelain.changes.data import History, SeriesKey
 from perun.porcelain.compare.instruments import Collected, Reading
 from perun.porcelain.compare.metrics import FREE, PEAK, Recorded, clock, is_printed, summed, wanted
 from perun.porcelain.compare.plan import Case
 from perun.porcelain.repository import Repository
 from perun.profile.amounts import is_time
-from perun.profile.measurements import Metric, measurements
 from perun.wording import listed
 
 DEFAULT: Final = "cpu"

@@ -13,6 +13,7 @@ from typing import Final
 
 from perun.errors import DamagedStore, PerunError
 from perun.machine import class_of
+from perun.measurement.summary import Summary, summaries
 from perun.models.student import quantile
 from perun.plugin.api import MinorVersion
 from perun.porcelain.changes.data import History, SeriesKey
@@ -23,7 +24,6 @@ from perun.porcelain.walking import first_parents
 from perun.profile.helpers import ProfileInfo
 from perun.profile.incomplete import text_of as why_incomplete
 from perun.profile.measured import CONFIDENCE
-from perun.profile.summary import Summary, summaries
 from perun.store.series import ProfileSeries
 
 Progress = Callable[[int, int], None]

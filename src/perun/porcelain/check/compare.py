@@ -192,7 +192,7 @@ def _notes_of(check: Any) -> tuple[str, ...]:
 def session_id(profile: Mapping[str, Any]) -> str:
     """The id of the session that the profile is of; empty if it was measured alone."""
     found = session_of(profile)
-    return found[0] if found else ""
+    return found.id if found else ""
 
 
 def _unknown(target: Profile, baseline_lacks: str, target_lacks: str) -> DegradationInfo:

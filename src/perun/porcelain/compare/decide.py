@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from perun.measurement.series import Metric
 from perun.models.two_samples.many import benjamini_hochberg
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, of_pairs
 from perun.models.two_samples.sequential import nominal_levels
 from perun.profile.changes import PerformanceChange
-from perun.profile.measurements import Metric
 from perun.profile.verdict import NOT_CONFIRMED, Thresholds, Verdict, judge, judge_exact
 from perun.wording import plural
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from perun.errors import JobFailed, PluginError
+from perun.measurement.series import Metric, measurements
 from perun.plugin.api import MinorVersion, Run, silent
 from perun.porcelain.compare.metrics import PEAK, Recorded, clock, is_printed, summed
 from perun.porcelain.compare.plan import Case
@@ -21,7 +22,6 @@ from perun.process import launching
 from perun.process.execution import Sample
 from perun.process.finding import find_executable
 from perun.process.outcome import failed
-from perun.profile.measurements import Metric, measurements
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from perun.errors import PluginError, UsageError
+from perun.measurement.series import Metric
 from perun.porcelain.compare.plan import Case
 from perun.porcelain.repository import Repository
 from perun.porcelain.run.jobs import Unit, make_unit
-from perun.profile.measurements import Metric
 
 CLOCKS: Final = {"wall": "real", "cpu": "cpu", "user": "user", "sys": "sys"}
 """The clocks of a run by the names that the user gives them: the subtype of the resources."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from perun import disturbance
 from perun.errors import Terminated
+from perun.measurement.series import Metric
 from perun.porcelain.compare.decide import (
     EXACT_AFTER,
     FIRST_LOOK,
@@ -25,7 +26,6 @@ from perun.porcelain.compare.decide import (
 from perun.porcelain.compare.instruments import BudgetSpent, Reading
 from perun.porcelain.compare.pairs import ARMS, PairRunner
 from perun.profile.changes import PerformanceChange
-from perun.profile.measurements import Metric
 from perun.profile.verdict import Thresholds
 
 REPEATED: Final = 3

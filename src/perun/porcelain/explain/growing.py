@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from perun.errors import PerunError
+from perun.measurement.series import CALLS, TOTAL, Metric, measurements
 from perun.models.growth.comparison import MIN_SIZES, SPAN
 from perun.plugin.api import CheckContext
 from perun.porcelain.explain.costs import IsOwn, Place, instructions
@@ -14,11 +15,10 @@ from perun.porcelain.explain.gathered import ProfilePair, SizedPair
 from perun.porcelain.repository import Repository
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.measurements import CALLS, TOTAL, Metric, measurements
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
-    from perun.profile.measurements import Series
+    from perun.measurement.series import Series
 
 _NUMBERED: Final = "call-order"
 """The `size-source` of calls whose size is the number of those before."""

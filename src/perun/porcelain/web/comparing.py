@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from perun.errors import PerunError, ProfileNotFound, UsageError
+from perun.measurement.series import Series, measurements
 from perun.plugin.api import MinorVersion, quiet, silent
 from perun.porcelain.check.compare import Comparer, Pair
 from perun.porcelain.check.pairing import Pairing
@@ -24,7 +25,6 @@ from perun.porcelain.web.state import State
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Configuration
 from perun.profile.measured import of_values, precision
-from perun.profile.measurements import Series, measurements
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:

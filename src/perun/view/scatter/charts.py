@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.errors import UsageError
+from perun.measurement.series import Metric
 from perun.models.record import ModelRecord
 from perun.plugin.params import nearest
-from perun.profile.measurements import Metric
 from perun.profile.records import record_of
 from perun.view._common import keys
 from perun.view._common.chart import Axis, Chart, Density, Series, axis_label, profile_summary

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.profile.measurements import Metric, measurements
+from perun.measurement.series import Metric, measurements
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -24,7 +24,7 @@ _FEW: Final = 100
 class Name(NamedTuple):
     """What a series of a profile measures.
 
-    :param location: `./prog [cpu]`, as :attr:`perun.profile.measurements.Metric.location`.
+    :param location: `./prog [cpu]`, as :attr:`perun.measurement.series.Metric.location`.
     :param type: and :param subtype: of the resources. :param unit: of the numbers, else "".
     :param exact: whether it is counted. :param larger_is_better: whether a growth is an improvement.
     """

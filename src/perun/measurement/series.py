@@ -4,6 +4,8 @@ What is compared here are whole series, never their means. So the clocks of a co
 used of the processor, `user` and `sys` of the same run together, is a series of its own: the kernel divides
 the time of a process among the two by samples of its own clock, but knows their sum exactly.
 
+A profile of several workloads is a family: each of its series is read as one of each workload.
+
 numpy is imported here, so this module is only loaded by what computes.
 """
 
@@ -17,10 +19,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from perun.measurement.estimate import Kind, Point, Round, Sample, point_of, sample_of
+from perun.profile import session as sessions
 from perun.profile.format.columns import is_packed
 from perun.profile.format.grouping import Group
 from perun.profile.pooling import RUN
-from perun.profile.uid import flatten, location
+from perun.profile.uid import PLAIN_SUBTYPES, flatten, location, shown_subtype
 from perun.profile.units import larger_is_better, units
 
 if TYPE_CHECKING:
@@ -40,7 +44,9 @@ _RELEASES: Final = frozenset({"free", "delete", "delete[]"})
 _OF_CALLS: Final = "mixed"
 _ORDER: Final = ("order", "call-order", "timestamp")
 _SIZES: Final = ("structure-unit-size", "workload")
-_PLAIN_SUBTYPES: Final = frozenset({"", "time delta"})
+_TIMED: Final = ("time", "mixed")
+MOST: Final = 5000
+"""Series that are kept of one profile: the largest ones."""
 
 
 class Metric(NamedTuple):
@@ -69,9 +75,55 @@ class Metric(NamedTuple):
     @property
     def shown_subtype(self) -> str:
         """The subtype; empty where the uid says it all."""
-        if self.subtype in _PLAIN_SUBTYPES or self.type == INSTRUCTIONS:
-            return ""  # the uid of a function with all that it calls ends with `inclusive`
-        return "" if self.type == "memory" and self.uid.endswith(self.subtype) else self.subtype
+        return shown_subtype(self.uid, self.type, self.subtype)
+
+    @property
+    def kind(self) -> Kind:
+        """What may change the numbers beside the program."""
+        if self.exact:
+            return Kind.CALLS if self.subtype == CALLS else Kind.COUNTED
+        return Kind.TIMED if self.type in _TIMED else Kind.PRINTED
+
+    @property
+    def name(self) -> SeriesName:
+        """What lists and histories call it."""
+        return SeriesName(
+            self.location, self.type, self.subtype, self.unit, self.exact, self.larger_is_better
+        )
+
+
+class SeriesName(NamedTuple):
+    """What a series of a profile measures.
+
+    :param location: `./prog [cpu]`, as :attr:`Metric.location`.
+    :param type: and :param subtype: of the resources. :param unit: of the numbers, else "".
+    :param exact: whether it is counted. :param larger_is_better: whether a growth is an improvement.
+    """
+
+    location: str
+    type: str
+    subtype: str
+    unit: str
+    exact: bool
+    larger_is_better: bool
+
+    @property
+    def kind(self) -> Kind:
+        """As :attr:`Metric.kind`."""
+        return Metric("", self.type, self.subtype, self.unit, self.exact).kind
+
+
+class Readings(NamedTuple):
+    """What one profile measured of one series: what is kept of it, and what points are made of.
+
+    :param rounds: by number; a profile without a session is one round.
+    :param levels: as of :class:`~perun.measurement.estimate.Point`.
+    :param whole: what the values are a part of; 0 if that is not known.
+    """
+
+    rounds: tuple[Round, ...]
+    levels: tuple[float, float] | None = None
+    whole: float = 0.0
 
 
 class Series(NamedTuple):
@@ -199,7 +251,7 @@ def _series(gathered: Mapping[Metric, _Values], *, summed_up: bool) -> Iterator[
         if metric.type == "memory" and not summed_up:
             yield Series(metric, _sums(values, found.runs), absent=found.absent)
             continue
-        of_calls = metric.type == _OF_CALLS and metric.subtype in _PLAIN_SUBTYPES
+        of_calls = metric.type == _OF_CALLS and metric.subtype in PLAIN_SUBTYPES
         of_calls = of_calls and not metric.larger_is_better  # what a program prints of itself
         pooled = found.runs if found.runs[-1] else None
         yield Series(metric, values, of_calls, found.absent, found.sizes, runs=pooled)
@@ -268,3 +320,89 @@ def _number(value: object) -> float:
         return float(value)
     except OverflowError:
         return math.nan
+
+
+def readings(profile: Profile) -> dict[SeriesName, Readings]:
+    """What the profile measured of each series, in its order; of very many series the :data:`MOST` largest.
+
+    Times of single calls are left out: their sum and their number are series of their own.
+    """
+    found = {
+        series.metric.name: readings_of(profile, series)
+        for series in measurements(profile).values()
+        if not series.of_one_run
+    }
+    if len(found) > MOST:
+        sizes = {name: abs(Point(one.rounds, name.kind).value) for name, one in found.items()}
+        least = sorted(sizes.values(), reverse=True)[MOST]
+        found = {name: one for name, one in found.items() if sizes[name] > least}
+    return found
+
+
+def readings_of(profile: Profile, series: Series) -> Readings:
+    """What the profile measured of one of its series.
+
+    In a session whose rounds are runs, the k-th run is its k-th round; else the profile is one round.
+    Profiles that were pooled are rounds each.
+    """
+    session = sessions.of(profile)
+    calls = series.metric.kind is Kind.CALLS
+    rounds: dict[tuple[str, int], dict[str, Sample]] = {}
+    for (session_id, number), workload, values in _parts(profile, series, session):
+        sample = sample_of(values)
+        if sample is not None:
+            # The number of calls in one run varies by nothing that is known.
+            rounds.setdefault((session_id, number), {})[workload] = (
+                sample._replace(spread=0.0) if calls else sample
+            )
+    own = tuple(Round(*key, samples) for key, samples in rounds.items())
+    return Readings(own, session.levels if session else None, series.whole or 0.0)
+
+
+def _parts(
+    profile: Profile, series: Series, session: sessions.Session | None
+) -> Iterator[tuple[tuple[str, int], str, list[float]]]:
+    """The values by session and number of their round, and by workload."""
+    values = series.values.tolist()
+    labels = ["" if series.sizes is None else _label(one) for one in
+              (series.sizes.tolist() if series.sizes is not None else values)]  # fmt: skip
+    if series.runs is not None:
+        numbers = series.runs.astype(int).tolist()
+    elif session is not None and session.runs_are_rounds:
+        numbers = _counted(labels)
+    else:
+        numbers = [0] * len(values)
+    found: dict[tuple[int, str], list[float]] = {}
+    for number, label, value in zip(numbers, labels, values, strict=True):
+        found.setdefault((number, label), []).append(value)
+    pooled = sessions.pooled(profile)
+    for (number, label), own in found.items():
+        of_pool = pooled[number] if number < len(pooled) else None
+        if of_pool is not None:
+            yield of_pool, label, own
+        elif session is not None and series.runs is None:
+            yield (session.id, number if session.runs_are_rounds else session.round), label, own
+        else:
+            yield (f"#{number}" if series.runs is not None else "", 0), label, own
+
+
+def _counted(labels: list[str]) -> list[int]:
+    """How many of the labels before each are the same."""
+    seen: dict[str, int] = {}
+    numbers = []
+    for label in labels:
+        numbers.append(seen.get(label, 0))
+        seen[label] = numbers[-1] + 1
+    return numbers
+
+
+def _label(size: object) -> str:
+    return f"{size:g}" if isinstance(size, float) else str(size)
+
+
+def point(profiles: list[Readings], kind: Kind) -> Point:
+    """What several profiles of one version measured of a series, in the order of measuring."""
+    (first, *_) = profiles
+    levels = first.levels if len(profiles) == 1 else None
+    made = point_of([one.rounds for one in profiles], kind, levels)
+    return made._replace(whole=max(one.whole for one in profiles))

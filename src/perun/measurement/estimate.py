@@ -1,0 +1,307 @@
+"""What is known of one series at one version: its samples by session and round, its value and the interval
+of that.
+
+Everything is computed on logarithms, where a ratio is a difference and the noise of run times is nearly
+symmetric. A series that has been 0 or below has no logarithms; its values are compared as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+from perun.models.student import quantile
+
+CONFIDENCE: Final = 0.95
+"""Of the interval of a value."""
+MEDIAN_VARIANCE: Final = math.pi / 2
+"""The variance of a median of many normal values, in that of their mean."""
+_CLIPPED: Final = 3 * 1.4826
+"""Deviations, in medians of the absolute deviations, beyond which a value counts as one at that distance."""
+_REPEATED: Final = 3
+"""Equal measurements that show that what a program prints is a count."""
+_LARGEST: Final = 709.0
+
+
+class Sample(NamedTuple):
+    """The repeated measurements of one series in one round.
+
+    :param size: how many there are. :param median: of them, in the unit of the series; finite.
+    :param spread: their robust standard deviation: of their logarithms where `positive`, else in the unit;
+        None of a single one.
+    :param positive: whether all are above 0.
+    """
+
+    size: int
+    median: float
+    spread: float | None
+    positive: bool = True
+
+    @property
+    def centre(self) -> float:
+        """The median as it is compared: its logarithm, where there is one."""
+        return math.log(self.median) if self.positive else self.median
+
+
+class Round(NamedTuple):
+    """One visit to the version: the samples by the workloads of a family, by "" of a single benchmark.
+
+    :param session: a stretch of measuring without another in between; rounds of one session and number
+        stand side by side, whichever versions they are of.
+    """
+
+    session: str
+    number: int
+    samples: Mapping[str, Sample]
+
+
+class Estimate(NamedTuple):
+    """How well a value is known.
+
+    :param low: and :param high: its interval of :data:`CONFIDENCE`; both the value itself where nothing
+        varies. None where nothing is known of the noise.
+    :param size: of how many measurements.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    size: int
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the width of the interval, in the unit of the value."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+
+class Error(NamedTuple):
+    """A standard error and its degrees of freedom."""
+
+    size: float
+    freedom: float
+
+    def half_width(self, confidence: float) -> float:
+        """Half the width of the interval of that confidence."""
+        if not self.size:
+            return 0.0
+        return self.size * quantile(1 - confidence, self.freedom) if self.freedom > 0 else math.inf
+
+
+UNKNOWN: Final = Error(math.inf, 0.0)
+NONE: Final = Error(0.0, math.inf)
+
+
+class Kind(Enum):
+    """What the numbers of a series are, so that it is known what may change them beside the program.
+
+    TIMED depends on the machine; COUNTED is the same in each run of one program; CALLS were counted in one
+    run, and may differ in another one; PRINTED is whatever a program prints of itself: it counts as counted
+    once it repeats.
+    """
+
+    TIMED = "timed"
+    COUNTED = "counted"
+    CALLS = "calls"
+    PRINTED = "printed"
+
+
+class Point(NamedTuple):
+    """A series at one version.
+
+    :param rounds: in the order of measuring; one at least.
+    :param levels: the error probabilities of the look at which a sequential session of these rounds ended,
+        of the confidence that decides and of the weaker one; None where the number of rounds was not chosen
+        by what they said.
+    :param whole: of what is counted, what it is a part of; 0 if that is not known.
+    """
+
+    rounds: tuple[Round, ...]
+    kind: Kind = Kind.TIMED
+    levels: tuple[float, float] | None = None
+    whole: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """How many measurements there are."""
+        return sum(sample.size for one in self.rounds for sample in one.samples.values())
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions have seen it."""
+        return len({one.session for one in self.rounds})
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """The members of the family; `("",)` of a single benchmark."""
+        return tuple(dict.fromkeys(name for one in self.rounds for name in one.samples))
+
+    @property
+    def positive(self) -> bool:
+        """Whether all values are above 0, so that there are ratios."""
+        return all(sample.positive for one in self.rounds for sample in one.samples.values())
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it is a count that each run has repeated, so that nothing but the program changes it."""
+        if self.kind is Kind.PRINTED:
+            sizes = [sum(one.size for one in self.samples_of(name)) for name in self.workloads]
+            return self.steady and min(sizes) >= _REPEATED
+        return self.kind is Kind.COUNTED and self.steady
+
+    @property
+    def steady(self) -> bool:
+        """Whether each run of a workload gave the same number."""
+        return all(
+            not any(sample.spread for sample in own) and len({sample.median for sample in own}) == 1
+            for own in map(self.samples_of, self.workloads)
+        )
+
+    def samples_of(self, workload: str) -> list[Sample]:
+        """The sample of each round that measured the workload."""
+        return [one.samples[workload] for one in self.rounds if workload in one.samples]
+
+    @property
+    def value(self) -> float:
+        """The median of the rounds' medians, in the unit of the series; of a family their geometric mean.
+
+        Where a value is not above 0, that of a family is the arithmetic mean.
+        """
+        return exp(self.centre) if self.positive else self.centre
+
+    @property
+    def centre(self) -> float:
+        """The value as it is compared: its logarithm, where there is one."""
+        return self.centre_of(self.workloads, logarithmic=self.positive)
+
+    def centre_of(self, workloads: Sequence[str], *, logarithmic: bool) -> float:
+        """That of some members.
+
+        :param logarithmic: whether the medians are compared by their logarithms.
+        """
+        middles = []
+        for name in workloads:
+            own = self.samples_of(name)
+            middles.append(median([math.log(one.median) if logarithmic else one.median for one in own]))
+        return math.fsum(middles) / len(middles)
+
+    def error_of(self, workloads: Sequence[str], *, logarithmic: bool) -> Error:
+        """What the measurements themselves say of the error of :meth:`centre_of`: within the rounds, and
+        between them where there are several."""
+        parts = [_error(self.samples_of(name), logarithmic=logarithmic) for name in workloads]
+        return combined([Error(one.size / len(parts), one.freedom) for one in parts])
+
+
+def estimate(point: Point) -> Estimate:
+    """The value of the point with the interval that its own measurements give it."""
+    value = point.value
+    if point.repeats:
+        return Estimate(value, value, value, point.size)
+    half = point.error_of(point.workloads, logarithmic=point.positive).half_width(CONFIDENCE)
+    if not math.isfinite(half):
+        return Estimate(value, None, None, point.size)
+    if point.positive:
+        return Estimate(value, value * exp(-half), value * exp(half), point.size)
+    return Estimate(value, value - half, value + half, point.size)
+
+
+def sample_of(values: Iterable[float]) -> Sample | None:
+    """The sample of measurements in any order; None where none is finite."""
+    finite = sorted(value for value in values if math.isfinite(value))
+    if not finite:
+        return None
+    positive = finite[0] > 0
+    if finite[0] == finite[-1]:
+        return Sample(len(finite), finite[0], 0.0 if len(finite) > 1 else None, positive)
+    compared = [math.log(value) for value in finite] if positive else finite
+    middle = _middle(finite)
+    return Sample(len(finite), middle, _spread(compared), positive)
+
+
+def point_of(
+    profiles: Iterable[Sequence[Round]], kind: Kind, levels: tuple[float, float] | None = None
+) -> Point:
+    """What several profiles of one version measured, in the order of measuring.
+
+    A profile without a session, as older releases wrote it, is a session of its own.
+
+    :param profiles: the rounds of each.
+    """
+    rounds: list[Round] = []
+    last: dict[str, int] = {}
+    for place, own in enumerate(profiles):
+        # The rounds of a profile that names no numbers follow those of the one before it.
+        taken = {(one.session, one.number) for one in rounds}
+        after = any((one.session, one.number) in taken for one in own)
+        for one in own:
+            session = one.session or f"#{place}"
+            number = one.number + (last.get(session, -1) + 1 if after else 0)
+            rounds.append(Round(session, number, one.samples))
+        for one in rounds:
+            last[one.session] = max(one.number, last.get(one.session, 0))
+    return Point(tuple(rounds), kind, levels)
+
+
+def combined(errors: Sequence[Error]) -> Error:
+    """The error of a sum of independent parts, by Welch's and Satterthwaite's degrees of freedom."""
+    if any(not math.isfinite(one.size) or one.freedom <= 0 for one in errors):
+        return UNKNOWN
+    size = math.hypot(*(one.size for one in errors))
+    if not size:
+        return NONE
+    return Error(size, 1 / math.fsum((one.size / size) ** 4 / one.freedom for one in errors if one.size))
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle of values in any order, one at least."""
+    return _middle(sorted(values))
+
+
+def exp(exponent: float) -> float:
+    """e to that power; infinite if that is beyond all floats."""
+    return math.exp(exponent) if exponent < _LARGEST else math.inf
+
+
+def _error(samples: Sequence[Sample], *, logarithmic: bool) -> Error:
+    """The error of the median of the rounds' medians of one workload."""
+    within = [_within(one) for one in samples if one.spread is not None and one.positive == logarithmic]
+    freedom = sum(one.size - 1 for one in samples if one.spread is not None)
+    variance = math.fsum(within) / len(within) if within else 0.0
+    count = len(samples)
+    if count == 1:
+        return Error(math.sqrt(variance), freedom) if within else UNKNOWN
+    centres = [math.log(one.median) if logarithmic else one.median for one in samples]
+    middle = math.fsum(centres) / count
+    total = math.fsum((one - middle) ** 2 for one in centres) / (count - 1)
+    between = max(total - variance, 0.0)
+    factor = (MEDIAN_VARIANCE if count > 2 else 1.0) / count
+    parts = [Error(math.sqrt(between * factor), count - 1)]
+    if within:
+        parts.append(Error(math.sqrt(variance * factor), freedom))
+    return combined(parts)
+
+
+def _within(sample: Sample) -> float:
+    """The variance of the median of a sample by its spread."""
+    assert sample.spread is not None
+    factor = MEDIAN_VARIANCE if sample.size > 2 else 1.0
+    return sample.spread**2 * factor / sample.size
+
+
+def _spread(ordered: Sequence[float]) -> float:
+    """The standard deviation, in which no value counts as farther out than :data:`_CLIPPED` allows."""
+    middle = _middle(ordered)
+    usual = _middle(sorted(abs(value - middle) for value in ordered)) * _CLIPPED
+    kept = [min(max(value - middle, -usual), usual) for value in ordered] if usual else list(ordered)
+    mean = math.fsum(kept) / len(kept)
+    # Scaled, as the squares of huge and of tiny amounts are out of the range of floats.
+    scale = max(abs(value - mean) for value in kept) or 1.0
+    return scale * math.sqrt(math.fsum(((value - mean) / scale) ** 2 for value in kept) / (len(kept) - 1))
+
+
+def _middle(ordered: Sequence[float]) -> float:
+    half = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[half]
+    return ordered[half - 1] / 2 + ordered[half] / 2  # the sum of both may be beyond all floats

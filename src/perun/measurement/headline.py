@@ -1,0 +1,200 @@
+"""The series that stands for a profile: the time of a command, the peak of its memory, its instructions.
+
+Lists of profiles show it, and histories lead with it; the other series are its parts and details. `perun
+status` and `perun log` note it of each profile, so nothing heavy is imported here. The numbers are those
+that :func:`perun.measurement.series.readings` reads of the same series.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from perun.measurement.estimate import Kind, Round, sample_of
+from perun.profile import session as sessions
+from perun.profile.format.grouping import Group
+from perun.profile.uid import flatten, location, shown_subtype
+from perun.profile.uncertainty import of_function
+from perun.profile.units import larger_is_better, units
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+_CALLS: Final = "mixed"
+_ENTRY: Final = "main"
+_WORKLOAD: Final = "workload"
+
+
+class Headline(NamedTuple):
+    """The series that stands for a profile.
+
+    :param metric: what it is called: `real time`, `peak memory`, `instructions`, or its location.
+    :param location: what :mod:`perun.measurement.series` calls it.
+    :param rounds: and :param levels: as of :class:`perun.measurement.series.Readings`.
+    """
+
+    metric: str
+    location: str
+    unit: str
+    larger_is_better: bool
+    kind: Kind
+    rounds: tuple[Round, ...]
+    levels: tuple[float, float] | None = None
+
+
+class _Choice(NamedTuple):
+    """The rule for the profiles of one kind: which series stands for them, and what it is called."""
+
+    type: str
+    subtype: str
+    metric: str
+    kind: Kind
+
+
+_CHOICES: Final = (
+    _Choice("time", "real", "real time", Kind.TIMED),
+    _Choice("memory", "peak", "peak memory", Kind.COUNTED),
+    _Choice("instructions", "inclusive", "instructions", Kind.COUNTED),
+)
+"""Where several series of one program fit, the largest is that of the program: a function has no more."""
+
+
+class _Chosen(NamedTuple):
+    metric: str
+    location: str
+    kind: Kind
+    groups: Sequence[Group]
+    summed: bool = False
+
+
+def headline(profile: Profile) -> Headline | None:
+    """The series that stands for the profile; None where no single one does.
+
+    Of a command it is its real time, of memory the peak of the program, of instructions their number. Where
+    calls were recorded, it is the time of `main`, in all its calls, if that is above what recording them may
+    have cost; with the optimisations of the trace, as recording fewer calls makes it shorter. The only series
+    of any other profile stands for it.
+    """
+    groups = [group for group in profile.groups() if group.size]
+    chosen = _by_choice(groups) or _by_calls(profile, groups) or _only_series(groups)
+    if chosen is None:
+        return None
+    session = sessions.of(profile)
+    rounds = _rounds(chosen, session)
+    if not rounds:
+        return None
+    first = chosen.groups[0]
+    kind, subtype = _kind(first)
+    unit = units(profile)(kind, subtype)
+    better = bool(larger_is_better(profile) & {_uid(first), kind, subtype, unit})
+    levels = session.levels if session else None
+    return Headline(chosen.metric, chosen.location, unit, better, chosen.kind, rounds, levels)
+
+
+def _by_choice(groups: Sequence[Group]) -> _Chosen | None:
+    for choice in _CHOICES:
+        by_uid: dict[str, list[Group]] = {}
+        for group in groups:
+            if _kind(group) == (choice.type, choice.subtype):
+                by_uid.setdefault(_uid(group), []).append(group)
+        if not by_uid:
+            continue
+        uid = next(iter(by_uid))
+        if choice.type != "time":
+            uid = max(by_uid, key=lambda one: math.fsum(value for *_, value in _values(by_uid[one])))
+        where = location(uid, shown_subtype(uid, choice.type, choice.subtype))
+        return _Chosen(choice.metric, where, choice.kind, by_uid[uid], choice.type == "instructions")
+    return None
+
+
+def _by_calls(profile: Profile, groups: Sequence[Group]) -> _Chosen | None:
+    calls = [group for group in groups if group.constants.get("type") == _CALLS]
+    entry = [group for group in calls if _uid(group).rpartition(":")[2] == _ENTRY]
+    if not entry or len({_uid(group) for group in entry}) > 1:
+        return None
+    uncertain = of_function(profile, _uid(entry[0]), "inclusive", total=True)
+    if uncertain is not None and uncertain.below:
+        return None
+    metric = f"time of {_ENTRY}{_optimized(profile)}"
+    return _Chosen(metric, location(_uid(entry[0]), "total"), Kind.TIMED, entry, True)
+
+
+def _optimized(profile: Profile) -> str:
+    """The optimisations that chose what was traced: ` (basic)`; empty where none did."""
+    region = profile.get("trace")
+    found = region.get("optimization") if isinstance(region, dict) else None
+    if not isinstance(found, dict):
+        return ""
+    pipeline, methods = found.get("pipeline"), found.get("methods")
+    named = isinstance(pipeline, str) and pipeline != "custom"
+    name = pipeline if named else ", ".join(map(str, methods if isinstance(methods, list) else ()))
+    return f" ({name})" if name else ""
+
+
+def _only_series(groups: Sequence[Group]) -> _Chosen | None:
+    series = {(_uid(group), *_kind(group)) for group in groups}
+    if len(series) != 1 or any("uid" in group.columns for group in groups):
+        return None
+    ((uid, kind, subtype),) = series
+    counted = {kind, subtype} & {"memory", "instructions"}
+    timed = kind in ("time", _CALLS)
+    of_kind = Kind.COUNTED if counted else Kind.TIMED if timed else Kind.PRINTED
+    return _Chosen(
+        uid or kind, location(uid, shown_subtype(uid, kind, subtype)), of_kind, groups, kind == "instructions"
+    )
+
+
+def _rounds(chosen: _Chosen, session: sessions.Session | None) -> tuple[Round, ...]:
+    """What the rounds of the session measured, by workload; of a profile without one there is one round."""
+    found: dict[tuple[str, int], dict[str, list[float]]] = {}
+    each = session is not None and session.runs_are_rounds
+    seen: dict[str, int] = {}
+    values = sorted(_values(chosen.groups), key=lambda one: one[0])
+    if len({workload for _, workload, _ in values}) < 2:
+        values = [(order, "", value) for order, _, value in values]
+    for _, workload, value in values:
+        number = seen.get(workload, 0) if each and not chosen.summed else session.round if session else 0
+        seen[workload] = number + 1
+        key = (session.id if session else "", number)
+        found.setdefault(key, {}).setdefault(workload, []).append(value)
+    rounds = []
+    for key, by_workload in found.items():
+        of_each = {
+            workload: sample_of([math.fsum(own)] if chosen.summed else own)
+            for workload, own in by_workload.items()
+        }
+        kept = {workload: sample for workload, sample in of_each.items() if sample is not None}
+        if kept:
+            rounds.append(Round(*key, kept))
+    return tuple(rounds)
+
+
+def _values(groups: Iterable[Group]) -> list[tuple[float, str, float]]:
+    """Order, workload and amount of each measurement; what is no number is left out."""
+    found: list[tuple[float, str, float]] = []
+    for group in groups:
+        amounts, orders, workloads = (
+            group.columns.get(name) or [group.constants.get(name)] * group.size
+            for name in ("amount", "order", _WORKLOAD)
+        )
+        for amount, order, workload in zip(amounts, orders, workloads, strict=True):
+            if isinstance(amount, (int, float)) and not isinstance(amount, bool) and abs(amount) < 1e300:
+                rank = float(order) if isinstance(order, (int, float)) else float(len(found))
+                found.append((rank, _label(workload), float(amount)))
+    return found
+
+
+def _label(workload: object) -> str:
+    if workload is None:
+        return ""
+    return f"{float(workload):g}" if isinstance(workload, (int, float)) else str(workload)
+
+
+def _kind(group: Group) -> tuple[str, str]:
+    constants: Mapping[str, Any] = group.constants
+    return str(constants.get("type", "")), str(constants.get("subtype", ""))
+
+
+def _uid(group: Group) -> str:
+    return str(flatten(group.constants.get("uid", "")))

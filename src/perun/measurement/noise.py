@@ -1,0 +1,136 @@
+"""How much two versions of one series differ by chance: learned from the versions that were measured before
+them.
+
+Calls and runs of one stretch of measuring share what the machine does meanwhile, so what they scatter says
+nothing of how far the next stretch is from them. Two things do: how much the differences of two versions
+scatter from round to round where both were visited in the same rounds, and how much neighbouring versions
+differ that were measured apart. Most commits change nothing, so the usual difference of neighbours is
+noise; the rule that leaves out those that are none is that of the benchmarks of rustc
+(github.com/rust-lang/rustc-perf, `site/src/comparison.rs`): the upper quartile and three interquartile
+ranges.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from perun.measurement.estimate import Error, Point, Round
+
+WINDOW: Final = 32
+"""Versions with points before the baseline, and the baseline, that are learned from."""
+FEWEST: Final = 6
+"""Differences of neighbours from which on they say how much is usual."""
+_FENCE: Final = 3.652
+"""The upper quartile and three interquartile ranges of the magnitude of standard normal values."""
+_EFFICIENCY: Final = 0.37
+"""Degrees of freedom of a scale by quartiles, for each value."""
+_OVERLAP: Final = 2 / 3
+"""The share of the degrees of freedom that neighbouring differences leave, as each has a version with the
+next."""
+_NORMAL_QUARTILE: Final = 1.1503
+"""The upper quartile of the magnitude of standard normal values."""
+
+
+class Noise(NamedTuple):
+    """What was learned; None where there was too little.
+
+    :param rounds: the standard deviation of the difference of two versions in a round that visited both.
+    :param apart: the same of two versions that were each seen in one session, of their own.
+    """
+
+    rounds: Error | None = None
+    apart: Error | None = None
+
+
+NOTHING: Final = Noise()
+
+
+def learn(points: Sequence[Point]) -> Noise:
+    """What neighbouring versions of one series show.
+
+    :param points: in the order of the history, the newest last; of more than :data:`WINDOW` the newest ones
+        count.
+    """
+    points = points[-WINDOW:]
+    squares, freedom = 0.0, 0.0
+    apart: list[float] = []
+    for old, new in itertools.pairwise(points):
+        differences = [one for own in shared(old, new).values() for one in own]
+        if len(differences) > 1:
+            middle = math.fsum(differences) / len(differences)
+            squares += math.fsum((one - middle) ** 2 for one in differences)
+            freedom += len(differences) - 1
+            continue
+        found = _apart(old, new)
+        if found is not None:
+            apart.append(found)
+    for point in points:
+        apart += _between_sessions(point)
+    rounds = Error(math.sqrt(squares / freedom), freedom * _OVERLAP) if freedom else None
+    return Noise(rounds, scale(apart))
+
+
+def scale(differences: Sequence[float]) -> Error | None:
+    """The standard deviation of differences most of which are chance; None of too few of them."""
+    if len(differences) < FEWEST:
+        return None
+    ordered = sorted(map(abs, differences))
+    low, high = _quantile(ordered, 0.25), _quantile(ordered, 0.75)
+    size = max((high + 3 * (high - low)) / _FENCE, high / _NORMAL_QUARTILE)
+    return Error(size, _EFFICIENCY * len(ordered))
+
+
+def shared(old: Point, new: Point) -> dict[str, list[float]]:
+    """By session the differences of the logarithms in the rounds that visited both versions, of a family
+    the means of those of its members.
+
+    Sessions with one such round only have stretches of measuring, one after the other, and no rounds.
+    """
+    if not (old.positive and new.positive):
+        return {}
+    others = {(one.session, one.number): one for one in old.rounds}
+    found: dict[str, list[float]] = {}
+    for one in new.rounds:
+        other = others.get((one.session, one.number))
+        if other is not None and (difference := _of_rounds(other, one)) is not None:
+            found.setdefault(one.session, []).append(difference)
+    return {session: own for session, own in found.items() if len(own) > 1}
+
+
+def _of_rounds(old: Round, new: Round) -> float | None:
+    common = [name for name in new.samples if name in old.samples]
+    if not common:
+        return None
+    return math.fsum(new.samples[name].centre - old.samples[name].centre for name in common) / len(common)
+
+
+def _apart(old: Point, new: Point) -> float | None:
+    """The difference of two versions, as if each had been seen in one session."""
+    if not (old.positive and new.positive):
+        return None
+    common = [name for name in new.workloads if name in set(old.workloads)]
+    if not common:
+        return None
+    difference = new.centre_of(common, logarithmic=True) - old.centre_of(common, logarithmic=True)
+    return difference / math.sqrt((1 / old.sessions + 1 / new.sessions) / 2)
+
+
+def _between_sessions(point: Point) -> list[float]:
+    """The differences of one session of a version to the next one: of these it is known that nothing has
+    changed."""
+    if point.sessions < 2 or not point.positive:
+        return []
+    by_session = {one.session: one for one in point.rounds}
+    pairs = itertools.pairwise(by_session.values())
+    found = [_of_rounds(old, new) for old, new in pairs]
+    return [one for one in found if one is not None]
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)

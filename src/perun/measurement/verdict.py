@@ -1,0 +1,567 @@
+"""How two points of a series differ, and the one word for it.
+
+With L and U the bounds of the interval of the ratio target / baseline and tau the threshold, a growth is
+
+- severe where L > 1 + severe,
+- a degradation where L > 1 + tau,
+- maybe one where only L > 1, or only the bound of the weaker interval is,
+
+and a decrease is the mirror image. Nothing changed where the whole interval lies within [1 / (1 + tau), 1 +
+tau]: that is a finding, not the lack of one. Everything else is unknown, and said so. All noise that there
+may be is in the interval, so the numbers beside a word never deny it: where two versions were measured
+apart, and nothing has shown by how much the machine makes such measurements differ, that is taken to be as
+much as `apart` says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, Final, NamedTuple
+
+from perun.measurement.estimate import Error, Kind, Point, combined, exp
+from perun.measurement.noise import NOTHING, Noise, shared
+from perun.models.student import p_value as student
+from perun.profile.changes import PerformanceChange
+from perun.wording import counted
+
+MOST_USEFUL: Final = 300
+"""Measurements beyond which nobody is told to make so many."""
+POWER: Final = 0.8
+"""Probability with which the smallest detectable effect would be found."""
+REPEATABLE: Final = 1e-4
+"""Share of a whole up to which counts of one program may differ from run to run: the number of a process
+has more digits, a timestamp is written differently."""
+MORE_IS_BETTER: Final = "more of it is better"
+_WALSH_VARIANCE: Final = math.pi / 3
+"""The variance of the Hodges-Lehmann estimate of many normal values, in that of their mean."""
+_SIGNED_RANKS: Final = 8
+"""Pairs of which an interval of 99 % can be made by their signed ranks."""
+
+
+class Rules(NamedTuple):
+    """Where the words begin.
+
+    :param threshold: share up to which a growth does not matter (tau); a decrease to 1 / (1 + tau) as well.
+    :param severe: share from which on a growth is severe.
+    :param confidence: of the interval that decides. :param weaker: of the one that decides on a maybe.
+    :param apart: share that the machine may make of a difference of two versions that were measured apart,
+        where nothing tells how much it does.
+    :param exact: share up to which a growth of what is counted does not matter.
+    """
+
+    threshold: float = 0.02
+    severe: float = 0.25
+    confidence: float = 0.99
+    weaker: float = 0.95
+    apart: float = 1.0
+    exact: float = 0.0
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Rules:
+        """Those that a configuration sets.
+
+        :param settings: the section `degradation`.
+        """
+        own = settings.get("hodges_lehmann_ratio")
+        if not isinstance(own, Mapping):
+            return cls()
+        named = {name: own[key] for name, key in _KEYS.items() if key in own}
+        return cls(**{name: float(one) for name, one in named.items() if isinstance(one, (int, float))})
+
+
+_KEYS: Final = {name: name for name in Rules._fields} | {"exact": "exact_threshold"}
+DEFAULTS: Final = Rules()
+
+
+class Basis(Enum):
+    """What an interval rests on; the value says it after `by`."""
+
+    COUNTS = "counts"
+    ROUNDS = "rounds that visited both"
+    SESSIONS = "several sessions of both"
+    HISTORY = "how much earlier versions differ"
+    UNKNOWN_NOISE = "an unknown noise"
+    NUMBERS = "the numbers as they are"
+
+
+class Difference(NamedTuple):
+    """How much the target differs from the baseline.
+
+    :param ratio: target / baseline, NaN where the baseline is not above 0. :param low: and :param high: its
+        interval of `confidence`, 0 and infinite where there is none.
+    :param weak_low: and :param weak_high: the interval of the weaker confidence.
+    :param p_value: two-sided, of no change; after a correction for many it may be adjusted.
+    :param values: of baseline and target. :param sizes: how many measurements each has.
+    :param detectable: the smallest growth, as a ratio above 1, that would have been found with a
+        probability of :data:`POWER`; infinite if it cannot be told.
+    :param delta: the difference and its interval in the unit of the values, where they are compared as they
+        are.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    weak_low: float
+    weak_high: float
+    p_value: float
+    confidence: float
+    basis: Basis
+    values: tuple[float, float]
+    sizes: tuple[int, int]
+    detectable: float = math.inf
+    delta: tuple[float, float, float] | None = None
+
+
+class Verdict(NamedTuple):
+    """The word for a difference.
+
+    :param reason: a sentence that says which rule decided; of what is unknown, what would decide it.
+    :param low: and :param high: the interval that decided: that of the difference, or the weaker one of a
+        maybe.
+    """
+
+    change: PerformanceChange
+    reason: str
+    difference: Difference
+    low: float
+    high: float
+
+    @property
+    def decides(self) -> bool:
+        """Whether it is a definite word: a change, or that there is none."""
+        return self.change not in UNDECIDED
+
+
+UNDECIDED: Final = frozenset(
+    {PerformanceChange.Unknown, PerformanceChange.MaybeDegradation, PerformanceChange.MaybeOptimization}
+)
+
+
+class _Labels(NamedTuple):
+    """The labels of one direction, and the words for it."""
+
+    maybe: PerformanceChange
+    definite: PerformanceChange
+    severe: PerformanceChange
+    side: str
+
+
+_GROWTH: Final = _Labels(
+    PerformanceChange.MaybeDegradation,
+    PerformanceChange.Degradation,
+    PerformanceChange.SevereDegradation,
+    "above",
+)
+_DECREASE: Final = _Labels(
+    PerformanceChange.MaybeOptimization,
+    PerformanceChange.Optimization,
+    PerformanceChange.SevereOptimization,
+    "below",
+)
+
+
+def compare(
+    baseline: Point,
+    target: Point,
+    noise: Noise = NOTHING,
+    rules: Rules = DEFAULTS,
+    *,
+    larger_is_better: bool = False,
+) -> Verdict | None:
+    """The verdict on two points of one series; None where they have no workload in common.
+
+    :param noise: what the versions before them show.
+    """
+    found = difference(baseline, target, noise, rules)
+    if found is None:
+        return None
+    return judge(found, rules, larger_is_better=larger_is_better, whole=max(baseline.whole, target.whole))
+
+
+def difference(
+    baseline: Point, target: Point, noise: Noise = NOTHING, rules: Rules = DEFAULTS
+) -> Difference | None:
+    """How two points of one series differ, by what their measurements allow to be said; see :class:`Basis`.
+
+    A family is compared member by member: its ratio is the geometric mean of theirs.
+    """
+    there = set(baseline.workloads)
+    common = tuple(name for name in target.workloads if name in there)
+    if not common:
+        return None
+    if _is_counted(baseline, target):
+        return _of_counts(baseline, target, common)
+    if not (baseline.positive and target.positive):
+        return _of_numbers(baseline, target, common, rules)
+    by_session = shared(baseline, target)
+    if by_session:
+        levels = target.levels if len(by_session) == 1 else None
+        return _of_rounds(baseline, target, by_session, noise, rules, levels)
+    return _of_two_samples(baseline, target, common, noise, rules)
+
+
+def of_counts(values: tuple[float, float], sizes: tuple[int, int]) -> Difference:
+    """The difference of two counts that each run of a version has repeated: no noise, so no interval."""
+    old, new = values
+    ratio = 1.0 if old == new else new / old if old > 0 else math.nan
+    delta = None if old > 0 or old == new else (new - old, new - old, new - old)
+    return Difference(
+        ratio, ratio, ratio, ratio, ratio, float(old == new), 1.0, Basis.COUNTS, values, sizes, 1.0, delta
+    )
+
+
+def judge(
+    found: Difference, rules: Rules = DEFAULTS, *, larger_is_better: bool = False, whole: float = 0.0
+) -> Verdict:
+    """The word for a difference by the table of this module.
+
+    A change is definite only if its p-value, which may be adjusted for many tests, is small enough as well.
+
+    :param whole: of what is counted, what it is a part of; 0 where that is not known.
+    """
+    if found.basis is Basis.COUNTS:
+        verdict = _judge_counts(found, rules, whole)
+    elif found.delta is not None:
+        verdict = _judge_numbers(found, rules)
+    else:
+        verdict = _judge_ratio(found, rules)
+    if not larger_is_better:
+        return verdict
+    return verdict._replace(change=mirrored(verdict.change), reason=f"{verdict.reason}; {MORE_IS_BETTER}")
+
+
+def mirrored(change: PerformanceChange) -> PerformanceChange:
+    """The label of a growth or decrease of what is better the larger it is: degradations and optimizations
+    change places."""
+    one, other = "Degradation", "Optimization"
+    name = change.name
+    swapped = name.replace(one, other) if one in name else name.replace(other, one)
+    return PerformanceChange[swapped]
+
+
+def severity(change: PerformanceChange) -> int:
+    """How far a word is from No Change, -4 to 4, negative of what became worse; 0 where nothing is known."""
+    return 0 if change in _INCOMPARABLE else change.value
+
+
+_INCOMPARABLE: Final = frozenset(
+    {PerformanceChange.Unknown, PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget}
+)
+
+
+def more_needed(found: Difference, rules: Rules = DEFAULTS) -> int | None:
+    """How many more measurements of each side would decide with the noise of these; None for very many.
+
+    The interval narrows with the square root of their number, and has to come off the nearer limit.
+    """
+    size = min(found.sizes)
+    if not (found.low > 0 and found.high < math.inf):
+        return max(_SIGNED_RANKS - size, 1)
+    half = math.log(found.high / found.low) / 2
+    limit = math.log1p(rules.threshold)
+    distance = max(abs(abs(math.log(found.ratio)) - limit), limit / 2)
+    needed = math.ceil(size * (half / distance) ** 2)
+    return max(needed - size, 1) if needed <= MOST_USEFUL else None
+
+
+def _is_counted(baseline: Point, target: Point) -> bool:
+    if baseline.repeats and target.repeats:
+        return True
+    one_run = baseline.kind is Kind.CALLS and baseline.steady and target.steady
+    return one_run and baseline.centre_of(baseline.workloads, logarithmic=False) == target.centre_of(
+        target.workloads, logarithmic=False
+    )
+
+
+def _of_counts(baseline: Point, target: Point, common: tuple[str, ...]) -> Difference:
+    positive = baseline.positive and target.positive
+    old, new = (one.centre_of(common, logarithmic=positive) for one in (baseline, target))
+    if positive and len(common) == 1:  # without the error of a logarithm and back
+        old, new = (one.samples_of(common[0])[0].median for one in (baseline, target))
+    elif positive:
+        old, new = math.exp(old), math.exp(new)
+    return of_counts((old, new), (baseline.size, target.size))
+
+
+def _of_numbers(baseline: Point, target: Point, common: tuple[str, ...], rules: Rules) -> Difference:
+    """Values that are not all above 0 are compared as they are."""
+    old, new = (one.centre_of(common, logarithmic=False) for one in (baseline, target))
+    error = combined([one.error_of(common, logarithmic=False) for one in (baseline, target)])
+    shift = new - old
+    half = error.half_width(rules.confidence)
+    probability = float(not shift) if not error.size else 1.0
+    if error.size and math.isfinite(error.size):
+        probability = student(shift / error.size, error.freedom)
+    ratio = new / old if old > 0 else 1.0 if new == old else math.nan
+    low, high = (0.0, math.inf) if half else (ratio, ratio)
+    return Difference(
+        ratio, low, high, low, high, probability, rules.confidence, Basis.NUMBERS, (old, new),
+        (baseline.size, target.size), math.inf, (shift, shift - half, shift + half),
+    )  # fmt: skip
+
+
+def _of_rounds(
+    baseline: Point,
+    target: Point,
+    by_session: Mapping[str, list[float]],
+    noise: Noise,
+    rules: Rules,
+    levels: tuple[float, float] | None,
+) -> Difference:
+    """By the rounds that visited both versions alone; several sessions are combined by their precision."""
+    sizes = baseline.size, target.size
+    values = baseline.value, target.value
+    if levels is not None:
+        (only,) = by_session.values()
+        if len(only) >= _SIGNED_RANKS:
+            return _of_sequence(only, levels, rules, values, sizes)
+    parts = [_session(own, noise) for own in by_session.values()]
+    if len(parts) == 1 or not all(error.size for _, error in parts):
+        centre, error = max(parts, key=lambda one: one[1].freedom)
+    else:
+        weights = [1 / error.size**2 for _, error in parts]
+        total = math.fsum(weights)
+        centre = math.fsum(weight * one for weight, (one, _) in zip(weights, parts, strict=True)) / total
+        freedom = math.fsum(error.freedom for _, error in parts)
+        error = Error(1 / math.sqrt(total), freedom)
+    return _of_error(centre, error, rules, Basis.ROUNDS, values, sizes)
+
+
+def _session(differences: list[float], noise: Noise) -> tuple[float, Error]:
+    """The difference in one session, and its error: by its own rounds, and those of the versions before."""
+    count = len(differences)
+    middle = math.fsum(differences) / count
+    squares, freedom = math.fsum((one - middle) ** 2 for one in differences), count - 1.0
+    if noise.rounds is not None:
+        squares += noise.rounds.size**2 * noise.rounds.freedom
+        freedom += noise.rounds.freedom
+    factor = _WALSH_VARIANCE if count > 2 else 1.0
+    return hodges_lehmann(differences), Error(math.sqrt(squares / freedom * factor / count), freedom)
+
+
+def hodges_lehmann(values: list[float]) -> float:
+    """The median of the means of all pairs of values, each with itself too: as robust as it needs to be
+    against single rounds, and nearly as precise as the mean (J. Hodges, E. Lehmann, Estimates of location
+    based on rank tests, 1963)."""
+    means = sorted((one + other) / 2 for place, one in enumerate(values) for other in values[place:])
+    half = len(means) // 2
+    return means[half] if len(means) % 2 else (means[half - 1] + means[half]) / 2
+
+
+def _of_sequence(
+    differences: list[float],
+    levels: tuple[float, float],
+    rules: Rules,
+    values: tuple[float, float],
+    sizes: tuple[int, int],
+) -> Difference:
+    """A session that ended when it was certain: its interval holds at all its looks together, as it was
+    told then."""
+    import numpy as np
+
+    from perun.models.two_samples import signed_ranks
+
+    array = np.array(differences)
+    centre, low, high = signed_ranks.centre_with_interval(array, levels[0])
+    _, weak_low, weak_high = signed_ranks.centre_with_interval(array, levels[1])
+    # Scaled as the level is, so that it is below 1 - confidence where the interval excludes 1.
+    probability = min(1.0, signed_ranks.p_value(array) * (1 - rules.confidence) / levels[0])
+    error = float(array.std(ddof=1)) / math.sqrt(array.size)
+    return Difference(
+        exp(centre), exp(low), exp(high), exp(weak_low), exp(weak_high), probability, rules.confidence,
+        Basis.ROUNDS, values, sizes, exp(_quantiles(rules.confidence) * error),
+    )  # fmt: skip
+
+
+def _of_two_samples(
+    baseline: Point, target: Point, common: tuple[str, ...], noise: Noise, rules: Rules
+) -> Difference:
+    """Versions that were measured apart: what their own measurements say of the error, and what is known of
+    the noise of the machine."""
+    old, new = (one.centre_of(common, logarithmic=True) for one in (baseline, target))
+    own = combined([one.error_of(common, logarithmic=True) for one in (baseline, target)])
+    values, sizes = (baseline.value, target.value), (baseline.size, target.size)
+    if baseline.kind is Kind.COUNTED and math.isfinite(own.size):
+        # It varies from run to run, but not with the load of the machine.
+        return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes)
+    if noise.apart is not None:
+        visits = (1 / baseline.sessions + 1 / target.sessions) / 2
+        learned = Error(noise.apart.size * math.sqrt(visits), noise.apart.freedom)
+        error = learned if not math.isfinite(own.size) else max(own, learned, key=lambda one: one.size)
+        return _of_error(new - old, error, rules, Basis.HISTORY, values, sizes)
+    if min(baseline.sessions, target.sessions) > 1:
+        return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes)
+    return _of_error(new - old, own, rules, Basis.UNKNOWN_NOISE, values, sizes, math.log1p(rules.apart))
+
+
+def _of_error(
+    centre: float,
+    error: Error,
+    rules: Rules,
+    basis: Basis,
+    values: tuple[float, float],
+    sizes: tuple[int, int],
+    beside: float = 0.0,
+) -> Difference:
+    """The difference with its intervals.
+
+    :param centre: the logarithm of the ratio, :param error: its error.
+    :param beside: how much more it may be off, whatever the confidence.
+    """
+    strong, weak = (
+        math.hypot(error.half_width(confidence), beside) for confidence in (rules.confidence, rules.weaker)
+    )
+    if not strong:
+        probability = float(not centre)
+    elif math.isfinite(error.size) and not beside and error.size:
+        probability = student(centre / error.size, error.freedom)
+    else:  # a bound is no distribution: it is as far out as the interval says
+        probability = 1.0 if abs(centre) <= strong else (1 - rules.confidence) * strong / abs(centre)
+    detectable = exp(strong + NormalDist().inv_cdf(POWER) * error.size) if math.isfinite(strong) else math.inf
+    return Difference(
+        exp(centre), exp(centre - strong), exp(centre + strong), exp(centre - weak), exp(centre + weak),
+        probability, rules.confidence, basis, values, sizes, detectable,
+    )  # fmt: skip
+
+
+def _judge_counts(found: Difference, rules: Rules, whole: float) -> Verdict:
+    """A growth of more than `rules.exact` is a degradation, one of more than `rules.severe` a severe one; a
+    decrease mirrors that.
+
+    Of what is a part of a whole, a difference of at most `rules.exact` of the whole, or :data:`REPEATABLE`,
+    does not matter either, and one of at most `rules.threshold` of it is not severe: nobody minds that a
+    function of nine instructions has twelve now.
+    """
+    old, new = found.values
+
+    def verdict(change: PerformanceChange, reason: str) -> Verdict:
+        return Verdict(change, reason, found, found.low, found.high)
+
+    if old == new:
+        return verdict(PerformanceChange.NoChange, "both count the same")
+    labels = _GROWTH if new > old else _DECREASE
+    small, large = sorted((abs(old), abs(new)))
+    growth = large / small if small and (old > 0) == (new > 0) else math.inf
+    if growth <= 1 + rules.exact:
+        return verdict(
+            PerformanceChange.NoChange,
+            f"the counts differ by no more than the threshold of {100 * rules.exact:.3g} %",
+        )
+    share = max(rules.exact, REPEATABLE)
+    if abs(new - old) <= share * whole:
+        return verdict(PerformanceChange.NoChange, f"the difference is no more than {share:.3%} of the whole")
+    severe = growth > 1 + rules.severe and abs(new - old) > rules.threshold * whole
+    return verdict(
+        labels.severe if severe else labels.definite,
+        "this is counted, not timed: every difference beyond the threshold is one",
+    )
+
+
+def _judge_numbers(found: Difference, rules: Rules) -> Verdict:
+    """Of values that are 0 or below there may be no ratio: their difference is compared with 0, and with
+    the threshold as a share of the larger one."""
+    assert found.delta is not None
+    shift, low, high = found.delta
+    slack = rules.threshold * max(map(abs, found.values))
+
+    def verdict(change: PerformanceChange, reason: str) -> Verdict:
+        return Verdict(change, reason, found, found.low, found.high)
+
+    interval = f"the {100 * found.confidence:.4g} % interval of the difference, {low:.4g} to {high:.4g},"
+    if not any(found.values):
+        return verdict(PerformanceChange.NoChange, "each measurement is 0")
+    if -slack <= low and high <= slack:
+        return verdict(PerformanceChange.NoChange, f"{interval} lies within the threshold, {slack:.3g}")
+    if low <= 0 <= high:
+        reason = f"{interval} is too wide, and there is no ratio to or from 0"
+        return verdict(PerformanceChange.Unknown, reason)
+    labels = _GROWTH if shift > 0 else _DECREASE
+    if min(abs(low), abs(high)) <= slack:
+        return verdict(labels.maybe, f"{interval} is not beyond the threshold, {slack:.3g}")
+    return verdict(labels.definite, f"{interval} lies {labels.side} 0")
+
+
+def _judge_ratio(found: Difference, rules: Rules) -> Verdict:
+    limit = 1 + rules.threshold
+    if found.low >= 1 / limit and found.high <= limit:
+        reason = f"{_interval(found)} lies within {1 / limit:.3g} to {limit:.3g}, the threshold"
+        return Verdict(PerformanceChange.NoChange, reason, found, found.low, found.high)
+    sides = (
+        (_GROWTH, found.low, found.weak_low),
+        (_DECREASE, _reciprocal(found.high), _reciprocal(found.weak_high)),
+    )
+    for labels, bound, weak_bound in sides:
+        if bound > 1:
+            change, reason = _beyond(found, rules, labels, bound)
+            return Verdict(change, reason, found, found.low, found.high)
+        if weak_bound > 1:
+            ends = f"{found.weak_low:.4g} to {found.weak_high:.4g},"
+            weaker = f"only the {100 * rules.weaker:.4g} % interval, {ends} lies {labels.side} 1"
+            reason = f"{weaker}; {_interval(found)} does not: {_more(found, rules)}"
+            return Verdict(labels.maybe, reason, found, found.weak_low, found.weak_high)
+    return Verdict(PerformanceChange.Unknown, _undecided(found, rules), found, found.low, found.high)
+
+
+def _beyond(found: Difference, rules: Rules, labels: _Labels, bound: float) -> tuple[PerformanceChange, str]:
+    """The label of a ratio whose interval excludes 1.
+
+    :param bound: the one nearest to 1 of the interval, as a ratio above 1.
+    """
+
+    def side(limit: float) -> str:
+        return f"{labels.side} {limit if labels is _GROWTH else 1 / limit:.3g}"
+
+    limit, severe = 1 + rules.threshold, 1 + rules.severe
+    if bound <= limit:
+        reason = f"{_interval(found)} lies {labels.side} 1, but not {side(limit)}"
+        return labels.maybe, f"{reason}: {_more(found, rules)}"
+    if found.p_value > 1 - rules.confidence:
+        chance = f"with a p-value of {found.p_value:.2g}, one of so many differences may be chance"
+        return labels.maybe, f"{_interval(found)} lies {side(limit)}, but {chance}"
+    if bound <= severe:
+        return labels.definite, f"{_interval(found)} lies {side(limit)}"
+    return labels.severe, f"{_interval(found)} lies {side(severe)}"
+
+
+def _undecided(found: Difference, rules: Rules) -> str:
+    """Why nothing can be said, and what would change that."""
+    if found.basis is Basis.UNKNOWN_NOISE and math.isfinite(found.high):
+        return (
+            f"{_interval(found)} has the {100 * rules.apart:.3g} % that the machine may make of two "
+            "measurements made apart, as nothing has shown its noise: measure in rounds, perun compare does"
+        )
+    if math.isinf(found.high):
+        return (
+            f"{found.sizes[0]} and {counted(found.sizes[1], 'measurement')} are too few for an interval of "
+            f"{100 * found.confidence:.4g} %: {_more(found, rules)}"
+        )
+    threshold = f"a threshold of {100 * rules.threshold:.3g} %"
+    return f"{_interval(found)} is too wide for {threshold}: {_more(found, rules)}"
+
+
+def _more(found: Difference, rules: Rules) -> str:
+    """How many measurements more would decide."""
+    if found.basis is Basis.UNKNOWN_NOISE:
+        return "perun compare measures them side by side"
+    missing = more_needed(found, rules)
+    if missing is None:
+        return "even many more would hardly decide: measure what takes longer, or on a quieter machine"
+    return f"about {counted(missing, 'more measurement')} of each would decide"
+
+
+def _interval(found: Difference) -> str:
+    return f"the {100 * found.confidence:.4g} % interval of the ratio, {found.low:.4g} to {found.high:.4g},"
+
+
+def _reciprocal(value: float) -> float:
+    return 1 / value if value else math.inf
+
+
+@lru_cache(maxsize=64)
+def _quantiles(confidence: float) -> float:
+    normal = NormalDist()
+    return normal.inv_cdf((1 + confidence) / 2) + normal.inv_cdf(POWER)
