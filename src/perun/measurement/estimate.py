@@ -168,6 +168,9 @@ class Point(NamedTuple):
 
         Where a value is not above 0, that of a family is the arithmetic mean.
         """
+        if len(self.workloads) == 1 and self.positive:  # without the error of a logarithm and back
+            low, high = _middles([one.median for one in self.samples_of(self.workloads[0])])
+            return low if low == high else math.sqrt(low) * math.sqrt(high)
         return exp(self.centre) if self.positive else self.centre
 
     @property
@@ -301,7 +304,10 @@ def _spread(ordered: Sequence[float]) -> float:
 
 
 def _middle(ordered: Sequence[float]) -> float:
-    half = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[half]
-    return ordered[half - 1] / 2 + ordered[half] / 2  # the sum of both may be beyond all floats
+    low, high = _middles(ordered)
+    return low if low == high else low / 2 + high / 2  # the sum of both may be beyond all floats
+
+
+def _middles(values: Sequence[float]) -> tuple[float, float]:
+    ordered = sorted(values)
+    return ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]

@@ -16,14 +16,14 @@ much as `apart` says.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
 from perun.measurement.estimate import Error, Kind, Point, combined, exp
-from perun.measurement.noise import NOTHING, Noise, shared
+from perun.measurement.noise import NOTHING, WINDOW, Noise, learn, shared
 from perun.models.student import p_value as student
 from perun.profile.changes import PerformanceChange
 from perun.wording import counted
@@ -180,6 +180,24 @@ def compare(
     if found is None:
         return None
     return judge(found, rules, larger_is_better=larger_is_better, whole=max(baseline.whole, target.whole))
+
+
+def along(
+    target: Point, line: Sequence[Point], rules: Rules = DEFAULTS, *, larger_is_better: bool = False
+) -> Verdict | None:
+    """The verdict on a version against the version before, with the noise that the versions before it show.
+
+    All commands that look at a history ask here, so that they say the same.
+
+    :param line: the points of the series at the ancestors that have one, the nearest first, in the order of
+        :func:`perun.porcelain.walking.ancestors`; those beyond :data:`~perun.measurement.noise.WINDOW` are
+        not looked at.
+    :returns: None where there is no ancestor with a point, or none of the same workloads.
+    """
+    if not line:
+        return None
+    learned = learn(list(reversed(line[:WINDOW])))
+    return compare(line[0], target, learned, rules, larger_is_better=larger_is_better)
 
 
 def difference(

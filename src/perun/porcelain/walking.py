@@ -28,6 +28,25 @@ def first_parents(repo: Repository, head: str) -> Iterator[MinorVersion]:
             return
 
 
+def ancestors(repo: Repository, head: str) -> Iterator[MinorVersion]:
+    """The ancestors of a version in the order in which the version before it is looked for: along first
+    parents, the nearest first, and after the last of them the others, as history walks them."""
+    wanted: str | None = None
+    waiting: dict[str, MinorVersion] = {}
+    started = False
+    for version in repo.vcs.walk_subjects(head):
+        if not started:
+            started = True
+            wanted = version.parents[0] if version.parents else None
+            continue
+        waiting[version.checksum] = version
+        while wanted in waiting:
+            one = waiting.pop(wanted)
+            yield one
+            wanted = one.parents[0] if one.parents else None
+    yield from waiting.values()
+
+
 def since(
     repo: Repository, versions: Iterator[MinorVersion], start: str | None
 ) -> Iterator[MinorVersion]:
