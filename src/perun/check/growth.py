@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from perun.check._common.runs import Runs
 from perun.check._common.sized import SIZES, Sized, sized
 from perun.check._common.standard_errors import Error
+from perun.measurement.verdict import Rules, Verdict, judge, of_ratio
 from perun.models.growth.comparison import APART, Comparison, Curve, NotComparable, Quotient, compare
 from perun.models.growth.forms import CONSTANT
 from perun.models.growth.noise import widened
@@ -20,7 +21,6 @@ from perun.plugin.params import param
 from perun.profile import session
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.units import readable
-from perun.profile.verdict import Thresholds, Verdict, judge
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -65,9 +65,9 @@ class Growth:
     * Type `level`: the curves differ, but what of them does is not clear; the rate is their ratio in the
       middle of the sizes.
 
-    Factors and levels get the labels of :mod:`perun.profile.verdict`: definite where the noise between the
-    runs is known, or where the change is beyond what a machine may do between two measurements. It is known
-    where both versions were measured side by side, or several times, or with other functions; see
+    Factors and levels get the labels of :mod:`perun.measurement.verdict`: definite where the noise between
+    the runs is known, or where the change is beyond what a machine may do between two measurements. It is
+    known where both versions were measured side by side, or several times, or with other functions; see
     :mod:`perun.check._common.runs`. The p-values are adjusted for the number of uids (Benjamini and
     Hochberg).
     """
@@ -210,12 +210,7 @@ class _Judge(NamedTuple):
 
     def _verdict(self, quotient: Quotient) -> Verdict:
         is_known = self.noise_is_known or self.pair.exact
-        thresholds = Thresholds(
-            threshold=self.params.threshold,
-            severe=math.inf,
-            confidence=self.params.confidence,
-            apart=0.0 if is_known else math.expm1(_MOST),
-        )
+        rules = Rules(threshold=self.params.threshold, severe=math.inf, confidence=self.params.confidence)
         ratio = Ratio(
             quotient.estimate,
             quotient.low,
@@ -226,15 +221,15 @@ class _Judge(NamedTuple):
             False,
             _detectable(quotient),
         )
-        return judge(ratio, thresholds)
+        return judge(of_ratio(ratio, beside=0.0 if is_known else _MOST), rules)
 
     def _felt(self, verdict: Verdict) -> Verdict:
         """At most a maybe where the largest size takes about the same time."""
         ends = self.found.largest.estimate
         if abs(verdict.change.value) < 2 or max(ends, 1 / ends if ends else math.inf) >= _NOTICEABLE:
             return verdict
-        rule = f"{verdict.rule}; but the largest size as a whole takes {ends:.3f} times the baseline only"
-        return verdict._replace(change=_Labels.maybe(verdict.change.value < 0), rule=rule)
+        reason = f"{verdict.reason}; but the largest size as a whole takes {ends:.3f} times the baseline only"
+        return verdict._replace(change=_Labels.maybe(verdict.change.value < 0), reason=reason)
 
     def _unchanged(self, level: Verdict) -> Verdict:
         """No Change only where that is known at the largest size as well as in the middle."""
@@ -242,7 +237,7 @@ class _Judge(NamedTuple):
         return largest if level.change is PerformanceChange.NoChange else level
 
     def _ratio(self, kind: str, verdict: Verdict) -> DegradationInfo:
-        ratio = verdict.ratio
+        found = verdict.difference
         reason = self.found.order.reason
         return DegradationInfo(
             verdict.change,
@@ -250,12 +245,12 @@ class _Judge(NamedTuple):
             self._text(self.found.baseline),
             self._text(self.found.target),
             kind,
-            ratio.estimate,
-            interval=(ratio.low, ratio.high),
-            p_value=ratio.p_value,
+            found.ratio,
+            interval=(verdict.low, verdict.high),
+            p_value=found.p_value,
             sizes=self._sizes,
-            detectable=ratio.detectable,
-            rule=verdict.rule + (f"; {reason}" if reason else ""),
+            detectable=found.detectable,
+            rule=verdict.reason + (f"; {reason}" if reason else ""),
         )
 
     def _text(self, curve: Curve) -> str:

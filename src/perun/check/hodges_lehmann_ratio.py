@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RatioParams:
-    """Where the labels begin; see :class:`perun.profile.verdict.Thresholds`."""
+    """Where the labels begin; see :class:`perun.measurement.verdict.Rules`."""
 
     threshold: float = param(
         0.02, metavar="<share>", minimum=0, help="A growth up to this share, or what undoes it, is no change."
     )
-    severe: float = param(
-        0.25, metavar="<share>", minimum=0, help="A growth above this share that is confirmed is severe."
-    )
+    severe: float = param(0.25, metavar="<share>", minimum=0, help="A growth above this share is severe.")
     confidence: float = param(
         0.99, metavar="<probability>", minimum=0, help="Confidence of the interval that decides."
     )
@@ -35,7 +33,7 @@ class RatioParams:
         1.0,
         metavar="<share>",
         minimum=0,
-        help="A growth up to this share is not definite where both were not measured side by side.",
+        help="What the machine may make of two measurements made apart, where nothing tells it.",
     )
     exact_threshold: float = param(
         0.0,
@@ -56,8 +54,8 @@ class RatioParams:
 class HodgesLehmannRatio:
     """Reports each series of repeated measurements, also the unchanged ones; the rate is target / baseline.
 
-    Profiles that were measured side by side are compared pair by pair, others as two samples. A function that
-    ran on inputs of several sizes is compared size by size.
+    Versions that were visited in the same rounds are compared round by round, others by the values of both
+    and the noise that is known of them. What ran on several workloads is compared workload by workload.
     """
 
     name: ClassVar[str] = "hodges_lehmann_ratio"
@@ -78,12 +76,10 @@ class HodgesLehmannRatio:
 
         :raises ProfileError: where that holds for all of both profiles.
         """
-        from perun.check._common.ratios import changes
-        from perun.check._common.series_pairs import Samples
-        from perun.profile.session import are_pairs
-        from perun.profile.verdict import Thresholds
+        from perun.measurement.comparison import Measurements, changes
+        from perun.measurement.verdict import Rules
 
-        thresholds = Thresholds(
+        rules = Rules(
             params.threshold,
             params.severe,
             params.confidence,
@@ -91,13 +87,8 @@ class HodgesLehmannRatio:
             params.apart,
             params.exact_threshold,
         )
-        old, new = ctx.cached(baseline, Samples), ctx.cached(target, Samples)
-
-        def repeats() -> Iterator[tuple[Samples, Samples]]:
-            for before, after in ctx.repeats():
-                yield ctx.cached(before, Samples), ctx.cached(after, Samples)
-
-        found = changes(old, new, thresholds, paired=are_pairs(baseline, target), repeats=repeats)
+        old, new = ctx.cached(baseline, Measurements), ctx.cached(target, Measurements)
+        found = changes(old, new, rules, ctx.line)
         if not found and (old.series or new.series):
             raise ProfileError(
                 "the profiles have no repeated measurements", "measure more often, e.g. time with repeat: 20"

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from perun.check._common.islands import IslandSamples, left_out, of_single_runs
-from perun.check._common.ratios import changes
 from perun.errors import ProfileError
+from perun.measurement.comparison import changes
+from perun.measurement.verdict import Rules
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo
 from perun.profile.island import TYPE
-from perun.profile.session import are_pairs
-from perun.profile.verdict import Thresholds
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -34,9 +33,7 @@ class UsageParams:
     threshold: float = param(
         0.02, metavar="<share>", minimum=0, help="A growth of a time up to this share is no change."
     )
-    severe: float = param(
-        0.25, metavar="<share>", minimum=0, help="A growth above this share that is confirmed is severe."
-    )
+    severe: float = param(0.25, metavar="<share>", minimum=0, help="A growth above this share is severe.")
 
 
 class IslandUsage:
@@ -69,12 +66,12 @@ class IslandUsage:
                     f"{self.name} compares profiles of islands, not of the type {profile.type or '(none)'}",
                     "collect one with: perun collect -c 'python3 program.py' island",
                 )
-        thresholds = Thresholds(threshold=params.threshold, severe=params.severe)
+        rules = Rules(threshold=params.threshold, severe=params.severe)
         old, new = ctx.cached(baseline, IslandSamples), ctx.cached(target, IslandSamples)
         small = left_out(old, new, params.share)
         old, new = old.without(small), new.without(small)
-        found = changes(old, new, thresholds, paired=are_pairs(baseline, target))
-        found += of_single_runs(old, new, thresholds)
+        found = changes(old, new, rules)
+        found += of_single_runs(old, new, rules)
         yield from sorted(found, key=lambda change: change.location)
 
 

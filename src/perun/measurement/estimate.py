@@ -115,12 +115,14 @@ class Point(NamedTuple):
         of the confidence that decides and of the weaker one; None where the number of rounds was not chosen
         by what they said.
     :param whole: of what is counted, what it is a part of; 0 if that is not known.
+    :param noise: the interval of the ratio of the base of such a session to itself; None if it is not known.
     """
 
     rounds: tuple[Round, ...]
     kind: Kind = Kind.TIMED
     levels: tuple[float, float] | None = None
     whole: float = 0.0
+    noise: tuple[float, float] | None = None
 
     @property
     def size(self) -> int:

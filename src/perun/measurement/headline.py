@@ -31,7 +31,7 @@ class Headline(NamedTuple):
 
     :param metric: what it is called: `real time`, `peak memory`, `instructions`, or its location.
     :param location: what :mod:`perun.measurement.series` calls it.
-    :param rounds: and :param levels: as of :class:`perun.measurement.series.Readings`.
+    :param rounds:, :param levels: and :param noise: as of :class:`perun.measurement.series.Readings`.
     """
 
     metric: str
@@ -41,6 +41,7 @@ class Headline(NamedTuple):
     kind: Kind
     rounds: tuple[Round, ...]
     levels: tuple[float, float] | None = None
+    noise: tuple[float, float] | None = None
 
 
 class _Choice(NamedTuple):
@@ -88,8 +89,10 @@ def headline(profile: Profile) -> Headline | None:
     kind, subtype = _kind(first)
     unit = units(profile)(kind, subtype)
     better = bool(larger_is_better(profile) & {_uid(first), kind, subtype, unit})
-    levels = session.levels if session else None
-    return Headline(chosen.metric, chosen.location, unit, better, chosen.kind, rounds, levels)
+    made = Headline(chosen.metric, chosen.location, unit, better, chosen.kind, rounds)
+    if session is None:
+        return made
+    return made._replace(levels=session.levels, noise=session.noise.get(chosen.location))
 
 
 def _by_choice(groups: Sequence[Group]) -> _Chosen | None:

@@ -21,6 +21,8 @@ from perun.measurement.estimate import Error, Point, Round
 
 WINDOW: Final = 32
 """Versions with points before the baseline, and the baseline, that are learned from."""
+REACH: Final = 200
+"""Versions with profiles before a version among which these are looked for."""
 FEWEST: Final = 6
 """Differences of neighbours from which on they say how much is usual."""
 _FENCE: Final = 3.652

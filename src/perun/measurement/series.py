@@ -118,12 +118,13 @@ class Readings(NamedTuple):
 
     :param rounds: by number; a profile without a session is one round.
     :param levels: as of :class:`~perun.measurement.estimate.Point`.
-    :param whole: what the values are a part of; 0 if that is not known.
+    :param whole: what the values are a part of; 0 if that is not known. :param noise: as `levels`.
     """
 
     rounds: tuple[Round, ...]
     levels: tuple[float, float] | None = None
     whole: float = 0.0
+    noise: tuple[float, float] | None = None
 
 
 class Series(NamedTuple):
@@ -356,7 +357,10 @@ def readings_of(profile: Profile, series: Series) -> Readings:
                 sample._replace(spread=0.0) if calls else sample
             )
     own = tuple(Round(*key, samples) for key, samples in rounds.items())
-    return Readings(own, session.levels if session else None, series.whole or 0.0)
+    whole = series.whole or 0.0
+    if session is None:
+        return Readings(own, whole=whole)
+    return Readings(own, session.levels, whole, session.noise.get(series.metric.location))
 
 
 def _parts(
@@ -403,6 +407,6 @@ def _label(size: object) -> str:
 def point(profiles: list[Readings], kind: Kind) -> Point:
     """What several profiles of one version measured of a series, in the order of measuring."""
     (first, *_) = profiles
-    levels = first.levels if len(profiles) == 1 else None
+    levels, noise = (first.levels, first.noise) if len(profiles) == 1 else (None, None)
     made = point_of([one.rounds for one in profiles], kind, levels)
-    return made._replace(whole=max(one.whole for one in profiles))
+    return made._replace(whole=max(one.whole for one in profiles), noise=noise)

@@ -17,27 +17,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from enum import Enum
-from functools import lru_cache
 from statistics import NormalDist
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.measurement.estimate import Error, Kind, Point, combined, exp
 from perun.measurement.noise import NOTHING, WINDOW, Noise, learn, shared
 from perun.models.student import p_value as student
-from perun.profile.changes import PerformanceChange
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.negligible import REPEATABLE
 from perun.wording import counted
+
+if TYPE_CHECKING:
+    from perun.models.two_samples.ratio import Ratio
 
 MOST_USEFUL: Final = 300
 """Measurements beyond which nobody is told to make so many."""
 POWER: Final = 0.8
 """Probability with which the smallest detectable effect would be found."""
-REPEATABLE: Final = 1e-4
-"""Share of a whole up to which counts of one program may differ from run to run: the number of a process
-has more digits, a timestamp is written differently."""
 MORE_IS_BETTER: Final = "more of it is better"
 _WALSH_VARIANCE: Final = math.pi / 3
 """The variance of the Hodges-Lehmann estimate of many normal values, in that of their mean."""
+HARDLY: Final = 1e-3
+"""Share by which counts of the runs of one program differ at most that are no noise."""
+_ENOUGH_RUNS: Final = 3
 _SIGNED_RANKS: Final = 8
 """Pairs of which an interval of 99 % can be made by their signed ranks."""
 
@@ -86,6 +90,7 @@ class Basis(Enum):
     HISTORY = "how much earlier versions differ"
     UNKNOWN_NOISE = "an unknown noise"
     NUMBERS = "the numbers as they are"
+    RUNS = "all runs"
 
 
 class Difference(NamedTuple):
@@ -98,6 +103,8 @@ class Difference(NamedTuple):
     :param values: of baseline and target. :param sizes: how many measurements each has.
     :param detectable: the smallest growth, as a ratio above 1, that would have been found with a
         probability of :data:`POWER`; infinite if it cannot be told.
+    :param doubt: why a change may be none whatever the interval says, and :param unknown: why
+        nothing can be said; empty where nothing does.
     :param delta: the difference and its interval in the unit of the values, where they are compared as they
         are.
     """
@@ -114,6 +121,8 @@ class Difference(NamedTuple):
     sizes: tuple[int, int]
     detectable: float = math.inf
     delta: tuple[float, float, float] | None = None
+    doubt: str = ""
+    unknown: str = ""
 
 
 class Verdict(NamedTuple):
@@ -213,6 +222,8 @@ def difference(
         return None
     if _is_counted(baseline, target):
         return _of_counts(baseline, target, common)
+    if _hardly_varies(baseline) and _hardly_varies(target):
+        return _of_runs(baseline, target)
     if not (baseline.positive and target.positive):
         return _of_numbers(baseline, target, common, rules)
     by_session = shared(baseline, target)
@@ -241,6 +252,8 @@ def judge(
 
     :param whole: of what is counted, what it is a part of; 0 where that is not known.
     """
+    if found.unknown:
+        return Verdict(PerformanceChange.Unknown, found.unknown, found, found.low, found.high)
     if found.basis is Basis.COUNTS:
         verdict = _judge_counts(found, rules, whole)
     elif found.delta is not None:
@@ -259,6 +272,16 @@ def mirrored(change: PerformanceChange) -> PerformanceChange:
     name = change.name
     swapped = name.replace(one, other) if one in name else name.replace(other, one)
     return PerformanceChange[swapped]
+
+
+def mirror(info: DegradationInfo) -> DegradationInfo:
+    """The same change with the :func:`mirrored` labels, of its parts as well."""
+    turned = copy(info)
+    turned.result = mirrored(info.result)
+    parts = info.partial_intervals
+    turned.partial_intervals = [(mirrored(kind), rate, start, end) for kind, rate, start, end in parts]
+    turned.rule = "; ".join(filter(None, (info.rule, MORE_IS_BETTER)))
+    return turned
 
 
 def severity(change: PerformanceChange) -> int:
@@ -293,6 +316,27 @@ def _is_counted(baseline: Point, target: Point) -> bool:
     return one_run and baseline.centre_of(baseline.workloads, logarithmic=False) == target.centre_of(
         target.workloads, logarithmic=False
     )
+
+
+def _hardly_varies(one: Point) -> bool:
+    """Whether single runs of one workload counted nearly the same, often enough to say so."""
+    counts = [sample for own in one.rounds for sample in own.samples.values()]
+    if one.kind is not Kind.COUNTED or len(one.workloads) > 1 or any(own.size > 1 for own in counts):
+        return False
+    least, most = min(own.median for own in counts), max(own.median for own in counts)
+    return len(counts) >= _ENOUGH_RUNS and least > 0 and most <= least * (1 + HARDLY)
+
+
+def _of_runs(baseline: Point, target: Point) -> Difference:
+    """What counts differ by from run to run is no chance of a distribution: the bounds are those of all
+    runs."""
+    old, new = ([next(iter(own.samples.values())).median for own in one.rounds] for one in (baseline, target))
+    low, high = min(new) / max(old), max(new) / min(old)
+    ratio = target.value / baseline.value
+    return Difference(
+        ratio, low, high, low, high, float(low <= 1 <= high), 1.0, Basis.RUNS, (baseline.value, target.value),
+        (baseline.size, target.size), max(old) / min(old),
+    )  # fmt: skip
 
 
 def _of_counts(baseline: Point, target: Point, common: tuple[str, ...]) -> Difference:
@@ -334,9 +378,13 @@ def _of_rounds(
     sizes = baseline.size, target.size
     values = baseline.value, target.value
     if levels is not None:
-        (only,) = by_session.values()
-        if len(only) >= _SIGNED_RANKS:
-            return _of_sequence(only, levels, rules, values, sizes)
+        (session,) = by_session
+        old, new = (
+            [next(iter(one.samples.values())).median for one in side.rounds if one.session == session]
+            for side in (baseline, target)
+        )
+        if len(old) == len(new) and len(target.workloads) == 1:
+            return of_sequence(old, new, levels, rules, target.noise)._replace(values=values)
     parts = [_session(own, noise) for own in by_session.values()]
     if len(parts) == 1 or not all(error.size for _, error in parts):
         centre, error = max(parts, key=lambda one: one[1].freedom)
@@ -370,28 +418,63 @@ def hodges_lehmann(values: list[float]) -> float:
     return means[half] if len(means) % 2 else (means[half - 1] + means[half]) / 2
 
 
-def _of_sequence(
-    differences: list[float],
+def of_sequence(
+    old: Sequence[float],
+    new: Sequence[float],
     levels: tuple[float, float],
-    rules: Rules,
-    values: tuple[float, float],
-    sizes: tuple[int, int],
+    rules: Rules = DEFAULTS,
+    noise: tuple[float, float] | None = None,
 ) -> Difference:
-    """A session that ended when it was certain: its interval holds at all its looks together, as it was
-    told then."""
-    import numpy as np
+    """Pairs of runs of a session that ends when it is certain: the interval holds at all its looks together.
 
-    from perun.models.two_samples import signed_ranks
+    :param old: and :param new: what was measured, all above 0, two pairs at least.
+    :param levels: as of :class:`~perun.measurement.estimate.Point`. :param noise: as there.
+    """
+    from perun.models.two_samples.ratio import of_pairs
 
-    array = np.array(differences)
-    centre, low, high = signed_ranks.centre_with_interval(array, levels[0])
-    _, weak_low, weak_high = signed_ranks.centre_with_interval(array, levels[1])
+    strong, weak = (of_pairs(old, new, 1 - level) for level in levels)
     # Scaled as the level is, so that it is below 1 - confidence where the interval excludes 1.
-    probability = min(1.0, signed_ranks.p_value(array) * (1 - rules.confidence) / levels[0])
-    error = float(array.std(ddof=1)) / math.sqrt(array.size)
+    probability = min(1.0, strong.p_value * (1 - rules.confidence) / levels[0])
+    found = of_ratio(strong._replace(confidence=rules.confidence, p_value=probability), weak)
+    limit = 1 + rules.threshold
+    if noise is None or not (noise[0] > limit or noise[1] < 1 / limit):
+        return found
+    return found._replace(
+        unknown=f"the base differs from itself ({noise[0]:.3g} to {noise[1]:.3g} times): this session "
+        "measured something else than the versions; measure again, on a quieter machine"
+    )
+
+
+def of_ratio(ratio: Ratio, weaker: Ratio | None = None, *, beside: float = 0.0) -> Difference:
+    """The difference that a test of two samples found.
+
+    :param weaker: the same with the interval of less confidence; None where it is not asked for.
+    :param beside: how much more the logarithm of the ratio may be off, as what was measured apart is.
+    """
+    bounds = [
+        exp(math.log(ratio.estimate) + sign * math.hypot(math.log(bound / ratio.estimate), beside))
+        if 0 < bound < math.inf
+        else bound
+        for one in (ratio, weaker or ratio._replace(low=0.0, high=math.inf))
+        for sign, bound in ((-1, one.low), (1, one.high))
+    ]
+    doubt = ""
+    if any(ratio.modes):
+        from perun.models.two_samples.mode_shares import merely_shares
+
+        if merely_shares(ratio, 1.0):
+            shares = (
+                f"{100 * modes.share:.0f} % in the slower one" if modes else "only one"
+                for modes in ratio.modes
+            )
+            doubt = (
+                "there are two modes, of which only the shares changed: {} in the baseline, {} in the target"
+            )
+            doubt = doubt.format(*shares)
     return Difference(
-        exp(centre), exp(low), exp(high), exp(weak_low), exp(weak_high), probability, rules.confidence,
-        Basis.ROUNDS, values, sizes, exp(_quantiles(rules.confidence) * error),
+        ratio.estimate, bounds[0], bounds[1], bounds[2], bounds[3], ratio.p_value, ratio.confidence,
+        Basis.ROUNDS if ratio.paired else Basis.UNKNOWN_NOISE, ratio.typical, ratio.sizes, ratio.detectable,
+        doubt=doubt,
     )  # fmt: skip
 
 
@@ -504,6 +587,8 @@ def _judge_numbers(found: Difference, rules: Rules) -> Verdict:
 
 
 def _judge_ratio(found: Difference, rules: Rules) -> Verdict:
+    if found.basis is Basis.RUNS:
+        rules = rules._replace(threshold=max(rules.exact, HARDLY))
     limit = 1 + rules.threshold
     if found.low >= 1 / limit and found.high <= limit:
         reason = f"{_interval(found)} lies within {1 / limit:.3g} to {limit:.3g}, the threshold"
@@ -540,6 +625,8 @@ def _beyond(found: Difference, rules: Rules, labels: _Labels, bound: float) -> t
     if found.p_value > 1 - rules.confidence:
         chance = f"with a p-value of {found.p_value:.2g}, one of so many differences may be chance"
         return labels.maybe, f"{_interval(found)} lies {side(limit)}, but {chance}"
+    if found.doubt:
+        return labels.maybe, f"{_interval(found)} lies {side(limit)}, but {found.doubt}"
     if bound <= severe:
         return labels.definite, f"{_interval(found)} lies {side(limit)}"
     return labels.severe, f"{_interval(found)} lies {side(severe)}"
@@ -577,9 +664,3 @@ def _interval(found: Difference) -> str:
 
 def _reciprocal(value: float) -> float:
     return 1 / value if value else math.inf
-
-
-@lru_cache(maxsize=64)
-def _quantiles(confidence: float) -> float:
-    normal = NormalDist()
-    return normal.inv_cdf((1 + confidence) / 2) + normal.inv_cdf(POWER)

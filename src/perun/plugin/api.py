@@ -20,6 +20,8 @@ from perun.profile.changes import DegradationInfo
 if TYPE_CHECKING:
     from random import Random
 
+    from perun.measurement.estimate import Point
+    from perun.measurement.series import SeriesName
     from perun.profile.factory import Profile
 
 P_contra = TypeVar("P_contra", contravariant=True)
@@ -166,7 +168,7 @@ def _uncached(profile: Profile, make: Callable[[Profile], Any]) -> Any:
     return make(profile)
 
 
-def _never() -> Iterable[tuple[Profile, Profile]]:
+def _no_line(name: SeriesName) -> Sequence[Point]:
     return ()
 
 
@@ -181,15 +183,15 @@ class CheckContext(NamedTuple):
     history it is first the target, then a baseline. `make` is a function of a module; its result must not be
     changed.
 
-    Where the two profiles were measured side by side, `repeats()` yields the baseline and the target of other
-    such sessions of the same two versions and configuration, the newest first.
+    `line(name)` gives the points of a series at the ancestors of the target that have one, the nearest first,
+    as far as they are known; see :func:`perun.measurement.verdict.along`.
     """
 
     settings: Mapping[str, Any] = MappingProxyType({})
     models_type: str = ""
     postprocess: Callable[[Profile, str, Mapping[str, Any]], Profile] | None = None
     cached: Callable[[Profile, Callable[[Profile], Any]], Any] = _uncached
-    repeats: Callable[[], Iterable[tuple[Profile, Profile]]] = _never
+    line: Callable[[SeriesName], Sequence[Point]] = _no_line
 
 
 class Interrupted(KeyboardInterrupt):

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from perun import conditions, disturbance, machine
 from perun.conditions import Condition
 from perun.errors import UsageError
+from perun.measurement.verdict import DEFAULTS
 from perun.models.two_samples import planning
 from perun.models.two_samples.ratio import Ratio, of_pairs
 from perun.plugin.api import Report, Run, silent
@@ -32,7 +33,6 @@ from perun.porcelain.compare.pairs import ARMS, usable_cores
 from perun.porcelain.timed_runs import TimedRuns
 from perun.process.execution import Sample
 from perun.process.outcome import failed
-from perun.profile.verdict import DEFAULTS
 
 Floats = NDArray[np.float64]
 

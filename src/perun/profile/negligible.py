@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.uid import flatten
-from perun.profile.verdict import REPEATABLE
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
+REPEATABLE: Final = 1e-4
+"""Share of a whole up to which counts of one program may differ from run to run: the number of a process has
+more digits, a timestamp is written differently."""
 _TYPE: Final = "instructions"
 _TOTAL: Final = "total"
 _IN_ONE_ONLY: Final = (PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget)
@@ -27,7 +29,7 @@ def without_negligible(
     changes: Iterable[DegradationInfo], baseline: Profile, target: Profile
 ) -> Iterator[DegradationInfo]:
     """The changes, but for functions that only one of the profiles lists, with at most
-    :data:`~perun.profile.verdict.REPEATABLE` of the instructions of either."""
+    :data:`REPEATABLE` of the instructions of either."""
     amounts: list[Counter[str]] = []
     for change in changes:
         if change.result in _IN_ONE_ONLY:

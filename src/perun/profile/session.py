@@ -25,6 +25,7 @@ class Session(NamedTuple):
     """What a profile says of its session.
 
     :param side: of a comparison; else "". :param round: the number of the round, from 0.
+    :param noise: by location, the interval of the ratio of the base of a comparison to itself.
     :param runs_are_rounds: whether the k-th measurement is of the k-th round.
     :param levels: the error probabilities that the last look at a session spent that ended when it was
         certain: of the confidence that decides, and of the weaker one.
@@ -35,6 +36,7 @@ class Session(NamedTuple):
     round: int = 0
     runs_are_rounds: bool = False
     levels: tuple[float, float] | None = None
+    noise: Mapping[str, tuple[float, float]] = {}
 
 
 def mark(profile: Profile, session: Session) -> None:
@@ -61,7 +63,8 @@ def of(profile: Mapping[str, Any]) -> Session | None:
         side if isinstance(side, str) else "",
         number if isinstance(number, int) else 0,
         not isinstance(number, int),
-        _levels(session.get("levels")),
+        _pair(session.get("levels")),
+        _noise(session.get("noise")),
     )
 
 
@@ -93,9 +96,16 @@ def _noted(profile: Mapping[str, Any]) -> Mapping[str, Any]:
     return session if isinstance(session, Mapping) else {}
 
 
-def _levels(levels: object) -> tuple[float, float] | None:
-    if isinstance(levels, list) and len(levels) == 2:
-        strong, weak = levels
-        if isinstance(strong, float) and isinstance(weak, float) and 0 < strong < 1 and 0 < weak < 1:
-            return strong, weak
+def _noise(noted: object) -> dict[str, tuple[float, float]]:
+    rows = [one for one in noted if isinstance(one, Mapping)] if isinstance(noted, list) else []
+    found = {str(one.get("location")): _pair(one.get("interval")) for one in rows}
+    return {location: interval for location, interval in found.items() if interval is not None}
+
+
+def _pair(numbers: object) -> tuple[float, float] | None:
+    """Two numbers above 0 of JSON; None of anything else."""
+    if isinstance(numbers, list) and len(numbers) == 2:
+        one, other = numbers
+        if isinstance(one, (int, float)) and isinstance(other, (int, float)) and one > 0 and other > 0:
+            return float(one), float(other)
     return None

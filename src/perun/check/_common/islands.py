@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from perun.check._common.series_pairs import Samples
+from perun.measurement.comparison import Measurements
 from perun.measurement.series import Metric, Series, measurements
+from perun.measurement.verdict import Rules
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.island import Usage, usage_of
 from perun.profile.units import readable_pair
-from perun.profile.verdict import Thresholds
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -48,7 +48,7 @@ class _Key(NamedTuple):
     exact: bool
 
 
-class IslandSamples(Samples):
+class IslandSamples(Measurements):
     """The series of a profile by their locations.
 
     :ivar whole: seconds of the run, the mean of all runs. :ivar totals: of each kind its mean amount in the
@@ -129,9 +129,7 @@ def left_out(old: IslandSamples, new: IslandSamples, share: float) -> set[str]:
     return small
 
 
-def of_single_runs(
-    old: IslandSamples, new: IslandSamples, thresholds: Thresholds
-) -> Iterator[DegradationInfo]:
+def of_single_runs(old: IslandSamples, new: IslandSamples, rules: Rules) -> Iterator[DegradationInfo]:
     """What may have changed of the times of single runs, and of what else may differ from run to run.
 
     Nothing is known of their noise, so only what more than doubled, or halved, is told.
@@ -146,7 +144,7 @@ def of_single_runs(
         values = tuple(float(one.values[0]) if one else 0.0 for one in (before, after))
         small, large = sorted(values)
         least = _SHORT if known.metric.type == TIME else 0.0
-        if large - small <= least or large <= (1 + thresholds.apart) * small:
+        if large - small <= least or large <= (1 + rules.apart) * small:
             continue
         grown = values[1] > values[0]
         yield DegradationInfo(

@@ -12,13 +12,13 @@ from perun.cli.commands.measuring import SEED
 from perun.cli.completing import complete_minor
 from perun.cli.options import with_options_of
 from perun.cli.session import Session
+from perun.measurement.verdict import Rules
 from perun.plugin.params import param
 from perun.plugin.registry import Registry
 from perun.porcelain.compare import compare as verb
 from perun.porcelain.compare import options as asked
 from perun.porcelain.compare.metrics import FREE
 from perun.porcelain.compare.plan import plan
-from perun.profile.verdict import DEFAULTS, Thresholds
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class MeasuringOptions(CommandOptions):
         "memory:peak; may be repeated. By default wall and cpu.",
     )
     threshold: str | None = param(
-        None, metavar="SHARE", help="The smallest change that matters, e.g. 5%; 2% by default."
+        None, metavar="SHARE", help="The smallest change that matters, e.g. 5%; by default as configured, 2%."
     )
     confidence: str | None = param(
-        None, metavar="SHARE", help="How sure a verdict must be, e.g. 95%; 99% by default."
+        None, metavar="SHARE", help="How sure a verdict must be, e.g. 95%; by default as configured, 99%."
     )
     budget: float | None = param(
         None,
@@ -55,19 +55,18 @@ class MeasuringOptions(CommandOptions):
     always: bool = param(False, help="Measure also where both sides are the same program and input.")
     seed: int | None = param(None, metavar="N", help=SEED)
 
-    def over(self, base: str | None, head: str | None) -> asked.CompareOptions:
+    def over(self, base: str | None, head: str | None, rules: Rules) -> asked.CompareOptions:
         """These options for the comparison of two revisions.
 
+        :param rules: of the configuration.
         :raises UsageError: if a share is none.
         """
-        threshold = DEFAULTS.threshold
-        exact = DEFAULTS.exact
         if self.threshold is not None:
-            threshold = exact = asked.share(self.threshold, "--threshold")
-        confidence = DEFAULTS.confidence
+            threshold = asked.share(self.threshold, "--threshold")
+            rules = rules._replace(threshold=threshold, exact=threshold)
         if self.confidence is not None:
             confidence = asked.share(self.confidence, "--confidence")
-        weaker = min(DEFAULTS.weaker, confidence)
+            rules = rules._replace(confidence=confidence, weaker=min(rules.weaker, confidence))
         if self.budget is not None and not self.budget > 0:
             raise click.BadParameter(f"{self.budget:g} is no time", param_hint="'--budget'")
         return asked.CompareOptions(
@@ -77,7 +76,7 @@ class MeasuringOptions(CommandOptions):
             self.args,
             self.workload,
             self.metric or asked.CompareOptions.metrics,
-            Thresholds(threshold, DEFAULTS.severe, confidence, weaker, DEFAULTS.apart, exact),
+            rules,
             self.builds,
             self.order,
             self.budget,
@@ -120,7 +119,8 @@ def compare(
     perun compare v1.0 v2.0 --metric cpu --budget 300
     """
     session: Session = ctx.obj
-    options = given.over(base, head)
+    rules = Rules.of(session.repository.config.section("degradation"))
+    options = given.over(base, head, rules)
     destination = answer.destination
     planned = plan(session.repository, options)
     if planned.note:

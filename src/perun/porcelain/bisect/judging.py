@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from perun.errors import JobFailed, PerunError
 from perun.measurement.series import Metric
+from perun.measurement.verdict import DEFAULTS
 from perun.models.growth.comparison import APART as ORDERS_APART
 from perun.plugin.api import MinorVersion
 from perun.porcelain.bisect.data import Like, Ratio, Seen
@@ -23,13 +23,12 @@ from perun.porcelain.bisect.measuring import (
 )
 from perun.porcelain.bisect.scripting import Script
 from perun.profile.changes import PerformanceChange
-from perun.profile.verdict import DEFAULTS
 
 NEAR: Final = 0.25
 """Share of the distance between the ends within which a value is clearly that of one of them."""
 APART: Final = 0.10
 """The least distance of stored times from the middle, as a share: they were measured at other hours."""
-OF_GROWTH: Final = replace(DEFAULTS, threshold=2**ORDERS_APART - 1, exact=2**ORDERS_APART - 1)
+OF_GROWTH: Final = DEFAULTS._replace(threshold=2**ORDERS_APART - 1, exact=2**ORDERS_APART - 1)
 """For what is spent at twice the size: the exponents of two orders of growth differ by 0.2 at least."""
 _GREW: Final = (PerformanceChange.SevereDegradation, PerformanceChange.Degradation)
 _SHRANK: Final = (PerformanceChange.SevereOptimization, PerformanceChange.Optimization)
@@ -93,7 +92,7 @@ class ByCost(Judge):
 
     def __init__(self, measuring: Measuring, known: Mapping[str, float], metric: Metric | None) -> None:
         self._measuring = measuring
-        self._limits = OF_GROWTH if measuring.is_growth else DEFAULTS
+        self._limits = OF_GROWTH if measuring.is_growth else measuring.rules
         self._known = known
         self._metric = metric
         self._counted = metric is not None and metric.exact
@@ -191,10 +190,11 @@ class ByCost(Judge):
 
     def _beside(self, version: MinorVersion, end: MinorVersion, steps: int) -> Seen:
         """By the ratio to the end: the limit is half of the way to the other end, on logarithms."""
+        measuring = self._measuring
         good, bad = self._costs
         half = abs(math.log(bad / good)) / 2
-        thresholds = replace(DEFAULTS, threshold=math.expm1(half), severe=math.inf)
-        found = self._measuring.pairs(end, version, thresholds, self._measuring.left(steps), "like")
+        rules = measuring.rules._replace(threshold=math.expm1(half), severe=math.inf)
+        found = measuring.pairs(end, version, rules, measuring.left(steps), "like")
         seen = Seen(version, Like.UNDECIDED, "measured", found.ratio, end.checksum)
         towards = (_GREW if bad > good else _SHRANK) if end == self._good else (
             _SHRANK if bad > good else _GREW

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import JobFailed
 from perun.measurement.series import Metric
+from perun.measurement.verdict import Basis, Rules, judge, of_counts
 from perun.models.growth.comparison import APART
 from perun.plugin.api import MinorVersion
 from perun.porcelain import saving
@@ -39,7 +40,6 @@ from perun.porcelain.run.checkouts import remove_leftovers
 from perun.porcelain.run.collecting import describe_machine
 from perun.porcelain.run.in_place import refuse_after_interruption
 from perun.profile.changes import PerformanceChange
-from perun.profile.verdict import Thresholds
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -131,7 +131,7 @@ def copies(repo: Repository, tell: Tell) -> Iterator[Copies]:
 class Measuring:
     """Measures versions, each step once: what the journal knows is not measured again.
 
-    :ivar spent: seconds of measuring in this process.
+    :ivar spent: seconds of measuring in this process. :ivar rules: where the words begin.
     """
 
     def __init__(
@@ -145,6 +145,7 @@ class Measuring:
         dice: random.Random,
     ) -> None:
         self.spent = 0.0
+        self.rules = Rules.of(repo.config.section("degradation"))
         self._repo = repo
         self._asked = asked
         self._wanted = wanted
@@ -168,7 +169,9 @@ class Measuring:
     def compared(self, old: float, new: float) -> Compared:
         """What two counted orders of growth say."""
         share = quotient(old, new)
-        change = PerformanceChange.NoChange if abs(math.log2(share)) < APART else _label(old, new)
+        change = judge(of_counts((old, new), (1, 1))).change
+        if abs(math.log2(share)) < APART:
+            change = PerformanceChange.NoChange
         ratio = Ratio(share, share, share, (old, new), PER_DOUBLING)
         rule = f"the exponents differ by {abs(math.log2(share)):.2g}"
         return Compared(ratio, change, True, rule, False, GROWTH)
@@ -222,7 +225,7 @@ class Measuring:
         return value
 
     def pairs(
-        self, base: MinorVersion, head: MinorVersion, thresholds: Thresholds, seconds: float, why: str
+        self, base: MinorVersion, head: MinorVersion, rules: Rules, seconds: float, why: str
     ) -> Compared:
         """What pairs of runs say, with the sequential test of `perun compare`.
 
@@ -236,7 +239,7 @@ class Measuring:
             self._known("value", head)
             if seconds <= 0:
                 raise BudgetSpent
-            known = self._measured(base, head, thresholds, seconds)
+            known = self._measured(base, head, rules, seconds)
             if known["settled"]:  # else more time may decide
                 self._journal.keep(known, *key)
         return _compared(known)
@@ -265,7 +268,7 @@ class Measuring:
             self.spent += time.monotonic() - begun
 
     def _measured(
-        self, base: MinorVersion, head: MinorVersion, thresholds: Thresholds, seconds: float
+        self, base: MinorVersion, head: MinorVersion, rules: Rules, seconds: float
     ) -> dict[str, Any]:
         old = self._copies.folder(base)
         options = CompareOptions(base.checksum, head.checksum, most_pairs=self._asked.most_pairs)
@@ -278,9 +281,7 @@ class Measuring:
             cores = usable_cores(self._asked.pin)
             runner = PairRunner(instrument, planned, folders, options.order, cores, self._dice)
             self._tell(f"measuring {head.checksum[:7]} beside {base.checksum[:7]}")
-            trial = run(
-                instrument.name, runner, thresholds, self._asked.most_pairs, seconds, lambda *_: None
-            )
+            trial = run(instrument.name, runner, rules, self._asked.most_pairs, seconds, lambda *_: None)
         if trial.interruption is not None:
             raise trial.interruption
         if not trial.pairs:
@@ -317,28 +318,21 @@ class Measuring:
 def _as_data(trial: Trial) -> dict[str, Any]:
     """What the trial says, for the journal."""
     (decision,) = trial.decisions
-    ratio = decision.verdict.ratio
-    values = trial.series[decision.metric]
+    found = decision.verdict.difference
     # Times that are equal are those of a clock that ticks slowly.
-    repeats = decision.metric.type != "time" and all(
-        side.size >= 3 and side.min() == side.max() for side in (values.base, values.head, values.noise)
-    )
-    counted = repeats or (decision.metric.exact and decision.weaker is None and decision.settled)
-    medians = [float(one) for one in ratio.medians]
-    change = decision.verdict.change
-    bounds = [ratio.estimate, ratio.low, ratio.high]
-    if repeats:
-        bounds = [quotient(*medians)] * 3
-        if change is PerformanceChange.Unknown:  # of what is 0 there are no ratios
-            change = _label(*medians)
+    counted = found.basis in (Basis.COUNTS, Basis.RUNS) and decision.metric.type != "time"
+    old, new = found.values
+    bounds = [found.ratio, found.low, found.high]
+    if found.basis is Basis.COUNTS:  # of what is 0 there are no ratios
+        bounds = [quotient(old, new)] * 3
     return {
         "ratio": bounds,
-        "costs": medians,
+        "costs": [old, new],
         "unit": decision.metric.unit,
-        "change": change.name,
-        "exact": bool(counted),
-        "settled": bool(repeats or decision.settled or not trial.reason),
-        "rule": decision.verdict.rule,
+        "change": decision.verdict.change.name,
+        "exact": counted,
+        "settled": counted or decision.settled or not trial.reason,
+        "rule": decision.verdict.reason,
         "larger_is_better": decision.metric.larger_is_better,
         "kind": decision.metric.type,
         "pairs": len(trial.readings(BASE)),
@@ -350,12 +344,6 @@ def quotient(old: float, new: float) -> float:
     if old == new:
         return 1.0
     return new / old if old else math.inf
-
-
-def _label(old: float, new: float) -> PerformanceChange:
-    if new == old:
-        return PerformanceChange.NoChange
-    return PerformanceChange.Degradation if new > old else PerformanceChange.Optimization
 
 
 def _compared(data: dict[str, Any]) -> Compared:

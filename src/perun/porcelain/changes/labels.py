@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from perun.measurement.verdict import DEFAULTS, mirrored
 from perun.models.change_points.voting import DETECTORS
 from perun.porcelain.acknowledged import Acknowledged, Entry
 from perun.porcelain.changes.data import Step, VersionChanges
 from perun.porcelain.check.report import may_fail
 from perun.profile.changes import PerformanceChange
-from perun.profile.verdict import DEFAULTS, mirrored
 from perun.wording import listed
 
 _SHORT: Final = 7

@@ -11,8 +11,10 @@ from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from perun.errors import DamagedStore, ProfileError
+from perun.measurement.noise import REACH, WINDOW
 from perun.plugin.api import MinorVersion
 from perun.porcelain import lookup
+from perun.porcelain.check.comparable import COUNTED, WITHOUT_RUNS
 from perun.porcelain.check.compare import Pair
 from perun.porcelain.repository import Repository
 from perun.profile.factory import Configuration
@@ -50,6 +52,7 @@ class Baselines:
         self.with_profiles = frozenset(asked)
         self._listed: OrderedDict[str, _Listed] = OrderedDict()
         self._gone: set[str] = set()
+        self._machines: dict[str, dict[str, str]] = {}
         self._others: _ConfigurationCounts | None = None
 
     def profiles(self, checksum: str) -> list[ProfileInfo]:
@@ -88,41 +91,78 @@ class Baselines:
             self._listed.pop(checksum, None)
 
     def find(
-        self, targets: Sequence[ProfileInfo], candidates: Candidates
+        self, version: str, targets: Sequence[ProfileInfo], candidates: Candidates
     ) -> list[Pair | DamagedStore | None]:
-        """For each target its pair, what is damaged before one was found, or None where there is none.
+        """For each target of the version its pair, what is damaged before one was found, or None where
+        there is none.
 
-        Of several profiles of the configuration in one version that is the baseline that was measured side by
-        side with the target; else the newest is, and the others are pooled with it.
+        Of several profiles of the configuration in one version that is the baseline that was measured side
+        by side with the target; else the newest is, and the others are pooled with it. Versions beyond are
+        noted, as they show the noise.
         """
         found: list[Pair | DamagedStore | None] = [None] * len(targets)
-        waiting = _OpenTargets(targets, self._force)
+        machines = [self.machine(version, target) for target in targets]
+        waiting = _OpenTargets(targets, machines, self.machine, force=self._force)
         left = len(self.with_profiles) - len(self._gone)
         looked_at = 0
-        for version in candidates() if waiting and left else ():
-            if version.checksum not in self.with_profiles:
+        lines: dict[int, list[tuple[str, ...]]] = {}
+        for candidate in candidates() if waiting and left else ():
+            if candidate.checksum not in self.with_profiles:
                 continue
             looked_at += 1
             if looked_at == COUNT_CONFIGURATIONS_AFTER:
                 self._drop_without_baseline(waiting)
+            if looked_at > REACH:
+                waiting.close(lines)
             if not waiting:
                 break
             try:
-                listed = self._list(version.checksum)
+                listed = self._list(candidate.checksum)
             except DamagedStore as problem:
                 # What is beyond may not be the nearest: nothing is better than a wrong answer.
                 for number in waiting.numbers():
-                    found[number] = problem
+                    found[number] = found[number] or problem
                 break
-            for number, (newest, *others) in waiting.take(listed):
-                beside = self._side_by_side(targets[number], listed.profiles)
-                chosen = beside or newest
-                more = tuple(one for one in (newest, *others) if one is not chosen)
-                found[number] = Pair(targets[number], chosen, version, more_baselines=more)
+            for number, profiles in list(waiting.take(listed, candidate)):
+                if number not in lines:
+                    found[number] = self._pair(targets[number], profiles, listed, candidate)
+                line = lines.setdefault(number, [])
+                line.append(tuple(info.checksum for info in reversed(profiles)))
+                if len(line) == WINDOW or self._force:
+                    waiting.close([number])
             left -= 1
             if not waiting or not left:  # of a long history most may have no profile
                 break
-        return found
+        for number, profiles, candidate in waiting.of_other_machines():
+            if found[number] is None:
+                found[number] = self._pair(targets[number], profiles, None, candidate)
+        return [
+            pair._replace(line=tuple(lines[number])) if isinstance(pair, Pair) and number in lines else pair
+            for number, pair in enumerate(found)
+        ]
+
+    def _pair(
+        self,
+        target: ProfileInfo,
+        baselines: Sequence[ProfileInfo],
+        listed: _Listed | None,
+        version: MinorVersion,
+    ) -> Pair:
+        newest, *others = baselines
+        beside = None if listed is None else self._side_by_side(target, listed.profiles)
+        chosen = beside or newest
+        more = tuple(one for one in (newest, *others) if one is not chosen)
+        return Pair(target, chosen, version, more_baselines=more)
+
+    def machine(self, version: str, info: ProfileInfo) -> str:
+        """The class of machines that a profile is of, as times of others are other series; empty where that
+        is not known, or makes no difference."""
+        if info.head.type in COUNTED | WITHOUT_RUNS:
+            return ""
+        if version not in self._machines:
+            facts = self._repo.store.facts.of_version(version)
+            self._machines[version] = {checksum: one.machine for checksum, one in facts.items()}
+        return self._machines[version].get(info.checksum, "")
 
     def _side_by_side(self, target: ProfileInfo, profiles: Sequence[ProfileInfo]) -> ProfileInfo | None:
         """The one of several profiles of the configuration that is of the same session as the target."""
@@ -152,11 +192,24 @@ class _Listed(NamedTuple):
 
 
 class _OpenTargets:
-    """Targets whose baseline is looked for, by their configurations."""
+    """Targets of which more points are looked for, by their configurations.
 
-    def __init__(self, targets: Sequence[ProfileInfo], force: bool) -> None:
+    :param machines: the class of machines of each target. :param machine_of: that of a profile of a version.
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[ProfileInfo],
+        machines: Sequence[str],
+        machine_of: Callable[[str, ProfileInfo], str],
+        *,
+        force: bool,
+    ) -> None:
         self._all = targets
+        self._machines = machines
+        self._machine_of = machine_of
         self._force = force
+        self._others: dict[int, tuple[list[ProfileInfo], MinorVersion]] = {}
         self._targets: dict[Configuration, list[int]] = {}
         for number, target in enumerate(targets):
             self._targets.setdefault(target.configuration, []).append(number)
@@ -164,30 +217,48 @@ class _OpenTargets:
     def __len__(self) -> int:
         return len(self._targets)
 
-    def numbers(self) -> Iterator[int]:
-        """The positions of the targets without a baseline so far."""
-        return chain.from_iterable(self._targets.values())
+    def numbers(self) -> list[int]:
+        """The positions of the targets that are open."""
+        return list(chain.from_iterable(self._targets.values()))
 
     def drop(self, condition: Callable[[Configuration], bool]) -> None:
         """Forget the targets whose configuration fulfils the condition."""
         self._targets = {key: numbers for key, numbers in self._targets.items() if not condition(key)}
 
-    def take(self, listed: _Listed) -> Iterator[tuple[int, list[ProfileInfo]]]:
-        """The targets that find baselines among these profiles, with them, the newest first.
+    def close(self, numbers: Iterable[int]) -> None:
+        """Enough is known of these targets."""
+        closed = set(numbers)
+        kept = {key: [one for one in own if one not in closed] for key, own in self._targets.items()}
+        self._targets = {key: own for key, own in kept.items() if own}
 
-        These targets are no longer open.
-        """
-        for configuration, baselines in listed.by_configuration.items():
-            if configuration in self._targets:
-                for number in self._targets.pop(configuration):
-                    yield number, baselines
+    def take(self, listed: _Listed, version: MinorVersion) -> Iterator[tuple[int, list[ProfileInfo]]]:
+        """The targets that find profiles of their configuration and class of machines, the newest first."""
+        for configuration, profiles in listed.by_configuration.items():
+            for number in self._targets.get(configuration, ()):
+                alike = [one for one in profiles if self._is_alike(number, version, one)]
+                if alike:
+                    yield number, alike
+                else:
+                    self._others.setdefault(number, (profiles, version))
         if self._force and self._targets:
-            alike = newest_first((info.head.collector, info) for info in listed.profiles)
-            for number in list(self.numbers()):
+            by_collector = newest_first((info.head.collector, info) for info in listed.profiles)
+            for number in self.numbers():
                 target = self._all[number]
-                if target.head.collector in alike:
-                    self._targets.pop(target.configuration, None)
-                    yield number, alike[target.head.collector][:1]
+                if (
+                    target.head.collector in by_collector
+                    and target.configuration not in listed.by_configuration
+                ):
+                    yield number, by_collector[target.head.collector][:1]
+
+    def of_other_machines(self) -> Iterator[tuple[int, list[ProfileInfo], MinorVersion]]:
+        """The nearest profiles of the configuration of each target that are of another class of machines: the
+        comparison says that nothing can be said."""
+        for number, (profiles, version) in self._others.items():
+            yield number, profiles, version
+
+    def _is_alike(self, number: int, version: MinorVersion, profile: ProfileInfo) -> bool:
+        own = self._machines[number]
+        return not own or self._machine_of(version.checksum, profile) in ("", own)
 
 
 class _ConfigurationCounts:

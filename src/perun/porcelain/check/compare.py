@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import PerunError, PluginError, ProfileError
+from perun.measurement.estimate import Point
+from perun.measurement.series import Readings, SeriesName, point, readings
+from perun.measurement.verdict import mirror
 from perun.plugin.api import CheckContext, MinorVersion
 from perun.plugin.failing import errors_of
-from perun.porcelain import lookup, postprocessby
+from perun.porcelain import postprocessby
 from perun.porcelain.check.comparable import Difference, differences
 from perun.porcelain.check.pools import Pools, Profiles
 from perun.porcelain.check.report import Comparison, MethodResult, Options
@@ -26,14 +30,15 @@ from perun.profile.session import of as session_of
 from perun.profile.uncertainty import without_doubtful
 from perun.profile.units import larger_is_better, locations_of_larger
 from perun.profile.untraced import Alike
-from perun.profile.verdict import mirror
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 
-MAX_REPEATS: Final = 16
-"""Older profiles of a version among which another session is looked for."""
+KEPT_READINGS: Final = 1024
+"""Profiles of versions before whose series stay in memory."""
+MOST_BYTES: Final = 8 << 20
+"""Bytes of the JSON of a profile that is read for the noise that it shows."""
 
 
 class Pair(NamedTuple):
@@ -41,6 +46,8 @@ class Pair(NamedTuple):
 
     :param more_targets: older profiles of the same version and configuration as the target, the newest first,
         which are pooled with it. :param more_baselines: the same of the baseline.
+    :param line: the checksums of the profiles of the baseline, the oldest first, then those of the versions
+        before it that have some, the nearest first: they show the noise.
     """
 
     target: ProfileInfo
@@ -48,6 +55,7 @@ class Pair(NamedTuple):
     baseline_version: MinorVersion | None = None
     more_targets: tuple[ProfileInfo, ...] = ()
     more_baselines: tuple[ProfileInfo, ...] = ()
+    line: tuple[tuple[str, ...], ...] = ()
 
 
 class Outcome(NamedTuple):
@@ -65,6 +73,38 @@ class Outcome(NamedTuple):
         return Comparison(pair.target, pair.baseline, pair.baseline_version, **self._asdict())
 
 
+class Lines:
+    """The points of series at the versions before, read from profiles that are not too large to be read for
+    that."""
+
+    def __init__(self, profiles: Profiles) -> None:
+        self._profiles = profiles
+        self._known: OrderedDict[str, Mapping[SeriesName, Readings]] = OrderedDict()
+
+    def of(self, pair: Pair, name: SeriesName) -> list[Point]:
+        """The points of a series along the line of the pair."""
+        found = []
+        for version in pair.line:
+            own = [self._readings(checksum) for checksum in version]
+            there = [one[name] for one in own if name in one]
+            if there:
+                found.append(point(there, name.kind))
+        return found
+
+    def _readings(self, checksum: str) -> Mapping[SeriesName, Readings]:
+        known = self._known.get(checksum)
+        if known is None:
+            try:
+                _, profile = self._profiles.read(checksum, MOST_BYTES)
+                known = {} if incomplete.text_of(profile) else readings(profile)
+            except ProfileError:  # whoever compares it says so
+                known = {}
+            self._known[checksum] = known
+            if len(self._known) > KEPT_READINGS:
+                self._known.popitem(last=False)
+        return known
+
+
 class Comparer:
     """Applies the configured checks to pairs of profiles.
 
@@ -76,6 +116,7 @@ class Comparer:
         self._rules = rules(repo)
         self._profiles = Profiles(repo)
         self._force = options.force
+        self._lines = Lines(self._profiles)
         settings = repo.config.section("degradation")
         self._context = CheckContext(settings, options.models_type, self._postprocess, self._profiles.cached)
 
@@ -94,18 +135,19 @@ class Comparer:
                     reason=f"the {what} {info.source} cannot be read: {problem.message}", error=problem
                 )
         baseline, target = profiles["baseline"], profiles["target"]
+        line = partial(self._lines.of, pair)
         # Who measured two versions side by side wants these two measurements compared.
         if are_pairs(baseline, target):
-            return self._outcome(chosen, baseline, target, partial(self._repeats, pair))
+            return self._outcome(chosen, baseline, target, line)
         if not (pair.more_targets or pair.more_baselines):
-            return self._outcome(chosen, baseline, target)
+            return self._outcome(chosen, baseline, target, line)
         pools = Pools(self._profiles, self._postprocess)
         try:
             target = pools.pooled(pair.target, pair.more_targets)
             baseline = pools.pooled(pair.baseline, pair.more_baselines)
         except ProfileError as problem:
             return Outcome(reason=f"a profile to pool cannot be read: {problem.message}", error=problem)
-        outcome = self._outcome(chosen, baseline, target)
+        outcome = self._outcome(chosen, baseline, target, line)
         return outcome._replace(notes=(*pools.notes(baseline, target), *outcome.notes))
 
     def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> Outcome:
@@ -117,34 +159,14 @@ class Comparer:
         """What these checks find of two profiles that are in memory, whatever the configuration says."""
         return self._outcome(list(chosen), baseline, profile)
 
-    def _repeats(self, pair: Pair) -> Iterator[tuple[Profile, Profile]]:
-        """The baseline and the target of other sessions that measured both versions side by side.
-
-        A profile that cannot be read confirms nothing.
-        """
-        try:
-            seen = {session_id(lookup.head(self._repo, pair.target))}
-            baselines = {session_id(lookup.head(self._repo, one)): one for one in pair.more_baselines}
-            for target in pair.more_targets[:MAX_REPEATS]:
-                number = session_id(lookup.head(self._repo, target))
-                baseline = baselines.get(number)
-                if number in seen or baseline is None:
-                    continue
-                seen.add(number)
-                both = self._profiles.get(baseline.checksum), self._profiles.get(target.checksum)
-                if are_pairs(*both) and not any(map(incomplete.text_of, both)):
-                    yield both
-        except ProfileError:
-            return
-
     def _outcome(
         self,
         chosen: list[Rule],
         baseline: Profile,
         target: Profile,
-        repeats: Callable[[], Iterable[tuple[Profile, Profile]]] | None = None,
+        line: Callable[[SeriesName], Sequence[Point]] | None = None,
     ) -> Outcome:
-        context = self._context if repeats is None else self._context._replace(repeats=repeats)
+        context = self._context if line is None else self._context._replace(line=line)
         lacks = {"baseline": incomplete.text_of(baseline), "target": incomplete.text_of(target)}
         reasons = "; ".join(f"the {which} is incomplete ({why})" for which, why in lacks.items() if why)
         found = differences(baseline, target)
@@ -160,9 +182,7 @@ class Comparer:
         kept = _without_replaced(chosen, results)
         applied = {result.method for result in kept if not result.reason}
         of_checks = (note for rule in chosen if rule.check.name in applied for note in _notes_of(rule.check))
-        return Outcome(
-            kept, incomplete=reasons, environment=environment, notes=(*both.notes, *of_checks)
-        )
+        return Outcome(kept, incomplete=reasons, environment=environment, notes=(*both.notes, *of_checks))
 
     def _apply(self, rule: Rule, both: Alike, context: CheckContext) -> MethodResult:
         name, baseline, target = rule.check.name, both.baseline, both.target

@@ -44,27 +44,40 @@ class History:
         return self._known[checksum]
 
     def ancestors(self, checksum: str) -> Iterator[MinorVersion]:
-        """Those that `checksum` comes from, nearest first: breadth first over all parents, without itself."""
+        """Those that `checksum` comes from, without itself, in the order of
+        :func:`perun.porcelain.walking.ancestors`: along first parents, and after the last of them the
+        others."""
         start = self.get(checksum)
-        queue = deque(start.parents if start else ())
-        seen = set(queue)
-        while queue:
-            following = queue.popleft()
-            # Where no other branch waits, there is no order to keep.
-            version = self.get(following) if queue else self._landing(following)
-            if version is None:
-                continue
-            if version.checksum != following:
-                # Where another branch has been on the line before, it has gone on to this version as well.
-                if version.checksum in seen:
-                    continue
+        if start is None:
+            return
+        others: list[str] = []
+        seen = {checksum}
+        version: MinorVersion | None = start
+        while version is not None and version.parents:
+            others += version.parents[1:]
+            version = self._landing(version.parents[0])
+            if version is not None:
                 seen.add(version.checksum)
-            if self._among is None or version.checksum in self._among:
+                if self._is_among(version):
+                    yield version
+        if others:
+            yield from self._off_the_line(others, seen)
+
+    def _off_the_line(self, starts: list[str], seen: set[str]) -> Iterator[MinorVersion]:
+        """The ancestors that are not on the line of first parents, in the order of the walk."""
+        wanted: set[str] = set()
+        while starts:
+            version = self._landing(starts.pop())
+            if version is None or version.checksum in seen or version.checksum in wanted:
+                continue
+            wanted.add(version.checksum)
+            starts += version.parents
+        for version in list(self._known.values()) if wanted else ():
+            if version.checksum in wanted and self._is_among(version):
                 yield version
-            for parent in version.parents:
-                if parent not in seen:
-                    seen.add(parent)
-                    queue.append(parent)
+
+    def _is_among(self, version: MinorVersion) -> bool:
+        return self._among is None or version.checksum in self._among
 
     def _landing(self, checksum: str) -> MinorVersion | None:
         """The first version in a straight line from this one that is yielded, or where the line ends or
@@ -73,12 +86,7 @@ class History:
         while True:
             checksum = self._jumps.get(checksum, checksum)
             version = self.get(checksum)
-            if (
-                version is None
-                or self._among is None
-                or checksum in self._among
-                or len(version.parents) != 1
-            ):
+            if version is None or self._is_among(version) or len(version.parents) != 1:
                 break
             passed.append(checksum)
             checksum = version.parents[0]

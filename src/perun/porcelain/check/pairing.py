@@ -100,11 +100,15 @@ class Pairing:
         plan.reason = "" if targets else NO_PROFILE
         if leave:
             self.baselines.exclude(version.checksum)
-        pools = newest_first((info.configuration, info) for info in targets)
-        targets = [newest for newest, *_ in pools.values()]
-        for target, found in zip(targets, self.baselines.find(targets, candidates), strict=True):
+        own = version.checksum
+        pools = newest_first(
+            ((info.configuration, self.baselines.machine(own, info)), info) for info in targets
+        )
+        newest = [profiles[0] for profiles in pools.values()]
+        pairs = self.baselines.find(own, newest, candidates)
+        for (target, *older), found in zip(pools.values(), pairs, strict=True):
             if isinstance(found, Pair):
-                plan.steps.append(found._replace(more_targets=tuple(pools[target.configuration][1:])))
+                plan.steps.append(found._replace(more_targets=tuple(older)))
             elif found is None:
                 plan.steps.append(Comparison(target, reason=without_baseline or self._without_baseline))
             else:

@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from perun.errors import PerunError
+from perun.errors import PerunError, ProfileError
 from perun.porcelain.check.comparable import WITHOUT_RUNS, differences
 from perun.porcelain.repository import Repository
 from perun.profile import incomplete
@@ -147,12 +147,15 @@ class Profiles:
         self.keep(checksum, size, profile)
         return profile
 
-    def read(self, checksum: str) -> tuple[int, Profile]:
+    def read(self, checksum: str, most: int | None = None) -> tuple[int, Profile]:
         """The profile from the store, which does not stay in memory, with the bytes of its JSON.
 
-        :raises ProfileError: where it is missing or damaged.
+        :param most: bytes that it may have.
+        :raises ProfileError: where it is missing, damaged, or larger.
         """
         body = self._objects.get_body(checksum)
+        if most is not None and len(body) > most:
+            raise ProfileError(f"the profile {checksum} has more than {most} bytes")
         source = str(tree.object_path(self._objects.root, checksum))
         return len(body), loads(body, source, limit=self._objects.limit)
 

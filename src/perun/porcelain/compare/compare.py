@@ -17,7 +17,7 @@ from perun.errors import PerunError, Terminated
 from perun.plugin.api import MinorVersion, Report, Run, silent
 from perun.porcelain.check.report import Comparison, VersionReport
 from perun.porcelain.compare import report as answers
-from perun.porcelain.compare.decide import Decision, adjusted, disagreements
+from perun.porcelain.compare.decide import Decision, disagreements
 from perun.porcelain.compare.identical import why_identical
 from perun.porcelain.compare.instruments import Clocks, Collected, Instrument
 from perun.porcelain.compare.metrics import Wanted, wanted
@@ -85,8 +85,7 @@ def compare(
     repo.require_trust("comparing versions")
     jobs = [(case, wanted(repo, options.metrics, case)) for case in planned.cases]
     found: list[Comparison | _Tried] = []
-    together = sum(len(metrics.free) + len(metrics.recorded) for _, metrics in jobs)
-    session = _Session(repo, planned, options, _Watched(report, expect), dice or random.Random(), together)
+    session = _Session(repo, planned, options, _Watched(report, expect), dice or random.Random())
     try:
         with prepared(repo, planned.sides, options.builds, report) as folders:
             for number, (case, metrics) in enumerate(jobs):
@@ -104,11 +103,7 @@ def compare(
 def _judged(
     planned: Plan, found: Sequence[Comparison | _Tried], options: CompareOptions
 ) -> Iterator[Comparison]:
-    """The comparisons, the p-values of all trials adjusted together."""
-    whole = [one.trial for one in found if isinstance(one, _Tried) and one.trial.interruption is None]
-    together = iter(adjusted([one for trial in whole for one in trial.decisions], options.thresholds))
-    for trial in whole:
-        trial.decisions = [next(together) for _ in trial.decisions]
+    """The comparisons."""
     decided: dict[tuple[str, str, str], list[Decision]] = {}
     for one in found:
         if isinstance(one, Comparison):
@@ -137,7 +132,6 @@ class _Session:
         options: CompareOptions,
         watched: _Watched,
         dice: random.Random,
-        together: int,
     ) -> None:
         self.id = uuid.uuid4().hex
         self.interruption: BaseException | None = None
@@ -146,7 +140,6 @@ class _Session:
         self._options = options
         self._watched = watched
         self._dice = dice
-        self._together = together
         self._left = SECONDS * len(planned.cases) if options.budget is None else options.budget
 
     def compare(
@@ -179,9 +172,7 @@ class _Session:
     def _scratch(self) -> Iterator[Path]:
         temporary = self._repo.root / PERUN_FOLDER / "tmp"
         prefix = f"collect-{os.getpid()}-"
-        with tempfile.TemporaryDirectory(
-            prefix=prefix, dir=temporary, ignore_cleanup_errors=True
-        ) as scratch:
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=temporary, ignore_cleanup_errors=True) as scratch:
             yield Path(scratch)
 
     def _why_identical(self, case: Case, first: Path, second: Path, shares: int) -> str:
@@ -225,10 +216,7 @@ class _Session:
 
         self._watched.report(f"{case.job}: warming up", 0, options.most_pairs)
         try:
-            trial = run(
-                instrument.name, runner, options.thresholds, options.most_pairs, seconds, progress,
-                together=self._together,
-            )  # fmt: skip
+            trial = run(instrument.name, runner, options.rules, options.most_pairs, seconds, progress)
         except PerunError as problem:
             return answers.unmeasured(planned, case, problem.message, problem)
         self._left -= trial.seconds
@@ -237,11 +225,6 @@ class _Session:
         stored = None
         if trial.pairs and trial.interruption is None:
             now = int(time.time())
-            if trial.again:  # older than the first, which has more pairs
-                again = Trial(trial.name, trial.again, pinned=trial.pinned)
-                second = answers.about(uuid.uuid4().hex, planned, again, options)
-                before = now - len(trial.pairs)
-                self._store(case, again, {**second, "confirms": self.id}, machine_state, before)
             stored = self._store(case, trial, about, machine_state, now)
         return _Tried(case, trial, stored, about, notes)
 
@@ -254,8 +237,7 @@ class _Session:
         newest: int,
     ) -> Stored:
         made: dict[str, list[Profile]] = {
-            side.name: profiles_of(self._repo, case, trial, side, machine_state)
-            for side in self._plan.sides
+            side.name: profiles_of(self._repo, case, trial, side, machine_state) for side in self._plan.sides
         }
         return store(self._repo, self._plan.sides, made, about, newest)
 
@@ -264,7 +246,7 @@ def _so_far(decisions: Sequence[Decision]) -> str:
     """The intervals of the metrics so far: `: real 1.02x (0.99-1.05), cpu 1.00x (0.99-1.01)`."""
     shown: list[str] = []
     for one in decisions:
-        ratio = one.verdict.ratio
-        interval = f"({ratio.low:.3g}-{ratio.high:.3g})" if ratio.high < float("inf") else "(?)"
-        shown.append(f"{one.metric.subtype or one.metric.type} {ratio.estimate:.3g}x {interval}")
+        found = one.verdict.difference
+        interval = f"({found.low:.3g}-{found.high:.3g})" if found.high < float("inf") else "(?)"
+        shown.append(f"{one.metric.subtype or one.metric.type} {found.ratio:.3g}x {interval}")
     return f": {', '.join(shown)}" if shown else ""

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perun.measurement.estimate import Point, Round, Sample
 from perun.measurement.series import Metric
-from perun.models.two_samples.many import benjamini_hochberg
+from perun.measurement.verdict import Basis, Rules, Verdict, difference, judge
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, of_pairs
 from perun.models.two_samples.sequential import nominal_levels
 from perun.profile.changes import PerformanceChange
-from perun.profile.verdict import NOT_CONFIRMED, Thresholds, Verdict, judge, judge_exact
-from perun.wording import plural
 
 Floats = NDArray[np.float64]
 
@@ -30,11 +28,7 @@ STEP: Final = 5
 """Pairs between two looks."""
 EXACT_AFTER: Final = 3
 """Pairs after which counts that hardly differ from run to run decide."""
-HARDLY: Final = 1e-3
-"""Share by which counts of the same program differ at most to be taken as exact."""
-_UNDECIDED: Final = frozenset(
-    {PerformanceChange.Unknown, PerformanceChange.MaybeDegradation, PerformanceChange.MaybeOptimization}
-)
+_SESSION: Final = "pairs"
 
 
 class Values(NamedTuple):
@@ -53,21 +47,19 @@ class Decision(NamedTuple):
 
     :param noise: the ratio of the base to itself, None where there are too few pairs for any.
     :param settled: whether more pairs would not change the answer.
-    :param weaker: the ratio with the interval of less confidence; None where nothing rests on chance, as of
-        counts. :param confirmed_by: what agrees that the change is severe.
+    :param levels: of the look, as of :class:`perun.measurement.estimate.Point`.
     """
 
     metric: Metric
     verdict: Verdict
     noise: Ratio | None
     settled: bool
-    weaker: Ratio | None = None
-    confirmed_by: str = ""
+    levels: tuple[float, float]
 
     @property
     def is_open(self) -> bool:
         """Whether the answer is neither a definite change nor that there is none."""
-        return self.verdict.change in _UNDECIDED
+        return not self.verdict.decides
 
 
 class Looks:
@@ -112,191 +104,49 @@ def reachable(most: int, seconds: float, per_pair: float) -> int:
 
 
 def decide(
-    series: Mapping[Metric, Values],
-    looks: Looks,
-    thresholds: Thresholds,
-    *,
-    ends: bool = False,
-    together: int = 1,
+    series: Mapping[Metric, Values], looks: Looks, rules: Rules, *, ends: bool = False
 ) -> list[Decision]:
     """What the pairs so far say of each metric.
 
     :param ends: no more pairs follow.
-    :param together: the series whose p-values are adjusted together in the end: a change that would not be
-        definite then is not settled.
     """
-    found = {metric: _ratios(values, looks, thresholds, ends) for metric, values in series.items()}
-    decisions = []
-    for metric, values in series.items():
-        strong, weak, noise = found[metric]
-        if metric.exact and _is_exact(values):
-            decisions.append(_of_counts(metric, values, thresholds))
-        elif strong is None:
-            decisions.append(Decision(metric, _unknown(values, thresholds), None, False))
-        else:
-            agrees = any(
-                _is_severe(*_bounds(other[0], turned=name.larger_is_better is not metric.larger_is_better),
-                           strong, thresholds)
-                for name, other in found.items()
-                if name != metric and other[0] is not None
-            )  # fmt: skip
-            found_so_far = Decision(metric, _unknown(values, thresholds), noise, False, weak)
-            decision = _judged(found_so_far, strong, "a second metric" if agrees else "", thresholds)
-            decisions.append(decision._replace(settled=_is_settled(decision.verdict, thresholds, together)))
-    return decisions
+    return [_decision(metric, values, looks, rules, ends) for metric, values in series.items()]
 
 
-def _judged(decision: Decision, ratio: Ratio, confirmed_by: str, thresholds: Thresholds) -> Decision:
-    """The decision by this ratio, and by what confirms it."""
-    verdict = judge(ratio, thresholds, weaker=decision.weaker, confirmed_by=confirmed_by)
-    verdict = _against_noise(verdict, decision.noise, thresholds)
-    return decision._replace(verdict=verdict, confirmed_by=confirmed_by)
-
-
-def adjusted(decisions: Sequence[Decision], thresholds: Thresholds) -> list[Decision]:
-    """The decisions with p-values that are adjusted for how many there are (Benjamini-Hochberg).
-
-    Left as they are are counts, of which nothing rests on chance, and what has too few pairs for a ratio.
-    """
-    places = [place for place, one in enumerate(decisions) if one.weaker is not None]
-    ratios = [decisions[place].verdict.ratio for place in places]
-    found = list(decisions)
-    p_values = benjamini_hochberg([ratio.p_value for ratio in ratios]).tolist() if ratios else []
-    for place, ratio, p_value in zip(places, ratios, p_values, strict=True):
-        if p_value != ratio.p_value:
-            one = found[place]
-            found[place] = _judged(one, ratio._replace(p_value=p_value), one.confirmed_by, thresholds)
-    return found
-
-
-def may_be_severe(decision: Decision, thresholds: Thresholds) -> bool:
-    """Whether it would be severe, if only something confirmed that."""
-    change, ratio = decision.verdict.change, decision.verdict.ratio
-    definite = change in (PerformanceChange.Degradation, PerformanceChange.Optimization)
-    return definite and decision.weaker is not None and _is_severe(ratio.low, ratio.high, ratio, thresholds)
-
-
-def measured_again(decision: Decision, values: Values | None, thresholds: Thresholds) -> Decision:
-    """The decision on what may be severe, once a second session has measured these pairs.
-
-    :param values: None where there was no second session.
-    """
-    why = f"{NOT_CONFIRMED}: no pairs or no time left to measure it again (--max-pairs, --budget)"
-    if values is not None and min(array.min() for array in values[:2]) > 0:
-        again = of_pairs(values.base, values.head, thresholds.confidence)
-        pairs = plural(values.base.size, "pair")
-        session = f"a second session ({pairs}: {again.low:.4g} to {again.high:.4g})"
-        if _is_severe(again.low, again.high, decision.verdict.ratio, thresholds):
-            return _judged(decision, decision.verdict.ratio, session, thresholds)
-        why = f"{session} does not confirm that it is severe"
-    rule = decision.verdict.rule.replace(NOT_CONFIRMED, why)
-    return decision._replace(verdict=decision.verdict._replace(rule=rule))
-
-
-def _ratios(
-    values: Values, looks: Looks, thresholds: Thresholds, ends: bool
-) -> tuple[Ratio | None, Ratio | None, Ratio | None]:
-    """The ratio with the interval of the confidence, with that of the weaker one, and that of the noise."""
+def _decision(metric: Metric, values: Values, looks: Looks, rules: Rules, ends: bool) -> Decision:
     count = values.base.size
-    if count < MIN_VALUES or min(array.min() for array in values) <= 0:
-        return None, None, None
     strong, weak = (
-        _at_look(values.base, values.head, confidence, looks, ends)
-        for confidence in (thresholds.confidence, thresholds.weaker)
+        looks.level(1 - confidence, count, ends=ends) for confidence in (rules.confidence, rules.weaker)
     )
-    return strong, weak, _at_look(values.base, values.noise, thresholds.confidence, looks, ends)
+    noise = None
+    if count >= MIN_VALUES and min(array.min() for array in values) > 0:
+        noise = of_pairs(values.base, values.noise, 1 - strong)
+    base, head = (_point(metric, side) for side in values[:2])
+    if noise is not None:
+        head = head._replace(levels=(strong, weak), noise=(noise.low, noise.high))
+    found = difference(base, head, rules=rules)
+    assert found is not None  # both have measured the one workload
+    verdict = judge(found, rules)
+    counted = found.basis in (Basis.COUNTS, Basis.RUNS)
+    settled = counted or _is_settled(verdict, rules)
+    return Decision(metric, verdict, None if counted else noise, settled, (strong, weak))
 
 
-def _at_look(base: Floats, head: Floats, confidence: float, looks: Looks, ends: bool) -> Ratio:
-    """The ratio whose interval holds at all looks together.
-
-    The p-value is scaled as the level is, so that it is below 1 - `confidence` where the interval excludes 1.
-    """
-    alpha = 1 - confidence
-    level = looks.level(alpha, base.size, ends=ends)
-    ratio = of_pairs(base, head, 1 - level)
-    return ratio._replace(confidence=confidence, p_value=min(1.0, ratio.p_value * alpha / level))
+def _point(metric: Metric, values: Floats) -> Point:
+    """Each run is a round of its own."""
+    samples = [Sample(1, value, None, value > 0) for value in values.tolist()]
+    rounds = tuple(Round(_SESSION, number, {"": one}) for number, one in enumerate(samples))
+    return Point(rounds, metric.kind)
 
 
-def _is_exact(values: Values) -> bool:
-    """Whether runs of the same program counted nearly the same, often enough to say so."""
-    if values.base.size < EXACT_AFTER:
-        return False
-    base = np.concatenate([values.base, values.noise])
-    return all(side.max() <= side.min() * (1 + HARDLY) for side in (base, values.head))
-
-
-def _of_counts(metric: Metric, values: Values, thresholds: Thresholds) -> Decision:
-    base = np.concatenate([values.base, values.noise])
-    sizes = values.base.size, values.head.size
-    if base.min() == base.max() and values.head.min() == values.head.max():
-        counts = float(base[0]), float(values.head[0])
-        verdict = judge_exact(*counts, sizes, thresholds)
-        return Decision(metric, verdict._replace(ratio=verdict.ratio._replace(medians=counts)), None, True)
-    # What they differ by from run to run is no chance of a distribution: the bounds are those of all runs.
-    low, high = float(values.head.min() / base.max()), float(values.head.max() / base.min())
-    ratio = Ratio(
-        float(np.median(values.head) / np.median(base)),
-        low,
-        high,
-        float(low <= 1 <= high),
-        thresholds.confidence,
-        sizes,
-        True,
-        float(base.max() / base.min()),
-        medians=(float(np.median(base)), float(np.median(values.head))),
-    )
-    limits = replace(thresholds, threshold=max(thresholds.exact, HARDLY))
-    return Decision(metric, judge(ratio, limits, confirmed_by="each run"), None, True)
-
-
-def _unknown(values: Values, thresholds: Thresholds) -> Verdict:
-    count = values.base.size
-    rule = f"{count} pairs are too few"
-    if count >= MIN_VALUES:
-        rule = "some runs took 0, of which no ratio can be made"
-    ratio = Ratio(
-        math.nan, 0.0, math.inf, 1.0, thresholds.confidence, (count, count), True, math.inf,
-        medians=tuple(float(np.median(side)) if count else math.nan for side in values[:2]),  # type: ignore[arg-type]
-    )  # fmt: skip
-    return Verdict(PerformanceChange.Unknown, rule, ratio)
-
-
-def _bounds(ratio: Ratio, *, turned: bool) -> tuple[float, float]:
-    """Those of its interval; or of the ratio of the base to the head."""
-    if not turned:
-        return ratio.low, ratio.high
-    return 1 / ratio.high, 1 / ratio.low if ratio.low else math.inf
-
-
-def _is_severe(low: float, high: float, like: Ratio, thresholds: Thresholds) -> bool:
-    limit = 1 + thresholds.severe
-    return low > limit if like.estimate > 1 else high < 1 / limit
-
-
-def _against_noise(verdict: Verdict, noise: Ratio | None, thresholds: Thresholds) -> Verdict:
-    """Nothing is known where the base differs from itself."""
-    limit = 1 + thresholds.threshold
-    if noise is None or not (noise.low > limit or noise.high < 1 / limit):
-        return verdict
-    rule = (
-        f"the base differs from itself by {noise.estimate:.3g}x ({noise.low:.3g} to {noise.high:.3g}): this "
-        "session measured something else than the versions; measure again, on a quieter machine"
-    )
-    return Verdict(PerformanceChange.Unknown, rule, verdict.ratio)
-
-
-def _is_settled(verdict: Verdict, thresholds: Thresholds, together: int = 1) -> bool:
-    """Whether the label is definite, also among so many p-values that are adjusted together, or the interval
-    is half as wide as the threshold."""
-    ratio = verdict.ratio
-    if verdict.change is PerformanceChange.NoChange:
+def _is_settled(verdict: Verdict, rules: Rules) -> bool:
+    """Whether the label is definite, or the interval is half as wide as the threshold."""
+    found = verdict.difference
+    if verdict.decides:
         return True
-    if verdict.change not in _UNDECIDED:
-        return ratio.p_value * together <= 1 - thresholds.confidence
-    if not (ratio.low > 0 and math.isfinite(ratio.high)):
+    if not (found.low > 0 and math.isfinite(found.high)):
         return False
-    return math.log(ratio.high / ratio.low) <= math.log1p(thresholds.threshold)
+    return math.log(found.high / found.low) <= math.log1p(rules.threshold)
 
 
 def disagreements(decisions: Sequence[Decision]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from perun.errors import UsageError
-from perun.profile.verdict import DEFAULTS, Thresholds
+from perun.measurement.verdict import DEFAULTS, Rules
 
 ORDERS: Final = ("random", "abba")
 """The order of the runs of a pair: random, or mirrored from pair to pair."""
@@ -37,7 +37,7 @@ class CompareOptions:
     args: str = ""
     workload: str = ""
     metrics: tuple[str, ...] = ("wall", "cpu")
-    thresholds: Thresholds = DEFAULTS
+    rules: Rules = DEFAULTS
     builds: int = 1
     order: str = "random"
     budget: float | None = None
@@ -59,7 +59,5 @@ def share(text: str, option: str) -> float:
     except ValueError:
         value = -1.0
     if rest.strip() or not 0 < value < 1:
-        raise UsageError(
-            f"{option}: {text!r} is no share between 0 and 100 %", "write it as e.g. 2% or 0.02"
-        )
+        raise UsageError(f"{option}: {text!r} is no share between 0 and 100 %", "write it as e.g. 2% or 0.02")
     return value

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from perun.errors import PerunError
+from perun.measurement.comparison import info_of
+from perun.measurement.verdict import MORE_IS_BETTER, mirrored
 from perun.porcelain.check.acknowledging import Acknowledging
 from perun.porcelain.check.report import Comparison, MethodResult, VersionReport
 from perun.porcelain.compare.decide import Decision, disagreements
@@ -19,8 +21,6 @@ from perun.porcelain.repository import Repository
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
-from perun.profile.units import readable_pair
-from perun.profile.verdict import MORE_IS_BETTER, mirrored
 from perun.wording import plural
 
 METHOD: Final = "hodges_lehmann_ratio"
@@ -30,26 +30,11 @@ NOT_MEASURED: Final = "not measured"
 
 def change_of(decision: Decision) -> DegradationInfo:
     """The verdict on one metric as a check reports it."""
-    metric, (change, rule, ratio) = decision.metric, decision.verdict
+    metric, verdict = decision.metric, decision.verdict
     if metric.larger_is_better:
-        change, rule = mirrored(change), f"{rule}; {MORE_IS_BETTER}"
-    known = math.isfinite(ratio.estimate)
-    before, after = readable_pair(*ratio.typical, metric.unit)
-    return DegradationInfo(
-        change,
-        metric.location,
-        before,
-        after,
-        "ratio",
-        ratio.estimate if known else 0.0,
-        interval=(ratio.low, ratio.high) if known else None,
-        p_value=ratio.p_value if known else None,
-        sizes=ratio.sizes,
-        detectable=ratio.detectable if math.isfinite(ratio.detectable) else None,
-        rule=rule,
-        values=ratio.typical,
-        unit=metric.unit,
-    )
+        reason = f"{verdict.reason}; {MORE_IS_BETTER}"
+        verdict = verdict._replace(change=mirrored(verdict.change), reason=reason)
+    return info_of(verdict, metric.location, metric.unit)
 
 
 def measured(
@@ -118,6 +103,7 @@ def about(session_id: str, plan: Plan, trial: Trial, options: CompareOptions) ->
         "order": options.order,
         "pinned": trial.pinned,
         "seconds": round(trial.seconds, 3),
+        **({"levels": list(trial.decisions[0].levels)} if trial.decisions else {}),
         "noise": [
             {
                 "location": one.metric.location,
@@ -139,8 +125,6 @@ def _notes(plan: Plan, trial: Trial, stored: Stored | None) -> Iterator[str]:
                 f"noise of {one.metric.location}: the base to itself {noise.estimate:.3f}x "
                 f"({noise.low:.3f} to {noise.high:.3f})"
             )
-    if trial.again:
-        yield f"{plural(len(trial.again), 'pair')} of a second session, to confirm what may be severe"
     if trial.repeated:
         yield f"{plural(trial.repeated, 'disturbed pair')} measured again, the first as {trial.disturbance}"
     yield from disagreements(trial.decisions)

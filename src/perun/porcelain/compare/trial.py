@@ -12,6 +12,7 @@ import numpy as np
 from perun import disturbance
 from perun.errors import Terminated
 from perun.measurement.series import Metric
+from perun.measurement.verdict import Rules
 from perun.porcelain.compare.decide import (
     EXACT_AFTER,
     FIRST_LOOK,
@@ -19,14 +20,11 @@ from perun.porcelain.compare.decide import (
     Looks,
     Values,
     decide,
-    may_be_severe,
-    measured_again,
     reachable,
 )
 from perun.porcelain.compare.instruments import BudgetSpent, Reading
 from perun.porcelain.compare.pairs import ARMS, PairRunner
 from perun.profile.changes import PerformanceChange
-from perun.profile.verdict import Thresholds
 
 REPEATED: Final = 3
 """Pairs under disturbance that are repeated in any case; beyond, one for each four undisturbed ones."""
@@ -40,8 +38,7 @@ Progress = Callable[[Sequence[Decision], int, int, float], None]
 class Trial:
     """What was measured, and what it says.
 
-    :ivar pairs: the readings of each pair by arm, in the order of measuring; :ivar again: those of a second
-        session, which was to confirm what may be severe.
+    :ivar pairs: the readings of each pair by arm, in the order of measuring.
     :ivar repeated: pairs that were measured again, as something disturbed them, and :ivar disturbance: what
         did so to the first of them.
     :ivar seconds: how long it all took. :ivar pinned: whether the program was kept on one core.
@@ -51,7 +48,6 @@ class Trial:
 
     name: str
     pairs: list[Mapping[str, Reading]] = field(default_factory=list)
-    again: list[Mapping[str, Reading]] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     repeated: int = 0
     disturbance: str = ""
@@ -83,17 +79,13 @@ def _series(pairs: Sequence[Mapping[str, Reading]]) -> dict[Metric, Values]:
 def run(
     name: str,
     runner: PairRunner,
-    thresholds: Thresholds,
+    rules: Rules,
     most_pairs: int,
     budget: float,
     progress: Progress,
     clock: Callable[[], float] = time.monotonic,
-    together: int = 1,
 ) -> Trial:
     """Measure pairs until each metric is settled, `most_pairs` are there, or `budget` seconds are over.
-
-    What may be severe then, and no other metric confirms, is measured again in a second session of the fewest
-    pairs, where the pairs and the time are left for it. :param together: as of :func:`decide`.
 
     An interruption ends it, too; what was measured by then is returned.
 
@@ -126,7 +118,7 @@ def run(
                 break
             if (looks and looks.is_one(count)) or _may_be_exact(trial):
                 series = trial.series
-                trial.decisions = decide(series, looks or Looks(most), thresholds, together=together)
+                trial.decisions = decide(series, looks or Looks(most), rules)
                 if trial.decisions and all(one.settled for one in trial.decisions):
                     break
             progress(trial.decisions, count, most, min(per_pair * (most - count), left()))
@@ -141,46 +133,10 @@ def run(
     trial.pinned = runner.is_pinned
     if not (trial.decisions and all(one.settled for one in trial.decisions)):
         looks = looks or Looks(most_pairs)
-        trial.decisions = decide(trial.series, looks, thresholds, ends=True, together=together)
-    if trial.interruption is None:
-        _measure_again(trial, runner, thresholds, most_pairs, left)
-        trial.seconds = clock() - start
+        trial.decisions = decide(trial.series, looks, rules, ends=True)
     if trial.interruption is not None:
         trial.decisions = [_undecided(one, len(trial.pairs)) for one in trial.decisions]
     return trial
-
-
-def _measure_again(
-    trial: Trial, runner: PairRunner, thresholds: Thresholds, most_pairs: int, left: Callable[[], float]
-) -> None:
-    """Have a second session confirm what may be severe, where there is something."""
-    doubtful = {one.metric for one in trial.decisions if may_be_severe(one, thresholds)}
-    if not doubtful:
-        return
-    if len(trial.pairs) + FIRST_LOOK <= most_pairs:
-        try:
-            trial.again = _second_session(runner, left)
-        except (KeyboardInterrupt, Terminated) as interruption:
-            trial.interruption = interruption
-            trial.reason = "interrupted"
-            return
-    series = _series(trial.again)
-    trial.decisions = [
-        measured_again(one, series.get(one.metric), thresholds) if one.metric in doubtful else one
-        for one in trial.decisions
-    ]
-
-
-def _second_session(runner: PairRunner, left: Callable[[], float]) -> list[Mapping[str, Reading]]:
-    """The fewest pairs that are looked at, begun anew; none where the time is over before."""
-    pairs: list[Mapping[str, Reading]] = []
-    try:
-        runner.warm_up(left)
-        while len(pairs) < FIRST_LOOK and left() > 0:
-            pairs.append(runner.measure(len(pairs), left))
-    except BudgetSpent:
-        pass
-    return pairs if len(pairs) == FIRST_LOOK else []
 
 
 def _may_be_exact(trial: Trial) -> bool:
@@ -199,8 +155,6 @@ def _is_disturbed(trial: Trial, watch: disturbance.Watch, before: disturbance.Mo
 
 def _undecided(decision: Decision, pairs: int) -> Decision:
     """The decision as that of a series which somebody has ended, so that its level does not hold."""
-    rule = f"interrupted after {pairs} pairs; by then {decision.verdict.rule}"
-    verdict = decision.verdict._replace(change=PerformanceChange.Unknown, rule=rule)
+    rule = f"interrupted after {pairs} pairs; by then {decision.verdict.reason}"
+    verdict = decision.verdict._replace(change=PerformanceChange.Unknown, reason=rule)
     return decision._replace(verdict=verdict, settled=False)
-
-

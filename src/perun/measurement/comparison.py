@@ -1,0 +1,272 @@
+"""Two profiles, or several of two versions, compared series by series.
+
+The headline of a profile and the clocks beside it are judged as they are, so that what else a profile holds
+does not change what is said of them. Details, such as functions and sites of allocation, are many: their
+p-values are adjusted for how many there are (Benjamini-Hochberg).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence, Set
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from perun.measurement.estimate import Point
+from perun.measurement.headline import headline
+from perun.measurement.noise import WINDOW, learn
+from perun.measurement.series import (
+    CALLS,
+    CPU,
+    PARTS_OF_CPU,
+    TOTAL,
+    Metric,
+    Series,
+    SeriesName,
+    measurements,
+    point,
+    readings_of,
+)
+from perun.measurement.verdict import Difference, Rules, Verdict, difference, judge, of_ratio
+from perun.models.two_samples.many import benjamini_hochberg
+from perun.models.two_samples.ratio import MIN_VALUES, Ratio, Sample, described, of_each, of_sizes
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.units import readable, readable_pair
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+Line = Callable[[SeriesName], Sequence[Point]]
+"""The points of a series at the ancestors of the target that have one, the nearest first, the baseline
+among them."""
+MIN_CALLS: Final = 5
+"""Calls of a function in one run that are compared; of fewer no interval of 99 % can be made."""
+_DERIVED: Final = (CPU, *PARTS_OF_CPU, CALLS, TOTAL)
+_CLOCKS: Final = ("real", CPU, *PARTS_OF_CPU)
+_TYPE: Final = "ratio"
+_ABSENT: Final = "-"
+
+
+class Measurements:
+    """What a profile measured, by location; points are made when they are first needed.
+
+    :ivar headline: the location of the series that stands for the profile; empty where none does.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self.series = measurements(profile)
+        found = headline(profile)
+        self.headline = "" if found is None else found.location
+        self.profile = profile
+        self._points: dict[str, Point] = {}
+        self._described: dict[str, Sample] = {}
+
+    def point(self, location: str) -> Point:
+        """The series of the location as one point."""
+        if location not in self._points:
+            series = self.series[location]
+            self._points[location] = point([readings_of(self.profile, series)], series.metric.kind)
+        return self._points[location]
+
+    def described(self, locations: Sequence[str]) -> list[Sample]:
+        """What is known of the series of these locations, all of whose values are positive."""
+        missing = [location for location in locations if location not in self._described]
+        if missing:
+            found = described([self.series[location].values for location in missing])
+            self._described.update(zip(missing, found, strict=True))
+        return [self._described[location] for location in locations]
+
+
+class _Pair(NamedTuple):
+    """The series of one location in both profiles."""
+
+    location: str
+    old: Series
+    new: Series
+
+    @property
+    def is_of_calls(self) -> bool:
+        """Whether single calls of one run are compared, and not runs."""
+        return self.old.of_one_run or self.new.of_one_run
+
+
+def no_line(name: SeriesName) -> Sequence[Point]:
+    """Nothing is known of versions before."""
+    return ()
+
+
+def changes(
+    old: Measurements, new: Measurements, rules: Rules, line: Line = no_line
+) -> list[DegradationInfo]:
+    """One change of type `ratio` for each series of the two that can be compared, by location.
+
+    What was timed only once, or as a call too few times, is left out where nothing tells its noise.
+    """
+    found: list[DegradationInfo] = []
+    pairs: list[_Pair] = []
+    for location in sorted(old.series.keys() | new.series.keys()):
+        before, after = old.series.get(location), new.series.get(location)
+        before, after = before or _instead(after), after or _instead(before)
+        if before is None or after is None:
+            found += _in_one_only(location, before, after)
+        else:
+            pairs.append(_Pair(location, before, after))
+    named = {new.headline, old.headline}
+    details: list[tuple[_Pair, Difference]] = []
+    for pair, one in _differences(pairs, old, new, rules, line):
+        if isinstance(one, str):
+            found.append(_info(pair, PerformanceChange.Unknown, one))
+        elif pair.location in named or pair.old.metric.subtype in _CLOCKS:
+            found.append(_judged(pair, one, rules))
+        else:
+            details.append((pair, one))
+    p_values = benjamini_hochberg([one.p_value for _, one in details]).tolist() if details else []
+    for (pair, one), p_value in zip(details, p_values, strict=True):
+        found.append(_judged(pair, one._replace(p_value=p_value), rules))
+    whole = {pair.old.metric for pair in pairs if pair.old.metric.subtype == CPU}
+    hidden = {pair.location for pair in pairs if _is_told_by_cpu(pair, whole)}
+    told = [one for one in found if one.result is not PerformanceChange.Unknown or one.location not in hidden]
+    return sorted(told, key=lambda change: change.location)
+
+
+def info_of(verdict: Verdict, location: str, unit: str) -> DegradationInfo:
+    """The verdict as a check reports it, with the interval that decided."""
+    found = verdict.difference
+    known = math.isfinite(found.ratio)
+    info = DegradationInfo(
+        verdict.change, location, *readable_pair(*found.values, unit), _TYPE, found.ratio if known else 0.0,
+        rule=verdict.reason, values=found.values, unit=unit, sizes=found.sizes,
+    )  # fmt: skip
+    if known:
+        info.interval = verdict.low, verdict.high
+        info.p_value = info.confidence_rate = found.p_value
+        info.confidence_type = "p_value"
+    if math.isfinite(found.detectable):
+        info.detectable = found.detectable
+    return info
+
+
+def _differences(
+    pairs: Sequence[_Pair], old: Measurements, new: Measurements, rules: Rules, line: Line
+) -> Iterator[tuple[_Pair, Difference | str]]:
+    """How the series differ; or why there is no difference that could have a word."""
+    of_calls = {pair.location: one for pair, one in _of_calls(pairs, old, new, rules)}
+    for pair in pairs:
+        before, after = pair.old, pair.new
+        units = before.metric.unit, after.metric.unit
+        if units[0] != units[1]:
+            yield pair, f"the units differ: {units[0] or 'none'} and {units[1] or 'none'}"
+        elif pair.is_of_calls:
+            if pair.location in of_calls:
+                yield pair, of_calls[pair.location]
+        else:
+            found = _of_points(pair, old, new, rules, line)
+            if found is not None:
+                yield pair, found
+
+
+def _of_points(
+    pair: _Pair, old: Measurements, new: Measurements, rules: Rules, line: Line
+) -> Difference | str | None:
+    before, after = _point(pair.location, pair.old, old), _point(pair.location, pair.new, new)
+    learned = learn(list(reversed(line(pair.new.metric.name)[:WINDOW])))
+    found = difference(before, after, learned, rules)
+    if found is None:
+        return "the two were measured on different workloads"
+    nothing = found.high == math.inf and found.delta is None
+    return None if nothing and min(before.size, after.size) < MIN_VALUES else found
+
+
+def _point(location: str, series: Series, side: Measurements) -> Point:
+    if location in side.series:
+        return side.point(location)
+    return point([readings_of(side.profile, series)], series.metric.kind)
+
+
+def _of_calls(
+    pairs: Sequence[_Pair], old: Measurements, new: Measurements, rules: Rules
+) -> Iterator[tuple[_Pair, Difference | str]]:
+    """How the times of single calls differ, size by size where they have sizes; all of one kind at once.
+
+    Calls of one run share what the machine did in it, whatever their number.
+    """
+    chosen = []
+    for pair in pairs:
+        if not pair.is_of_calls or min(pair.old.values.size, pair.new.values.size) < MIN_CALLS:
+            continue
+        zeros = sum(int(np.count_nonzero(one.values <= 0)) for one in (pair.old, pair.new))
+        if zeros:
+            total = pair.old.values.size + pair.new.values.size
+            yield (
+                pair,
+                f"{zeros} of {total} calls took no time that the clock shows, so that there is no ratio",
+            )
+        elif pair.old.metric.unit == pair.new.metric.unit:
+            chosen.append(pair)
+    strong, weak = (_ratios(chosen, old, new, confidence) for confidence in (rules.confidence, rules.weaker))
+    for pair, one, weaker in zip(chosen, strong, weak, strict=True):
+        yield pair, of_ratio(one, weaker, beside=math.log1p(rules.apart))
+
+
+def _ratios(pairs: Sequence[_Pair], old: Measurements, new: Measurements, confidence: float) -> list[Ratio]:
+    sized = [
+        None
+        if pair.old.sizes is None or pair.new.sizes is None
+        else of_sizes(pair.old.values, pair.old.sizes, pair.new.values, pair.new.sizes, confidence)
+        for pair in pairs
+    ]
+    left = [pair.location for pair, ratio in zip(pairs, sized, strict=True) if ratio is None]
+    together = iter(of_each(old.described(left), new.described(left), confidence))
+    return [ratio or next(together) for ratio in sized]
+
+
+def _judged(pair: _Pair, found: Difference, rules: Rules) -> DegradationInfo:
+    whole = max(pair.old.whole or 0.0, pair.new.whole or 0.0)
+    metric = pair.new.metric
+    verdict = judge(found, rules, larger_is_better=metric.larger_is_better, whole=whole)
+    return info_of(verdict, pair.location, metric.unit)
+
+
+def _is_told_by_cpu(pair: _Pair, whole: Set[Metric]) -> bool:
+    """Whether it is a part of the processor time of a command whose sum is compared as well.
+
+    The parts of a short run are guesses of the kernel, of which often nothing can be said; the sum is none.
+    """
+    metric = pair.old.metric
+    return metric.subtype in PARTS_OF_CPU and metric._replace(subtype=CPU) in whole
+
+
+def _instead(other: Series | None) -> Series | None:
+    """What a profile without the series has of it, by what the other one says."""
+    if other is None or other.absent is None:
+        return None
+    return other._replace(values=np.array([other.absent]), sizes=None, runs=None)
+
+
+def _in_one_only(location: str, before: Series | None, after: Series | None) -> Iterator[DegradationInfo]:
+    one = before or after
+    if one is None or one.metric.subtype in _DERIVED:
+        return  # what it is derived from is reported
+    fewest = MIN_CALLS if one.of_one_run else MIN_VALUES
+    if not one.metric.exact and one.values.size < fewest:
+        return  # nothing could be said in any case
+    kind = PerformanceChange.NotInTarget if after is None else PerformanceChange.NotInBaseline
+    yield DegradationInfo(
+        kind,
+        location,
+        _ABSENT if before is None else readable(float(np.median(before.values)), one.metric.unit),
+        _ABSENT if after is None else readable(float(np.median(after.values)), one.metric.unit),
+        _TYPE,
+        rule=f"only the {'baseline' if after is None else 'target'} has it",
+    )
+
+
+def _info(pair: _Pair, change: PerformanceChange, rule: str) -> DegradationInfo:
+    """Of two series of which no difference can be told."""
+    values = float(np.median(pair.old.values)), float(np.median(pair.new.values))
+    units = pair.old.metric.unit, pair.new.metric.unit
+    info = DegradationInfo(change, pair.location, *readable_pair(*values, *units), _TYPE, rule=rule)
+    if units[0] == units[1]:
+        info.values, info.unit = values, units[0]
+    return info
