@@ -152,30 +152,6 @@ def peaks_of(project: Any, version: str) -> Any:
     return next(one for one in found if _collector(one) == "peak-memory")
 
 
-def test_a_second_session_is_stored_as_pairs_of_its_own(project: Any) -> None:
-    project.git.commit("Fast", {"run.sh": "exit 0\n"})
-    project.git.commit("Slow", {"run.sh": "sleep 0.05\n"})
-    found = project.only("HEAD~1", "HEAD", cmd="sh run.sh", metrics=("wall",), most_pairs=40, budget=600.0)
-    assert labels(found) == [PerformanceChange.SevereDegradation], found
-    assert "10 pairs of a second session, to confirm what may be severe" in found.notes
-    base, head = project.registered("HEAD~1"), project.registered("HEAD")
-    assert (len(base), len(head)) == (2, 2)
-    ids = [{session.of(one)[0] for one in side} for side in (base, head)]
-    assert ids[0] == ids[1] and len(ids[0]) == 2
-    confirming = [one["header"]["session"].get("confirms") for one in head]
-    assert set(confirming) - {None} <= ids[0]
-    # The first session has more pairs, or as many; it is the one that a check takes.
-    newest = max(project.entries("HEAD"), key=lambda entry: entry.time)
-    first = project.repository.store.objects.get(newest.checksum)
-    assert "confirms" not in first["header"]["session"]
-    # Which finds the same, by the other session if not by another clock.
-    project.configure("degradation: {strategies: [{method: hodges_lehmann_ratio}]}\n")
-    (checked,) = check_diff(project.repository, "HEAD~1", "HEAD").comparisons
-    (result,) = (one for one in checked.results if one.method == "hodges_lehmann_ratio")
-    (change,) = (one for one in result.changes if one.location == "sh run.sh [real]")
-    assert change.result is PerformanceChange.SevereDegradation, change.rule
-
-
 def test_generated_workloads_are_configurations_of_their_own(project: Any) -> None:
     project.configure(
         "cmds: [sh run.sh]\nworkloads: [sizes]\ncollectors: [{name: counter}]\n"

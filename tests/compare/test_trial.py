@@ -13,6 +13,7 @@ from perun import disturbance
 from perun.disturbance import Moment, Watch
 from perun.errors import JobFailed
 from perun.measurement.series import Metric
+from perun.measurement.verdict import DEFAULTS
 from perun.plugin.api import MinorVersion
 from perun.porcelain.compare import trial as trials
 from perun.porcelain.compare.instruments import BudgetSpent, Reading
@@ -21,7 +22,6 @@ from perun.porcelain.compare.plan import Plan, Side
 from perun.porcelain.compare.trial import Trial, run
 from perun.process.execution import Sample
 from perun.profile.changes import PerformanceChange
-from perun.profile.verdict import DEFAULTS
 
 CPU = Metric("./p", "time", "cpu", "s", False)
 COUNT = Metric("./p", "instructions", "", "", True)
@@ -43,19 +43,12 @@ class Instrument:
         self._noise = noise
         self._metric = metric
         self._dice = random.Random(1)
-        self._later: tuple[int, Mapping[str, float]] | None = None
-
-    def changes_after(self, runs: int, costs: Mapping[str, float]) -> None:
-        """Other costs after so many runs."""
-        self._later = runs, costs
 
     def measure(self, folder: Path, seconds: float, core: int | None) -> Reading:
         if seconds < 1:
             raise BudgetSpent
         self.now += 1
         self.runs.append(folder.name)
-        if self._later and len(self.runs) > self._later[0]:
-            self.costs = self._later[1]
         self.cores.append(core)
         factor = 1 + self._noise * self._dice.uniform(-1, 1)
         return Reading({self._metric: self.costs[folder.name] * factor}, self.sample)
@@ -91,26 +84,6 @@ def test_what_is_clear_takes_ten_pairs() -> None:
     assert labels(trial) == [PerformanceChange.Degradation]
     assert len(trial.pairs) == 10
     assert trial.seconds == 32  # two runs to warm up
-
-
-def test_what_may_be_severe_is_measured_again() -> None:
-    trial = Instrument({"base": 1.0, "head": 1.5}).trial()
-    assert labels(trial) == [PerformanceChange.SevereDegradation]
-    assert (len(trial.pairs), len(trial.again), trial.seconds) == (10, 10, 64)
-    assert "a second session (10 pairs: 1." in trial.decisions[0].verdict.rule
-    # Neither where there are no pairs left for it, nor where the time is over.
-    for limits in ({"most": 19}, {"budget": 50.0}):
-        trial = Instrument({"base": 1.0, "head": 1.5}).trial(**limits)  # type: ignore[arg-type]
-        assert labels(trial) == [PerformanceChange.Degradation]
-        assert (len(trial.pairs), trial.again) == (10, [])
-        assert "no pairs or no time left to measure it again" in trial.decisions[0].verdict.rule
-    # A session that was slow by chance is not confirmed.
-    chance = Instrument({"base": 1.0, "head": 1.5})
-    chance.changes_after(32, {"base": 1.0, "head": 1.1})
-    trial = chance.trial()
-    assert labels(trial) == [PerformanceChange.Degradation]
-    assert "does not confirm that it is severe" in trial.decisions[0].verdict.rule
-    assert len(trial.again) == 10
 
 
 def test_what_is_not_clear_takes_more() -> None:
@@ -196,7 +169,7 @@ def test_an_interruption_leaves_what_was_measured_undecided() -> None:
     trial = instrument.trial(most=100)
     assert isinstance(trial.interruption, KeyboardInterrupt)
     assert labels(trial) == [PerformanceChange.Unknown]
-    assert trial.decisions[0].verdict.rule.startswith("interrupted after 8 pairs; by then ")
+    assert trial.decisions[0].verdict.reason.startswith("interrupted after 8 pairs; by then ")
 
 
 def test_a_failing_side_is_named() -> None:

@@ -189,7 +189,7 @@ class Point(NamedTuple):
         for name in workloads:
             own = self.samples_of(name)
             middles.append(median([math.log(one.median) if logarithmic else one.median for one in own]))
-        return math.fsum(middles) / len(middles)
+        return math.fsum(one / len(middles) for one in middles)
 
     def error_of(self, workloads: Sequence[str], *, logarithmic: bool) -> Error:
         """What the measurements themselves say of the error of :meth:`centre_of`: within the rounds, and
@@ -250,11 +250,11 @@ def point_of(
 
 def combined(errors: Sequence[Error]) -> Error:
     """The error of a sum of independent parts, by Welch's and Satterthwaite's degrees of freedom."""
-    if any(not math.isfinite(one.size) or one.freedom <= 0 for one in errors):
-        return UNKNOWN
     size = math.hypot(*(one.size for one in errors))
     if not size:
         return NONE
+    if not math.isfinite(size) or any(one.size and one.freedom <= 0 for one in errors):
+        return UNKNOWN
     return Error(size, 1 / math.fsum((one.size / size) ** 4 / one.freedom for one in errors if one.size))
 
 
@@ -270,28 +270,28 @@ def exp(exponent: float) -> float:
 
 def _error(samples: Sequence[Sample], *, logarithmic: bool) -> Error:
     """The error of the median of the rounds' medians of one workload."""
-    within = [_within(one) for one in samples if one.spread is not None and one.positive == logarithmic]
+    own = [_within(one) for one in samples if one.spread is not None and one.positive == logarithmic]
     freedom = sum(one.size - 1 for one in samples if one.spread is not None)
-    variance = math.fsum(within) / len(within) if within else 0.0
+    # Squares of huge amounts are out of the range of floats.
+    within = math.hypot(*own) / math.sqrt(len(own)) if own else 0.0
     count = len(samples)
     if count == 1:
-        return Error(math.sqrt(variance), freedom) if within else UNKNOWN
+        return Error(within, freedom) if own else UNKNOWN
     centres = [math.log(one.median) if logarithmic else one.median for one in samples]
-    middle = math.fsum(centres) / count
-    total = math.fsum((one - middle) ** 2 for one in centres) / (count - 1)
-    between = max(total - variance, 0.0)
-    factor = (MEDIAN_VARIANCE if count > 2 else 1.0) / count
-    parts = [Error(math.sqrt(between * factor), count - 1)]
-    if within:
-        parts.append(Error(math.sqrt(variance * factor), freedom))
+    middle = math.fsum(one / count for one in centres)
+    total = math.hypot(*(one - middle for one in centres)) / math.sqrt(count - 1)
+    between = math.sqrt((total - within) * (total + within)) if total > within else 0.0
+    factor = math.sqrt((MEDIAN_VARIANCE if count > 2 else 1.0) / count)
+    parts = [Error(between * factor, count - 1)]
+    if own:
+        parts.append(Error(within * factor, freedom))
     return combined(parts)
 
 
 def _within(sample: Sample) -> float:
-    """The variance of the median of a sample by its spread."""
+    """The standard error of the median of a sample by its spread."""
     assert sample.spread is not None
-    factor = MEDIAN_VARIANCE if sample.size > 2 else 1.0
-    return sample.spread**2 * factor / sample.size
+    return sample.spread * math.sqrt((MEDIAN_VARIANCE if sample.size > 2 else 1.0) / sample.size)
 
 
 def _spread(ordered: Sequence[float]) -> float:

@@ -522,9 +522,12 @@ def _of_error(
         probability = student(centre / error.size, error.freedom)
     else:  # a bound is no distribution: it is as far out as the interval says
         probability = 1.0 if abs(centre) <= strong else (1 - rules.confidence) * strong / abs(centre)
+    ratio = exp(centre)
+    if values[0] > 0 and math.isclose(values[1] / values[0], ratio, rel_tol=1e-9):
+        ratio = values[1] / values[0]  # without the error of a logarithm and back
     detectable = exp(strong + NormalDist().inv_cdf(POWER) * error.size) if math.isfinite(strong) else math.inf
     return Difference(
-        exp(centre), exp(centre - strong), exp(centre + strong), exp(centre - weak), exp(centre + weak),
+        ratio, exp(centre - strong), exp(centre + strong), exp(centre - weak), exp(centre + weak),
         probability, rules.confidence, basis, values, sizes, detectable,
     )  # fmt: skip
 

@@ -58,6 +58,8 @@ def of(profile: Mapping[str, Any]) -> Session | None:
     if not isinstance(found, str) or not found:
         return None
     side, number = session.get("side"), session.get("round")
+    if not isinstance(side, str) and not isinstance(number, int):
+        return None
     return Session(
         found,
         side if isinstance(side, str) else "",

@@ -41,8 +41,8 @@ def compare(baseline: Profile, target: Profile, **params: Any) -> dict[str, Degr
 
 
 def side_by_side(baseline: Profile, target: Profile) -> tuple[Profile, Profile]:
-    session.mark(baseline, "s", "base")
-    session.mark(target, "s", "head")
+    session.mark(baseline, session.Session("s", "base", runs_are_rounds=True))
+    session.mark(target, session.Session("s", "head", runs_are_rounds=True))
     return baseline, target
 
 
@@ -64,7 +64,7 @@ def test_another_order_is_severe_and_its_mirror_an_optimization() -> None:
     back = compare(new, old)["f"]
     assert (back.result, back.type) == (PerformanceChange.SevereOptimization, "order")
     assert back.rate_degradation == pytest.approx(-change.rate_degradation)
-    assert compare(old, new)["same"].result is PerformanceChange.NoChange
+    assert compare(old, new)["same"].result is PerformanceChange.Unknown, "they were measured apart"
 
 
 def test_a_factor_is_measured() -> None:
@@ -76,11 +76,12 @@ def test_a_factor_is_measured() -> None:
     assert factor_of(change) == f"{change.rate_degradation:.3g}x, factor"
 
 
-def test_measured_apart_a_factor_below_two_is_a_maybe() -> None:
+def test_measured_apart_nothing_is_known_of_a_factor_below_two() -> None:
     old, new, slow = (profile(k, f=lambda n, k=k: 20 + k * n) for k in (2, 3, 7))
     change = compare(old, new)["f"]
-    assert change.result is PerformanceChange.MaybeDegradation
-    assert "measured apart" in change.rule
+    assert change.result is PerformanceChange.Unknown
+    assert change.interval is not None and change.interval[0] < 1 < change.interval[1]
+    assert "made apart" in change.rule
     assert compare(old, slow)["f"].result is PerformanceChange.Degradation
 
 
@@ -155,7 +156,7 @@ def test_clocks_are_compared_apart() -> None:
     found = compare(timed(1), timed(3))
     assert sorted(found) == ["./prog [real]", "./prog [user]"]
     assert found["./prog [real]"].result is PerformanceChange.Degradation
-    assert found["./prog [user]"].result is PerformanceChange.NoChange
+    assert found["./prog [user]"].result is PerformanceChange.Unknown
 
 
 def test_profiles_without_sizes_are_named() -> None:

@@ -58,8 +58,8 @@ def calls(amounts: dict[str, list[float]], sizes: list[int] | None = None) -> Pr
 
 
 def pairs(old: Profile, new: Profile) -> tuple[Profile, Profile]:
-    session.mark(old, "s", "base")
-    session.mark(new, "s", "head")
+    session.mark(old, session.Session("s", "base", runs_are_rounds=True))
+    session.mark(new, session.Session("s", "head", runs_are_rounds=True))
     return old, new
 
 
@@ -88,7 +88,7 @@ def test_pairs_find_what_drowns_in_the_noise_of_both() -> None:
     assert "lies above 1.02" in change.rule
     apart = compare(timed(disturbed * noise(2, 20)), timed(1.1 * disturbed * noise(3, 20)))
     assert {one.result for one in apart.values()} == {Change.Unknown}
-    assert "would decide" in apart["./prog [cpu]"].rule
+    assert "nothing has shown its noise" in apart["./prog [cpu]"].rule
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.004])
@@ -97,22 +97,15 @@ def test_no_change_is_a_finding_and_needs_a_narrow_interval(factor: float) -> No
     assert {one.result for one in found.values()} == {Change.NoChange}
     few = compare(*pairs(timed(noise(2, 10, 0.02)), timed(factor * noise(3, 10, 0.02))))
     assert {one.result for one in few.values()} == {Change.Unknown}
-    assert "more pairs would decide" in few["./prog [cpu]"].rule
+    assert "more measurements of each would decide" in few["./prog [cpu]"].rule
 
 
-def test_severe_is_confirmed_by_the_other_clock_only() -> None:
-    old, new = noise(2, 20), 1.5 * noise(3, 20)
-    both = compare(*pairs(timed(old), timed(new)))
-    assert both["./prog [cpu]"].result is both["./prog [real]"].result is Change.SevereDegradation
-    waiting = timed(old), timed(new)
-    for profile in waiting:
-        for key, columns in profile["resources"].items():
-            if profile["resource_type_map"][key]["subtype"] == "real":
-                columns["amount"] = [5.0] * 20
-    alone = compare(*pairs(*waiting))
-    assert alone["./prog [cpu]"].result is Change.Degradation
-    assert "confirms" in alone["./prog [cpu]"].rule
-    assert alone["./prog [real]"].result is Change.NoChange
+def test_severe_is_what_the_interval_says() -> None:
+    found = compare(*pairs(timed(noise(2, 20)), timed(1.5 * noise(3, 20))))
+    assert {one.result for one in found.values()} == {Change.SevereDegradation}
+    assert "lies above 1.25" in found["./prog [cpu]"].rule
+    less = compare(*pairs(timed(noise(2, 20)), timed(1.25 * noise(3, 20))))
+    assert less["./prog [cpu]"].result is Change.Degradation
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.3, 3), st.booleans())
@@ -131,8 +124,11 @@ def test_exchanging_the_profiles_mirrors_each_label(seed: int, factor: float, si
 
 def test_measured_apart_only_what_a_machine_does_not_do_by_itself_is_definite() -> None:
     old = timed(noise(1, 20))
-    assert compare(old, timed(1.5 * noise(2, 20)))["./prog [cpu]"].result is Change.MaybeDegradation
-    assert compare(old, timed(2.4 * noise(2, 20)))["./prog [cpu]"].result is Change.SevereDegradation
+    half = compare(old, timed(1.5 * noise(2, 20)))["./prog [cpu]"]
+    assert half.result is Change.Unknown and half.interval is not None
+    assert half.interval[0] < 1 < half.interval[1], "the interval says what the word says"
+    assert compare(old, timed(2.4 * noise(2, 20)))["./prog [cpu]"].result is Change.Degradation
+    assert compare(old, timed(2.7 * noise(2, 20)))["./prog [cpu]"].result is Change.SevereDegradation
     trusting = compare(old, timed(1.1 * noise(2, 20)), apart=0.02)
     assert trusting["./prog [cpu]"].result is Change.Degradation
 
@@ -159,23 +155,23 @@ def test_false_alarms_of_pairs_stay_within_the_level(size: int, level: float) ->
     assert false <= rounds * (1 - level) + 2 * math.sqrt(rounds * level * (1 - level))
 
 
-def test_two_modes_and_drift_are_reasons() -> None:
+def test_that_a_mode_is_taken_more_often_is_a_maybe() -> None:
     modes = np.random.default_rng(3)
-    slow = np.where(modes.random(40) < 0.7, 2.0, 1.0) * noise(4, 40)
-    fast = np.where(modes.random(40) < 0.3, 2.0, 1.0) * noise(5, 40)
-    found = compare(*pairs(timed(fast), timed(slow)))["./prog [cpu]"]
+    slow = np.where(modes.random(90) < 0.7, 2.0, 1.0) * noise(4, 90)
+    fast = np.where(modes.random(90) < 0.3, 2.0, 1.0) * noise(5, 90)
+    old, new = pairs(timed(fast), timed(slow))
+    for profile in (old, new):  # of a session that ended when it was certain
+        profile["header"]["session"]["levels"] = [0.01, 0.05]
+    found = compare(old, new)["./prog [cpu]"]
     assert found.result is Change.MaybeDegradation
     assert "two modes" in found.rule
-    drifting = compare(timed(np.linspace(1, 2, 20)), timed(np.linspace(2, 1, 20) * noise(5, 20)))
-    assert drifting["./prog [cpu]"].result is Change.Unknown
-    assert "drift" in drifting["./prog [cpu]"].rule
 
 
 def test_counts_have_a_threshold_of_their_own() -> None:
     found = compare(memory({"peak": [50e6], "leaked": [0]}), memory({"peak": [50.1e6], "leaked": [0]}))
     assert found["prog:peak"].result is Change.Degradation
     assert found["prog:leaked"].result is Change.NoChange
-    assert found["prog:peak"].sizes == (1, 1) and found["prog:peak"].p_value is None
+    assert found["prog:peak"].sizes == (1, 1) and found["prog:peak"].interval == (1.002, 1.002)
     assert compare(memory({"peak": [95e6]}), memory({"peak": [50e6]}))["prog:peak"].result in SURE
     tolerant = compare(memory({"peak": [1000]}), memory({"peak": [1001]}), exact_threshold=0.01)
     assert tolerant["prog:peak"].result is Change.NoChange
@@ -200,10 +196,10 @@ def test_more_calls_are_seen_beside_shorter_ones() -> None:
     new = calls({"f": [1.0] * 1000, "main": [9.0]})
     found = compare(old, new)
     assert list(found) == ["f [calls]", "main [calls]"], "a single call has no noise that is known"
-    assert found["f [calls]"].result is Change.Degradation
+    assert found["f [calls]"].result is Change.SevereDegradation
     assert found["f [calls]"].rate_degradation == 1000
     once_more = compare(calls({"f": [1.0] * 10}), calls({"f": [1.0] * 11}))
-    assert once_more["f [calls]"].result is Change.MaybeDegradation
+    assert once_more["f [calls]"].result is Change.Unknown, "another run may have another number"
 
 
 def test_one_preempted_call_decides_nothing() -> None:
@@ -220,7 +216,7 @@ def test_functions_of_a_size_are_compared_size_by_size() -> None:
     old = [size**2 * factor for size, factor in zip(sizes, noise(1, 60, 0.05), strict=True)]
     new = [3 * size**2 * factor for size, factor in zip(sizes, noise(2, 60, 0.05), strict=True)]
     found = compare(calls({"f": old}, sizes), calls({"f": new}, sizes))["f"]
-    assert found.result is Change.Degradation
+    assert found.result is Change.SevereDegradation
     assert found.rate_degradation == pytest.approx(3, rel=0.05)
 
 
@@ -237,7 +233,7 @@ def test_values_without_a_ratio_and_other_units_are_unknown() -> None:
     found = compare(old, new)
     assert list(found) == ["./prog [cpu]", "./prog [real]"], "user and sys are told by their sum"
     assert found["./prog [cpu]"].result is Change.Unknown
-    assert "3 of 8 measurements are not above 0" in found["./prog [cpu]"].rule
+    assert "there is no ratio to or from 0" in found["./prog [cpu]"].rule
     milliseconds = timed([1.0, 1, 2, 3])
     milliseconds["header"]["units"] = {"time": "ms"}
     assert "units differ" in compare(timed([1.0, 2]), milliseconds)["./prog [cpu]"].rule
@@ -296,10 +292,9 @@ def printed(rates: np.ndarray, latencies: np.ndarray) -> Profile:
         (0.9, 1.0, [Change.NoChange, Change.Degradation]),
         (1.1, 1.0, [Change.NoChange, Change.Optimization]),
         (1.0, 1.0, [Change.NoChange, Change.NoChange]),
-        # A lower rate confirms a higher latency, and so does the contrary; a higher rate does not.
         (0.6, 1.6, [Change.SevereDegradation, Change.SevereDegradation]),
         (1.6, 0.6, [Change.SevereOptimization, Change.SevereOptimization]),
-        (1.6, 1.6, [Change.Degradation, Change.Optimization]),
+        (1.6, 1.6, [Change.SevereDegradation, Change.SevereOptimization]),
     ],
 )
 def test_more_is_better(rate: float, latency: float, labels: list[Change]) -> None:
@@ -310,52 +305,3 @@ def test_more_is_better(rate: float, latency: float, labels: list[Change]) -> No
     assert [change.result for change in found.values()] == labels
     assert found["server [req/s]"].rate_degradation == pytest.approx(rate, rel=0.01)
     assert found["server [req/s]"].rule.endswith("more of it is better")
-
-
-def latencies(seed: int, factor: float, size: int = 20) -> Profile:
-    """A single metric, which no other can confirm."""
-    profile = Profile({"header": {"type": "time", "cmd": "p", "units": {"time": "s"}}})
-    profile.update_resources(
-        {"uid": "p", "type": "time", "subtype": "latency", "order": order, "amount": amount}
-        for order, amount in enumerate((factor * noise(seed, size)).tolist())
-    )
-    return profile
-
-
-def only(baseline: Profile, target: Profile, *repeats: tuple[Profile, Profile]) -> DegradationInfo:
-    context = CheckContext(repeats=lambda: iter(repeats))
-    (change,) = PLUGIN().compare(baseline, target, RatioParams(), context)
-    return change
-
-
-def test_another_session_confirms_what_is_severe() -> None:
-    first = pairs(latencies(1, 1.0), latencies(2, 1.5))
-    alone = only(*first)
-    assert alone.result is Change.Degradation
-    assert "nothing else confirms that it is severe" in alone.rule
-    smaller, other = pairs(latencies(3, 1.0), latencies(4, 1.2)), pairs(latencies(5, 1.0), latencies(6, 1.4))
-    assert only(*first, smaller).result is Change.Degradation
-    confirmed = only(*first, smaller, other)
-    assert confirmed.result is Change.SevereDegradation
-    assert "and a second session (1.3" in confirmed.rule or "and a second session (1.4" in confirmed.rule
-    better = pairs(latencies(1, 1.5), latencies(2, 1.0))
-    assert only(*better, other).result is Change.Optimization  # it says the contrary
-    assert only(*better, pairs(latencies(7, 1.4), latencies(8, 1.0))).result is Change.SevereOptimization
-    # One that lacks the metric, has another number of runs, or no time at all, confirms nothing.
-    odd = [(timed([1.0]), timed([2.0])), (latencies(5, 1.0), latencies(6, 1.4, 19)),
-           (latencies(5, 0.0), latencies(6, 0.0))]  # fmt: skip
-    assert only(*first, *odd).result is Change.Degradation
-
-
-def test_both_halves_of_pooled_profiles_confirm_what_is_severe() -> None:
-    def pooled(*factors: float) -> Profile:
-        return pool([latencies(int(100 * factor) + number, factor) for number, factor in enumerate(factors)])
-
-    found = only(pooled(1.0, 1.01), pooled(2.6, 2.5))
-    assert found.result is Change.SevereDegradation
-    assert "each half of the pooled profiles confirms it" in found.rule
-    assert only(pooled(2.6, 2.5, 2.5), pooled(1.0, 1.01)).result is Change.SevereOptimization
-    # One profile of a version says nothing of what the next one would say.
-    assert only(pooled(1.0, 1.01), latencies(3, 2.6, 40)).result is Change.Degradation
-    # The newer profiles of the target are as fast as before.
-    assert only(pooled(1.0, 1.01), pooled(3.0, 3.0, 3.0, 1.1)).result is not Change.SevereDegradation

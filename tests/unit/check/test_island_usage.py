@@ -93,14 +93,16 @@ def test_repeated_runs_have_intervals() -> None:
     slow, fast = ([time + 0.001 * number for number in scatter] for time in (0.5, 0.2))
     change = found(runs(*fast), runs(*slow))[f"{ALL} [filewrite time]"]
     assert change.interval is not None
-    assert 2.3 < change.interval[0] < change.rate_degradation < change.interval[1] < 2.6
+    assert change.rate_degradation == pytest.approx(2.5, abs=0.1)
+    # Nothing tells how much the machine makes of two measurements made apart: up to a factor of two.
+    assert 1.2 < change.interval[0] < 1.3 and 4.8 < change.interval[1] < 5.1
     assert change.result in (
         PerformanceChange.MaybeDegradation,
         PerformanceChange.Degradation,
         PerformanceChange.SevereDegradation,
     )
     same = found(runs(*fast), runs(*fast))[f"{ALL} [filewrite time]"]
-    assert same.result is PerformanceChange.NoChange
+    assert same.result is PerformanceChange.Unknown and same.rate_degradation == 1
 
 
 def test_waiting_for_others_is_not_counted_as_exact() -> None:

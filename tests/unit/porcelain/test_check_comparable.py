@@ -72,6 +72,6 @@ def test_the_same_machine_is_comparable_with_itself_under_some_load() -> None:
 
 def test_what_was_measured_side_by_side_is_comparable() -> None:
     one, other = profile(), profile(load=[30.0])
-    session.mark(one, "s", "base")
-    session.mark(other, "s", "head")
+    session.mark(one, session.Session("s", "base", runs_are_rounds=True))
+    session.mark(other, session.Session("s", "head", runs_are_rounds=True))
     assert names(one, other) == []

@@ -16,6 +16,7 @@ import pytest
 
 import perun
 from perun.errors import PluginError
+from perun.measurement.verdict import mirrored
 from perun.porcelain import lookup
 from perun.porcelain.check import parallel as comparing
 from perun.porcelain.check import pools
@@ -26,7 +27,6 @@ from perun.porcelain.init import init
 from perun.porcelain.repository import Repository, open_repository
 from perun.profile.changes import PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.verdict import mirrored
 from perun.store.linking import link
 from perun.store.objects import FileObjects
 

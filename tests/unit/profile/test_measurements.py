@@ -119,14 +119,14 @@ def test_what_is_no_number_is_left_out() -> None:
 
 def test_sides_of_one_session_are_pairs() -> None:
     base, head, other, alone = (profile([]) for _ in range(4))
-    session.mark(base, "s1", "base")
-    session.mark(head, "s1", "head")
-    session.mark(other, "s2", "head")
+    session.mark(base, session.Session("s1", "base", runs_are_rounds=True))
+    session.mark(head, session.Session("s1", "head", runs_are_rounds=True))
+    session.mark(other, session.Session("s2", "head", runs_are_rounds=True))
     assert session.are_pairs(base, head) and session.are_pairs(head, base)
     assert not session.are_pairs(base, other)
     assert not session.are_pairs(base, base)
     assert not session.are_pairs(base, alone) and not session.are_pairs(alone, alone)
-    assert session.of(base) == ("s1", "base") and base["header"]["type"] == "time"
+    assert session.of(base) == session.Session("s1", "base", runs_are_rounds=True) and base["header"]["type"] == "time"
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda one: st.dictionaries(st.text(), one)))
