@@ -70,10 +70,11 @@ def register(project: Any) -> Callable[..., None]:
 def history(project: Any, register: Callable[..., None]) -> Any:
     """The history of the manual's 8.2.2: search gets slower on a branch, is merged, and then repaired."""
     project.git("checkout", "-q", "-b", "search", "HEAD~1")
+    project.commit("Measure the search")
+    register("HEAD", {SEARCH: [156.48], "push": [2.0]})
     project.commit("Implement new version of search")
     register("HEAD", {SEARCH: [60677.98], "push": [2.0]})
     project.git("checkout", "-q", "main")
-    register("HEAD~2", {SEARCH: [156.48], "push": [2.0]})
     project.git("merge", "-q", "--no-ff", "-m", "Merge search", "search")
     project.commit("Fix the degradation of search")
     register("HEAD", {SEARCH: [135.29], "push": [3.0]})
@@ -116,7 +117,7 @@ def test_the_tree_of_the_manual(perun: Callable[..., Any], history: Any) -> None
             "Merge search",
             "Commit 3",
             "Implement new version of search",
-            "Commit 1",
+            "Measure the search",
         )
     )
     assert (
@@ -132,16 +133,16 @@ def test_the_tree_of_the_manual(perun: Callable[..., Any], history: Any) -> None
 * {merge}: Merge search
 |\\
 | * {new}: Implement new version of search [-1]
-| | | * {root}: Commit 1
+| | | * {root}: Measure the search
 | | > collected by complexity for cmd: '$ mybin'
 | | > applying 'average_amount_threshold' method
 | | - Degradation         at {SEARCH}
 | |   from: 156.48ms -> to: 60677.98ms (388x)
 | |
+| * {root}: Measure the search
 * | {main}: Commit 3
 |/
-| (1 version without a profile)
-* {root}: Commit 1
+| (2 versions without a profile)
 2 pairs of profiles compared: 1 optimization(+), 1 degradation(-)
 """
     )
@@ -178,16 +179,18 @@ def test_colours(terminal: Callable[..., Any], history: Any) -> None:
 def test_the_nearest_ancestor_is_the_baseline(
     perun: Callable[..., Any], project: Any, register: Callable[..., None]
 ) -> None:
-    """Breadth first over all parents: the second parent of a merge is nearer than the first one's parent."""
+    """Along first parents, and only where none of them has one, what was merged."""
     project.git("checkout", "-q", "-b", "side", "HEAD~2")
     project.commit("On the side")
     register("HEAD", {"f": [100.0]})
     project.git("checkout", "-q", "main")
     project.git("merge", "-q", "--no-ff", "-m", "Merge", "side")
     register("HEAD", {"f": [100.0]})
-    register("HEAD~2", {"f": [1.0]})
     (comparison,) = perun("check", "head", "--json").json["comparisons"]
     assert comparison["baseline"] == project.git("rev-parse", "side")
+    register("HEAD~2", {"f": [1.0]})
+    (comparison,) = perun("check", "head", "--json").json["comparisons"]
+    assert comparison["baseline"] == project.git("rev-parse", "HEAD~2")
     register("HEAD~1", {"f": [10.0]})
     (comparison,) = perun("check", "head", "--json").json["comparisons"]
     assert comparison["baseline"] == project.git("rev-parse", "HEAD^1")
@@ -474,7 +477,7 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
         "minor_version": history.head,
         "baseline": history.git("rev-parse", "search"),
         "target_profile": "p2.perf",
-        "baseline_profile": "p0.perf",
+        "baseline_profile": "p1.perf",
         "collector": "complexity",
         "postprocessors": [],
         "cmd": "mybin",

@@ -198,7 +198,8 @@ def test_history_is_walked_once_for_all_profiles_of_a_version(
 
 
 def test_the_damaged_object_is_named(branched: Project, repo: Repository) -> None:
-    (head,) = [one for one in check_head(repo, None).comparisons if one.error]
+    head_version, right_version = branched.versions["head"], branched.versions["right"]
+    (head,) = [one for one in check_diff(repo, right_version, head_version).comparisons if one.error]
     assert isinstance(head.error, DamagedStore)
     assert head.error.message in head.reason
     assert head.reason.startswith(f"the baseline fast-11.perf cannot be read: {branched.damaged} ")
@@ -211,11 +212,12 @@ def test_the_damaged_object_is_named(branched: Project, repo: Repository) -> Non
 
 
 def test_the_command_goes_on_and_tells(branched: Project, perun: Callable[..., Any]) -> None:
-    for arguments in (["check", "all"], ["check", "head"], ["check", "all", "--json"]):
+    right = branched.versions["right"]
+    for arguments in (["check", "all"], ["check", "diff", right, "HEAD"], ["check", "all", "--json"]):
         outcome = perun(*arguments, cwd=branched.path, check=False)
         assert outcome.code == 6, outcome
         assert str(branched.damaged) in outcome.out + outcome.err
-        assert "900 ms" in outcome.out or "900.0ms" in outcome.out
+        assert "diff" in arguments or "900 ms" in outcome.out or "900.0ms" in outcome.out
     outcome = perun("check", "head", "--fail-on", "degradation", cwd=branched.path, check=False)
     assert outcome.code == 1
 

@@ -174,7 +174,7 @@ def _of_points(
     found = difference(before, after, learned, rules)
     if found is None:
         return "the two were measured on different workloads"
-    nothing = found.high == math.inf and found.delta is None
+    nothing = math.isinf(found.high if found.delta is None else found.delta[2])
     return None if nothing and min(before.size, after.size) < MIN_VALUES else found
 
 

@@ -95,7 +95,7 @@ class Lines:
         known = self._known.get(checksum)
         if known is None:
             try:
-                _, profile = self._profiles.read(checksum, MOST_BYTES)
+                profile = self._profiles.get(checksum, MOST_BYTES)
                 known = {} if incomplete.text_of(profile) else readings(profile)
             except ProfileError:  # whoever compares it says so
                 known = {}

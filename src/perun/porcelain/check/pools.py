@@ -19,10 +19,11 @@ from perun.wording import plural
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-KEPT_PROFILES: Final = 64
+KEPT_PROFILES: Final = 4096
 KEPT_BYTES: Final = 16 << 20
 """Profiles that stay in memory at most, and bytes of their JSON, of which memory takes about three times as
-many: in a history each profile is the target once and the baseline about once, soon afterwards."""
+many: in a history each profile is the target once and the baseline about once, soon afterwards, and shows the
+noise of the versions after it."""
 POOLED_PROFILES: Final = 64
 POOLED_BYTES: Final = 64 << 20
 """Profiles that are pooled into one at most, and bytes of their JSON: the newest ones."""
@@ -135,15 +136,12 @@ class Profiles:
         self._made: dict[int, dict[Callable[[Profile], Any], Any]] = {}
         self._bytes = 0
 
-    def get(self, checksum: str) -> Profile:
-        """The profile, from memory or from the store.
-
-        :raises ProfileError: where it is missing or damaged.
-        """
+    def get(self, checksum: str, most: int | None = None) -> Profile:
+        """The profile, from memory or from the store; parameters and errors as of :meth:`read`."""
         known = self.known(checksum)
         if known is not None:
             return known
-        size, profile = self.read(checksum)
+        size, profile = self.read(checksum, most)
         self.keep(checksum, size, profile)
         return profile
 
