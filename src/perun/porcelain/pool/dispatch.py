@@ -41,7 +41,6 @@ from perun.porcelain.run.keeping import Keeper, Naming
 from perun.porcelain.run.matrix import Plan
 from perun.porcelain.run.pre_run import PreparationFailed
 from perun.porcelain.run.preparations import PreparationRecord
-from perun.porcelain.run.schedule import Task
 from perun.profile.format.layouts import load
 from perun.wording import plural
 
@@ -146,10 +145,11 @@ class _Batch:
         self._leases = Leases(planned.slots, _begun_on(planned, log))
         self._inputs = Inputs(repo, commits.project, planned.jobs)
         self._orders = orders.Orders(repo, self.name, commits.project)
-        self._keeper = Keeper(repo, Naming(template=planned.template), planned.register, log)
+        self._keeper = Keeper(repo, Naming(template=planned.template), planned.register, log, planned.session)
         self._watch = _Watch(settings.patience, {series.machine for series in self._leases.series})
         self._skipped: set[str] = set()
         self._slots = planned.slots
+        self._tasks = {task.number: task for slot in planned.slots for task in slot.tasks}
         self._several = several
         self._inspector = Inspector(repo, settings.drift if several else 0)
 
@@ -264,7 +264,7 @@ class _Batch:
             )
             profile["collector_info"] = {**profile["collector_info"], **told}
             done = self._keeper.keep(
-                Task(number, job),
+                self._tasks[number],
                 version,
                 profile,
                 seconds=float(facts["seconds"]),

@@ -57,6 +57,7 @@ def run_jobs(
     versions: AbstractContextManager[Versions] | None = None,
     open_log: Callable[[], StepLog] = StepLog,
     tally: Tally | None = None,
+    session_id: str = "",
     report: Report = silent,
     report_inside: Report = silent,
 ) -> Generator[Event]:
@@ -68,6 +69,7 @@ def run_jobs(
     :param register: register each profile in the index of its version; as configured if None.
     :param skip_broken: do not try versions again that `execute.pre_run` is known to fail on.
     :param versions: what enters them, in place of checkouts as `placement` says.
+    :param session_id: of the session that the profiles are of; empty where they are of none.
     :param open_log: opens the log that gets each step of each task; closed at the end.
     :param tally: counts each event before it is yielded, for the caller to read.
     :param report: called with the current activity, jobs done and jobs in all; :param report_inside: called
@@ -84,7 +86,7 @@ def run_jobs(
             report("done", 0, 0)
             log.end()
             return
-        runner = _JobRunner(repo, naming, registering, log)
+        runner = _JobRunner(repo, naming, registering, log, session_id)
         with versions or prepared_versions(repo, placement, skip_broken=skip_broken) as places:
             for slot in schedule:
                 short = slot.version.checksum[:10]
@@ -139,10 +141,12 @@ class _JobRunner:
     :ivar answers: what the collector of the last job told beside its profile.
     """
 
-    def __init__(self, repo: Repository, naming: Naming, registering: bool, log: StepLog) -> None:
+    def __init__(
+        self, repo: Repository, naming: Naming, registering: bool, log: StepLog, session_id: str
+    ) -> None:
         self._repo = repo
         self._log = log
-        self._keeper = Keeper(repo, naming, registering, log)
+        self._keeper = Keeper(repo, naming, registering, log, session_id)
         self.interruption: BaseException | None = None
         self.answers: list[JobAnswered] = []
 

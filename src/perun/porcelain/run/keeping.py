@@ -15,7 +15,7 @@ from perun.porcelain.repository import Repository
 from perun.porcelain.run.events import JobDone
 from perun.porcelain.run.journal import StepLog
 from perun.porcelain.run.schedule import Task
-from perun.profile import incomplete
+from perun.profile import incomplete, session
 from perun.store.facts import fact_of
 
 if TYPE_CHECKING:
@@ -34,13 +34,19 @@ UNNAMED: Final = Naming()
 
 
 class Keeper:
-    """Keeps the profiles of one batch."""
+    """Keeps the profiles of one batch.
 
-    def __init__(self, repo: Repository, naming: Naming, registering: bool, log: StepLog) -> None:
+    :param session_id: the id of the session that they are of; empty of a single run.
+    """
+
+    def __init__(
+        self, repo: Repository, naming: Naming, registering: bool, log: StepLog, session_id: str = ""
+    ) -> None:
         self._repo = repo
         self._naming = naming
         self._registering = registering
         self._log = log
+        self._session = session_id
         self._counter = len(log.finished)  # the number of the next profile, for its name
 
     def keep(
@@ -61,6 +67,9 @@ class Keeper:
         :param machine: the one of a pool that measured it.
         :raises PerunError: if it cannot be kept.
         """
+        if self._session:  # what machines of a pool measure at the same time has no noise in common
+            where = f"{self._session}@{machine}" if machine else self._session
+            session.mark(profile, session.Session(where, round=task.round))
         lacking = incomplete.text_of(profile)
         registering = self._registering and not interrupted
         path = self._saved(task, profile, version, lacking, registering=registering)

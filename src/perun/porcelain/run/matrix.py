@@ -6,8 +6,9 @@ the rest after any interruption: each profile that an undisturbed batch makes is
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ class BatchOptions:
 class Plan:
     """A batch before it runs, completely checked.
 
-    `slots` are to be run; those of a resumed batch are what is left.
+    `slots` are to be run; those of a resumed batch are what is left. `session` is the id of the session
+    that all of it is.
     """
 
     jobs: tuple[Job, ...]
@@ -59,6 +61,7 @@ class Plan:
     template: str | None
     register: bool
     seed: int | None = None
+    session: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
     def total(self) -> int:
@@ -141,6 +144,7 @@ def run(
         naming=Naming(template=planned.template),
         register=planned.register,
         skip_broken=not retry_broken,
+        session_id=planned.session,
         open_log=lambda: journal or new_journal(repo, planned),
         tally=tally,
         report=report,
@@ -206,6 +210,7 @@ def _to_json(planned: Plan) -> dict[str, Any]:
         "template": planned.template,
         "register": planned.register,
         "seed": planned.seed,
+        "session": planned.session,
     }
 
 
@@ -221,7 +226,9 @@ def _from_json(repo: Repository, written: Mapping[str, Any], what: str) -> Plan:
     try:
         slots = _slots(written, jobs)
         placement, register = Placement(**written["placement"]), bool(written["register"])
-        return Plan(tuple(jobs), tuple(slots), placement, template, register, seed)
+        planned = Plan(tuple(jobs), tuple(slots), placement, template, register, seed)
+        session = written.get("session")  # a batch that an earlier release began has none
+        return replace(planned, session=session) if isinstance(session, str) else planned
     except (KeyError, TypeError, ValueError, IndexError):
         raise PerunError(
             f"{what} cannot be read", "delete it, and run what is missing with: perun run matrix --missing"
@@ -233,6 +240,10 @@ def _slots(written: Mapping[str, Any], jobs: Sequence[Job]) -> list[VersionSlot]
     for date, author, email, checksum, desc, parents in written["versions"]:
         known[checksum] = MinorVersion(date, author, email, checksum, desc, tuple(parents))
     return [
-        VersionSlot(known[checksum], tuple(Task(number, jobs[job]) for number, job in tasks), round_)
+        VersionSlot(
+            known[checksum],
+            tuple(Task(number, jobs[job], max(round_ - 1, 0)) for number, job in tasks),
+            round_,
+        )
         for checksum, round_, tasks in written["stops"]
     ]

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class Task(NamedTuple):
-    """A job at its place in the schedule, which `number` counts from 0."""
+    """A job at its place in the schedule, which `number` counts from 0, as `round` counts rounds."""
 
     number: int
     job: Job
+    round: int = 0
 
 
 class VersionSlot(NamedTuple):
@@ -57,7 +58,7 @@ def plan_slots(
     for number in range(1, rounds + 1):
         for version in dice.sample(versions, len(versions)) if rounds > 1 else versions:
             first = len(made) * len(jobs)
-            tasks = tuple(Task(*one) for one in enumerate(jobs, first))
+            tasks = tuple(Task(place, job, number - 1) for place, job in enumerate(jobs, first))
             made.append(VersionSlot(version, tasks, number if rounds > 1 else 0))
     return made
 
