@@ -62,11 +62,19 @@ def applicable(repo: Repository, all_rules: list[Rule], info: ProfileInfo) -> li
     return list(chosen.values())
 
 
+def params_of(repo: Repository, check: Any) -> Any:
+    """The parameters that the configuration sets for a check.
+
+    :raises ConfigError: for a wrong setting.
+    """
+    name = f"degradation.{check.name}"
+    return from_mapping(check.Params, repo.config.section(name), name)
+
+
 def _rule(repo: Repository, entry: Mapping[str, Any]) -> Rule:
     """The rule that the entry is; the configuration has checked its keys, and that it names a method."""
     check = repo.registry.get("check", str(entry["method"]))
-    settings = repo.config.section(f"degradation.{check.name}")
-    params = from_mapping(check.Params, settings, f"degradation.{check.name}")
+    params = params_of(repo, check)
     conditions = {key: str(value) for key, value in entry.items() if key in CONDITIONS}
     other = entry.get(INSTEAD_OF)
     return Rule(check, params, conditions, repo.registry.get("check", str(other)).name if other else "")

@@ -9,6 +9,7 @@ from perun.errors import PerunError
 from perun.measurement.series import CALLS, TOTAL, Metric, measurements
 from perun.models.growth.comparison import MIN_SIZES, SPAN
 from perun.plugin.api import CheckContext
+from perun.porcelain.check.rules import params_of
 from perun.porcelain.explain.costs import IsOwn, Place, instructions
 from perun.porcelain.explain.data import Cost, Growth
 from perun.porcelain.explain.gathered import ProfilePair, SizedPair
@@ -109,7 +110,7 @@ def timed(repo: Repository, pair: ProfilePair) -> Iterator[tuple[Place | None, C
         if metric.subtype == CALLS:
             continue
         low, high = one.interval
-        old, new = (float(side.values.mean()) for side in (before, after))
+        old, new = one.values or (0.0, 0.0)
         cost = Cost(_name(metric), metric.unit, old, new, whole or old, low, high)
         source, name = _parted(metric.uid)
         yield None if metric.type == "time" else Place(name, source), cost
@@ -136,6 +137,6 @@ def _changes(repo: Repository, check: str, pair: ProfilePair) -> list[Degradatio
     """What a check tells of the pair; nothing where it cannot be applied."""
     plugin = repo.registry.get("check", check)
     try:
-        return list(plugin.compare(pair.base, pair.head, plugin.Params(), CheckContext()))
+        return list(plugin.compare(pair.base, pair.head, params_of(repo, plugin), CheckContext()))
     except PerunError:
         return []
