@@ -286,10 +286,10 @@ def mirror(info: DegradationInfo) -> DegradationInfo:
 
 def severity(change: PerformanceChange) -> int:
     """How far a word is from No Change, -4 to 4, negative of what became worse; 0 where nothing is known."""
-    return 0 if change in _INCOMPARABLE else change.value
+    return 0 if change in INCOMPARABLE else change.value
 
 
-_INCOMPARABLE: Final = frozenset(
+INCOMPARABLE: Final = frozenset(
     {PerformanceChange.Unknown, PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget}
 )
 

@@ -13,11 +13,11 @@ import shlex
 import statistics
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from perun.errors import JobFailed
 from perun.fuzz.corpus import Member
@@ -25,12 +25,12 @@ from perun.fuzz.coverage.api import PLACE
 from perun.fuzz.events import Tested
 from perun.fuzz.results import Confirmation
 from perun.fuzz.score import change_rate
+from perun.measurement.verdict import INCOMPARABLE
 from perun.plugin.api import Run, quiet, silent
-from perun.plugin.params import from_mapping
 from perun.porcelain import postprocessby
 from perun.porcelain.check.compare import Comparer
 from perun.porcelain.check.report import DEFAULTS
-from perun.porcelain.check.rules import Rule
+from perun.porcelain.check.rules import Rule, params_of
 from perun.porcelain.fuzz.options import FuzzOptions
 from perun.porcelain.fuzz.place import Place
 from perun.porcelain.repository import Repository
@@ -224,8 +224,7 @@ class Tester:
 
 def _rule(repo: Repository, name: str) -> Rule:
     check = repo.registry.get("check", name)
-    settings: Mapping[str, Any] = repo.config.section(f"degradation.{check.name}")
-    return Rule(check, from_mapping(check.Params, settings, f"degradation.{check.name}"), {})
+    return Rule(check, params_of(repo, check), {})
 
 
 def _failure(sample: Sample, hang: float) -> Tested | None:
@@ -266,9 +265,8 @@ def _of_medians(
 
 
 def _badness(change: DegradationInfo) -> tuple[int, float]:
-    """Less for what is worse; unknown is no news."""
-    known = change.result is not PerformanceChange.Unknown
-    return change.result.value if known else 1, -change.rate_degradation
+    """Less for what is worse; what cannot be compared is no news."""
+    return 1 if change.result in INCOMPARABLE else change.result.value, -change.rate_degradation
 
 
 def _finite(value: float) -> float | None:
