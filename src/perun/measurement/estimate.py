@@ -196,6 +196,24 @@ class Point(NamedTuple):
         return combined([Error(one.size / len(parts), one.freedom) for one in parts])
 
 
+class Headline(NamedTuple):
+    """The series that stands for a profile: what :func:`perun.measurement.headline.headline` finds.
+
+    :param metric: what it is called: `real time`, `peak memory`, `instructions`, or its location.
+    :param location: what :mod:`perun.measurement.series` calls it.
+    :param rounds:, :param levels: and :param whole: as of :class:`perun.measurement.series.Readings`.
+    """
+
+    metric: str
+    location: str
+    unit: str
+    larger_is_better: bool
+    kind: Kind
+    rounds: tuple[Round, ...]
+    levels: tuple[float, float] | None = None
+    whole: float = 0.0
+
+
 def estimate(point: Point) -> Estimate:
     """The value of the point with the interval that its own measurements give it."""
     value = point.value
@@ -244,6 +262,13 @@ def point_of(
         for one in rounds:
             last[one.session] = max(one.number, last.get(one.session, 0))
     return Point(tuple(rounds), kind, levels)
+
+
+def point_of_headlines(headlines: Sequence[Headline]) -> Point:
+    """What profiles of one version, one at least, measured of one series; in the order of measuring."""
+    levels = headlines[0].levels if len(headlines) == 1 else None
+    made = point_of([one.rounds for one in headlines], headlines[-1].kind, levels)
+    return made._replace(whole=max(one.whole for one in headlines))
 
 
 def combined(errors: Sequence[Error]) -> Error:

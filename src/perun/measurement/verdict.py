@@ -18,8 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from functools import lru_cache
-from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
 from perun.measurement.estimate import Error, Kind, Point, combined, exp
@@ -32,6 +30,8 @@ MOST_USEFUL: Final = 300
 """Measurements beyond which nobody is told to make so many."""
 POWER: Final = 0.8
 """Probability with which the smallest detectable effect would be found."""
+_POWER_QUANTILE: Final = 0.8416212335729143
+"""Of the normal distribution at :data:`POWER`."""
 REPEATABLE: Final = 1e-4
 """Share of a whole up to which counts of one program may differ from run to run: the number of a process
 has more digits, a timestamp is written differently."""
@@ -266,6 +266,11 @@ def severity(change: PerformanceChange) -> int:
     return 0 if change in _INCOMPARABLE else change.value
 
 
+def is_change(verdict: Verdict) -> bool:
+    """Whether it is a definite change, for better or worse."""
+    return abs(severity(verdict.change)) > 1
+
+
 _INCOMPARABLE: Final = frozenset(
     {PerformanceChange.Unknown, PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget}
 )
@@ -379,6 +384,8 @@ def _of_sequence(
 ) -> Difference:
     """A session that ended when it was certain: its interval holds at all its looks together, as it was
     told then."""
+    from statistics import NormalDist
+
     import numpy as np
 
     from perun.models.two_samples import signed_ranks
@@ -389,9 +396,10 @@ def _of_sequence(
     # Scaled as the level is, so that it is below 1 - confidence where the interval excludes 1.
     probability = min(1.0, signed_ranks.p_value(array) * (1 - rules.confidence) / levels[0])
     error = float(array.std(ddof=1)) / math.sqrt(array.size)
+    quantile = NormalDist().inv_cdf((1 + rules.confidence) / 2) + _POWER_QUANTILE
     return Difference(
         exp(centre), exp(low), exp(high), exp(weak_low), exp(weak_high), probability, rules.confidence,
-        Basis.ROUNDS, values, sizes, exp(_quantiles(rules.confidence) * error),
+        Basis.ROUNDS, values, sizes, exp(quantile * error),
     )  # fmt: skip
 
 
@@ -439,7 +447,7 @@ def _of_error(
         probability = student(centre / error.size, error.freedom)
     else:  # a bound is no distribution: it is as far out as the interval says
         probability = 1.0 if abs(centre) <= strong else (1 - rules.confidence) * strong / abs(centre)
-    detectable = exp(strong + NormalDist().inv_cdf(POWER) * error.size) if math.isfinite(strong) else math.inf
+    detectable = exp(strong + _POWER_QUANTILE * error.size) if math.isfinite(strong) else math.inf
     return Difference(
         exp(centre), exp(centre - strong), exp(centre + strong), exp(centre - weak), exp(centre + weak),
         probability, rules.confidence, basis, values, sizes, detectable,
@@ -577,9 +585,3 @@ def _interval(found: Difference) -> str:
 
 def _reciprocal(value: float) -> float:
     return 1 / value if value else math.inf
-
-
-@lru_cache(maxsize=64)
-def _quantiles(confidence: float) -> float:
-    normal = NormalDist()
-    return normal.inv_cdf((1 + confidence) / 2) + normal.inv_cdf(POWER)

@@ -7,10 +7,10 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from perun.profile.main_value import of
 
 from perun.profile.amounts import readable_spread
 from perun.profile.factory import Profile
-from perun.profile.main_value import of
 from perun.profile.measured import Measured, difference, of_values, pooled
 
 pytest.importorskip("scipy")
