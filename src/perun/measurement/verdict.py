@@ -21,7 +21,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from perun.measurement.estimate import Error, Kind, Point, combined, exp
-from perun.measurement.noise import NOTHING, WINDOW, Noise, learn, shared
+from perun.measurement.noise import NOTHING, WINDOW, Kept, Noise, learn, shared
 from perun.models.student import p_value as student
 from perun.profile.changes import PerformanceChange
 from perun.wording import counted
@@ -183,7 +183,12 @@ def compare(
 
 
 def along(
-    target: Point, line: Sequence[Point], rules: Rules = DEFAULTS, *, larger_is_better: bool = False
+    target: Point,
+    line: Sequence[Point],
+    rules: Rules = DEFAULTS,
+    *,
+    larger_is_better: bool = False,
+    kept: Kept | None = None,
 ) -> Verdict | None:
     """The verdict on a version against the version before, with the noise that the versions before it show.
 
@@ -192,11 +197,13 @@ def along(
     :param line: the points of the series at the ancestors that have one, the nearest first, in the order of
         :func:`perun.porcelain.walking.ancestors`; those beyond :data:`~perun.measurement.noise.WINDOW` are
         not looked at.
+    :param kept: as of :func:`perun.measurement.noise.learn`, of who asks for many versions.
     :returns: None where there is no ancestor with a point, or none of the same workloads.
     """
     if not line:
         return None
-    learned = learn(list(reversed(line[:WINDOW])))
+    counted = _is_counted(line[0], target)  # which has no noise
+    learned = NOTHING if counted else learn(list(reversed(line[:WINDOW])), kept)
     return compare(line[0], target, learned, rules, larger_is_better=larger_is_better)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.errors import DamagedStore, VersionControlError
 from perun.measurement.estimate import Estimate, Kind, Point, estimate, point_of_headlines
-from perun.measurement.noise import WINDOW
+from perun.measurement.noise import WINDOW, Kept
 from perun.measurement.verdict import Basis, Rules, Verdict, along
 from perun.porcelain import walking
 from perun.porcelain.known import KnownFacts
@@ -72,15 +72,18 @@ def rules_of(repo: Repository) -> Rules:
     return Rules.of(repo.config.section("degradation"))
 
 
-def judged(value: Value, line: Line, rules: Rules, *, again: bool = False) -> Judged:
+def judged(
+    value: Value, line: Line, rules: Rules, *, again: bool = False, kept: Kept | None = None
+) -> Judged:
     """The value beside the first one of the line, with what the others tell of the noise.
 
     :param again: whether a newer version has seen the same.
+    :param kept: as of :func:`perun.measurement.verdict.along`.
     """
     if not line:
         return Judged(value)
     points = [one.point for _, one in line]
-    verdict = along(value.point, points, rules, larger_is_better=value.larger_is_better)
+    verdict = along(value.point, points, rules, larger_is_better=value.larger_is_better, kept=kept)
     counted = verdict is not None and verdict.difference.basis is Basis.COUNTS
     before = len(points) > 1 or len(points[0].rounds) > 1
     return Judged(value, verdict, line[0][0], counted or (before and (again or len(value.point.rounds) > 1)))

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from perun.measurement.noise import WINDOW
+from perun.measurement.noise import WINDOW, Kept
 from perun.measurement.verdict import Rules, is_change
 from perun.porcelain.earlier import MOST_VERSIONS, Judged, Line, Value, Wanted, judged
 
@@ -76,6 +76,7 @@ class WithValues(Generic[_T]):
         self._look_ahead = look_ahead
         # In the order of the walk: the item that is given next, and all behind it.
         self._seen: dict[str, _Seen[_T]] = {}
+        self._kept: Kept = {}
         self._again: dict[str, set[Wanted]] = {}  # what newer versions have seen again
 
     def join(self, items: Iterable[_T]) -> Iterator[tuple[_T, tuple[LogValue, ...]]]:
@@ -121,7 +122,7 @@ class WithValues(Generic[_T]):
         given = []
         for wanted, value in one.values.items():
             again = wanted in self._again.get(one.checksum, ())
-            found = judged(value, one.lines[wanted], self._rules, again=again)
+            found = judged(value, one.lines[wanted], self._rules, again=again, kept=self._kept)
             if found.verdict is not None and not is_change(found.verdict):
                 self._again.setdefault(found.since, set()).add(wanted)
             given.append(LogValue(wanted, found, one.lines[wanted]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from perun.errors import VersionControlError
+from perun.measurement.noise import Kept
 from perun.plugin.api import MinorVersion
 from perun.porcelain import lookup
 from perun.porcelain.earlier import (
@@ -145,11 +146,12 @@ def _judged(
         value = value_of([fact.headline]) if info in alone else together[wanted]
         by_version.setdefault(version, {})[info] = wanted, value
     found: dict[ProfileInfo, Judged] = {}
+    kept: Kept = {}
     for number, (version, values) in enumerate(by_version.items()):
         looking = bool(version and values and number < MOST_ORIGINS)
         before = lines(repo, version, (one for one, _ in values.values()), known) if looking else {}
         for info, (wanted, value) in values.items():
-            found[info] = judged(value, before.get(wanted, ()), rules)
+            found[info] = judged(value, before.get(wanted, ()), rules, kept=kept)
     return found
 
 
