@@ -13,6 +13,8 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from perun.models.student import quantile
+
 CONFIDENCE: Final = 0.95
 """Of the interval of a difference."""
 
@@ -60,6 +62,4 @@ def precision(one: Measured) -> float | None:
 
 def _half_width(error: float, freedom: float) -> float:
     """Half the width of the interval of a value by its standard error and the degrees of freedom of that."""
-    from perun.models.student import quantile  # `perun log --short` mostly needs no interval
-
     return quantile(1 - CONFIDENCE, freedom) * error
