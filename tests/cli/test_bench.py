@@ -332,7 +332,7 @@ def test_files_in_each_format(project: Any, perun: Any) -> None:
     perun(*commands, "times.md")
     assert Path("times.md").read_text().startswith("| Command | Mean | Range | Ratio |\n| :--- | ---: |")
     perun(*commands, "times.json")
-    assert json.loads(Path("times.json").read_text())["schema"] == "perun.bench/1"
+    assert json.loads(Path("times.json").read_text())["schema"] == "perun.bench/2"
     assert "--format" in perun(*commands, "times.txt", check=False).err
     # Before anything is measured.
     stored = len(registered())

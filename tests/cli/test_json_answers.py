@@ -27,8 +27,8 @@ def keys_of(answer: Any) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("verb", "schema"),
     [
-        (("status", "--json"), "perun.status/1"),
-        (("log", "--json"), "perun.log/1"),
+        (("status", "--json"), "perun.status/2"),
+        (("log", "--json"), "perun.log/2"),
         (("check", "head", "--json"), "perun.check/1"),
         (("check", "all", "--json"), "perun.check/1"),
         (("config", "get", "vcs.type", "--json"), "perun.config/1"),

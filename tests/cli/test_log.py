@@ -85,7 +85,7 @@ def test_json(perun, merged, write_profile):
     write_profile()
     perun("add", "0@p")
     answer = perun("log", "--json").json
-    assert answer["schema"] == "perun.log/1"
+    assert answer["schema"] == "perun.log/2"
     versions = answer["versions"]
     assert [one["checksum"] for one in versions] == merged.git("log", "--date-order", "--format=%H").split()
     assert versions[0]["profiles"] == {"time": 1}

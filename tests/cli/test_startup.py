@@ -81,8 +81,8 @@ def test_lists_of_known_profiles_load_nothing_that_reads_one(loaded, perun, used
     perun("status")  # notes what is not known
     for line in ("status", "status --json", "log --short", "log"):
         modules = loaded(*line.split())
-        assert "perun.profile.measured" in modules
-        reading = {"perun.store.objects", "perun.profile.main_value", "perun.profile.format.grouping"}
+        assert "perun.measurement.verdict" in modules
+        reading = {"perun.store.objects", "perun.measurement.headline", "perun.profile.format.grouping"}
         assert not modules & reading, line
 
 

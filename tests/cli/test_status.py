@@ -83,7 +83,7 @@ def test_json(perun, project, write_profile):
         },
     }
     assert answer == {
-        "schema": "perun.status/1",
+        "schema": "perun.status/2",
         "major_version": "main",
         "minor_version": {
             "date": "2024-03-04 09:02:00",

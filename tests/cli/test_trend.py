@@ -61,7 +61,7 @@ def test_a_series_that_is_not_there(perun, measured):
 
 def test_json(perun, measured):
     answer = perun("trend", "app", "--json").json
-    assert (answer["schema"], answer["versions"], answer["measured"]) == ("perun.trend/1", 3, 2)
+    assert (answer["schema"], answer["versions"], answer["measured"]) == ("perun.trend/2", 3, 2)
     (series,) = answer["series"]
     assert series["difference"]["percent"] == pytest.approx(50)
     first, last = series["points"]

@@ -20,6 +20,8 @@ MEDIAN_VARIANCE: Final = math.pi / 2
 """The variance of a median of many normal values, in that of their mean."""
 _CLIPPED: Final = 3 * 1.4826
 """Deviations, in medians of the absolute deviations, beyond which a value counts as one at that distance."""
+_FEW: Final = 16.0
+_MOST_FREEDOM: Final = 1000.0
 _REPEATED: Final = 3
 """Equal measurements that show that what a program prints is a count."""
 _LARGEST: Final = 709.0
@@ -83,10 +85,18 @@ class Error(NamedTuple):
     freedom: float
 
     def half_width(self, confidence: float) -> float:
-        """Half the width of the interval of that confidence."""
+        """Half the width of the interval of that confidence.
+
+        Degrees of freedom are rounded down to those whose quantile is known already.
+        """
         if not self.size:
             return 0.0
-        return self.size * quantile(1 - confidence, self.freedom) if self.freedom > 0 else math.inf
+        if self.freedom <= 0:
+            return math.inf
+        freedom = min(self.freedom, _MOST_FREEDOM)
+        steps = 8 if freedom < _FEW else 1
+        rounded = math.floor(freedom * steps) / steps or freedom
+        return self.size * quantile(1 - confidence, rounded)
 
 
 UNKNOWN: Final = Error(math.inf, 0.0)
@@ -198,6 +208,26 @@ class Point(NamedTuple):
         return combined([Error(one.size / len(parts), one.freedom) for one in parts])
 
 
+class Headline(NamedTuple):
+    """The series that stands for a profile: what :func:`perun.measurement.headline.headline` finds.
+
+    :param metric: what it is called: `real time`, `peak memory`, `instructions`, or its location.
+    :param location: what :mod:`perun.measurement.series` calls it.
+    :param rounds:, :param levels:, :param whole: and :param noise: as of
+        :class:`perun.measurement.series.Readings`.
+    """
+
+    metric: str
+    location: str
+    unit: str
+    larger_is_better: bool
+    kind: Kind
+    rounds: tuple[Round, ...]
+    levels: tuple[float, float] | None = None
+    whole: float = 0.0
+    noise: tuple[float, float] | None = None
+
+
 def estimate(point: Point) -> Estimate:
     """The value of the point with the interval that its own measurements give it."""
     value = point.value
@@ -246,6 +276,14 @@ def point_of(
         for one in rounds:
             last[one.session] = max(one.number, last.get(one.session, 0))
     return Point(tuple(rounds), kind, levels)
+
+
+def point_of_headlines(headlines: Sequence[Headline]) -> Point:
+    """What profiles of one version, one at least, measured of one series; in the order of measuring."""
+    first = headlines[0]
+    levels, noise = (first.levels, first.noise) if len(headlines) == 1 else (None, None)
+    made = point_of([one.rounds for one in headlines], headlines[-1].kind, levels)
+    return made._replace(whole=max(one.whole for one in headlines), noise=noise)
 
 
 def combined(errors: Sequence[Error]) -> Error:

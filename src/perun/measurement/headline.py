@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.measurement.estimate import Kind, Round, sample_of
+from perun.measurement.estimate import Headline, Kind, Round, sample_of
 from perun.profile import session as sessions
 from perun.profile.format.grouping import Group
 from perun.profile.uid import flatten, location, shown_subtype
@@ -24,24 +24,7 @@ if TYPE_CHECKING:
 _CALLS: Final = "mixed"
 _ENTRY: Final = "main"
 _WORKLOAD: Final = "workload"
-
-
-class Headline(NamedTuple):
-    """The series that stands for a profile.
-
-    :param metric: what it is called: `real time`, `peak memory`, `instructions`, or its location.
-    :param location: what :mod:`perun.measurement.series` calls it.
-    :param rounds:, :param levels: and :param noise: as of :class:`perun.measurement.series.Readings`.
-    """
-
-    metric: str
-    location: str
-    unit: str
-    larger_is_better: bool
-    kind: Kind
-    rounds: tuple[Round, ...]
-    levels: tuple[float, float] | None = None
-    noise: tuple[float, float] | None = None
+_INSTRUCTIONS: Final = "instructions"
 
 
 class _Choice(NamedTuple):
@@ -89,10 +72,18 @@ def headline(profile: Profile) -> Headline | None:
     kind, subtype = _kind(first)
     unit = units(profile)(kind, subtype)
     better = bool(larger_is_better(profile) & {_uid(first), kind, subtype, unit})
-    made = Headline(chosen.metric, chosen.location, unit, better, chosen.kind, rounds)
-    if session is None:
-        return made
-    return made._replace(levels=session.levels, noise=session.noise.get(chosen.location))
+    levels = session.levels if session else None
+    noise = session.noise.get(chosen.location) if session else None
+    whole = _whole(groups) if kind == _INSTRUCTIONS else 0.0
+    return Headline(
+        chosen.metric, chosen.location, unit, better, chosen.kind, rounds, levels, whole, noise
+    )
+
+
+def _whole(groups: Sequence[Group]) -> float:
+    """All instructions of the program."""
+    own = [group for group in groups if _kind(group) == (_INSTRUCTIONS, "exclusive")]
+    return math.fsum(value for *_, value in _values(own))
 
 
 def _by_choice(groups: Sequence[Group]) -> _Chosen | None:
@@ -182,7 +173,7 @@ def _values(groups: Iterable[Group]) -> list[tuple[float, str, float]]:
             for name in ("amount", "order", _WORKLOAD)
         )
         for amount, order, workload in zip(amounts, orders, workloads, strict=True):
-            if isinstance(amount, (int, float)) and not isinstance(amount, bool) and abs(amount) < 1e300:
+            if isinstance(amount, (int, float)) and not isinstance(amount, bool) and abs(amount) < 1e150:
                 rank = float(order) if isinstance(order, (int, float)) else float(len(found))
                 found.append((rank, _label(workload), float(amount)))
     return found

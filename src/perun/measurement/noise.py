@@ -50,24 +50,36 @@ class Noise(NamedTuple):
 NOTHING: Final = Noise()
 
 
-def learn(points: Sequence[Point]) -> Noise:
+Kept = dict[tuple[int, int], tuple[Point, Point, list[float], "float | None"]]
+"""What is known of two neighbours, which are compared again for each of the versions after them."""
+_KEPT: Final = 4096
+
+
+def learn(points: Sequence[Point], kept: Kept | None = None) -> Noise:
     """What neighbouring versions of one series show.
 
     :param points: in the order of the history, the newest last; of more than :data:`WINDOW` the newest ones
         count.
+    :param kept: where the comparisons of neighbours are kept for the next call.
     """
     points = points[-WINDOW:]
+    kept = {} if kept is None else kept
+    if len(kept) > _KEPT:
+        kept.clear()
     squares, freedom = 0.0, 0.0
     apart: list[float] = []
     for old, new in itertools.pairwise(points):
-        differences = [one for own in shared(old, new).values() for one in own]
+        known = kept.get((id(old), id(new)))
+        if known is None:  # both are kept, too, so that nothing else gets their ids
+            together = [one for own in shared(old, new).values() for one in own]
+            found = None if len(together) > 1 else _apart(old, new)
+            known = kept[id(old), id(new)] = (old, new, together, found)
+        *_, differences, found = known
         if len(differences) > 1:
             middle = math.fsum(differences) / len(differences)
             squares += math.fsum((one - middle) ** 2 for one in differences)
             freedom += len(differences) - 1
-            continue
-        found = _apart(old, new)
-        if found is not None:
+        elif found is not None:
             apart.append(found)
     for point in points:
         apart += _between_sessions(point)

@@ -19,11 +19,10 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from enum import Enum
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.measurement.estimate import Error, Kind, Point, combined, exp
-from perun.measurement.noise import NOTHING, WINDOW, Noise, learn, shared
+from perun.measurement.noise import NOTHING, WINDOW, Kept, Noise, learn, shared
 from perun.models.student import p_value as student
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.negligible import REPEATABLE
@@ -36,6 +35,8 @@ MOST_USEFUL: Final = 300
 """Measurements beyond which nobody is told to make so many."""
 POWER: Final = 0.8
 """Probability with which the smallest detectable effect would be found."""
+_POWER_QUANTILE: Final = 0.8416212335729143
+"""Of the normal distribution at :data:`POWER`."""
 MORE_IS_BETTER: Final = "more of it is better"
 _WALSH_VARIANCE: Final = math.pi / 3
 """The variance of the Hodges-Lehmann estimate of many normal values, in that of their mean."""
@@ -192,7 +193,12 @@ def compare(
 
 
 def along(
-    target: Point, line: Sequence[Point], rules: Rules = DEFAULTS, *, larger_is_better: bool = False
+    target: Point,
+    line: Sequence[Point],
+    rules: Rules = DEFAULTS,
+    *,
+    larger_is_better: bool = False,
+    kept: Kept | None = None,
 ) -> Verdict | None:
     """The verdict on a version against the version before, with the noise that the versions before it show.
 
@@ -201,20 +207,33 @@ def along(
     :param line: the points of the series at the ancestors that have one, the nearest first, in the order of
         :func:`perun.porcelain.walking.ancestors`; those beyond :data:`~perun.measurement.noise.WINDOW` are
         not looked at.
+    :param kept: as of :func:`perun.measurement.noise.learn`, of who asks for many versions.
     :returns: None where there is no ancestor with a point, or none of the same workloads.
     """
     if not line:
         return None
-    learned = learn(list(reversed(line[:WINDOW])))
-    return compare(line[0], target, learned, rules, larger_is_better=larger_is_better)
+    counted = _is_counted(line[0], target)  # which has no noise
+    learned = NOTHING if counted else learn(list(reversed(line[:WINDOW])), kept)
+    found = difference(line[0], target, learned, rules, tested=False)
+    if found is None:
+        return None
+    return judge(found, rules, larger_is_better=larger_is_better, whole=max(line[0].whole, target.whole))
 
 
 def difference(
-    baseline: Point, target: Point, noise: Noise = NOTHING, rules: Rules = DEFAULTS
+    baseline: Point,
+    target: Point,
+    noise: Noise = NOTHING,
+    rules: Rules = DEFAULTS,
+    *,
+    tested: bool = True,
 ) -> Difference | None:
     """How two points of one series differ, by what their measurements allow to be said; see :class:`Basis`.
 
     A family is compared member by member: its ratio is the geometric mean of theirs.
+
+    :param tested: whether the p-value is asked for; else it is 0 or 1, as the interval says, which is
+        quicker.
     """
     there = set(baseline.workloads)
     common = tuple(name for name in target.workloads if name in there)
@@ -229,8 +248,8 @@ def difference(
     by_session = shared(baseline, target)
     if by_session:
         levels = target.levels if len(by_session) == 1 else None
-        return _of_rounds(baseline, target, by_session, noise, rules, levels)
-    return _of_two_samples(baseline, target, common, noise, rules)
+        return _of_rounds(baseline, target, by_session, noise, rules, levels, tested=tested)
+    return _of_two_samples(baseline, target, common, noise, rules, tested=tested)
 
 
 def of_counts(values: tuple[float, float], sizes: tuple[int, int]) -> Difference:
@@ -287,6 +306,11 @@ def mirror(info: DegradationInfo) -> DegradationInfo:
 def severity(change: PerformanceChange) -> int:
     """How far a word is from No Change, -4 to 4, negative of what became worse; 0 where nothing is known."""
     return 0 if change in INCOMPARABLE else change.value
+
+
+def is_change(verdict: Verdict) -> bool:
+    """Whether it is a definite change, for better or worse."""
+    return abs(severity(verdict.change)) > 1
 
 
 INCOMPARABLE: Final = frozenset(
@@ -373,6 +397,8 @@ def _of_rounds(
     noise: Noise,
     rules: Rules,
     levels: tuple[float, float] | None,
+    *,
+    tested: bool,
 ) -> Difference:
     """By the rounds that visited both versions alone; several sessions are combined by their precision."""
     sizes = baseline.size, target.size
@@ -394,7 +420,7 @@ def _of_rounds(
         centre = math.fsum(weight * one for weight, (one, _) in zip(weights, parts, strict=True)) / total
         freedom = math.fsum(error.freedom for _, error in parts)
         error = Error(1 / math.sqrt(total), freedom)
-    return _of_error(centre, error, rules, Basis.ROUNDS, values, sizes)
+    return _of_error(centre, error, rules, Basis.ROUNDS, values, sizes, tested=tested)
 
 
 def _session(differences: list[float], noise: Noise) -> tuple[float, Error]:
@@ -479,7 +505,7 @@ def of_ratio(ratio: Ratio, weaker: Ratio | None = None, *, beside: float = 0.0) 
 
 
 def _of_two_samples(
-    baseline: Point, target: Point, common: tuple[str, ...], noise: Noise, rules: Rules
+    baseline: Point, target: Point, common: tuple[str, ...], noise: Noise, rules: Rules, *, tested: bool
 ) -> Difference:
     """Versions that were measured apart: what their own measurements say of the error, and what is known of
     the noise of the machine."""
@@ -488,15 +514,17 @@ def _of_two_samples(
     values, sizes = (baseline.value, target.value), (baseline.size, target.size)
     if baseline.kind is Kind.COUNTED and math.isfinite(own.size):
         # It varies from run to run, but not with the load of the machine.
-        return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes)
+        return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes, tested=tested)
     if noise.apart is not None:
         visits = (1 / baseline.sessions + 1 / target.sessions) / 2
         learned = Error(noise.apart.size * math.sqrt(visits), noise.apart.freedom)
         error = learned if not math.isfinite(own.size) else max(own, learned, key=lambda one: one.size)
-        return _of_error(new - old, error, rules, Basis.HISTORY, values, sizes)
+        return _of_error(new - old, error, rules, Basis.HISTORY, values, sizes, tested=tested)
     if min(baseline.sessions, target.sessions) > 1:
-        return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes)
-    return _of_error(new - old, own, rules, Basis.UNKNOWN_NOISE, values, sizes, math.log1p(rules.apart))
+        return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes, tested=tested)
+    return _of_error(
+        new - old, own, rules, Basis.UNKNOWN_NOISE, values, sizes, math.log1p(rules.apart), tested=tested
+    )
 
 
 def _of_error(
@@ -507,25 +535,32 @@ def _of_error(
     values: tuple[float, float],
     sizes: tuple[int, int],
     beside: float = 0.0,
+    *,
+    tested: bool,
 ) -> Difference:
     """The difference with its intervals.
 
     :param centre: the logarithm of the ratio, :param error: its error.
     :param beside: how much more it may be off, whatever the confidence.
     """
-    strong, weak = (
-        math.hypot(error.half_width(confidence), beside) for confidence in (rules.confidence, rules.weaker)
-    )
+    strong = math.hypot(error.half_width(rules.confidence), beside)
+    limit = math.log1p(rules.threshold)
+    if abs(centre) > strong or abs(centre) + strong <= limit:
+        weak = strong  # nobody asks for it
+    else:
+        weak = math.hypot(error.half_width(rules.weaker), beside)
     if not strong:
         probability = float(not centre)
+    elif not tested:
+        probability = float(abs(centre) <= strong)
     elif math.isfinite(error.size) and not beside and error.size:
         probability = student(centre / error.size, error.freedom)
     else:  # a bound is no distribution: it is as far out as the interval says
         probability = 1.0 if abs(centre) <= strong else (1 - rules.confidence) * strong / abs(centre)
+    detectable = exp(strong + _POWER_QUANTILE * error.size) if math.isfinite(strong) else math.inf
     ratio = exp(centre)
     if values[0] > 0 and math.isclose(values[1] / values[0], ratio, rel_tol=1e-9):
         ratio = values[1] / values[0]  # without the error of a logarithm and back
-    detectable = exp(strong + NormalDist().inv_cdf(POWER) * error.size) if math.isfinite(strong) else math.inf
     return Difference(
         ratio, exp(centre - strong), exp(centre + strong), exp(centre - weak), exp(centre + weak),
         probability, rules.confidence, basis, values, sizes, detectable,

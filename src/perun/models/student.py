@@ -30,14 +30,18 @@ def p_value(t: float, freedom: float) -> float:
 
 @lru_cache(maxsize=1024)
 def quantile(alpha: float, freedom: float) -> float:
-    """The t whose :func:`p_value` is `alpha`, in (0, 1); found by bisection, to 1e-10 of itself."""
-    low, high = 0.0, 1.0
-    while p_value(high, freedom) > alpha and high < 1e300:
-        low, high = high, 2 * high
-    while high - low > 1e-10 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if p_value(middle, freedom) > alpha else (low, middle)
-    return (low + high) / 2
+    """The t whose :func:`p_value` is `alpha`, in (0, 1); to 1e-10 of itself.
+
+    The p-value falls convexly, so Newton's method comes from below and never goes beyond.
+    """
+    scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
+    t = 1.0 if p_value(1.0, freedom) > alpha else 0.0
+    step = 1.0
+    while step > 1e-11 * t and t < 1e300:
+        density = math.exp(scale - (freedom + 1) / 2 * math.log1p(t * t / freedom))
+        step = (p_value(t, freedom) - alpha) / (2 * density) if density else math.inf
+        t += step
+    return t
 
 
 def _incomplete_beta(x: float, rest: float, a: float, b: float) -> float:

@@ -1,27 +1,33 @@
-"""What was measured before: the value of the same configuration in the nearest ancestor that has one."""
+"""What a version measured, beside what was measured before: the same series in its ancestors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.errors import DamagedStore, VersionControlError
+from perun.measurement.estimate import Estimate, Kind, Point, estimate, point_of_headlines
+from perun.measurement.noise import WINDOW, Kept
+from perun.measurement.verdict import Basis, Rules, Verdict, along
+from perun.porcelain import walking
 from perun.porcelain.known import KnownFacts
 from perun.porcelain.repository import Repository
-from perun.profile import measured
 from perun.profile.head import Configuration, Head
-from perun.profile.measured import Measured
-from perun.store.facts import Fact
+from perun.store.facts import Fact, fact_of
 
 if TYPE_CHECKING:
+    from perun.measurement.estimate import Headline
     from perun.profile.factory import Profile
+    from perun.profile.helpers import ProfileInfo
 
 MOST_VERSIONS: Final = 2000
-"""Ancestors that are looked at before the search ends."""
+"""Versions of the history that are looked at before the search ends."""
 
 
 class Wanted(NamedTuple):
-    """What is looked for: values of a configuration on machines of one class."""
+    """A series of a configuration on machines of one class; of what is counted, on any machine."""
 
     configuration: Configuration
     machine: str
@@ -29,25 +35,77 @@ class Wanted(NamedTuple):
     unit: str
 
 
-class Earlier(NamedTuple):
-    """What was found: the value, of all profiles of the version together, and the version."""
+class Value(NamedTuple):
+    """What one version measured of a series: the point of all its profiles."""
 
-    measured: Measured
-    minor_version: str
+    metric: str
+    unit: str
+    larger_is_better: bool
+    point: Point
+
+    @property
+    def estimate(self) -> Estimate:
+        """The value with its interval."""
+        return estimate(self.point)
+
+
+Line = Sequence[tuple[str, Value]]
+"""The ancestors that have a series, by their checksums and with its values: the nearest first, in the order
+of :func:`perun.porcelain.walking.ancestors`."""
+
+
+class Judged(NamedTuple):
+    """A value beside the version before.
+
+    :param verdict: None where no version before has the series. :param since: that version.
+    :param confirmed: of a change, whether both its sides were seen in several rounds or by several versions.
+    """
+
+    value: Value
+    verdict: Verdict | None = None
+    since: str = ""
+    confirmed: bool = True
+
+
+def rules_of(repo: Repository) -> Rules:
+    """Where the words begin in this repository."""
+    return Rules.of(repo.config.section("degradation"))
+
+
+def judged(
+    value: Value, line: Line, rules: Rules, *, again: bool = False, kept: Kept | None = None
+) -> Judged:
+    """The value beside the first one of the line, with what the others tell of the noise.
+
+    :param again: whether a newer version has seen the same.
+    :param kept: as of :func:`perun.measurement.verdict.along`.
+    """
+    if not line:
+        return Judged(value)
+    points = [one.point for _, one in line]
+    verdict = along(value.point, points, rules, larger_is_better=value.larger_is_better, kept=kept)
+    counted = verdict is not None and verdict.difference.basis is Basis.COUNTS
+    before = len(points) > 1 or len(points[0].rounds) > 1
+    return Judged(value, verdict, line[0][0], counted or (before and (again or len(value.point.rounds) > 1)))
+
+
+def value_of(headlines: Sequence[Headline]) -> Value:
+    """That of the profiles of one version, one at least, in the order of measuring."""
+    last = headlines[-1]
+    return Value(last.metric, last.unit, last.larger_is_better, point_of_headlines(headlines))
 
 
 def wanted_of(configuration: Configuration, fact: Fact) -> Wanted | None:
-    """What is looked for beside a profile; None if it has no value, or is incomplete."""
-    value = fact.measured
-    if value is None or fact.incomplete:
+    """The series of a profile; None if it has no value, or is incomplete."""
+    found = fact.headline
+    if found is None or fact.incomplete:
         return None
-    return Wanted(configuration, fact.machine, value.metric, value.unit)
+    machine = "" if found.kind is Kind.COUNTED else fact.machine
+    return Wanted(configuration, machine, found.metric, found.unit)
 
 
-def of_version(
-    repo: Repository, minor_version: str, known: KnownFacts | None = None
-) -> dict[Wanted, Measured]:
-    """The values of the complete profiles that are registered in the version, pooled by what they are of.
+def of_version(repo: Repository, minor_version: str, known: KnownFacts | None = None) -> dict[Wanted, Value]:
+    """The values of the complete profiles that are registered in the version.
 
     They are in the order in which the profiles were made.
 
@@ -55,18 +113,24 @@ def of_version(
     :raises DamagedStore: if its index cannot be read.
     """
     infos = [entry.info() for entry in repo.store.indexes.read(minor_version)]
-    infos.sort(key=lambda info: info.time)
     facts = (known or KnownFacts(repo)).of_version(minor_version, infos)
-    found: dict[Wanted, list[Measured]] = {}
-    for info in infos:
+    return {wanted: value_of(found) for wanted, found in headlines(infos, facts).items()}
+
+
+def headlines(
+    infos: Iterable[ProfileInfo], facts: Mapping[ProfileInfo, Fact]
+) -> dict[Wanted, list[Headline]]:
+    """Those of the complete ones among profiles of one version, in the order of measuring."""
+    found: dict[Wanted, list[Headline]] = {}
+    for info in sorted(infos, key=lambda info: info.time):
         fact = facts.get(info)
         wanted = None if fact is None else wanted_of(info.configuration, fact)
-        if wanted is not None and fact is not None and fact.measured is not None:
-            found.setdefault(wanted, []).append(fact.measured)
-    return {wanted: measured.pooled(values) for wanted, values in found.items()}
+        if wanted is not None and fact is not None and fact.headline is not None:
+            found.setdefault(wanted, []).append(fact.headline)
+    return found
 
 
-def nearest(
+def lines(
     repo: Repository,
     minor_version: str,
     wanted: Iterable[Wanted],
@@ -74,41 +138,60 @@ def nearest(
     most: int = MOST_VERSIONS,
     *,
     itself: bool = False,
-) -> dict[Wanted, Earlier]:
-    """The values in the nearest ancestors of the version.
+) -> Mapping[Wanted, Line]:
+    """The values in the ancestors of the version, as many as verdicts look at.
 
     What cannot be read is passed over: these values are shown beside others, `perun fsck` names the damage.
 
-    :param wanted: read only if there is an ancestor with profiles.
-    :param known: as in :func:`of_version`. :param most: ancestors that are looked at.
-    :param itself: look in the version itself first; else it is left out.
+    :param known: as in :func:`of_version`. :param most: versions of the history that are looked at.
+    :param itself: begin with the version itself; else it is left out.
     """
-    open_: set[Wanted] | None = None
-    found: dict[Wanted, Earlier] = {}
+    found: dict[Wanted, list[tuple[str, Value]]] = {one: [] for one in wanted}
+    open_ = set(found)
     known = known or KnownFacts(repo)
+    indexes = repo.store.indexes
     try:
-        for number, version in enumerate(repo.vcs.walk_subjects(minor_version)):
-            checksum = version.checksum
-            if number > most:
-                break
-            if (checksum == minor_version and not itself) or not repo.store.indexes.has(checksum):
-                continue
-            open_ = set(wanted) if open_ is None else open_
+        versions = [minor_version] if itself else []
+        for checksum in itertools.chain(versions, _ancestors(repo, minor_version, most)):
             if not open_:
                 break
+            if not indexes.has(checksum):
+                continue
             try:
                 values = of_version(repo, checksum, known)
             except DamagedStore:
                 continue
             for one in open_ & values.keys():
-                found[one] = Earlier(values[one], checksum)
-            open_ -= found.keys()
+                found[one].append((checksum, values[one]))
+                if len(found[one]) == WINDOW:
+                    open_.discard(one)
     except VersionControlError:
         pass  # there is no history yet
     return found
 
 
-def of_profile(repo: Repository, minor_version: str, profile: Profile, fact: Fact) -> Earlier | None:
-    """What :func:`nearest` finds for a profile of the version, of which `fact` is known."""
+def of_profile(
+    repo: Repository, minor_version: str, profile: Profile, *, registering: bool, itself: bool = False
+) -> Judged | None:
+    """The value of a profile that is not stored yet, beside the version before; None if it has none.
+
+    :param registering: whether it will be one of the version's own, which are one point together.
+    :param itself: whether the version itself is the one before, as where uncommitted changes were measured.
+    """
+    fact = fact_of(profile)
+    if fact.headline is None:
+        return None
     wanted = wanted_of(Head.of(profile).configuration, fact)
-    return None if wanted is None else nearest(repo, minor_version, [wanted]).get(wanted)
+    if wanted is None:
+        return Judged(value_of([fact.headline]))
+    others: list[Headline] = []
+    if registering:
+        with suppress(DamagedStore):
+            infos = [entry.info() for entry in repo.store.indexes.read(minor_version)]
+            others = headlines(infos, KnownFacts(repo).of_version(minor_version, infos)).get(wanted, [])
+    line = lines(repo, minor_version, [wanted], itself=itself)[wanted]
+    return judged(value_of([*others, fact.headline]), line, rules_of(repo))
+
+
+def _ancestors(repo: Repository, head: str, most: int) -> Iterator[str]:
+    return (version.checksum for version in walking.ancestors(repo, head, most))

@@ -17,10 +17,11 @@ from perun.store.facts import READ_BY_LISTS, Fact, fact_of
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
-MOST_READ: Final = 50
+MOST_READ: Final = 1000
 """Profiles that one command reads for their facts."""
-MOST_BYTES: Final = READ_BY_LISTS
-"""Bytes of their files, as they are stored; larger profiles stay unknown until `perun fsck --repair`."""
+MOST_BYTES: Final = 32 * READ_BY_LISTS
+"""Bytes of their files, as they are stored. One of more than :data:`READ_BY_LISTS` stays unknown until `perun
+fsck --repair`."""
 
 
 class KnownFacts:
@@ -91,7 +92,7 @@ class KnownFacts:
     def _of_file(self, path: str, load: Callable[[], Profile]) -> Fact | None:
         try:
             size = self._store.files.state(path).st_size
-            if size > self._bytes:
+            if size > min(self._bytes, READ_BY_LISTS):
                 return None
             self._most -= 1
             self._bytes -= size

@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 from perun.errors import DamagedStore, VersionControlError
 from perun.plugin.api import MinorVersion
-from perun.porcelain.earlier import Wanted, of_version
+from perun.porcelain.earlier import Value, Wanted, of_version, rules_of
 from perun.porcelain.known import KnownFacts
 from perun.porcelain.log_values import LogValue, WithValues
 from perun.porcelain.repository import Repository
-from perun.profile.measured import Measured
 from perun.store.summaries import Snapshot, Summary
 
 
@@ -92,7 +91,7 @@ def _whole_in_order(repo: Repository, head: str) -> Iterator[MinorVersion]:
 def _with_values(repo: Repository, entries: Iterator[LogEntry]) -> Iterator[LogEntry]:
     known = KnownFacts(repo)
 
-    def values_of(entry: LogEntry) -> Mapping[Wanted, Measured]:
+    def values_of(entry: LogEntry) -> Mapping[Wanted, Value]:
         if entry.summary is None or not entry.summary.profiles:
             return {}
         try:
@@ -100,7 +99,7 @@ def _with_values(repo: Repository, entries: Iterator[LogEntry]) -> Iterator[LogE
         except DamagedStore:
             return {}  # it was damaged since it was counted
 
-    joined = WithValues(_version_of, values_of).join(entries)
+    joined = WithValues(_version_of, values_of, rules_of(repo)).join(entries)
     return (entry._replace(values=values) if values else entry for entry, values in joined)
 
 

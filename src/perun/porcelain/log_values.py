@@ -1,4 +1,4 @@
-"""What was measured in each version of a history, beside the same of the nearest ancestor, as a stream."""
+"""What was measured in each version of a history, judged beside the version before, as a stream."""
 
 from __future__ import annotations
 
@@ -6,50 +6,58 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from perun.porcelain.earlier import Earlier, Wanted
-from perun.profile.head import Configuration
-from perun.profile.measured import Measured
+from perun.measurement.noise import WINDOW, Kept
+from perun.measurement.verdict import Rules, is_change
+from perun.porcelain.earlier import MOST_VERSIONS, Judged, Line, Value, Wanted, judged
 
-LOOK_AHEAD: Final = 500
-"""Versions that are looked at for earlier values before a version is given without them."""
+LOOK_AHEAD: Final = MOST_VERSIONS
+"""Versions that are looked at for earlier values before a version is given with those that were found."""
 
 _T = TypeVar("_T")
 
 
 class LogValue(NamedTuple):
-    """The value of one configuration in a version; `earlier` is None where no near ancestor has it."""
+    """The value of one series in a version, and those of its ancestors that it is judged by."""
 
-    configuration: Configuration
-    measured: Measured
-    earlier: Earlier | None
+    wanted: Wanted
+    judged: Judged
+    line: Line = ()
 
 
-class _Held(Generic[_T]):
-    """An item of the stream: what of its values is still looked for, and what was found."""
+class _Seen(Generic[_T]):
+    """An item of the stream that was not given yet, and the lines of its values as far as they were followed.
 
-    __slots__ = ("found", "item", "missing", "number", "values")
+    :ivar cursor: the first parent to look at next; empty after the last one.
+    """
 
-    def __init__(self, item: _T, values: Mapping[Wanted, Measured], number: int) -> None:
+    __slots__ = ("checksum", "cursor", "item", "lines", "number", "open", "parents", "values")
+
+    def __init__(
+        self, item: _T, number: int, checksum: str, parents: tuple[str, ...], values: Mapping[Wanted, Value]
+    ) -> None:
         self.item = item
-        self.values = values
         self.number = number
-        self.missing = set(values)
-        self.found: dict[Wanted, Earlier] = {}
+        self.checksum = checksum
+        self.parents = parents
+        self.cursor = parents[0] if parents else ""
+        self.values = values
+        self.open = set(values)
+        self.lines: dict[Wanted, list[tuple[str, Value]]] = {one: [] for one in values}
 
-    def result(self) -> tuple[LogValue, ...]:
-        if not self.values:
-            return ()
-        return tuple(
-            LogValue(wanted.configuration, value, self.found.get(wanted))
-            for wanted, value in self.values.items()
-        )
+    def take(self, other: _Seen[_T]) -> None:
+        """Add the values of an ancestor."""
+        for one in self.open & other.values.keys():
+            self.lines[one].append((other.checksum, other.values[one]))
+            if len(self.lines[one]) == WINDOW:
+                self.open.discard(one)
 
 
 class WithValues(Generic[_T]):
-    """Joins each version of a walk with its values and those of its nearest ancestors.
+    """Joins each version of a walk with its values and the verdicts on them.
 
     The walk gives children before their parents, as far as the clocks of their authors agree. A version is
-    held back until what is looked for is found, or :data:`LOOK_AHEAD` more versions were seen.
+    held back until all is known that a verdict looks at, history ends, or :data:`LOOK_AHEAD` more versions
+    were seen.
 
     :param version_of: the checksum and the parents of an item of the walk.
     :param values_of: the values of an item; they are asked for once.
@@ -58,50 +66,65 @@ class WithValues(Generic[_T]):
     def __init__(
         self,
         version_of: Callable[[_T], tuple[str, tuple[str, ...]]],
-        values_of: Callable[[_T], Mapping[Wanted, Measured]],
+        values_of: Callable[[_T], Mapping[Wanted, Value]],
+        rules: Rules,
         look_ahead: int = LOOK_AHEAD,
     ) -> None:
         self._version_of = version_of
         self._values_of = values_of
+        self._rules = rules
         self._look_ahead = look_ahead
-        # By the checksum of a version that is to come: the versions it is an ancestor of that miss something.
-        self._awaited: dict[str, list[_Held[_T]]] = {}
+        # In the order of the walk: the item that is given next, and all behind it.
+        self._seen: dict[str, _Seen[_T]] = {}
+        self._kept: Kept = {}
+        self._again: dict[str, set[Wanted]] = {}  # what newer versions have seen again
 
     def join(self, items: Iterable[_T]) -> Iterator[tuple[_T, tuple[LogValue, ...]]]:
         """The items in their order, each with its values."""
-        held: deque[_Held[_T]] = deque()
+        held: deque[_Seen[_T]] = deque()
         for number, item in enumerate(items):
             values = self._values_of(item)
             if not (held or values):
                 yield item, ()
                 continue
-            one = _Held(item, values, number)
+            one = _Seen(item, number, *self._version_of(item), values)
             held.append(one)
-            self._look(one, *self._version_of(item))
-            while held and (not held[0].missing or number - held[0].number >= self._look_ahead):
-                done = held.popleft()
-                done.missing.clear()  # whoever still looks for it stops
-                yield done.item, done.result()
-            if not held:
-                self._awaited.clear()
-        for one in held:
-            yield one.item, one.result()
+            self._seen[one.checksum] = one
+            while held and (self._is_complete(held[0]) or number - held[0].number >= self._look_ahead):
+                yield self._given(held.popleft())
+        while held:
+            self._add_others(held[0])
+            yield self._given(held.popleft())
 
-    def _look(self, one: _Held[_T], checksum: str, parents: tuple[str, ...]) -> None:
-        """Give the values of a version to those it is an ancestor of, and go on with its parents."""
-        looking = [other for other in self._awaited.pop(checksum, ()) if other.missing]
-        if one.values:
-            for other in looking:
-                for wanted in other.missing & one.values.keys():
-                    other.found[wanted] = Earlier(one.values[wanted], checksum)
-                other.missing -= one.values.keys()
-            looking = [other for other in looking if other.missing]
-            looking.append(one)
-        if not looking:
+    def _is_complete(self, one: _Seen[_T]) -> bool:
+        """Follow the first parents as far as they were seen."""
+        while one.open and (other := self._seen.get(one.cursor)) is not None:
+            one.take(other)
+            one.cursor = other.parents[0] if other.parents else ""
+        return not one.open
+
+    def _add_others(self, one: _Seen[_T]) -> None:
+        """Where first parents do not suffice, the other ancestors follow them, in the order of the walk."""
+        if self._is_complete(one):
             return
-        for parent in parents:
-            known = self._awaited.get(parent)
-            if known is None:
-                self._awaited[parent] = looking[:] if len(parents) > 1 else looking
+        ancestors, line = set(one.parents), one.parents[:1]
+        for other in self._seen.values():
+            if other.checksum in line:
+                line = other.parents[:1]
+            elif other.checksum in ancestors:
+                one.take(other)
             else:
-                known += [other for other in looking if other not in known]
+                continue
+            ancestors.update(other.parents)
+
+    def _given(self, one: _Seen[_T]) -> tuple[_T, tuple[LogValue, ...]]:
+        del self._seen[one.checksum]
+        given = []
+        for wanted, value in one.values.items():
+            again = wanted in self._again.get(one.checksum, ())
+            found = judged(value, one.lines[wanted], self._rules, again=again, kept=self._kept)
+            if found.verdict is not None and not is_change(found.verdict):
+                self._again.setdefault(found.since, set()).add(wanted)
+            given.append(LogValue(wanted, found, one.lines[wanted]))
+        self._again.pop(one.checksum, None)
+        return one.item, tuple(given)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from perun.errors import VersionControlError
+from perun.measurement.noise import Kept
 from perun.plugin.api import MinorVersion
 from perun.porcelain import lookup
-from perun.porcelain.earlier import Earlier, Wanted, nearest, wanted_of
+from perun.porcelain.earlier import (
+    Judged,
+    Value,
+    Wanted,
+    headlines,
+    judged,
+    lines,
+    rules_of,
+    value_of,
+    wanted_of,
+)
 from perun.porcelain.known import KnownFacts
 from perun.porcelain.ordering import in_order
 from perun.porcelain.repository import BISECTIONS, PERUN_FOLDER, Repository
@@ -29,10 +38,11 @@ class Status(NamedTuple):
 
     `damaged` are pending files that cannot be read, with the reason. `from_other_machines` are the profiles
     of machines of another class than this one, each with that class; `facts` is what else is known of
-    profiles beyond their head, and `unread` how many nothing is known of. `earlier` has the values of the
-    same configurations in the nearest ancestors. `revision` is the version that was asked for, as it was
-    spelled, empty for the current one; of another version no pending profiles are listed. `bisection` says
-    which bisection is not finished, as `61f3c02..4baf672, instructions of sort`; empty if there is none.
+    profiles beyond their head, and `unread` how many nothing is known of. `judged` has their values beside
+    the version before: of a registered one that of all the version's profiles of its series. `revision` is
+    the version that was asked for, as it was spelled, empty for the current one; of another version no
+    pending profiles are listed. `bisection` says which bisection is not finished, as `61f3c02..4baf672,
+    instructions of sort`; empty if there is none.
     """
 
     major_version: str
@@ -43,7 +53,7 @@ class Status(NamedTuple):
     changes: list[ChangeRecord]
     from_other_machines: dict[ProfileInfo, str]
     facts: dict[ProfileInfo, Fact]
-    earlier: dict[ProfileInfo, Earlier]
+    judged: dict[ProfileInfo, Judged]
     unread: int = 0
     revision: str = ""
     bisection: str = ""
@@ -51,6 +61,13 @@ class Status(NamedTuple):
     def fact(self, info: ProfileInfo) -> Fact:
         """What is known of the profile beyond its head; an empty fact if nothing is."""
         return self.facts.get(info, _UNKNOWN)
+
+    def value(self, info: ProfileInfo) -> Value | None:
+        """What the profile measured, an incomplete one too; None if that is not known."""
+        if info in self.judged:
+            return self.judged[info].value
+        headline = self.fact(info).headline
+        return None if headline is None else value_of([headline])
 
     @property
     def prefix(self) -> str:
@@ -83,10 +100,10 @@ def status(repo: Repository, revision: str | None = None) -> Status:
     facts = known.of_pending(pending)
     if head:
         facts |= known.of_version(head.checksum, registered)
-    earlier = _earlier(repo, head.checksum, registered, pending, facts, known) if head else {}
+    values = _judged(repo, head.checksum if head else "", registered, pending, facts, known)
     others = _from_other_machines(facts)
     return Status(
-        major_version, head, registered, pending, damaged, changes, others, facts, earlier,
+        major_version, head, registered, pending, damaged, changes, others, facts, values,
         known.unread, revision or "", "" if revision else _bisection(repo),
     )  # fmt: skip
 
@@ -108,37 +125,34 @@ def _bisection(repo: Repository) -> str:
     return f"{ends}, {what}" if what else ends
 
 
-def _earlier(
+def _judged(
     repo: Repository,
     head: str,
     registered: list[ProfileInfo],
     pending: list[ProfileInfo],
     facts: dict[ProfileInfo, Fact],
     known: KnownFacts,
-) -> dict[ProfileInfo, Earlier]:
-    """The earlier values of the profiles, each seen from the version that it is of."""
-    by_version: dict[str, list[ProfileInfo]] = {head: [info for info in registered if info in facts]}
-    for info in pending:
-        if info in facts:
-            by_version.setdefault(facts[info].origin or head, []).append(info)
-    found: dict[ProfileInfo, Earlier] = {}
-    for version, infos in itertools.islice(by_version.items(), MOST_ORIGINS):
-        wanted: dict[ProfileInfo, Wanted] = {}
-        values = nearest(repo, version, _noted(wanted, infos, facts), known) if infos else {}
-        found |= {info: values[one] for info, one in wanted.items() if one in values}
+) -> dict[ProfileInfo, Judged]:
+    """The values of the profiles, each beside the version before the one that it is of."""
+    rules = rules_of(repo)
+    together = {one: value_of(found) for one, found in headlines(registered, facts).items()}
+    alone = set(pending)
+    by_version: dict[str, dict[ProfileInfo, tuple[Wanted, Value]]] = {head: {}}
+    for info, fact in facts.items():
+        wanted = wanted_of(info.configuration, fact)
+        if wanted is None or fact.headline is None:
+            continue
+        version = fact.origin if info in alone and fact.origin else head
+        value = value_of([fact.headline]) if info in alone else together[wanted]
+        by_version.setdefault(version, {})[info] = wanted, value
+    found: dict[ProfileInfo, Judged] = {}
+    kept: Kept = {}
+    for number, (version, values) in enumerate(by_version.items()):
+        looking = bool(version and values and number < MOST_ORIGINS)
+        before = lines(repo, version, (one for one, _ in values.values()), known) if looking else {}
+        for info, (wanted, value) in values.items():
+            found[info] = judged(value, before.get(wanted, ()), rules, kept=kept)
     return found
-
-
-def _noted(
-    wanted: dict[ProfileInfo, Wanted], infos: list[ProfileInfo], facts: dict[ProfileInfo, Fact]
-) -> Iterator[Wanted]:
-    """What is looked for beside each of the profiles, put into `wanted` as it is read: seldom needed, and it
-    takes as long as the list itself."""
-    for info in infos:
-        one = wanted_of(info.configuration, facts[info])
-        if one is not None:
-            wanted[info] = one
-            yield one
 
 
 def _from_other_machines(facts: dict[ProfileInfo, Fact]) -> dict[ProfileInfo, str]:

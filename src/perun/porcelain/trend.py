@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from perun.errors import DamagedStore, ProfileNotFound
+from perun.measurement.noise import learn
+from perun.measurement.verdict import Rules, compare
 from perun.plugin.api import MinorVersion
 from perun.porcelain import walking
-from perun.porcelain.earlier import Wanted, of_version
+from perun.porcelain.earlier import Judged, Value, Wanted, of_version, rules_of
 from perun.porcelain.known import KnownFacts
+from perun.porcelain.log_values import LogValue, WithValues
 from perun.porcelain.repository import Repository
 from perun.profile.head import Configuration
-from perun.profile.measured import Difference, Measured, difference
 from perun.wording import listed
-
-MOST_READ: Final = 1000
-"""Profiles that are read for their values because the cache lacks them."""
-MOST_BYTES: Final = 32 << 20
 
 
 class Point(NamedTuple):
-    """The value of one version, and its difference from the point before; None for the first one."""
+    """The value of one version, beside the version before."""
 
     version: MinorVersion
-    measured: Measured
-    difference: Difference | None
+    judged: Judged
 
 
 class Series(NamedTuple):
-    """The values of one configuration, metric and class of machine, the oldest first; one at least."""
+    """The values of one configuration, metric and class of machine, the oldest first; one at least.
+
+    :param overall: the last point beside the first one; without a verdict where they are the same.
+    """
 
     key: Wanted
     points: list[Point]
-
-    @property
-    def difference(self) -> Difference | None:
-        """From the first to the last point; None where they are the same or cannot be compared."""
-        if len(self.points) < 2:
-            return None
-        return difference(self.points[0].measured, self.points[-1].measured)
+    overall: Judged
 
 
 class Trend(NamedTuple):
@@ -78,33 +72,46 @@ def trend(
     :raises ProfileNotFound: if there are values, and none that is asked for.
     :raises VersionControlError: if there is no such version.
     """
-    known = KnownFacts(repo, MOST_READ, MOST_BYTES)
-    found: dict[Wanted, list[tuple[MinorVersion, Measured]]] = {}
+    known = KnownFacts(repo)
+    found: dict[Wanted, list[tuple[MinorVersion, LogValue]]] = {}
     others: set[str] = set()
-    damaged: list[str] = []
-    versions = measured = 0
-    for version in walking.since(repo, walking.first_parents(repo, repo.version(revision)), since):
+    troubles: dict[str, str] = {}
+
+    def values_of(version: MinorVersion) -> Mapping[Wanted, Value]:
+        try:
+            there = repo.store.indexes.has(version.checksum)
+            return of_version(repo, version.checksum, known) if there else {}
+        except DamagedStore as problem:
+            troubles[version.checksum] = problem.message
+            return {}
+
+    head = repo.version(revision)
+    joined = WithValues(_version_of, values_of, rules_of(repo)).join(repo.vcs.walk_subjects(head))
+    values = {}
+    visited: list[str] = []
+    measured = 0
+    for version in walking.since(repo, walking.first_parents(repo, head), since):
         if limit is not None and measured >= limit:
             break
-        versions += 1
-        if not repo.store.indexes.has(version.checksum):
-            continue
-        try:
-            values = of_version(repo, version.checksum, known)
-        except DamagedStore as problem:
-            damaged.append(problem.message)
-            continue
-        chosen = [one for one in values if _is_chosen(one, pattern, metric)]
-        others |= {f"{text_of(one.configuration)} ({one.metric})" for one in values.keys() - set(chosen)}
-        for one in chosen:
-            found.setdefault(one, []).append((version, values[one]))
+        visited.append(version.checksum)
+        while version.checksum not in values:
+            one, own = next(joined)
+            values[one.checksum] = own
+        chosen = [one for one in values[version.checksum] if _is_chosen(one.wanted, pattern, metric)]
+        for value in values.pop(version.checksum):
+            if value not in chosen:
+                others.add(f"{text_of(value.wanted.configuration)} ({value.wanted.metric})")
+        for value in chosen:
+            found.setdefault(value.wanted, []).append((version, value))
         measured += bool(chosen)
+    damaged = [troubles[checksum] for checksum in visited if checksum in troubles]
     if others and not found:
         asked = [f"{pattern!r}"] * bool(pattern) + [f"the metric {metric!r}"] * bool(metric)
         there = listed(sorted(others), 5)
         raise ProfileNotFound(f"no series matches {' and '.join(asked)}", f"there are: {there}")
-    series = [Series(key, _points(reversed(values))) for key, values in found.items()]
-    return Trend(series, versions, measured, damaged, known.unread)
+    rules = rules_of(repo)
+    series = [_series(key, points[::-1], rules) for key, points in found.items()]
+    return Trend(series, len(visited), measured, damaged, known.unread)
 
 
 def text_of(configuration: Configuration) -> str:
@@ -125,9 +132,19 @@ def _is_chosen(one: Wanted, pattern: str, metric: str) -> bool:
     return matches(f"{one.configuration.collector} {text_of(one.configuration)}", pattern)
 
 
-def _points(values: Iterable[tuple[MinorVersion, Measured]]) -> list[Point]:
-    points: list[Point] = []
-    for version, measured in values:
-        before = difference(points[-1].measured, measured) if points else None
-        points.append(Point(version, measured, before))
-    return points
+def _version_of(version: MinorVersion) -> tuple[str, tuple[str, ...]]:
+    return version.checksum, version.parents
+
+
+def _series(key: Wanted, values: Sequence[tuple[MinorVersion, LogValue]], rules: Rules) -> Series:
+    """The series of values, the oldest first, and the last one beside the first."""
+    points = [Point(version, value.judged) for version, value in values]
+    (first, _), (_, last) = values[0], values[-1]
+    overall = Judged(last.judged.value)
+    if len(points) > 1:
+        base, target = points[0].judged.value, last.judged.value
+        noise = learn([one.point for _, one in reversed(last.line)])
+        better = target.larger_is_better
+        verdict = compare(base.point, target.point, noise, rules, larger_is_better=better)
+        overall = Judged(target, verdict, first.checksum, last.judged.confirmed)
+    return Series(key, points, overall)

@@ -28,17 +28,20 @@ def first_parents(repo: Repository, head: str) -> Iterator[MinorVersion]:
             return
 
 
-def ancestors(repo: Repository, head: str) -> Iterator[MinorVersion]:
+def ancestors(repo: Repository, head: str, most: int | None = None) -> Iterator[MinorVersion]:
     """The ancestors of a version in the order in which the version before it is looked for: along first
-    parents, the nearest first, and after the last of them the others, as history walks them."""
+    parents, the nearest first, and after the last of them the others, as history walks them.
+
+    :param most: versions of the history that are looked at; where it has more, only first parents are given.
+    """
     wanted: str | None = None
     waiting: dict[str, MinorVersion] = {}
-    started = False
-    for version in repo.vcs.walk_subjects(head):
-        if not started:
-            started = True
+    for number, version in enumerate(repo.vcs.walk_subjects(head)):
+        if number == 0:
             wanted = version.parents[0] if version.parents else None
             continue
+        if most is not None and number > most:
+            return
         waiting[version.checksum] = version
         while wanted in waiting:
             one = waiting.pop(wanted)

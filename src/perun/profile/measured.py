@@ -13,6 +13,8 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from perun.models.student import quantile
+
 CONFIDENCE: Final = 0.95
 """Of the interval of a difference."""
 
@@ -34,18 +36,6 @@ class Measured(NamedTuple):
     spread: float | None
     samples: int
     larger_is_better: bool = False
-
-
-class Difference(NamedTuple):
-    """How a value differs from an earlier one, as shares of the earlier one: 0.05 is 5 % more.
-
-    :param low: and :param high: the interval at 95 %, from Welch's standard error of the difference; both
-        None where one of the values was measured once.
-    """
-
-    share: float
-    low: float | None
-    high: float | None
 
 
 def of_values(
@@ -70,49 +60,6 @@ def precision(one: Measured) -> float | None:
     return _half_width(one.spread / math.sqrt(one.samples), one.samples - 1) / abs(one.value)
 
 
-def pooled(parts: Sequence[Measured]) -> Measured:
-    """Several profiles of one configuration and version as one sample.
-
-    :param parts: one at least, all of one metric and unit.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    count = sum(part.samples for part in parts)
-    mean = math.fsum(part.value * part.samples for part in parts) / count
-    within = (math.sqrt(part.samples - 1) * (part.spread or 0.0) for part in parts)
-    between = (math.sqrt(part.samples) * (part.value - mean) for part in parts)
-    spread = math.hypot(*within, *between) / math.sqrt(count - 1)
-    return parts[-1]._replace(value=mean, spread=spread, samples=count)
-
-
-def difference(earlier: Measured, later: Measured, *, interval: bool = True) -> Difference | None:
-    """How the later value differs; None where they are of two metrics or units, the earlier one is not above
-    0, or the ratio is no finite number.
-
-    :param interval: compute the interval too, which takes most of the time.
-    """
-    if (earlier.metric, earlier.unit) != (later.metric, later.unit) or earlier.value <= 0:
-        return None
-    share = later.value / earlier.value - 1
-    if not math.isfinite(share):
-        return None
-    if earlier.spread is None or later.spread is None or not interval:
-        return Difference(share, None, None)
-    # Welch's standard error and degrees of freedom; the error of the ratio by the delta method.
-    old = earlier.spread / earlier.value * (share + 1) / math.sqrt(earlier.samples)
-    new = later.spread / earlier.value / math.sqrt(later.samples)
-    error = math.hypot(old, new)
-    if not error:
-        return Difference(share, share, share)
-    if not math.isfinite(error):
-        return Difference(share, None, None)
-    freedom = 1 / ((old / error) ** 4 / (earlier.samples - 1) + (new / error) ** 4 / (later.samples - 1))
-    half = _half_width(error, freedom)
-    return Difference(share, share - half, share + half)
-
-
 def _half_width(error: float, freedom: float) -> float:
     """Half the width of the interval of a value by its standard error and the degrees of freedom of that."""
-    from perun.models.student import quantile  # `perun log --short` mostly needs no interval
-
     return quantile(1 - CONFIDENCE, freedom) * error

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun import atomic
 from perun.errors import DamagedStore
-from perun.profile.measured import Measured
+from perun.measurement.estimate import Headline, Kind, Round, Sample
 from perun.store import tree
 from perun.store.files import ON_DISK, Files
 
@@ -23,21 +24,24 @@ if TYPE_CHECKING:
 
     from perun.profile.factory import Profile
 
-_FORMAT = 4
+_FORMAT = 5
 _PENDING = "pending"
 _DIGITS = 20
+_LARGEST = 1e150
+"""Beyond it no number of a headline is: its square has to be a float."""
+_OF_OTHER_FORM = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 READ_BY_LISTS = 1 << 20
 """Size in bytes up to which a list reads a profile that is not known; `fsck --repair` reads larger ones."""
 
 
 class Fact(NamedTuple):
-    """What is known of one profile: the class of its machine, empty if it does not say, why it is incomplete,
-    empty if it is complete, the value that stands for it, if there is one, and of a pending profile the minor
-    version that it is of."""
+    """What is known of one profile: the class of its machine, empty if it does not say, why it is
+    incomplete, empty if it is complete, the series that stands for it, if there is one, and of a pending
+    profile the minor version that it is of."""
 
     machine: str = ""
     incomplete: str = ""
-    measured: Measured | None = None
+    headline: Headline | None = None
     origin: str = ""
 
 
@@ -88,7 +92,7 @@ class Facts:
         new = {checksum: fact_of(profile) for checksum, profile in profiles.items()}
         with suppress(OSError):
             known = self._read(minor)
-            if new.items() - known.items():
+            if any(known.get(checksum) != fact for checksum, fact in new.items()):
                 self._write(minor, known | new)
 
     def add_pending(self, facts: Mapping[tuple[str, int], Fact]) -> None:
@@ -115,7 +119,7 @@ class Facts:
 
     def _parsed(self, name: str) -> dict[str, Fact] | None:
         """What the file holds; None if it is missing, of another format or damaged."""
-        with suppress(DamagedStore, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        with suppress(DamagedStore, RecursionError, *_OF_OTHER_FORM):
             data = tree.read(self.root / f"{name}.json")
             noted = json.loads(data) if data else None
             if isinstance(noted, dict) and noted.get("format") == _FORMAT:
@@ -123,7 +127,7 @@ class Facts:
         return None
 
     def _write(self, name: str, facts: Mapping[str, Fact]) -> None:
-        text = json.dumps({"format": _FORMAT, "facts": facts})
+        text = json.dumps({"format": _FORMAT, "facts": facts}, default=attrgetter("value"))
         atomic.write(self.root / f"{name}.json", text.encode())
 
 
@@ -134,33 +138,52 @@ def _key(name: str, time: int) -> str:
 def fact_of(profile: Profile) -> Fact:
     """What is known of the profile."""
     from perun.machine import class_of
-    from perun.profile import main_value
+    from perun.measurement.headline import headline
     from perun.profile.incomplete import text_of
 
     described = profile.get("machine")
     machine = class_of(described) if isinstance(described, dict) else ""
-    return Fact(machine, text_of(profile), main_value.of(profile), str(profile.get("origin") or ""))
+    return Fact(machine, text_of(profile), headline(profile), str(profile.get("origin") or ""))
 
 
-def _read_fact(machine: object, incomplete: object, measured: list[object] | None, origin: object) -> Fact:
+def _read_fact(machine: object, incomplete: object, headline: list[Any] | None, origin: object) -> Fact:
     """The fact as it was written.
 
-    :raises ValueError: if it is not one.
+    :raises ValueError: if it is not one; other errors of what reads a list, too.
     """
-    value = None if measured is None else Measured(*measured)  # type: ignore[arg-type]
     texts = (machine, incomplete, origin)
-    if not all(isinstance(text, str) for text in texts) or not _is_measured(value):
+    if not all(isinstance(text, str) for text in texts):
         raise ValueError("a fact of another form")
-    return Fact(machine, incomplete, value, origin)  # type: ignore[arg-type]
+    read = None if headline is None else _read_headline(*headline)
+    return Fact(machine, incomplete, read, origin)  # type: ignore[arg-type]
 
 
-def _is_measured(value: Measured | None) -> bool:
-    return value is None or (
-        isinstance(value.metric, str)
-        and isinstance(value.unit, str)
-        and isinstance(value.value, (int, float))
-        and (value.spread is None or isinstance(value.spread, (int, float)))
-        and isinstance(value.samples, int)
-        and value.samples > (value.spread is not None)
-        and isinstance(value.larger_is_better, bool)
+def _read_headline(
+    metric: str, location: str, unit: str, better: bool, kind: str, rounds: list[Any],
+    levels: list[float] | None, whole: float, noise: list[float] | None,
+) -> Headline:  # fmt: skip
+    read = tuple(
+        Round(session, number, {name: Sample(*sample) for name, sample in samples.items()})
+        for session, number, samples in rounds
+    )
+    texts = all(isinstance(text, str) for text in (metric, location, unit, *(one.session for one in read)))
+    numbers = [one.number for one in read]
+    if not (texts and read and isinstance(better, bool) and all(isinstance(one, int) for one in numbers)):
+        raise ValueError("a headline of another form")
+    if not all(one.samples and all(map(_is_sample, one.samples.values())) for one in read):
+        raise ValueError("samples of another form")
+    spent = None if levels is None else (float(levels[0]), float(levels[1]))
+    apart = None if noise is None else (float(noise[0]), float(noise[1]))
+    return Headline(metric, location, unit, better, Kind(kind), read, spent, float(whole), apart)
+
+
+def _is_sample(one: Sample) -> bool:
+    numbers = (one.median, 0.0 if one.spread is None else one.spread)
+    return (
+        isinstance(one.size, int)
+        and 0 < one.size < _LARGEST
+        and all(isinstance(number, (int, float)) and abs(number) < _LARGEST for number in numbers)
+        and numbers[1] >= 0
+        and isinstance(one.positive, bool)
+        and (one.median > 0 or not one.positive)
     )

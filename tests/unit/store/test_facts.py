@@ -7,15 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
+from perun.measurement.headline import headline
 from perun.profile.factory import Profile
-from perun.profile.measured import Measured
 from perun.store import Store
 from perun.store.facts import Fact
 from perun.store.linking import link
 
 MakeProfile = Callable[..., Profile]
 CLASS = "M 1, 4 processors, x86_64"
-MEASURED = Measured("real time", 1.0, "s", None, 1)
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def test_pending_profiles_are_known_by_name_and_time(store: Store, made_here: Pr
     first = store.pending.save(made_here, "a b")
     os.utime(first, (5, 5))
     store.facts.note_pending(first, made_here)
-    assert store.facts.of_pending() == {("a b.perf", 5): Fact(CLASS, "", MEASURED)}
+    assert store.facts.of_pending() == {("a b.perf", 5): Fact(CLASS, "", headline(made_here))}
     second = store.pending.save(made_here, "b")
     first.unlink()
     store.facts.note_pending(second, made_here)
@@ -43,18 +42,18 @@ def test_registered_profiles_are_known_by_checksum(
     second = link(store, minor(), [(make_profile(2.0), "b.perf", 1)]).added[0].checksum
     facts = store.facts.of_version(minor())
     assert set(facts) == {first, second}
-    assert facts[first] == Fact(CLASS, "", MEASURED)
-    assert facts[second] == Fact("", "", MEASURED._replace(value=2.0))
+    assert facts[first] == Fact(CLASS, "", headline(made_here))
+    assert facts[second] == Fact("", "", headline(make_profile(2.0)))
     assert store.facts.of_version(minor("other")) == {}
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"[", b"[]", b'{"format": 1, "facts": {}}', b'{"format": 4}',
-        b'{"format": 4, "facts": {"a": [1, 2, null, ""]}}',
-        b'{"format": 4, "facts": {"a": ["", "", "", ""]}}',
-        b'{"format": 4, "facts": {"a": ["", "", ["time", "1", "s", null, 1, false], ""]}}',
+        b"", b"[", b"[]", b'{"format": 1, "facts": {}}', b'{"format": 5}',
+        b'{"format": 5, "facts": {"a": [1, 2, null, ""]}}',
+        b'{"format": 5, "facts": {"a": ["", "", "", ""]}}',
+        b'{"format": 5, "facts": {"a": ["", "", ["time", "1", "s", null, 1, false], ""]}}',
     ],
 )  # fmt: skip
 def test_a_damaged_cache_says_nothing_and_is_replaced(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TextIO
 
@@ -10,12 +11,18 @@ from perun.cli.answers import measured as values
 from perun.cli.answers.data import write_json
 from perun.cli.session import Session
 from perun.cli.table import clean, one_line, width
+from perun.measurement import present
+from perun.measurement.estimate import sample_of
 from perun.porcelain.bench.bench import Outcome
 from perun.porcelain.bench.results import Result, fastest
+from perun.porcelain.earlier import Judged
 from perun.process.outcome import exit_status
 from perun.profile.amounts import readable
 
-_COLUMNS: Final = ("command", "mean", "stddev", "median", "user", "system", "min", "max", "runs", "ratio")
+_COLUMNS: Final = (
+    *("command", "value", "low", "high", "n", "spread", "user", "system", "min", "max"),
+    *("ratio", "ratio_low", "ratio_high"),
+)
 _LEGEND: Final = "since: measured at another time; perun compare measures both in turns, and decides"
 
 
@@ -32,22 +39,23 @@ def as_text(session: Session, found: Outcome) -> None:
             session.say(session.paint(_details(one), "dim"))
     if any(one.ratio for one in found.results):
         _summary(session, found.results)
-    if any(one.difference for one in found.results):
+    if any(map(_since, found.results)):
         session.say(session.paint(_LEGEND, "dim"))
 
 
 def _row(session: Session, one: Result) -> tuple[tuple[str, str], str]:
     """The title and the value, and what has no column: the difference."""
-    difference = ""
-    if one.difference is not None and one.earlier is not None:
-        text = values.percent(one.difference)
-        painted = session.paint(text, values.style(one.difference, one.measured))
-        difference = f"{painted} since {one.earlier.minor_version[: values.SHORT]}"
-    return (one_line(one.benchmark.title), values.value(one.measured)), difference
+    value = present.value(one.value, "s")
+    return (one_line(one.benchmark.title), value), values.told(session, one.judged) if one.judged else ""
+
+
+def _since(one: Result) -> Judged | None:
+    """The value beside the version before, if there is one."""
+    return one.judged if one.judged and one.judged.verdict else None
 
 
 def _details(one: Result) -> str:
-    parts = [f"{name} {readable(amount, 's')}" for name, amount in _others(one).items()]
+    parts = [f"{name} {readable(amount, 's')}" for name, amount in _others(one).items() if amount is not None]
     return f"  {one_line(one.benchmark.title)}: {', '.join(parts)}"
 
 
@@ -55,7 +63,7 @@ def _summary(session: Session, results: Sequence[Result]) -> None:
     """The ratios of the slower ones to the fastest, as `1.98x [1.94, 2.02]`."""
     best = fastest(results)
     session.say(f"\n{session.paint(one_line(best.benchmark.title), 'bold')} is the fastest; the others take")
-    others = sorted((one for one in results if one.ratio), key=lambda one: one.measured.value)
+    others = sorted((one for one in results if one.ratio), key=lambda one: one.value.value)
     for one in others:
         session.say(f"  {ratio(one)}  {one_line(one.benchmark.title)}")
 
@@ -64,28 +72,22 @@ def ratio(one: Result) -> str:
     """How many times the fastest a command takes: `1.98x [1.94, 2.02]`; empty for the fastest."""
     if one.ratio is None:
         return ""
-    text = f"{_factor(one.ratio.share)}x"
-    if one.ratio.low is None or one.ratio.high is None:
+    text = f"{_factor(one.ratio.difference.ratio)}x"
+    if not one.ratio.high < math.inf:
         return text
     return f"{text} [{_factor(one.ratio.low)}, {_factor(one.ratio.high)}]"
 
 
-def _factor(share: float) -> str:
-    factor = _ratio_of(share)
+def _factor(factor: float) -> str:
     return f"{factor:.2f}" if factor < 100 else f"{factor:,.0f}"
 
 
-def _ratio_of(share: float) -> float:
-    """The ratio that is a share more than one; the interval of few runs may be wider than what there is."""
-    return max(0.0, 1 + share)
-
-
 def as_json(out: TextIO, found: Outcome) -> None:
-    """The answer as JSON, schema `perun.bench/1` (docs/json.md)."""
+    """The answer as JSON, schema `perun.bench/2` (docs/json.md)."""
     write_json(
         out,
         {
-            "schema": "perun.bench/1",
+            "schema": "perun.bench/2",
             "minor_version": found.version.checksum,
             "uncommitted": found.uncommitted,
             "environment": list(found.conditions),
@@ -98,52 +100,47 @@ def as_json(out: TextIO, found: Outcome) -> None:
 
 def _data(one: Result, found: Outcome) -> dict[str, Any]:
     job = one.benchmark.job
-    before = one.earlier
     return {
         "command": one.benchmark.title,
         "cmd": job.cmd,
         "args": job.args,
         "workload": job.workload,
         "parameters": dict(one.benchmark.parameters),
-        "measured": values.as_data(one.measured),
+        "measured": {"metric": "real time", **present.value_data(one.value, "s")},
         "precision": None if one.precision is None else 100 * one.precision,
-        **{name: amount for name, amount in _others(one).items()},
+        **_others(one),
         "times": [sample.real for sample in one.samples],
         "exit_codes": [exit_status(sample.status) for sample in one.samples],
-        "ratio": _ratio_data(one),
-        "since": None if before is None else before.minor_version,
-        "before": None if before is None else values.as_data(before.measured),
-        "difference": values.difference_data(one.difference),
+        **_ratio_data(one),
+        "difference": values.difference_data(one.judged) if one.judged else None,
         "notes": list(one.notes),
         "profile": one.profile or None,
         "registered": bool(one.profile) and not found.uncommitted,
     }
 
 
-def _ratio_data(one: Result) -> dict[str, Any] | None:
-    if one.ratio is None:
-        return None
-    low, high = one.ratio.low, one.ratio.high
-    interval = None if low is None or high is None else [_ratio_of(low), _ratio_of(high)]
-    return {"factor": 1 + one.ratio.share, "interval": interval}
+def _ratio_data(one: Result) -> dict[str, float | None]:
+    """The ratio to the fastest; null of that itself, and of one command alone."""
+    data = {} if one.ratio is None else present.verdict_data(one.ratio)
+    return {name: data.get(name) for name in ("ratio", "ratio_low", "ratio_high")}
 
 
 def as_markdown(out: TextIO, found: Outcome) -> None:
     """A table, as a merge request shows it."""
     several = any(one.ratio for one in found.results)
-    since = any(one.difference for one in found.results)
-    titles = ["Command", "Mean", "Range", *["Ratio"] * several, *["Since"] * since]
+    since = any(map(_since, found.results))
+    titles = ["Command", "Time", "Range", *["Ratio"] * several, *["Since"] * since]
     out.write(f"| {' | '.join(titles)} |\n| :--- |{' ---: |' * (len(titles) - 1)}\n")
     for one in found.results:
         others = _others(one)
-        cells = [f"`{_cell(one.benchmark.title)}`", values.value(one.measured)]
+        cells = [f"`{_cell(one.benchmark.title)}`", present.value(one.value, "s")]
         cells.append(f"{readable(others['min'], 's')} … {readable(others['max'], 's')}")
         if several:
             cells.append(ratio(one) or "1")
         if since:
-            known = one.difference is not None and one.earlier is not None
-            named = f" since {one.earlier.minor_version[: values.SHORT]}" if one.earlier is not None else ""
-            cells.append(values.percent(one.difference) + named if known else "")
+            judged = _since(one)
+            short = judged.since[: values.SHORT] if judged else ""
+            cells.append(f"{values.difference(judged)} since {short}" if judged else "")
         out.write(f"| {' | '.join(cells)} |\n")
 
 
@@ -153,14 +150,12 @@ def as_csv(out: TextIO, found: Outcome) -> None:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*_COLUMNS, *(f"parameter_{name}" for name in parameters)])
     for one in found.results:
-        others = _others(one)
-        spread = one.measured.spread
+        row = {
+            "command": one.benchmark.title, **present.value_data(one.value, "s"), **_others(one),
+            **_ratio_data(one),
+        }  # fmt: skip
         given = [one.benchmark.parameters.get(name, "") for name in parameters]
-        factor = 1.0 if one.ratio is None else 1 + one.ratio.share
-        writer.writerow(
-            [one.benchmark.title, one.measured.value, "" if spread is None else spread, others["median"],
-             others["user"], others["system"], others["min"], others["max"], len(one.samples), factor, *given]
-        )  # fmt: skip
+        writer.writerow([*(row[name] for name in _COLUMNS), *given])
 
 
 FORMATS: Final[dict[str, Callable[[TextIO, Outcome], None]]] = {
@@ -173,16 +168,16 @@ ENDINGS: Final = {".json": "json", ".md": "markdown", ".csv": "csv"}
 """The format that the name of a file stands for."""
 
 
-def _others(one: Result) -> dict[str, float]:
-    """What else there is to say of the runs: seconds."""
-    times = sorted(sample.real for sample in one.samples)
-    count = len(times)
+def _others(one: Result) -> dict[str, Any]:
+    """What else there is to say of the runs: seconds; no spread of a single one."""
+    times = [sample.real for sample in one.samples]
+    sample = sample_of(times)
     return {
-        "user": sum(sample.user for sample in one.samples) / count,
-        "system": sum(sample.system for sample in one.samples) / count,
-        "min": times[0],
-        "median": (times[(count - 1) // 2] + times[count // 2]) / 2,
-        "max": times[-1],
+        "user": sum(sample.user for sample in one.samples) / len(times),
+        "system": sum(sample.system for sample in one.samples) / len(times),
+        "min": min(times),
+        "max": max(times),
+        "spread": sample.spread * sample.median if sample and sample.spread is not None else None,
     }
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.cli.table import one_line, width
+from perun.measurement.present import NAMES as NAMES
 from perun.profile.amounts import conversion, percent, readable, readable_pair
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.wording import plural
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
     from perun.porcelain.acknowledged import Entry
     from perun.store.changes import ChangeRecord
 
-NAMES: Final = {
-    change: re.sub("(?<=[a-z])(?=[A-Z])", " ", change.name).replace(" In ", " in ")
-    for change in PerformanceChange
-}
-"""`Severe Degradation` for SevereDegradation: the names of the manual's 8.1."""
 RATIOS: Final = ("ratio", "factor", "level")
 """Types of changes whose rate is how many times the baseline the target is."""
 MAX_WIDTH: Final = 48

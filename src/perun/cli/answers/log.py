@@ -12,18 +12,20 @@ from perun.cli.answers import measured
 from perun.cli.answers.data import TYPE_COLOURS
 from perun.cli.answers.steps import Steps
 from perun.cli.session import Session
-from perun.cli.table import clean, one_line
+from perun.cli.table import clean, one_line, width
 from perun.errors import DamagedStore, UsageError
+from perun.measurement import present
+from perun.measurement.verdict import is_change, severity
 from perun.porcelain.log import LogEntry
 from perun.porcelain.log import log as run
 from perun.porcelain.log_values import LogValue
 from perun.profile.head import Configuration
-from perun.profile.measured import difference as difference_of
 from perun.store.summaries import Summary
 from perun.wording import plural
 
 if TYPE_CHECKING:
     from perun.cli.graph import ChangeKind
+    from perun.porcelain.earlier import Judged
 
 PAGED = ("always", "only-log")
 TAGS = (
@@ -150,7 +152,8 @@ def _short(
     pieces: Sequence[str | formats.Tag],
     draw: Callable[[LogEntry, str], str],
 ) -> None:
-    line = short_line(session, pieces, "  " if draw is not _undrawn else "")
+    marks: set[str] = set()
+    line = short_line(session, pieces, marks, "  " if draw is not _undrawn else "")
     write = session.out.write
     batch: list[str] = []
     size = 1
@@ -162,6 +165,7 @@ def _short(
             batch.clear()
             size = min(size * 4, FLUSHED)
     write("".join(batch))
+    measured.note_marks(session, marks)
 
 
 def _pieces(session: Session) -> list[str | formats.Tag]:
@@ -169,17 +173,17 @@ def _pieces(session: Session) -> list[str | formats.Tag]:
 
 
 def short_line(
-    session: Session, pieces: Sequence[str | formats.Tag], before: str = ""
+    session: Session, pieces: Sequence[str | formats.Tag], marks: set[str], before: str = ""
 ) -> Callable[[LogEntry], str]:
     """What makes one line of `log --short` of the pieces of its format; the header is written now.
 
     The pieces are put together once, so that a history of 100,000 versions costs little more than git's own.
 
-    :param before: stands before the header.
+    :param marks: gets what the lines marked differences with. :param before: stands before the header.
     """
     title = before + "".join(_title(piece) for piece in pieces)
     session.say(session.paint(title.rstrip(), "bold"))
-    makers = [_maker(session, piece) for piece in pieces]
+    makers = [_maker(session, piece, marks) for piece in pieces]
     nothing, damaged = session.paint(NO_PROFILES, "dim"), session.paint(DAMAGED, "bold red")
     stats = _stats(session)
     changes = _changes(session)
@@ -213,34 +217,43 @@ class _OfValues:
     compare; else it is the first. A number is never cut, as a part of it is another number.
     """
 
-    def __init__(self, session: Session, tag: formats.Tag) -> None:
+    def __init__(self, session: Session, tag: formats.Tag, marks: set[str]) -> None:
         self._session = session
         self._name = tag.name
         self._width = max(tag.width or 0, len(tag.name))
         self._blank = " " * self._width
         self._shown: dict[tuple[Configuration, str], None] = {}
+        self._marks = marks
 
     def __call__(self, values: Sequence[LogValue]) -> str:
         if not values:
             return self._blank
-        first, others = self._chosen(values), len(values) - 1
+        first, others = self._chosen(values).judged, len(values) - 1
         style = ""
         if self._name == "value":
-            text = measured.value(first.measured, counted=False) + (f" (+{others})" if others else "")
+            text = measured.value(first.value, counted=False) + (f" (+{others})" if others else "")
         else:
-            earlier = first.earlier
-            if earlier is None:
-                return self._blank
-            difference = difference_of(earlier.measured, first.measured, interval=self._session.coloured)
-            text = measured.percent(difference, interval=False)
-            style = measured.style(difference, first.measured)
-        return self._session.paint(text, style) + " " * (self._width - len(text))
+            text, style = self._difference(first, [one.judged for one in values])
+        return self._session.paint(text, style) + " " * (self._width - width(text))
+
+    def _difference(self, first: Judged, values: Sequence[Judged]) -> tuple[str, str]:
+        """The difference of the value that is shown, and how many of the others changed: `0.0 % (+1 !!)`."""
+        text = "" if first.verdict is None else measured.difference(first, interval=False)
+        changed = [one for one in values if one is not first and one.verdict and is_change(one.verdict)]
+        marks = set(map(measured.mark, changed))
+        strongest = next((one for one in present.MARKS if one in marks), "")
+        self._marks.update(marks, {measured.mark(first)} - {""})
+        if not strongest:
+            return text, measured.style(first)
+        worst = max(changed, key=lambda one: abs(severity(one.verdict.change)) if one.verdict else 0)
+        text = f"{text} (+{len(changed)} {strongest})".lstrip()
+        return text, measured.style(first) or measured.style(worst)
 
     def _chosen(self, values: Sequence[LogValue]) -> LogValue:
-        keyed = {(one.configuration, one.measured.metric): one for one in reversed(values)}
+        keyed = {(one.wanted.configuration, one.wanted.metric): one for one in reversed(values)}
         key = next((one for one in self._shown if one in keyed), None)
         if key is None:
-            key = values[0].configuration, values[0].measured.metric
+            key = values[0].wanted.configuration, values[0].wanted.metric
             self._shown[key] = None
         return keyed[key]
 
@@ -256,11 +269,11 @@ def _title(piece: str | formats.Tag) -> str:
     return name.ljust(max(piece.width, len(piece.name))) if piece.width else name
 
 
-def _maker(session: Session, piece: str | formats.Tag) -> Any:
+def _maker(session: Session, piece: str | formats.Tag, marks: set[str]) -> Any:
     if isinstance(piece, str) or piece.name in ("stats", "changes", "steps"):
         return piece if isinstance(piece, str) else piece.name
     if piece.name in VALUES:
-        return _OfValues(session, piece)
+        return _OfValues(session, piece, marks)
     name = piece.name
     size = max(piece.width, len(name)) if piece.width else None
 
@@ -331,7 +344,7 @@ def long_text(session: Session, entry: LogEntry, steps: Steps) -> str:
 
 
 def _json(session: Session, entries: Iterable[LogEntry]) -> None:
-    session.out.write('{"schema": "perun.log/1", "versions": [')
+    session.out.write('{"schema": "perun.log/2", "versions": [')
     separator = "\n"
     steps = Steps(session)
     for version, summary, damage, values in entries:
@@ -350,12 +363,8 @@ def _json(session: Session, entries: Iterable[LogEntry]) -> None:
 
 
 def _value_data(value: LogValue) -> dict[str, Any]:
-    earlier = value.earlier
-    difference = None if earlier is None else difference_of(earlier.measured, value.measured)
-    data = measured.difference_data(difference)
-    since = {} if earlier is None else {"since": earlier.minor_version}
     return {
-        **value.configuration._asdict(),
-        "measured": measured.as_data(value.measured),
-        "difference": None if data is None else {**data, **since},
+        **value.wanted.configuration._asdict(),
+        "measured": measured.value_data(value.judged.value),
+        "difference": measured.difference_data(value.judged),
     }

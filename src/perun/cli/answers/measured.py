@@ -1,61 +1,54 @@
-"""What a profile measured as text: `208 ms ± 3 (n = 10)`, and its difference: `+1.2 % [-0.4, +2.9]`."""
+"""What was measured, beside the version before: `208 ms ± 3 (n = 10)  +1.2 % [-0.4, +2.9] since 4baf672`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.cli.table import one_line
-from perun.profile import amounts
-from perun.profile.amounts import readable, readable_spread
-from perun.profile.measured import Difference, Measured
-from perun.profile.measured import difference as difference_of
+from perun.measurement import present
 from perun.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from perun.cli.session import Session
-    from perun.porcelain.earlier import Earlier
+    from perun.porcelain.earlier import Judged, Value
 
 SHORT: Final = 7
 """Characters of the checksum of a version beside a value or a difference, as git shortens it."""
 
 
-def value(measured: Measured | None, *, counted: bool = True) -> str:
-    """The value with its spread and, if wanted, the number of measurements; empty without a value."""
-    if measured is None:
+def value(one: Value, *, counted: bool = True) -> str:
+    """The value with half the width of its interval and, if wanted, the number of measurements."""
+    return one_line(present.value(one.estimate, one.unit, counted=counted))
+
+
+def difference(one: Judged, *, interval: bool = True) -> str:
+    """The difference from the version before, and how certain it is: `+19.8 % [+17.2, +22.5] !`."""
+    text = present.difference(one.verdict, one.value.unit, interval=interval)
+    return one_line(f"{text} {mark(one)}".rstrip())
+
+
+def style(one: Judged) -> str:
+    """The colour of a difference."""
+    return present.style(one.verdict, confirmed=one.confirmed)
+
+
+def line(session: Session, one: Judged) -> str:
+    """What was measured and how it differs from the version before, if there is one, after what it is called:
+    `real time  208 ms ± 3 (n = 10)  +1.2 % [-0.4, +2.9] since 4baf672: No Change`."""
+    text = f"{one_line(one.value.metric)}  {session.paint(value(one.value), 'bold')}"
+    since = told(session, one)
+    return f"{text}  {since}" if since else text
+
+
+def told(session: Session, one: Judged) -> str:
+    """The difference with its word; empty where there is no version before."""
+    if one.verdict is None:
         return ""
-    if measured.spread is None:
-        return readable(measured.value, measured.unit)
-    text = readable_spread(measured.value, measured.spread, measured.unit)
-    return f"{text} (n = {measured.samples})" if counted else text
-
-
-def percent(difference: Difference | None, *, interval: bool = True) -> str:
-    """The difference in percent, with the interval where there is one; empty without a difference."""
-    if difference is None:
-        return ""
-    if difference.low is None or difference.high is None or not interval:
-        return amounts.percent(difference.share)
-    return amounts.percent(difference.share, (difference.low, difference.high))
-
-
-def style(difference: Difference | None, measured: Measured | None) -> str:
-    """The colour of a difference: red of what is worse, green of what is better; none within its interval."""
-    if difference is None or measured is None or difference.low is None or difference.high is None:
-        return ""
-    if difference.low <= 0 <= difference.high:
-        return ""
-    return "green" if (difference.share > 0) == measured.larger_is_better else "red"
-
-
-def line(session: Session, measured: Measured, earlier: Earlier | None) -> str:
-    """What was measured and how it differs from an earlier version, if there is one, after the name of what
-    it is: `real time  208 ms ± 3 (n = 10)  +1.2 % [-0.4, +2.9] since 4baf672`."""
-    text = f"{one_line(measured.metric)}  {session.paint(one_line(value(measured)), 'bold')}"
-    difference = None if earlier is None else difference_of(earlier.measured, measured)
-    if earlier is None or difference is None:
-        return text
-    since = f"since {earlier.minor_version[:SHORT]}"
-    return f"{text}  {session.paint(percent(difference), style(difference, measured))} {since}"
+    text = one_line(present.difference(one.verdict, one.value.unit))
+    painted = session.paint(text, style(one))
+    return f"{painted} since {one.since[:SHORT]}: {present.word(one.verdict, confirmed=one.confirmed)}"
 
 
 def note_unread(session: Session, count: int) -> None:
@@ -67,23 +60,24 @@ def note_unread(session: Session, count: int) -> None:
         )
 
 
-def as_data(measured: Measured | None) -> dict[str, Any] | None:
-    """The value in JSON: numbers and their unit."""
-    if measured is None:
-        return None
-    return {
-        "metric": measured.metric,
-        "value": measured.value,
-        "unit": measured.unit,
-        "standard_deviation": measured.spread,
-        "count": measured.samples,
-    }
+def mark(one: Judged) -> str:
+    """How certain the difference is, by a key of :data:`perun.measurement.present.MARKS`; empty for noise."""
+    return present.mark(one.verdict, confirmed=one.confirmed)
 
 
-def difference_data(difference: Difference | None) -> dict[str, Any] | None:
-    """The difference in JSON; percents."""
-    if difference is None:
-        return None
-    low, high = difference.low, difference.high
-    interval = None if low is None or high is None else [100 * low, 100 * high]
-    return {"percent": 100 * difference.share, "interval": interval}
+def note_marks(session: Session, shown: Iterable[Judged] | set[str]) -> None:
+    """Say what the marks mean that stand behind differences, if there are any."""
+    marks = shown if isinstance(shown, set) else set(map(mark, shown))
+    texts = [f"{one} {meaning}" for one, meaning in present.MARKS.items() if one in marks]
+    if texts:
+        session.note(f"marks: {'; '.join(texts)}")
+
+
+def value_data(one: Value) -> dict[str, Any]:
+    """The value in JSON."""
+    return {"metric": one.metric, **present.value_data(one.estimate, one.unit)}
+
+
+def difference_data(one: Judged) -> dict[str, Any] | None:
+    """The difference in JSON; null where there is no version before."""
+    return None if one.verdict is None else {**present.verdict_data(one.verdict), "since": one.since}

@@ -15,10 +15,10 @@ from perun.cli.formats import Tag
 from perun.cli.session import Session
 from perun.cli.table import Column, clean, one_line, table
 from perun.porcelain.tags import identity
-from perun.profile.measured import Difference, difference
 from perun.wording import ago, plural
 
 if TYPE_CHECKING:
+    from perun.porcelain.earlier import Judged
     from perun.porcelain.status import Status
     from perun.profile.helpers import ProfileInfo
     from perun.store.changes import ChangeRecord
@@ -75,6 +75,8 @@ def _print(session: Session, found: Status, pieces: Sequence[str | Tag], short: 
         )
     if any(isinstance(piece, Tag) and piece.name == "value" for piece in pieces):
         measured.note_unread(session, found.unread)
+    if any(isinstance(piece, Tag) and piece.name == "difference" for piece in pieces):
+        measured.note_marks(session, found.judged.values())
     for name, reason in found.damaged:
         session.warn(reason)
         session.note(f"remove it with: perun rm {one_line(name)}")
@@ -159,28 +161,29 @@ def _column(
         shrink = tag.name not in UNCUT
         cells = [_cell(info, tag, found) for info in infos]
         # The command says more than how often it was measured.
-        uncounted = (measured.value(found.fact(info).measured, counted=False) for info in infos)
-        shorter = list(uncounted) if tag.name == "value" else ()
+        shorter = [_value(info, found, counted=False) for info in infos] if tag.name == "value" else ()
         return Column(tag.name, cells, raw, paint, shrink=shrink, shorter=shorter)
-    values = [found.fact(info).measured for info in infos]
-    differences = [_difference(info, found) for info in infos]
+    differences = [_compared(info, found) for info in infos]
     if not any(differences):
         return None
-    texts = [measured.percent(one, interval=session.verbosity > 0) for one in differences]
-    if session.verbosity:
-        pairs = zip(texts, infos, strict=True)
-        texts = [f"{text} {_since(info, found)}" if text else "" for text, info in pairs]
-    styles = [measured.style(one, value) for one, value in zip(differences, values, strict=True)]
+    wide = session.verbosity > 0
+    texts = [measured.difference(one, interval=wide) if one else "" for one in differences]
+    if wide:
+        pairs = zip(texts, differences, strict=True)
+        texts = [f"{text} since {one.since[: measured.SHORT]}" if one else "" for text, one in pairs]
+    styles = [measured.style(one) if one else "" for one in differences]
     return Column(tag.name, texts, raw, styled=[partial(session.paint, style=style) for style in styles])
 
 
-def _difference(info: ProfileInfo, found: Status) -> Difference | None:
-    earlier, value = found.earlier.get(info), found.fact(info).measured
-    return None if earlier is None or value is None else difference(earlier.measured, value)
+def _compared(info: ProfileInfo, found: Status) -> Judged | None:
+    """The value beside the version before, if there is one."""
+    one = found.judged.get(info)
+    return None if one is None or one.verdict is None else one
 
 
-def _since(info: ProfileInfo, found: Status) -> str:
-    return f"since {found.earlier[info].minor_version[: measured.SHORT]}"
+def _value(info: ProfileInfo, found: Status, *, counted: bool = True) -> str:
+    value = found.value(info)
+    return "" if value is None else measured.value(value, counted=counted)
 
 
 def _cell(info: ProfileInfo, piece: Tag, found: Status) -> str:
@@ -192,7 +195,7 @@ def _cell(info: ProfileInfo, piece: Tag, found: Status) -> str:
     elif name == "command":
         text = " ".join(filter(None, (info.head.cmd, info.head.args, info.head.workload)))
     elif name == "value":
-        return measured.value(found.fact(info).measured)
+        return _value(info, found)
     elif name == "age":
         return ago(time.time() - info.time)
     else:
@@ -211,7 +214,7 @@ def change_counts(session: Session, changes: Sequence[ChangeRecord]) -> str:
 
 def profile_data(info: ProfileInfo, tag: str, found: Status) -> dict[str, Any]:
     """A profile in the JSON of `status`."""
-    fact = found.fact(info)
+    fact, value = found.fact(info), found.value(info)
     return {
         "tag": tag,
         "id": f"{identity(info)}@{tag[-1]}",
@@ -221,14 +224,9 @@ def profile_data(info: ProfileInfo, tag: str, found: Status) -> dict[str, Any]:
         "checksum": info.checksum or None,
         "other_machine": found.from_other_machines.get(info),
         "incomplete": fact.incomplete or None,
-        "measured": measured.as_data(fact.measured),
-        "difference": _difference_data(info, found) if info in found.earlier else None,
+        "measured": None if value is None else measured.value_data(value),
+        "difference": measured.difference_data(found.judged[info]) if info in found.judged else None,
     }
-
-
-def _difference_data(info: ProfileInfo, found: Status) -> dict[str, Any] | None:
-    data = measured.difference_data(_difference(info, found))
-    return None if data is None else {**data, "since": found.earlier[info].minor_version}
 
 
 def _profiles_data(
@@ -238,10 +236,10 @@ def _profiles_data(
 
 
 def as_data(found: Status, steps: Steps) -> dict[str, Any]:
-    """The whole status as JSON data, schema `perun.status/1`; its profiles are made as they are read."""
+    """The whole status as JSON data, schema `perun.status/2`; its profiles are made as they are read."""
     head = found.head
     return {
-        "schema": "perun.status/1",
+        "schema": "perun.status/2",
         "major_version": found.major_version,
         "minor_version": head._asdict() if head else None,
         "registered": _profiles_data(found.registered, found.prefix, "i", found),

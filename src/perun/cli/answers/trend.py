@@ -26,8 +26,8 @@ WIDE: Final = 110
 """Columns of a terminal from which on dates and intervals are shown."""
 CSV: Final = (
     *("collector", "cmd", "args", "workload", "postprocessors", "machine", "metric", "unit"),
-    *("version", "date", "subject", "value", "standard_deviation", "count"),
-    *("difference_percent", "difference_low", "difference_high"),
+    *("version", "date", "subject", "value", "low", "high", "n"),
+    *("ratio", "ratio_low", "ratio_high", "verdict", "reason", "decides", "since"),
 )
 
 
@@ -48,14 +48,16 @@ def answer(session: Session, found: Trend) -> None:
     elif empty:
         session.note(f"note: {empty} of {plural(found.versions, 'version')} have no such profile")
     measured.note_unread(session, found.unread)
+    shown = [point.judged for series in found.series for point in series.points]
+    measured.note_marks(session, (*shown, *(series.overall for series in found.series)))
     for message in found.damaged:
         session.warn(message)
 
 
 def write_data(session: Session, found: Trend) -> None:
-    """Write it as JSON, schema `perun.trend/1`."""
+    """Write it as JSON, schema `perun.trend/2`."""
     answer = {
-        "schema": "perun.trend/1",
+        "schema": "perun.trend/2",
         "versions": found.versions,
         "measured": found.measured,
         "unread": found.unread,
@@ -66,7 +68,7 @@ def write_data(session: Session, found: Trend) -> None:
 
 
 def write_csv(session: Session, found: Trend) -> None:
-    """Write each point as a row of CSV; differences are percents."""
+    """Write each point as a row of CSV."""
     writer = csv.writer(session.out, lineterminator="\n")
     writer.writerow(CSV)
     for series in found.series:
@@ -82,21 +84,11 @@ def write_csv(session: Session, found: Trend) -> None:
             key.metric,
             key.unit,
         )
-        for version, value, difference in series.points:
-            data = measured.difference_data(difference) or {"percent": None, "interval": None}
-            writer.writerow(
-                (
-                    *first,
-                    version.checksum,
-                    version.date,
-                    version.subject,
-                    value.value,
-                    value.spread,
-                    value.samples,
-                    data["percent"],
-                    *(data["interval"] or (None, None)),
-                )
-            )
+        for version, one in series.points:
+            value = measured.value_data(one.value)
+            named = {"version": version.checksum, "date": version.date, "subject": version.subject}
+            row = {**named, **value, **(measured.difference_data(one) or {})}
+            writer.writerow((*first, *(row.get(name) for name in CSV[len(first) :])))
 
 
 def _series_data(series: Series) -> dict[str, Any]:
@@ -106,15 +98,15 @@ def _series_data(series: Series) -> dict[str, Any]:
         "machine": key.machine,
         "metric": key.metric,
         "unit": key.unit,
-        "larger_is_better": series.points[-1].measured.larger_is_better,
-        "difference": measured.difference_data(series.difference),
+        "larger_is_better": series.overall.value.larger_is_better,
+        "difference": measured.difference_data(series.overall),
         "points": [
             {
                 "version": point.version.checksum,
                 "date": point.version.date,
                 "subject": point.version.subject,
-                "measured": measured.as_data(point.measured),
-                "difference": measured.difference_data(point.difference),
+                "measured": measured.value_data(point.judged.value),
+                "difference": measured.difference_data(point.judged),
             }
             for point in series.points
         ],
@@ -145,7 +137,7 @@ def _series(session: Session, series: Series, title: str, with_machine: bool) ->
     machine = f", {one_line(key.machine) or 'unknown machine'}" if with_machine else ""
     units = "".join(f", {one_line(unit)}" for unit in key.configuration.postprocessors)
     session.say(f"{name}  {one_line(key.metric)} ({one_line(key.configuration.collector)}{units}{machine})")
-    values = [point.measured.value for point in points]
+    values = [point.judged.value.estimate.value for point in points]
     if drawn and len(points) > 1:
         shown = values[-SPARKS:]
         low, high = (readable(limit, key.unit) for limit in (min(shown), max(shown)))
@@ -157,28 +149,30 @@ def _series(session: Session, series: Series, title: str, with_machine: bool) ->
 
 
 def _overall(session: Session, series: Series) -> str:
-    difference, last = series.difference, series.points[-1].measured
-    if difference is None:
+    one = series.overall
+    if one.verdict is None:
         return ""
-    text = session.paint(measured.percent(difference, interval=False), measured.style(difference, last))
-    return f", {text} since {series.points[0].version.checksum[: measured.SHORT]}"
+    text = session.paint(measured.difference(one, interval=False), measured.style(one))
+    return f", {text} since {one.since[: measured.SHORT]}"
 
 
 def _rows(session: Session, points: Sequence[Point], drawn: bool) -> Iterator[str]:
     """The lines of the table; on a terminal of 80 columns without dates and intervals."""
     wide = session.columns == 0 or session.columns >= WIDE
-    values = [measured.value(point.measured, counted=wide) for point in points]
-    differences = [measured.percent(point.difference, interval=wide) for point in points]
-    largest = max(abs(point.measured.value) for point in points)
+    shown = [point.judged for point in points]
+    values = [measured.value(one.value, counted=wide) for one in shown]
+    differences = [measured.difference(one, interval=wide) for one in shown]
+    sizes = [abs(one.value.estimate.value) for one in shown]
+    largest = max(sizes)
     rooms = [max(map(width, texts)) for texts in (values, differences)]
-    for point, value, difference in zip(points, values, differences, strict=True):
-        paint = partial(session.paint, style=measured.style(point.difference, point.measured))
+    for point, value, difference, size in zip(points, values, differences, sizes, strict=True):
+        paint = partial(session.paint, style=measured.style(point.judged))
         cells = [
             session.paint(point.version.checksum[: measured.SHORT], "yellow"),
             *([point.version.date[:10]] if wide else []),
             value + " " * (rooms[0] - width(value)),
             paint(difference) + " " * (rooms[1] - width(difference)),
-            _bar(abs(point.measured.value) / largest if largest else 0.0, drawn),
+            _bar(size / largest if largest else 0.0, drawn),
         ]
         subject = one_line(point.version.subject)
         if session.columns:

@@ -175,7 +175,7 @@ def bench(
     # Opened before: nobody measures for minutes to learn that the file cannot be written.
     with contextlib.nullcontext() if answer.path is None else opened(answer.path) as file:
         with session.progress(0, "measuring") as bar:
-            found = verb(repository, options, bar.update, bar.expect, values.value)
+            found = verb(repository, options, bar.update, bar.expect)
         if file is not None:
             answers.FORMATS[name](file, found)
         if file is not None or name == "text":

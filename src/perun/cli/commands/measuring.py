@@ -226,8 +226,8 @@ class EventPrinter:
             self._phases(event.phases)
             for note in event.notes:
                 self._note(note)
-            if event.measured is not None:
-                self._line("  " + measured.line(self._session, event.measured, event.earlier))
+            if event.judged is not None:
+                self._line("  " + measured.line(self._session, event.judged))
         elif isinstance(event, MachineTold):
             tell = self._session.warn if event.serious else self._session.note
             tell(f"{one_line(event.machine)}: {one_line(event.text)}")

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from perun import conditions
 from perun.errors import JobFailed
+from perun.measurement import present
 from perun.plugin.api import MinorVersion, Report, silent
 from perun.porcelain import saving
 from perun.porcelain.bench import matrix, notes
 from perun.porcelain.bench.matrix import Setting
-from perun.porcelain.bench.measuring import Measurement, Runner, Series, measure, runs_left
+from perun.porcelain.bench.measuring import Measurement, Runner, Series, measure, precision_of, runs_left
 from perun.porcelain.bench.options import BenchOptions
 from perun.porcelain.bench.plan import Benchmark, plan
 from perun.porcelain.bench.results import Result, of_series, with_earlier, with_ratios
@@ -26,14 +27,12 @@ from perun.porcelain.run.collecting import describe_machine
 from perun.porcelain.run.in_place import refuse_after_interruption
 from perun.porcelain.timed_runs import time_profile
 from perun.process.finding import find_executable
-from perun.profile import measured, session
+from perun.profile import session
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
-    from perun.profile.measured import Measured
 
 Expect = Callable[[float | None], None]
-Describe = Callable[["Measured"], str]
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,6 @@ def bench(
     options: BenchOptions,
     report: Report = silent,
     expect: Expect = lambda seconds: None,
-    describe: Describe = lambda value: "",
     dice: random.Random | None = None,
 ) -> Outcome:
     """Measure the commands in turns, and store a profile of the collector `time` for each.
@@ -69,7 +67,7 @@ def bench(
     every measurement.
 
     :param report: gets what is done, runs done and expected in all. :param expect: gets the seconds left.
-    :param describe: the words for a value in a report. :param dice: decides the order of runs.
+    :param dice: decides the order of runs.
     :raises UsageError: where a command cannot be run, or `--save` cannot be done; nothing has run then.
     :raises JobFailed: where a command fails; nothing is stored then.
     :raises NotTrusted: if the user has not said that he trusts the repository.
@@ -89,11 +87,15 @@ def bench(
     # The load it finds, not the one it makes.
     machine_state = describe_machine(as_built)
     momentary = tuple(one.message for one in conditions.observe() if one.momentary)
-    found = _measured(repo, benchmarks, options, _reporting(options, report, expect, describe), dice)
+    found = _measured(repo, benchmarks, options, _reporting(options, report, expect), dice)
     series = [one for one in found.series if one.samples]
     results = [of_series(one, notes.of(one, found, options)) for one in series]
     profiles = [_profile(repo, one, options, machine_state, uncommitted) for one in series]
-    results = with_earlier(repo, version, uncommitted, with_ratios(results), profiles)
+    results = with_ratios(repo, results, series)
+    results = [
+        with_earlier(repo, version, uncommitted, one, profile)
+        for one, profile in zip(results, profiles, strict=True)
+    ]
     if found.interruption is not None:
         return Outcome(version, uncommitted, momentary, results, interruption=found.interruption)
     wanted = [saving.Wanted(one, version.checksum, not uncommitted) for one in profiles]
@@ -133,7 +135,7 @@ def _measured(
 
 
 def _reporting(
-    options: BenchOptions, report: Report, expect: Expect, describe: Describe
+    options: BenchOptions, report: Report, expect: Expect
 ) -> Callable[[Series, Sequence[Series], float], None]:
     """Turns the progress of the runs into a line, and the seconds that are left."""
 
@@ -146,9 +148,9 @@ def _reporting(
         share = min(1.0, late / needed) if needed else 1.0  # of them the budget allows
         text = grown.benchmark.title
         if grown.value is not None:
-            reached = measured.precision(grown.value)
-            known = "" if reached is None else f", the mean ±{100 * reached:.2g} %"
-            text = f"{text}: {describe(grown.value)}{known}"
+            reached = precision_of(grown.value)
+            known = "" if reached is None else f", known to ±{100 * reached:.2g} %"
+            text = f"{text}: {present.value(grown.value, 's')}{known}"
         report(text, done, done + round(share * sum(left)))
         expect(share * needed)
 

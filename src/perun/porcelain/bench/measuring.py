@@ -1,4 +1,4 @@
-"""Runs of several commands in turns, until the mean of each is known well enough or the time is over."""
+"""Runs of several commands in turns, until the time of each is known well enough or the time is over."""
 
 from __future__ import annotations
 
@@ -12,21 +12,16 @@ from pathlib import Path
 from typing import Final
 
 from perun.errors import JobFailed, Terminated
+from perun.measurement.estimate import Estimate, Point, Round, estimate, sample_of
 from perun.plugin.api import Run
 from perun.porcelain.bench.options import FIRST_LOOK, SECONDS, BenchOptions
 from perun.porcelain.bench.plan import Benchmark
 from perun.porcelain.timed_runs import TimedRuns
 from perun.process.execution import Execution, Sample
 from perun.process.outcome import failed
-from perun.profile import measured
-from perun.profile.measured import Measured
 
-METRIC: Final = "real time"
-"""What `perun.profile.measured` calls the value of a time profile."""
 GROWTH: Final = 0.05
 """A series is looked at again when it has grown by this share, so that thousands of runs cost no time."""
-_NORMAL: Final = 1.959
-"""The quantile of the normal distribution at 95 %, rounded down."""
 KEPT: Final = 50
 """Commands that are kept prepared at most."""
 REPORTS: Final = 0.1
@@ -43,7 +38,7 @@ class Series:
 
     benchmark: Benchmark
     samples: list[Sample] = field(default_factory=list)
-    value: Measured | None = None
+    value: Estimate | None = None
     ready: bool = False
     _next_look: int = 1
 
@@ -58,20 +53,30 @@ class Series:
     def look(self, precision: float) -> None:
         """See what all runs say."""
         if self.samples:
-            self.value = measured.of_values(METRIC, [one.real for one in self.samples], "s")
-            self.ready = _may_be_known(self.value, precision) and _is_known(self.value, precision)
+            self.value = estimate(self.point)
+            reached = precision_of(self.value)
+            self.ready = reached is not None and reached <= precision
+
+    @property
+    def point(self) -> Point:
+        """All runs as one round, as the stored profile is read; there is one at least."""
+        return _point([[one.real for one in self.samples]])
+
+    @property
+    def rounds(self) -> Point:
+        """The k-th run as one of the k-th round, which all commands share."""
+        return _point([[one.real] for one in self.samples])
 
 
-def _is_known(value: Measured, precision: float) -> bool:
-    reached = measured.precision(value)
-    return reached is not None and reached <= precision
+def _point(rounds: Sequence[Sequence[float]]) -> Point:
+    samples = [sample_of(values) for values in rounds]
+    return Point(tuple(Round("", number, {"": one}) for number, one in enumerate(samples) if one))
 
 
-def _may_be_known(value: Measured, precision: float) -> bool:
-    """Whether the interval would be narrow enough by the normal distribution, which Student's t exceeds: to
-    find the quantile of that takes longer than a short run."""
-    half = _NORMAL * (value.spread or 0.0) / math.sqrt(value.samples)
-    return half <= precision * abs(value.value)
+def precision_of(value: Estimate) -> float | None:
+    """Half the width of the interval as a share of the value; None of a single run."""
+    half = value.half_width
+    return None if half is None or not value.value else half / abs(value.value)
 
 
 Progress = Callable[[Series, Sequence[Series], float], None]
@@ -170,7 +175,7 @@ def measure(
     """Measure the commands in rounds, each once in a round and in random order, so that what disturbs the
     machine for a while disturbs all of them alike.
 
-    A command is out as soon as its runs are as many as asked for, or its mean is precise enough: the rule of
+    A command is out as soon as its runs are as many as asked for, or its time is precise enough: the rule of
     Y. S. Chow and H. Robbins, On the asymptotic theory of fixed-width sequential confidence intervals for the
     mean, Annals of Mathematical Statistics 36 (1965). An interruption ends it, and what was measured is
     returned. Whatever ends it, what follows the last run of a command runs for each of them.
@@ -229,7 +234,7 @@ def runs_left(one: Series, options: BenchOptions) -> float:
     count = len(one.samples)
     if options.runs is not None:
         return options.runs - count
-    reached = one.value and measured.precision(one.value)
+    reached = one.value and precision_of(one.value)
     wanted = FIRST_LOOK if not reached else count * (reached / options.precision) ** 2
     most = options.max_runs or float("inf")
     return max(0.0, min(max(wanted, FIRST_LOOK, options.min_runs), most) - count)

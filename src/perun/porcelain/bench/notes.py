@@ -12,11 +12,10 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from perun.models.outliers import NORMAL_MAD, Spread
-from perun.porcelain.bench.measuring import Measurement, Series
+from perun.porcelain.bench.measuring import Measurement, Series, precision_of
 from perun.porcelain.bench.options import FIRST_LOOK, BenchOptions
 from perun.process.execution import Sample
 from perun.process.outcome import outcome
-from perun.profile import measured
 from perun.profile.amounts import readable
 from perun.wording import plural
 
@@ -68,9 +67,9 @@ def _outliers(samples: Sequence[Sample], options: BenchOptions) -> Iterator[str]
 def _uncertain(one: Series, whole: Measurement, options: BenchOptions) -> Iterator[str]:
     if one.value is None or whole.interruption is not None or options.runs is not None:
         return
-    reached = measured.precision(one.value)
+    reached = precision_of(one.value)
     if len(one.samples) < FIRST_LOOK or (reached is not None and reached > options.precision):
-        known = "" if reached is None else f"the mean is known to ±{100 * reached:.2g} %, not to "
+        known = "" if reached is None else f"the time is known to ±{100 * reached:.2g} %, not to "
         wanted = f"±{100 * options.precision:.2g} %"
         limit = f"{whole.budget:.3g} s were over after {plural(len(one.samples), 'run')}"
         if options.max_runs is not None and len(one.samples) >= options.max_runs:

@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 
 from perun.errors import CollectorUnavailable, JobFailed, PerunError
 from perun.plugin.api import MinorVersion
-from perun.porcelain.earlier import Earlier
+from perun.porcelain.earlier import Judged
 from perun.porcelain.run import schedule
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.schedule import VersionSlot
-from perun.profile.measured import Measured
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,8 @@ class JobDone:
     What comes before them, `prepare`, is that of the version: see :class:`VersionStarted`.
     `notes` are the messages of its collector and postprocessors to the user. `incomplete` says which part of
     the run the profile lacks, and is empty if it is complete; that of an interrupted run is never
-    registered. `measured` is the value that stands for the profile, `earlier` that of the same configuration
-    in the nearest ancestor; each None if there is none. `machine` is the one of a pool that measured it.
+    registered. `judged` is the value that stands for the profile, beside the version before; None if there is
+    none. `machine` is the one of a pool that measured it.
     """
 
     version: MinorVersion
@@ -65,8 +64,7 @@ class JobDone:
     notes: tuple[str, ...] = ()
     incomplete: str = ""
     phases: Mapping[str, float] = field(default_factory=dict)
-    measured: Measured | None = None
-    earlier: Earlier | None = None
+    judged: Judged | None = None
     machine: str = ""
 
 

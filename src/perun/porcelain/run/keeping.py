@@ -16,7 +16,6 @@ from perun.porcelain.run.events import JobDone
 from perun.porcelain.run.journal import StepLog
 from perun.porcelain.run.schedule import Task
 from perun.profile import incomplete, session
-from perun.store.facts import fact_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -72,9 +71,8 @@ class Keeper:
             session.mark(profile, session.Session(where, round=task.round))
         lacking = incomplete.text_of(profile)
         registering = self._registering and not interrupted
+        judged = earlier.of_profile(self._repo, version.checksum, profile, registering=registering)
         path = self._saved(task, profile, version, lacking, registering=registering)
-        fact = fact_of(profile)
-        before = earlier.of_profile(self._repo, version.checksum, profile, fact)
         return JobDone(
             version,
             task.job,
@@ -85,8 +83,7 @@ class Keeper:
             tuple(dict.fromkeys(notes)),
             lacking,
             phases,
-            fact.measured,
-            before,
+            judged,
             machine,
         )
 

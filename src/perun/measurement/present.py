@@ -1,0 +1,105 @@
+"""Values, differences and words as text and as JSON: the only place that writes them, so that the same number
+is the same text in every answer.
+
+`perun status` and `perun log` load this, so nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final
+
+from perun.measurement.estimate import Estimate
+from perun.measurement.verdict import Verdict, severity
+from perun.profile import amounts
+from perun.profile.amounts import readable, readable_spread
+from perun.profile.changes import PerformanceChange
+
+NAMES: Final = {
+    change: re.sub("(?<=[a-z])(?=[A-Z])", " ", change.name).replace(" In ", " in ")
+    for change in PerformanceChange
+}
+"""`Severe Degradation` for SevereDegradation: the names of the manual's 8.1."""
+MARKS: Final = {
+    "!!": "severe",
+    "!": "definite",
+    "!?": "unconfirmed, seen once: perun compare decides",
+    "?": "maybe",
+}
+"""What stands behind a difference that is none of chance alone, the strongest first."""
+_COLOURS: Final = {"!!": "bold {}", "!": "{}", "!?": "yellow", "?": "dim"}
+
+
+def value(one: Estimate, unit: str, *, counted: bool = True) -> str:
+    """A value with half the width of its interval and, if wanted, how often it was measured:
+    `208 ms ± 3 (n = 10)`. What does not vary, or was measured once, stands alone."""
+    text = readable(one.value, unit)
+    half = one.half_width
+    if half:
+        with_half = readable_spread(one.value, half, unit)
+        text = with_half if re.search("[1-9∞]", with_half.rpartition("±")[2]) else text
+    return f"{text} (n = {one.size})" if counted and one.size > 1 else text
+
+
+def difference(one: Verdict | None, unit: str, *, interval: bool = True) -> str:
+    """How much more or less it is, with the interval that decided: `+1.2 % [-0.4, +2.9]`; `+3 ms [+1 ms, +5
+    ms]` to or from 0, which has no ratio. Empty without a verdict."""
+    if one is None:
+        return ""
+    found = one.difference
+    low, high = one.low, one.high
+    if found.delta is None:
+        bounded = interval and low < high and (low > 0 or high < math.inf)
+        return amounts.percent(found.ratio - 1, (low - 1, high - 1) if bounded else None)
+    shift, *bounds = (_signed(number, unit) for number in found.delta)
+    bounded = interval and bounds[0] != bounds[1] and all(map(math.isfinite, found.delta))
+    return f"{shift} [{', '.join(bounds)}]" if bounded else shift
+
+
+def mark(one: Verdict | None, *, confirmed: bool = True) -> str:
+    """How certain a change is, by a key of :data:`MARKS`; empty where none was found.
+
+    :param confirmed: whether both sides were seen more than once.
+    """
+    size = 0 if one is None else abs(severity(one.change))
+    if size < 2:
+        return "?" * size
+    return "!?" if not confirmed else "!!" if size > 2 else "!"
+
+
+def style(one: Verdict | None, *, confirmed: bool = True) -> str:
+    """The colour of a difference: red of what is worse, green of what is better; none without a mark."""
+    found = mark(one, confirmed=confirmed)
+    if one is None or not found:
+        return ""
+    return _COLOURS[found].format("red" if severity(one.change) < 0 else "green")
+
+
+def word(one: Verdict, *, confirmed: bool = True) -> str:
+    """The word of the verdict: `Maybe Degradation`, `Degradation, unconfirmed`."""
+    return NAMES[one.change] + ("" if mark(one, confirmed=confirmed) != "!?" else ", unconfirmed")
+
+
+def value_data(one: Estimate, unit: str) -> dict[str, Any]:
+    """The value in JSON."""
+    return {"value": one.value, "low": one.low, "high": one.high, "n": one.size, "unit": unit}
+
+
+def verdict_data(one: Verdict) -> dict[str, Any]:
+    """The verdict in JSON; bounds are null where there are none."""
+    ratio, low, high = (
+        number if math.isfinite(number) else None for number in (one.difference.ratio, one.low, one.high)
+    )
+    return {
+        "ratio": ratio,
+        "ratio_low": low,
+        "ratio_high": high,
+        "verdict": one.change.name,
+        "reason": one.reason,
+        "decides": one.decides,
+    }
+
+
+def _signed(number: float, unit: str) -> str:
+    return ("+" if number > 0 else "") + readable(number, unit)
