@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from perun.models.change_points import voting
-from perun.porcelain.changes.labels import result_of
 from perun.porcelain.web import data
 from perun.porcelain.web.changed import Reported, net_ratio, shown, worst_first
 from perun.porcelain.web.grid import rows
@@ -17,7 +16,6 @@ from perun.porcelain.web.naming import title_of
 from perun.porcelain.web.series import listed, spark
 from perun.porcelain.web.state import Group, Placed, State
 from perun.profile.amounts import percent
-from perun.profile.changes import PerformanceChange
 
 CHANGES: Final = 30
 HEAT: Final = (30, 60)
@@ -102,7 +100,7 @@ def _row_state(group: Group, row: int, steps: Sequence[Placed], *, judged: bool)
     if not steps:
         return _State(group, row, "same", 1.0, False)
     ratio = net_ratio(steps)
-    if any(result_of(one.step) is PerformanceChange.Unknown for one in steps):
+    if any(one.step.conditions for one in steps):
         return _State(group, row, "unknown", ratio, False)
     if abs(np.log(ratio)) < np.log1p(voting.EFFECT):
         return _State(group, row, "same", ratio, False)
