@@ -37,10 +37,12 @@ AROUND: Final = 8
 _LEAST_AROUND: Final = 4
 FEWEST_RUNS: Final = 8
 """Versions of a series from which on its short levels are looked for."""
-CERTAIN: Final = 1e-3
+CERTAIN: Final = 0.01
 """False short levels in the whole series, at most: of those that are certain."""
 UNCERTAIN: Final = 0.4
 """The same of those that another measurement has to confirm."""
+NEWEST: Final = 0.05
+"""The same of the newest versions alone: what is new is to be looked at soon."""
 _TESTS: Final = 2.5
 """Independent tests for each version, as runs of several lengths overlap."""
 _DRIFT_PARTS: Final = 5
@@ -49,6 +51,12 @@ _DRIFT_STRENGTH: Final = 5.0
 _DRIFT_JUMP: Final = 0.6
 """The largest share of a drift that one of its parts may bring."""
 _OF_MEDIAN: Final = 1.2533
+_USUAL: Final = 3.0
+"""Standard deviations beyond which a difference of neighbours is a change, and no noise."""
+_WITHIN_USUAL: Final = 0.9733
+"""The variance of normal values that are nearer to 0 than that."""
+_FREEDOM: Final = 0.55
+"""Degrees of freedom of the noise for each difference, as neighbouring ones share a version."""
 _SMALLEST: Final = 1e-5
 """The least standard deviation of a value: what repeats exactly has some as well, as nobody looks at less."""
 
@@ -166,13 +174,14 @@ def short_levels(track: Track, bounds: Sequence[int], effect: float) -> list[Run
     if count < FEWEST_RUNS:
         return []
     variances = _variances(logs, track)
-    freedom = max(EFFICIENCY * (count - 1), 3.0)
-    tests = _TESTS * count
-    uncertain = quantile(min(UNCERTAIN / (_TESTS * max(count, 40)), 0.5), freedom)
+    freedom = max(_FREEDOM * (count - 1), 3.0)
+    tests = _TESTS * max(count, 40)
+    limits = quantile(UNCERTAIN / tests, freedom), quantile(NEWEST, freedom)
     certain = quantile(CERTAIN / tests, freedom)
     found: list[tuple[float, int, int, float]] = []
     for start, stop in zip(bounds, bounds[1:], strict=False):
-        found += _runs(logs, variances, start, stop, uncertain, math.log1p(effect))
+        own = _flat(track.values[start:stop], effect)
+        found += _runs(logs.size, own, variances, start, limits, math.log1p(effect))
     chosen: list[Run] = []
     taken = np.zeros(count + 1, bool)
     for strength, first, end, error in sorted(found, reverse=True):
@@ -184,7 +193,9 @@ def short_levels(track: Track, bounds: Sequence[int], effect: float) -> list[Run
 
 def _variances(logs: Floats, track: Track) -> Floats:
     """The variance of each point: within by the number of its measurements, between by that of its sessions."""
-    usual = deviation_of_differences(logs) ** 2
+    apart = np.abs(np.diff(logs))
+    few = apart[apart <= _USUAL * math.sqrt(2) * deviation_of_differences(logs)]
+    usual = float(np.mean(few**2)) / (2 * _WITHIN_USUAL) if few.size else 0.0
     within = float(np.nanmedian(track.errors**2)) if np.isfinite(track.errors).any() else 0.0
     within = min(within, usual)
     sizes, sessions = np.median(track.samples), np.median(track.sessions)
@@ -192,15 +203,28 @@ def _variances(logs: Floats, track: Track) -> Floats:
     return np.maximum(parts, _SMALLEST**2)
 
 
+def _flat(values: Floats, effect: float) -> Floats:
+    """The logarithms of a level, without its drift."""
+    logs = np.log(values)
+    if drift(values, effect) is None:
+        return logs
+    places = np.arange(logs.size)
+    flat: Floats = logs - np.polyval(np.polyfit(places, logs, 1), places)
+    return flat
+
+
 def _runs(
-    logs: Floats, variances: Floats, start: int, stop: int, least: float, effect: float
+    points: int, own: Floats, variances: Floats, start: int, limits: tuple[float, float], effect: float
 ) -> list[tuple[float, int, int, float]]:
-    """Strength, first point, end and error of the runs of one lasting level that are stronger than `least`.
+    """Strength, first point, end and error of the runs of one lasting level that are strong enough.
 
     Runs at an end of the level that another one follows are none: there the place of the change is off.
+
+    :param points: of the series. :param own: the logarithms of the level, from the point `start` on.
+    :param limits: the least strength, and that of the newest versions.
     """
-    count = stop - start
-    own = logs[start:stop]
+    count = own.size
+    stop = start + count
     empty = np.full(AROUND, np.nan)
     near = np.lib.stride_tricks.sliding_window_view(np.concatenate((empty, own, empty)), AROUND)
     weights = 1 / variances[start:stop]
@@ -219,10 +243,13 @@ def _runs(
         errors = np.sqrt(1 / weight + _OF_MEDIAN**2 * usual / np.maximum(there, 1))
         moved = (sums[ends] - sums[firsts]) / weight - level
         strengths = np.abs(moved) / errors
+        least = np.full(strengths.size, limits[0])
+        if stop == points:
+            least[-1] = limits[1]
         wanted = (strengths >= least) & (np.abs(moved) >= effect) & (there >= _LEAST_AROUND)
         if start:
             wanted[0] = False
-        if stop < logs.size:
+        if stop < points:
             wanted[-1] = False
         for place in np.flatnonzero(wanted).tolist():
             error = float(errors[place])
@@ -247,3 +274,15 @@ def drift(values: Floats, effect: float) -> float | None:
     if abs(moved) < max(_DRIFT_STRENGTH * error, math.log1p(effect)) or (steps < -error).any():
         return None
     return float(np.exp(moved)) if steps.max() <= _DRIFT_JUMP * abs(moved) else None
+
+
+def is_climb(logs: Floats, place: int) -> bool:
+    """Whether values climb by a slope rather than by a jump at that place.
+
+    :param logs: of the levels before and after the place.
+    """
+    before, after = logs[:place], logs[place:]
+    jumps = np.abs(before - np.median(before)).sum() + np.abs(after - np.median(after)).sum()
+    places = np.arange(logs.size)
+    line = np.polyval(np.polyfit(places, logs, 1), places)
+    return bool(np.abs(logs - line).sum() < jumps)

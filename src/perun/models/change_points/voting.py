@@ -94,7 +94,7 @@ def change_points(values: Floats, effect: float = EFFECT) -> Found:
         return Found([], odd)
     votes = {name: _detected(detect, usual) for name, detect in DETECTORS.items()}
     places = _voted(votes)
-    places = sorted({_placed(usual, place, places) for place in places})
+    places = sorted({placed(usual, place, places) for place in places})
     confirmed = _confirmed(usual, places, effect, votes)
     found = []
     for place, before, after, error in confirmed:
@@ -140,7 +140,7 @@ def _voted(votes: Mapping[str, Sequence[int]]) -> list[int]:
     return sorted(chosen)
 
 
-def _placed(values: Floats, place: int, chosen: Sequence[int]) -> int:
+def placed(values: Floats, place: int, chosen: Sequence[int]) -> int:
     """Where near the place the levels between its neighbours are divided best, by absolute deviations."""
     import numpy as np
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from perun.measurement.changes import FEWEST_RUNS, Run, Track, drift, may_decide, short_levels
+from perun.measurement.changes import FEWEST_RUNS, Run, Track, drift, is_climb, may_decide, short_levels
 from perun.measurement.estimate import Error, Point
 from perun.measurement.noise import shared
 from perun.measurement.verdict import (
@@ -224,7 +224,25 @@ def searched(track: Track, exact: bool, effect: float, before: Found | None) -> 
         old = tuple(one for one in before.changes if one.place <= start)
     seen = voting.change_points(values[start:], effect)
     new = [change._replace(place=change.place + start) for change in seen.changes]
-    return Found("", len(values), (*old, *new))
+    return Found("", len(values), tuple(_jumps(values, (*old, *new))))
+
+
+def _jumps(values: Floats, changes: Sequence[voting.Change]) -> list[voting.Change]:
+    """Those of the changes that are no part of a slope."""
+    kept = list(changes)
+    logs = np.log(values)
+    while True:
+        bounds = [0, *(one.place for one in kept), len(values)]
+        slopes = [
+            number
+            for number, (start, place, stop) in enumerate(zip(bounds, bounds[1:], bounds[2:], strict=False))
+            if is_climb(logs[start:stop], place - start)
+        ]
+        if not slopes:
+            # Where others are gone that a detector named, a level may begin elsewhere.
+            places = [one.place for one in kept]
+            return [one._replace(place=voting.placed(logs, one.place, places)) for one in kept]
+        del kept[min(slopes, key=lambda number: abs(math.log(kept[number].ratio)))]
 
 
 def _runs(track: Track, exact: bool, found: Found, effect: float) -> tuple[Run, ...]:

@@ -105,7 +105,7 @@ def _read_version(repo: Repository, checksum: str, state: State, damaged: list[s
     found = _by_key(whole)
     headlines = {(info.configuration, one.headline) for info, one in whole if one.headline}
     leading = tuple(key for key in found if (key.configuration, key.location) in headlines)
-    cells = {key: _cell(point(own, key.kind)) for key, own in found.items()}
+    cells = {key: cell(point(own, key.kind)) for key, own in found.items()}
     return Column(state, cells, under, tuple(incomplete), len(profiles), leading)
 
 
@@ -153,7 +153,8 @@ def _by_key(profiles: Iterable[tuple[ProfileInfo, ProfileSeries]]) -> dict[Serie
     return {key: own for key, own in found.items() if all(one.rounds for one in own)}
 
 
-def _cell(of: Point) -> Cell:
+def cell(of: Point) -> Cell:
+    """What the table keeps of a point."""
     value = estimate(of)
     half = value.half_width
     error = 0.0 if of.repeats else of.error_of(of.workloads, logarithmic=of.positive).size
