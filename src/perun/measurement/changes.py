@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MANY: Final = 1
 """The mark of a point of several sessions or workloads, or of values that are not above 0."""
-LONGEST: Final = 6
+LONGEST: Final = 12
 """Versions of a short level: more of them are found as any other level."""
 AROUND: Final = 8
 """Versions on either side that a run is compared with."""

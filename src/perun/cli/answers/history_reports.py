@@ -22,16 +22,21 @@ METHOD: Final = "change_points"
 
 
 def fails(found: Changes, acknowledged: Acknowledged, level: str) -> bool:
-    """Whether `--fail-on level` fails on one of the steps: one that no later version takes back, of a series
-    that stands for what was measured, and whose cost did not only move."""
+    """Whether `--fail-on level` fails on one of the steps."""
     return any(
-        is_degradation(step.verdict, level)
-        and step.leads
-        and not (step.taken_back or step.moved_with)
-        and one.entry_of(step, acknowledged) is None
+        is_degradation(_label(step), level) and one.entry_of(step, acknowledged) is None
         for one in found.found
         for step in (*one.steps, *one.doubtful)
     )
+
+
+def _label(step: Step) -> PerformanceChange:
+    """What a gate takes the step for: at most a Maybe where a later version takes it back, where cost moved
+    between functions, or where it is of a part, as then nothing is slower in the end, or something else says
+    so."""
+    if step.decides and (step.taken_back or step.moved_with or not step.leads):
+        return PerformanceChange(1 if step.verdict.value > 0 else -1)
+    return step.verdict
 
 
 def undecided(found: Changes, acknowledged: Acknowledged) -> bool:
@@ -74,7 +79,7 @@ def _comparisons(one: VersionChanges, acknowledged: Acknowledged) -> Iterator[Co
         yield Comparison(
             _info(configuration),
             baseline_version=one.since,
-            results=(MethodResult(METHOD, tuple(map(change_of, steps))),),
+            results=(MethodResult(METHOD, tuple(change_of(step, _label(step)) for step in steps)),),
             notes=notes,
             acknowledged={place: entry for place, entry in entries.items() if entry is not None},
         )
@@ -92,12 +97,12 @@ def _info(configuration: Configuration) -> ProfileInfo:
     return ProfileInfo("", "", Head("", cmd, args, workload, collector, postprocessors), 0)
 
 
-def change_of(step: Step) -> DegradationInfo:
-    """The step as `perun check` tells of changes."""
+def change_of(step: Step, label: PerformanceChange | None = None) -> DegradationInfo:
+    """The step as `perun check` tells of changes. :param label: another word than its own."""
     before, after = readable_pair(*step.values, step.series.unit)
     exact = step.low == step.high
     return DegradationInfo(
-        step.verdict,
+        label or step.verdict,
         step.series.location,
         before,
         after,
