@@ -1,4 +1,4 @@
-"""Which changes of generated histories are told: levels of a few versions, the newest ones, drifts, counts."""
+"""Which changes of generated histories are told: levels of a few versions, drifts, counts."""
 
 from __future__ import annotations
 

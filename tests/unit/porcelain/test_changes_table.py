@@ -34,7 +34,8 @@ def column(number, keys):
         for one in keys
     }
     under = {(key(0).configuration, "fast"): (("processor", f"P{number % 2}"), ("kernel", "6"))}
-    return Column((1000 + number, 70), cells, under, (key(9).configuration,) if number == 3 else (), 2, (key(0),) if 0 in keys else ())
+    lacking = (key(9).configuration,) if number == 3 else ()
+    return Column((1000 + number, 70), cells, under, lacking, 2, (key(0),) if 0 in keys else ())
 
 
 def name(number):

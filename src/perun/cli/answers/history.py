@@ -48,7 +48,8 @@ def answer(session: Session, found: Changes, acknowledged: Acknowledged, *, ever
 
 
 def _leading(found: Changes, one: VersionChanges) -> bool:
-    return any(step.leads for step in one.steps) or any(found.history.leads(own.series) for own in one.gone)
+    leading = found.history.leading if one.gone else frozenset()
+    return any(step.leads for step in one.steps) or any(own.series in leading for own in one.gone)
 
 
 def write_data(session: Session, found: Changes, acknowledged: Acknowledged) -> None:
@@ -130,7 +131,8 @@ def _version(
     left = len(one.steps) - len(steps)
     if left > 0:
         session.say(f"  and {left} more of functions and other parts; show them with: --all")
-    shown_gone = one.gone if every else [own for own in one.gone if found.history.leads(own.series)]
+    leading = found.history.leading
+    shown_gone = one.gone if every else [own for own in one.gone if own.series in leading]
     _gone(session, shown_gone, every)
 
 

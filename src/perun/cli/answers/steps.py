@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from perun.cli.answers.data import finite
 from perun.cli.table import one_line
 from perun.errors import ConfigError
-from perun.cli.answers.data import finite
 from perun.porcelain.acknowledged import Acknowledged, Entry
 from perun.profile.amounts import percent, readable_pair
 from perun.store.known_steps import KnownStep, KnownSteps
@@ -52,7 +52,12 @@ class Steps:
         steps = self._known.at(version)
         if not steps:
             return []
-        from perun.cli.answers.changes import MAX_LINES, MAX_WIDTH, aligned, style_of  # most versions have none
+        from perun.cli.answers.changes import (  # most versions have none
+            MAX_LINES,
+            MAX_WIDTH,
+            aligned,
+            style_of,
+        )
         from perun.profile.changes import PerformanceChange
 
         steps = sorted(steps, key=_importance)

@@ -193,10 +193,11 @@ class History(NamedTuple):
         """The values, shape (keys, measured)."""
         return self.cells[0]
 
-    def leads(self, key: SeriesKey) -> bool:
-        """Whether the series stands for what was measured: the headline of its profiles, or one of all where
-        they have none."""
-        return key in self.headlines or key.configuration not in {one.configuration for one in self.headlines}
+    @property
+    def leading(self) -> frozenset[SeriesKey]:
+        """The series that stand for what was measured: the headlines of profiles, or all of what has none."""
+        known = {one.configuration for one in self.headlines}
+        return self.headlines | {one for one in self.keys if one.configuration not in known}
 
 
 class Changes(NamedTuple):

@@ -14,7 +14,14 @@ from perun.measurement.changes import FEWEST_RUNS, Run, Track, drift, is_climb, 
 from perun.measurement.estimate import Error, Point
 from perun.measurement.noise import shared
 from perun.measurement.verdict import (
-    Basis, Rules, Verdict, along, hodges_lehmann, judge, of_levels, severity,
+    Basis,
+    Rules,
+    Verdict,
+    along,
+    hodges_lehmann,
+    judge,
+    of_levels,
+    severity,
 )  # fmt: skip
 from perun.models.change_points import voting
 from perun.models.two_samples.many import benjamini_hochberg
@@ -107,7 +114,7 @@ def detect(
 
 def _rows(history: History) -> list[_Row]:
     """The series that have versions to be compared."""
-    with_headline = {key.configuration for key in history.headlines}
+    leading = history.leading
     rows = []
     for number, values in enumerate(history.values):
         columns = np.flatnonzero(np.isfinite(values))
@@ -116,9 +123,8 @@ def _rows(history: History) -> list[_Row]:
         key = history.keys[number]
         value, _, error, *counts, marks = (one[number, columns] for one in history.cells)
         samples, rounds, sessions = (one.astype(np.float64) for one in counts)
-        leads = key in history.headlines or key.configuration not in with_headline
         track = Track(value, error.astype(np.float64), samples, rounds, sessions, marks)
-        rows.append(_Row(key, json.dumps(key), columns, track, leads))
+        rows.append(_Row(key, json.dumps(key), columns, track, key in leading))
     return rows
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Final
@@ -163,7 +163,7 @@ def cell(of: Point) -> Cell:
     if of.sessions > 1 or of.workloads != ("",):
         mark = MANY
     return Cell(
-        value.value, math.nan if half is None else half, error if math.isfinite(error) else math.nan,
+        value.value, half or math.nan, error if math.isfinite(error) else math.nan,
         of.size, len(of.rounds), of.sessions, mark,
     )  # fmt: skip
 

@@ -50,7 +50,7 @@ class _State(NamedTuple):
 def overview(state: State, reported: Reported) -> data.Overview:
     """The piece `overview`. :param reported: of which pairs there is a comparison."""
     since = _since(state)
-    later = [one for one in state.changes if state.place_of(one.of.version.checksum) > since.position]
+    later = [one for one in state.changes if one.step.leads and state.place_of(one.of.version.checksum) > since.position]
     became = _became(state, since, later)
     order = sorted(became, key=_rank)
     # Of a series on several machines the one where it became worst.
@@ -59,7 +59,7 @@ def overview(state: State, reported: Reported) -> data.Overview:
         worst.setdefault(one.group.id, one)
     whole = list(worst.values())
     main = np.any(state.there_main, axis=1)
-    chosen = later if later and since.name else state.changes[:CHANGES]
+    chosen = later if later and since.name else [one for one in state.changes if one.step.leads][:CHANGES]
     changes = worst_first(chosen)[:CHANGES]
     return data.Overview(
         _verdict(state, since, whole),
@@ -80,17 +80,19 @@ def _since(state: State) -> _Since:
 
 
 def _became(state: State, since: _Since, later: Sequence[Placed]) -> list[_State]:
-    """What became of each row of the table."""
+    """What became of each row of the table that stands for what was measured; parts of it are told elsewhere."""
     steps: defaultdict[int, list[Placed]] = defaultdict(list)
     for one in reversed(later):
         steps[state.table.row[one.step.series]].append(one)
     positions = state.measured_main
     there = state.there_main
+    leading = state.found.history.leading
     judged = (there.sum(axis=1) >= _LEAST) & (there[:, positions > since.position].sum(axis=1) > 0)
     return [
         _row_state(one, row, steps[row], judged=bool(judged[row]))
         for one in state.groups.values()
         for row in one.rows
+        if state.table.keys[row] in leading
     ]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perun.models.change_points import voting
 from perun.measurement.changes import Track
+from perun.models.change_points import voting
 from perun.porcelain.changes.detecting import ENOUGH, searched
 
 
