@@ -252,7 +252,8 @@ def test_the_grid_and_the_heat_map_hold_the_medians(piece, monkeypatch):
         assert row["value"][0] == pytest.approx((first[1] + first[2]) / 2, rel=1e-4)
     heat = piece("overview")["heat"]
     assert [one["at"] for one in heat["commits"]] == whole["at"]
-    assert {row["series"]: row["value"] for row in heat["rows"]} == rows
+    leading = {row["series"]: row["value"] for row in heat["rows"]}
+    assert leading == {name: rows[name] for name in leading} and len(leading) == 2
 
 
 def test_coverage_tells_what_lacks_profiles(tmp_path):
