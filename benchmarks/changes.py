@@ -128,6 +128,4 @@ def _measured(values: np.ndarray) -> Measured:
     ]
     half, ones = np.full(values.shape, np.nan), np.ones(values.shape, int)
     cells = (values, half, half, ones, ones, ones, np.zeros(values.shape, np.uint32))
-    return Measured(
-        versions, list(range(len(versions))), keys, cells, frozenset(), [{}] * len(versions), []
-    )
+    return Measured(versions, list(range(len(versions))), keys, cells, frozenset(), [{}] * len(versions), [])

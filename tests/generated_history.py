@@ -19,7 +19,9 @@ from perun.porcelain.changes.table import Cell
 from perun.profile.head import Configuration
 
 VERSIONS, RUNS, NOISE = 60, 5, 0.01
-KEY = SeriesKey(Configuration("time", "./app", "", "", ()), "m", "./app [real]", "time", "real", "s", False, False)
+KEY = SeriesKey(
+    Configuration("time", "./app", "", "", ()), "m", "./app [real]", "time", "real", "s", False, False
+)
 
 
 class Kept:

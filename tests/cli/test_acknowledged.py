@@ -140,9 +140,10 @@ def test_check_respects_what_is_acknowledged(perun, measured):
     text = perun(*words).out
     assert "92.3x  acknowledged until 2999-12-31: faster later" in text
     assert "1 degradation, 1 of them acknowledged" in text
-    assert "> note: unique is acknowledged until 2999-12-31: faster later" in perun(
-        *words, "--format", "manual"
-    ).out
+    assert (
+        "> note: unique is acknowledged until 2999-12-31: faster later"
+        in perun(*words, "--format", "manual").out
+    )
     answer = perun(*words, "--json").json
     (comparison,) = answer["comparisons"]
     (change,) = comparison["changes"]

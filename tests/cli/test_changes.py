@@ -144,7 +144,9 @@ def test_ranges_and_patterns(perun, history):
     assert {version for version, _ in recent} == {checksums[number] for number in (REVERTED, 33, 35, 36)}
     # What comes after the end is not known, so that nothing takes the step back.
     early = perun("changes", checksums[25], "--series", "main*[[]excl*", "--json").json
-    assert [step["taken_back"] for change in early["changes"] for step in change["steps"] if step["decides"]] == [""]
+    assert [
+        step["taken_back"] for change in early["changes"] for step in change["steps"] if step["decides"]
+    ] == [""]
     failed = perun("changes", "--series", "nothing", check=False)
     assert failed.code == 6 and "no series matches 'nothing'" in failed.err and "main" in failed.err
     assert perun("changes", "nowhere", check=False).code == 4

@@ -229,9 +229,7 @@ def change_lines(
     return [*lines, f"and {left} more: perun -v {session.command} lists them"] if left else lines
 
 
-def lines_of(
-    session: Session, infos: Sequence[DegradationInfo], *more: Sequence[str]
-) -> list[str]:
+def lines_of(session: Session, infos: Sequence[DegradationInfo], *more: Sequence[str]) -> list[str]:
     """A line for each change, their columns aligned. :param more: further columns."""
     cells = [(*_cells(info), *rest) for info, *rest in zip(infos, *more, strict=True)]
     rows = aligned(cells, MAX_WIDTH)

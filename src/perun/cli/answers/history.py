@@ -104,7 +104,9 @@ def _deciding(one: VersionChanges, step: Step) -> str:
     """The command that measures both versions of a step side by side."""
     own = step.series.configuration
     words = ["perun", "compare", one.since.checksum[:SHORT], one.version.checksum[:SHORT], "-c", own.cmd]
-    words += [word for name, text in (("-a", own.args), ("-w", own.workload)) if text for word in (name, text)]
+    words += [
+        word for name, text in (("-a", own.args), ("-w", own.workload)) if text for word in (name, text)
+    ]
     return one_line(shlex.join(words))
 
 
@@ -140,9 +142,7 @@ def _title(key: SeriesKey) -> str:
     return f"{text_of(key.configuration)} ({key.configuration.collector})"
 
 
-def _steps(
-    session: Session, one: VersionChanges, steps: Sequence[Step], acknowledged: Acknowledged
-) -> None:
+def _steps(session: Session, one: VersionChanges, steps: Sequence[Step], acknowledged: Acknowledged) -> None:
     entries = [one.entry_of(step, acknowledged) for step in steps]
     remarks = [
         one_line(", ".join(filter(None, (step.remark, entry.text if entry else ""))))

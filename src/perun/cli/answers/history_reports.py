@@ -60,9 +60,7 @@ def reports(found: Changes, acknowledged: Acknowledged) -> Iterator[VersionRepor
 
 
 def _unchanged(found: Changes) -> Iterator[Comparison]:
-    changed = {
-        step.series.configuration for one in found.found for step in (*one.steps, *one.doubtful)
-    }
+    changed = {step.series.configuration for one in found.found for step in (*one.steps, *one.doubtful)}
     for configuration in dict.fromkeys(key.configuration for key in found.history.keys):
         if configuration not in changed:
             change = DegradationInfo(PerformanceChange.NoChange, text_of(configuration), "-", "-")

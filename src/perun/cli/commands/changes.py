@@ -63,8 +63,16 @@ _FORMATS = tuple(name for name in FORMATS if name != "manual")
 )  # fmt: skip
 @click.pass_obj
 def changes(
-    session: Session, versions: str, series: str, since: str | None, effect: float, every: bool,
-    form: str | None, as_json: bool, output: Path | None, fail_on: str | None,
+    session: Session,
+    versions: str,
+    series: str,
+    since: str | None,
+    effect: float,
+    every: bool,
+    form: str | None,
+    as_json: bool,
+    output: Path | None,
+    fail_on: str | None,
 ) -> int:
     """Find the versions that changed the level of what was measured.
 

@@ -124,9 +124,7 @@ def _detected(detect: Callable[[Floats], list[int]], values: Floats) -> list[int
 
 def _seen(place: int, votes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
     """The detectors that see a change at the place."""
-    return tuple(
-        name for name, own in votes.items() if any(abs(place - one) <= TOLERANCE for one in own)
-    )
+    return tuple(name for name, own in votes.items() if any(abs(place - one) <= TOLERANCE for one in own))
 
 
 def _voted(votes: Mapping[str, Sequence[int]]) -> list[int]:

@@ -151,7 +151,9 @@ def _judged(
             for row, place in places[column]
             if (verdict := _verdict(history, row, place, rules, points)) is not None
         }
-        details = [(row, place) for row, place in places[column] if not row.leads and (row.name, place) in verdicts]
+        details = [
+            (row, place) for row, place in places[column] if not row.leads and (row.name, place) in verdicts
+        ]
         _correct(history, rows, column, details, verdicts, rules)
         for (name, place), verdict in verdicts.items():
             if severity(verdict.change):

@@ -52,9 +52,7 @@ def states_of(repo: Repository, versions: Iterable[MinorVersion]) -> dict[str, S
     return repo.store.indexes.states([one.checksum for one in versions])
 
 
-def along(
-    versions: list[MinorVersion], measured: Iterable[str], table: Table, damaged: list[str]
-) -> History:
+def along(versions: list[MinorVersion], measured: Iterable[str], table: Table, damaged: list[str]) -> History:
     """What these versions, the oldest first, measured by the table.
 
     :param measured: those with an index; the table may know others that had one.

@@ -50,7 +50,11 @@ class _State(NamedTuple):
 def overview(state: State, reported: Reported) -> data.Overview:
     """The piece `overview`. :param reported: of which pairs there is a comparison."""
     since = _since(state)
-    later = [one for one in state.changes if one.step.leads and state.place_of(one.of.version.checksum) > since.position]
+    later = [
+        one
+        for one in state.changes
+        if one.step.leads and state.place_of(one.of.version.checksum) > since.position
+    ]
     became = _became(state, since, later)
     order = sorted(became, key=_rank)
     # Of a series on several machines the one where it became worst.
