@@ -19,11 +19,13 @@ import numpy as np
 
 from harness import cpu
 from histories import History, history, matched
+from perun.measurement.verdict import Rules
 from perun.models.change_points import voting
 from perun.plugin.api import MinorVersion
 from perun.porcelain.changes.data import History as Measured
 from perun.porcelain.changes.data import SeriesKey
 from perun.porcelain.changes.detecting import detect
+from perun.porcelain.changes.history import Points
 from perun.porcelain.changes.remembered import Remembered
 from perun.porcelain.init import init
 from perun.porcelain.repository import open_repository
@@ -104,7 +106,9 @@ def many(place: Place) -> Iterator[Row]:
     for count in (LONG, LONG + 1):
         measured = _measured(rows[:, :count])
         start = time.process_time()
-        detect(measured, voting.EFFECT, Remembered(repo, voting.EFFECT), lambda done, total: None)
+        rules = Rules()
+        remembered, points = Remembered(repo, voting.EFFECT, rules), Points(repo, "", ())
+        detect(measured, voting.EFFECT, rules, remembered, points, lambda done, total: None)
         seconds.append(time.process_time() - start)
     what = f"change points of {SERIES:,} series of {LONG:,} versions, CPU"
     yield Row(what, seconds[0], 60.0, "a minute", 1.0, is_rival=False)
@@ -122,4 +126,6 @@ def _measured(values: np.ndarray) -> Measured:
         MinorVersion("2026-01-01 00:00:00", "A", "a@example.org", f"{number:040x}", "", ())
         for number in range(values.shape[1])
     ]
-    return Measured(versions, list(range(len(versions))), keys, values, [{}] * len(versions), [])
+    half, ones = np.full(values.shape, np.nan), np.ones(values.shape, int)
+    cells = (values, half, half, ones, ones, ones, np.zeros(values.shape, np.uint32))
+    return Measured(versions, list(range(len(versions))), keys, cells, frozenset(), [{}] * len(versions), [])

@@ -82,11 +82,12 @@ def write(project, name, origin, kind, rows):
 
 
 def steps_of(answer):
-    """Version, location and ratio, rounded, of each step."""
+    """Version, location and ratio, rounded, of each definite step."""
     return {
         (change["version"], step["location"].split(" ")[0]): round(step["ratio"], 1)
         for change in answer["changes"]
         for step in change["steps"]
+        if step["decides"]
     }
 
 
@@ -99,14 +100,16 @@ def test_each_change_is_told_with_its_version(perun, history):
         (checksums[20], "sort"): 3.0,
         (checksums[20], "merge"): 0.3,
         (checksums[33], "main"): 2.0,
+        (checksums[35], "steady"): 4.0,  # of one version, and back
+        (checksums[36], "steady"): 0.3,
     }
     by_version = {change["version"]: change for change in answer["changes"]}
     slower = by_version[checksums[SLOWER]]
     assert slower["since"] == checksums[12]
     assert slower["possible"] == checksums[13:16]
-    (step,) = slower["steps"]
+    (step,) = (one for one in slower["steps"] if one["decides"])
     assert step["taken_back"] == checksums[REVERTED]
-    assert step["degradation"] and step["interval"][0] < 2 < step["interval"][1]
+    assert step["degradation"] and step["ratio_low"] < 2 < step["ratio_high"]
     assert by_version[checksums[REVERTED]]["steps"][0]["takes_back"] == checksums[SLOWER]
     steps = by_version[checksums[20]]["steps"]
     moved = {step["location"].split(" ")[0]: step["moved_with"] for step in steps}
@@ -114,8 +117,7 @@ def test_each_change_is_told_with_its_version(perun, history):
         "sort": ["merge"], "merge": ["sort"],
     }  # fmt: skip
     assert [one["location"].split(" ")[0] for one in by_version[checksums[30]]["gone"]] == ["old"]
-    assert by_version[checksums[33]]["steps"][0]["votes"] == ["exact"]
-    assert answer["spikes"] >= 1
+    assert by_version[checksums[33]]["steps"][0]["ratio_low"] == 2.0
     page = (project.path.parent / "unused").name  # the keys are documented
     assert page
 
@@ -126,22 +128,25 @@ def test_the_text(perun, history):
     text = done.out
     places = [text.index(f"{checksums[number][:7]} 2027") for number in (33, 20, SLOWER)]
     assert places == sorted(places)
-    assert "main [peak]  2x  0.98 KiB -> 1.95 KiB" in text
+    assert "Severe Degradation  main [peak]  0.98 KiB -> 1.95 KiB  +100 %" in text
     assert f"{checksums[SLOWER][:7]} 2027-01-15 Commit number {SLOWER} (Jane)" in text
     before = f"{checksums[13][:7]}, {checksums[14][:7]}"
     assert f"or one of 2 versions before it that were not measured: {before}" in text
     assert f"taken back by {checksums[REVERTED][:7]}" in text
     assert "moved to" in text and "moved from" in text and "went away: old" in text
-    assert "a spike, and no change" in done.err
+    assert "doubtful change" in done.err and "perun compare" in done.err and "Maybe" not in text
+    assert "Maybe" in perun("changes", "--all").out
 
 
 def test_ranges_and_patterns(perun, history):
     _, checksums = history
     recent = steps_of(perun("changes", f"{checksums[25]}..", "--json").json)
-    assert {version for version, _ in recent} == {checksums[REVERTED], checksums[33]}
+    assert {version for version, _ in recent} == {checksums[number] for number in (REVERTED, 33, 35, 36)}
     # What comes after the end is not known, so that nothing takes the step back.
     early = perun("changes", checksums[25], "--series", "main*[[]excl*", "--json").json
-    assert [step["taken_back"] for change in early["changes"] for step in change["steps"]] == [""]
+    assert [
+        step["taken_back"] for change in early["changes"] for step in change["steps"] if step["decides"]
+    ] == [""]
     failed = perun("changes", "--series", "nothing", check=False)
     assert failed.code == 6 and "no series matches 'nothing'" in failed.err and "main" in failed.err
     assert perun("changes", "nowhere", check=False).code == 4

@@ -25,14 +25,14 @@ REACH: Final = 200
 """Versions with profiles before a version among which these are looked for."""
 FEWEST: Final = 6
 """Differences of neighbours from which on they say how much is usual."""
-_FENCE: Final = 3.652
+FENCE: Final = 3.652
 """The upper quartile and three interquartile ranges of the magnitude of standard normal values."""
-_EFFICIENCY: Final = 0.37
+EFFICIENCY: Final = 0.37
 """Degrees of freedom of a scale by quartiles, for each value."""
 _OVERLAP: Final = 2 / 3
 """The share of the degrees of freedom that neighbouring differences leave, as each has a version with the
 next."""
-_NORMAL_QUARTILE: Final = 1.1503
+NORMAL_QUARTILE: Final = 1.1503
 """The upper quartile of the magnitude of standard normal values."""
 
 
@@ -93,8 +93,8 @@ def scale(differences: Sequence[float]) -> Error | None:
         return None
     ordered = sorted(map(abs, differences))
     low, high = _quantile(ordered, 0.25), _quantile(ordered, 0.75)
-    size = max((high + 3 * (high - low)) / _FENCE, high / _NORMAL_QUARTILE)
-    return Error(size, _EFFICIENCY * len(ordered))
+    size = max((high + 3 * (high - low)) / FENCE, high / NORMAL_QUARTILE)
+    return Error(size, EFFICIENCY * len(ordered))
 
 
 def shared(old: Point, new: Point) -> dict[str, list[float]]:

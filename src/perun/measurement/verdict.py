@@ -89,6 +89,7 @@ class Basis(Enum):
     ROUNDS = "rounds that visited both"
     SESSIONS = "several sessions of both"
     HISTORY = "how much earlier versions differ"
+    LEVELS = "the versions on either side"
     UNKNOWN_NOISE = "an unknown noise"
     NUMBERS = "the numbers as they are"
     RUNS = "all runs"
@@ -260,6 +261,18 @@ def of_counts(values: tuple[float, float], sizes: tuple[int, int]) -> Difference
     return Difference(
         ratio, ratio, ratio, ratio, ratio, float(old == new), 1.0, Basis.COUNTS, values, sizes, 1.0, delta
     )
+
+
+def of_levels(
+    values: tuple[float, float], error: Error, sizes: tuple[int, int], rules: Rules = DEFAULTS
+) -> Difference:
+    """The difference of the levels of several versions each.
+
+    :param values: above 0. :param error: that of the logarithm of their ratio. :param sizes: how many
+        versions each has.
+    """
+    old, new = values
+    return _of_error(math.log(new / old), error, rules, Basis.LEVELS, values, sizes, tested=True)
 
 
 def judge(

@@ -14,17 +14,20 @@ from typing import Final, NamedTuple
 from perun import atomic
 from perun.regular import read_regular
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 _FILE: Final = "cache/series/by-version.json"
 _LARGEST: Final = 64 << 20
 """Bytes of the file, at most: more would keep `perun log` waiting."""
 
 
 class KnownStep(NamedTuple):
-    """A change of the level of one series.
+    """A definite change of the level of one series.
 
-    :param command: what was measured, and by which collector. :param ratio: new level / old level, with
-        :param low: and :param high: its interval at 95 %; they are the ratio of what is counted.
+    :param command: what was measured, and by which collector. :param ratio: new / old, with :param low: and
+        :param high: its interval; they are the ratio of what is counted, and NaN where the old value is not
+        above 0. :param before: and :param after: the values that it is of.
+    :param verdict: the word for it, as `Degradation`. :param leads: whether the series stands for what was
+        measured; else it is of a part of it.
     :param possible: the checksums of the versions that may have brought it, the first measured one last.
     :param taken_back: the version whose step takes it back; :param takes_back: the one that it takes back.
     """
@@ -37,10 +40,16 @@ class KnownStep(NamedTuple):
     before: float
     after: float
     unit: str
-    degradation: bool
+    verdict: str
+    leads: bool
     possible: tuple[str, ...]
     taken_back: str = ""
     takes_back: str = ""
+
+    @property
+    def degradation(self) -> bool:
+        """Whether it became worse."""
+        return self.verdict.endswith("Degradation")
 
 
 class KnownSteps:
@@ -59,7 +68,7 @@ class KnownSteps:
             if data["format"] == FORMAT:
                 for steps in data["versions"].values():
                     for one in steps:
-                        step = KnownStep(*one)._replace(possible=tuple(one[9]))
+                        step = KnownStep(*one)._replace(possible=tuple(one[10]))
                         _checked(step)
                         for version in step.possible:
                             found.setdefault(version, []).append(step)
@@ -99,9 +108,11 @@ def keep(root: Path, looked_at: Iterable[str], steps: Mapping[str, Sequence[Know
 
 def _checked(step: KnownStep) -> None:
     """Raise TypeError where what was read is no step."""
-    texts = (step.location, step.command, step.unit, step.taken_back, step.takes_back, *step.possible)
+    texts = (
+        step.location, step.command, step.unit, step.verdict, step.taken_back, step.takes_back, *step.possible
+    )  # fmt: skip
     numbers = (step.ratio, step.low, step.high, step.before, step.after)
     if not step.possible or not all(isinstance(text, str) for text in texts):
         raise TypeError
-    if not all(isinstance(number, (int, float)) and number > 0 for number in numbers):
+    if not all(isinstance(number, (int, float)) for number in numbers):
         raise TypeError

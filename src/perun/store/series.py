@@ -1,5 +1,5 @@
-"""The series of registered profiles in a few numbers each, so that a history is drawn without reading
-profiles.
+"""What registered profiles measured of each series, in a few numbers a round, so that a history is told
+without reading profiles.
 
 That is a cache: one file for each minor version, which can be deleted at any time. Of profiles that it does
 not know nothing is known. What the series of a profile are called is kept apart, by the checksum of the
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun import atomic
 from perun.errors import DamagedStore
-from perun.measurement.summary import Name, Summary
+from perun.measurement.series import Readings, SeriesName
 from perun.store import tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 _NAMES: Final = "names-"
 
 
@@ -31,23 +31,26 @@ class ProfileSeries(NamedTuple):
     :param machine: the class of its machine, empty if it does not say.
     :param incomplete: why it is incomplete; empty if it is complete.
     :param conditions: the name and the value of each condition that comparisons look at.
+    :param headline: the location of the series that stands for the profile; empty where none does.
     :param names: of the series; the same list for all profiles that have the same ones.
-    :param summaries: of each of them.
+    :param readings: of each of them.
     """
 
     machine: str
     incomplete: str
     conditions: tuple[tuple[str, str], ...]
-    names: Sequence[Name]
-    summaries: Sequence[Summary]
+    headline: str
+    names: Sequence[SeriesName]
+    readings: Sequence[Readings]
 
 
 class _Kept(NamedTuple):
     machine: str
     incomplete: str
     conditions: tuple[tuple[str, str], ...]
+    headline: str
     names: str
-    summaries: tuple[Summary, ...]
+    readings: tuple[Readings, ...]
 
 
 class _File(NamedTuple):
@@ -63,7 +66,7 @@ class SeriesCache:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._names: dict[str, tuple[Name, ...] | None] = {}
+        self._names: dict[str, tuple[SeriesName, ...] | None] = {}
 
     def of_version(self, minor: str) -> dict[str, ProfileSeries]:
         """The series by the checksums of the profiles, without what is missing, damaged or of another
@@ -74,9 +77,9 @@ class SeriesCache:
         found = {}
         for checksum, one in read.profiles.items():
             names = self._names_of(one.names)
-            if names is not None and len(names) == len(one.summaries):
+            if names is not None and len(names) == len(one.readings):
                 found[checksum] = ProfileSeries(
-                    one.machine, one.incomplete, one.conditions, names, one.summaries
+                    one.machine, one.incomplete, one.conditions, one.headline, names, one.readings
                 )
         return found
 
@@ -86,7 +89,7 @@ class SeriesCache:
         for checksum, one in profiles.items():
             names = self._keep_names(one.names)
             kept[checksum] = _Kept(
-                one.machine, one.incomplete, one.conditions, names, tuple(one.summaries)
+                one.machine, one.incomplete, one.conditions, one.headline, names, tuple(one.readings)
             )
         self._write(f"{minor}.json", _File(FORMAT, kept))
 
@@ -101,12 +104,12 @@ class SeriesCache:
         """Where something that is made of the series is kept beside them."""
         return self.root / name
 
-    def _names_of(self, checksum: str) -> tuple[Name, ...] | None:
+    def _names_of(self, checksum: str) -> tuple[SeriesName, ...] | None:
         if checksum not in self._names:
-            self._names[checksum] = self._read(f"{_NAMES}{checksum}.json", tuple[Name, ...])
+            self._names[checksum] = self._read(f"{_NAMES}{checksum}.json", tuple[SeriesName, ...])
         return self._names[checksum]
 
-    def _keep_names(self, names: Sequence[Name]) -> str:
+    def _keep_names(self, names: Sequence[SeriesName]) -> str:
         import msgspec
 
         data = msgspec.json.encode(names)

@@ -8,7 +8,6 @@ from typing import Final
 
 from perun.pages.document import escape
 from perun.porcelain.changes.data import VersionChanges
-from perun.porcelain.changes.labels import remark_of
 from perun.porcelain.web.naming import title_of
 from perun.porcelain.web.state import State
 from perun.profile.amounts import percent, readable_pair
@@ -63,7 +62,7 @@ def _entry(one: VersionChanges, address: str) -> Iterator[str]:
     told = "\n".join(
         f"{title_of(step.series)}: {percent(step.ratio - 1)}, "
         f"{' -> '.join(readable_pair(step.before.value, step.after.value, step.series.unit))}"
-        f" ({remark_of(step) or 'counted'})"
+        f" ({step.remark or step.verdict.name})"
         for step in steps
     )
     yield f'<content type="text">{_text(chr(10).join([told, *more]))}</content>'

@@ -100,8 +100,7 @@ def test_the_history_in_short_agrees_with_the_commits(piece):
 def test_a_branch_whose_clock_was_wrong_comes_after_its_parent(tmp_path):
     made = measured_history.make(tmp_path / "project", commits=12, measured=())
     stream = (
-        "commit refs/heads/old\nmark :1\ncommitter Ada <a@b> 1000 +0000\ndata 2\nx\n"
-        f"from {made.main[-1]}\n\n"
+        f"commit refs/heads/old\nmark :1\ncommitter Ada <a@b> 1000 +0000\ndata 2\nx\nfrom {made.main[-1]}\n\n"
     )
     measured_history.import_stream(made.path, stream)
     found = json.loads(encoded(Pieces(load(made.open()), "").piece("commits/0")))["commits"]
@@ -200,8 +199,8 @@ def test_the_verdict_is_since_the_last_tag(piece):
     verdict = piece("overview")["verdict"]
     assert verdict["kind"] == "worse"
     assert verdict["tag"]["name"] == "v1.0"
-    assert (verdict["worse"], verdict["better"], verdict["same"], verdict["unknown"]) == (2, 0, 1, 0)
-    assert verdict["sentence"].startswith("2 of 3 series got worse since v1.0, most ")
+    assert (verdict["worse"], verdict["better"], verdict["same"], verdict["unknown"]) == (2, 0, 0, 0)
+    assert verdict["sentence"].startswith("2 of 2 series got worse since v1.0, most ")
     assert "+100" in verdict["sentence"] or "+101" in verdict["sentence"] or "+99" in verdict["sentence"]
 
 
@@ -209,7 +208,7 @@ def test_a_tag_behind_the_change_has_no_part_in_it(measured, piece_now):
     subprocess.run(["git", "tag", "v2.0", measured.main[30]], cwd=measured.path, check=True)
     verdict = piece_now("overview")["verdict"]
     assert (verdict["kind"], verdict["tag"]["name"], verdict["worse"]) == ("same", "v2.0", 0)
-    assert verdict["sentence"] == "Nothing changed since v2.0 in 3 series."
+    assert verdict["sentence"] == "Nothing changed since v2.0 in 2 series."
 
 
 @pytest.mark.parametrize(("place", "tag"), [(35, "v2.0"), (36, "v1.0"), (38, "v1.0")])
@@ -237,7 +236,7 @@ def test_a_series_on_two_machines_has_a_line_for_each(measured, piece_now):
     lines = piece_now(f"series/{one['id']}")["lines"]
     assert [(line["machine"], line["branch"]) for line in lines] == [(0, 0), (0, 1), (1, 0)]
     assert lines[2]["value"][-1] / lines[0]["value"][-1] == pytest.approx(2, rel=0.05)
-    assert len(piece_now("overview")["multiples"]) == site["series"] == 3
+    assert (len(piece_now("overview")["multiples"]), site["series"]) == (2, 3)  # a part has no picture there
 
 
 def test_the_grid_and_the_heat_map_hold_the_medians(piece, monkeypatch):
@@ -252,7 +251,8 @@ def test_the_grid_and_the_heat_map_hold_the_medians(piece, monkeypatch):
         assert row["value"][0] == pytest.approx((first[1] + first[2]) / 2, rel=1e-4)
     heat = piece("overview")["heat"]
     assert [one["at"] for one in heat["commits"]] == whole["at"]
-    assert {row["series"]: row["value"] for row in heat["rows"]} == rows
+    leading = {row["series"]: row["value"] for row in heat["rows"]}
+    assert leading == {name: rows[name] for name in leading} and len(leading) == 2
 
 
 def test_coverage_tells_what_lacks_profiles(tmp_path):

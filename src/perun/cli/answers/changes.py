@@ -220,13 +220,16 @@ def change_lines(
     commands = [f"({one_line(one.command)})" if several else "" for one in shown]
     entries = [covering(one.info) for one in shown]
     remarks = [one_line(entry.text) if entry else "" for entry in entries]
-    cells = [
-        (*_cells(one.info), *more) for one, *more in zip(shown, commands, remarks, strict=True)
-    ]
-    rows = aligned(cells, MAX_WIDTH)
-    lines = [_painted(session, one.info, cells) for one, cells in zip(shown, rows, strict=True)]
+    lines = lines_of(session, [one.info for one in shown], commands, remarks)
     left = len(ordered) - len(shown)
     return [*lines, f"and {left} more: perun -v {session.command} lists them"] if left else lines
+
+
+def lines_of(session: Session, infos: Sequence[DegradationInfo], *more: Sequence[str]) -> list[str]:
+    """A line for each change, their columns aligned. :param more: further columns."""
+    cells = [(*_cells(info), *rest) for info, *rest in zip(infos, *more, strict=True)]
+    rows = aligned(cells, MAX_WIDTH)
+    return [_painted(session, info, own) for info, own in zip(infos, rows, strict=True)]
 
 
 def _cells(info: DegradationInfo) -> tuple[str, ...]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import Any, Final
 
-from perun.cli.answers.data import write_json
+from perun.cli.answers.changes import lines_of
+from perun.cli.answers.data import finite, write_json
+from perun.cli.answers.history_reports import change_of
 from perun.cli.answers.measured import SHORT
 from perun.cli.answers.steps import entry_data
 from perun.cli.session import Session
-from perun.cli.table import one_line, width
+from perun.cli.table import one_line
 from perun.porcelain.acknowledged import Acknowledged
-from perun.porcelain.changes.data import Changes, Gone, Level, SeriesKey, Step, VersionChanges
-from perun.porcelain.changes.detecting import FEWEST
-from perun.porcelain.changes.labels import entry_of, remark_of, result_of
+from perun.porcelain.changes.data import Changes, Drift, Gone, Level, SeriesKey, Step, VersionChanges
 from perun.porcelain.trend import text_of
-from perun.profile.amounts import readable_pair
+from perun.profile.amounts import percent
 from perun.wording import listed, plural
 
 MOST: Final = 12
@@ -24,51 +25,94 @@ MOST: Final = 12
 
 
 def answer(session: Session, found: Changes, acknowledged: Acknowledged, *, every: bool) -> None:
-    """Print each version that changed something, the newest first. :param every: all steps of each."""
+    """Print each version that changed something, the newest first.
+
+    :param every: also what is doubtful, and what is of parts alone, such as functions.
+    """
     measured = len(found.history.measured)
-    for number, one in enumerate(reversed(found.found)):
+    every = every or session.verbosity > 0
+    told = [one for one in reversed(found.found) if every or _leading(found, one)]
+    for number, one in enumerate(told):
         if number:
             session.say()
-        _version(session, one, acknowledged, every)
+        _version(session, found, one, acknowledged, every)
     if not measured:
         session.say(f"nothing is registered in {plural(len(found.history.versions), 'version')}")
         session.note("hint: measure versions of the past with: perun run --crawl-parents matrix")
-    elif not found.found:
+    elif not told:
         session.say(f"no change in {found.series} series of {plural(measured, 'version')}")
-    for note in _notes(found, measured):
+    for note in _notes(found, measured, every):
         session.note(note)
     for message in found.history.damaged:
         session.warn(message)
 
 
+def _leading(found: Changes, one: VersionChanges) -> bool:
+    leading = found.history.leading if one.gone else frozenset()
+    return any(step.leads for step in one.steps) or any(own.series in leading for own in one.gone)
+
+
 def write_data(session: Session, found: Changes, acknowledged: Acknowledged) -> None:
-    """Write it as JSON, schema `perun.changes/1`."""
+    """Write it as JSON, schema `perun.changes/2`."""
     write_json(
         session.out,
         {
-            "schema": "perun.changes/1",
+            "schema": "perun.changes/2",
             "versions": len(found.history.versions),
             "measured": len(found.history.measured),
             "series": found.series,
             "short": found.short,
-            "spikes": found.spikes,
             "damaged": found.history.damaged,
             "changes": [_version_data(one, acknowledged) for one in found.found],
+            "drifts": [_drift_data(one) for one in found.drifts],
         },
     )
 
 
-def _notes(found: Changes, measured: int) -> Iterator[str]:
+def _notes(found: Changes, measured: int, every: bool) -> Iterator[str]:
     left = len(found.history.versions) - measured
     if measured and left:
         yield f"note: {left} of {plural(len(found.history.versions), 'version')} have no profile"
     if found.short:
-        yield f"note: {found.short} series of fewer than {FEWEST} versions could not be judged"
-    if found.spikes:
-        yield f"note: {plural(found.spikes, 'point')} far from the others: a spike, and no change"
+        yield f"note: {found.short} series of one version could not be judged"
+    for one in found.drifts:
+        if one.leads or every:
+            yield (
+                f"note: {one_line(one.series.location)} of {one_line(_title(one.series))} moved little by "
+                f"little, {percent(one.ratio - 1)} in {one.points} versions since "
+                f"{one.since.checksum[:SHORT]}: no single version brought it"
+            )
+    doubtful = [(one, step) for one in reversed(found.found) for step in one.doubtful if not step.taken_back]
+    if doubtful and not every:
+        yield (
+            f"note: {plural(len(doubtful), 'doubtful change')}, seen once or hardly beyond the noise; "
+            f"{_deciding(*_most_doubtful(doubtful))} decides on the most of them; list them with: --all"
+        )
+    parts = [one for one in found.found if one.steps and not _leading(found, one)]
+    if parts and not every:
+        count = plural(len(parts), "version")
+        yield f"note: {count} changed parts alone, such as functions or system time; list them with: --all"
 
 
-def _version(session: Session, one: VersionChanges, acknowledged: Acknowledged, every: bool) -> None:
+def _most_doubtful(doubtful: Sequence[tuple[VersionChanges, Step]]) -> tuple[VersionChanges, Step]:
+    """The one whose versions and command most others share; of several the newest one."""
+    shared = Counter((one.version, step.series.configuration) for one, step in doubtful)
+    return max(doubtful, key=lambda own: shared[own[0].version, own[1].series.configuration])
+
+
+def _deciding(one: VersionChanges, step: Step) -> str:
+    """The command that measures both versions of a step side by side."""
+    own = step.series.configuration
+    words = ["perun", "compare", one.since.checksum[:SHORT], one.version.checksum[:SHORT], "-c", own.cmd]
+    words += [
+        word for name, text in (("-a", own.args), ("-w", own.workload)) if text for word in (name, text)
+    ]
+    return one_line(shlex.join(words))
+
+
+def _version(
+    session: Session, found: Changes, one: VersionChanges, acknowledged: Acknowledged, every: bool
+) -> None:
     version = one.version
     name = session.paint(version.checksum[:SHORT], "yellow")
     session.say(f"{name} {version.date[:10]} {one_line(version.subject)} ({one_line(version.author)})")
@@ -76,45 +120,36 @@ def _version(session: Session, one: VersionChanges, acknowledged: Acknowledged, 
         others = one.possible[:-1]
         shown = listed([other.checksum[:SHORT] for other in others], 4)
         session.say(f"  or one of {plural(len(others), 'version')} before it that were not measured: {shown}")
-    conditions = sorted({name for step in one.steps for name in step.conditions})
+    steps = (*one.steps, *one.doubtful) if every else tuple(step for step in one.steps if step.leads)[:MOST]
+    conditions = sorted({name for step in steps for name in step.conditions})
     if conditions:
         session.say(f"  or no version at all: the machine changed then: {listed(conditions, 4)}")
-    steps = one.steps if every else one.steps[:MOST]
-    for title, group in groupby(sorted(steps, key=_title), key=_title):
+    by_title: dict[str, list[Step]] = {}
+    for step in steps:
+        by_title.setdefault(_title(step.series), []).append(step)
+    for title, own in by_title.items():
         session.say(f"  {one_line(title)}")
-        _steps(session, one, list(group), acknowledged)
-    if len(steps) < len(one.steps):
-        session.say(f"  and {len(one.steps) - len(steps)} more; show them with: --all")
-    _gone(session, one.gone, every)
+        _steps(session, one, own, acknowledged)
+    left = len(one.steps) - len(steps)
+    if left > 0:
+        session.say(f"  and {left} more of functions and other parts; show them with: --all")
+    leading = found.history.leading
+    shown_gone = one.gone if every else [own for own in one.gone if own.series in leading]
+    _gone(session, shown_gone, every)
 
 
-def _title(step: Step) -> str:
-    configuration = step.series.configuration
-    return f"{text_of(configuration)} ({configuration.collector})"
+def _title(key: SeriesKey) -> str:
+    return f"{text_of(key.configuration)} ({key.configuration.collector})"
 
 
-def _steps(
-    session: Session, one: VersionChanges, steps: Sequence[Step], acknowledged: Acknowledged
-) -> None:
-    rows = [_cells(step) for step in steps]
-    rooms = [max(width(row[place]) for row in rows) for place in range(3)]
-    for (location, ratio, amounts), step in zip(rows, steps, strict=True):
-        colour = "red" if step.is_degradation else "green"
-        entry = entry_of(one, step, acknowledged)
-        cells = (
-            location + " " * (rooms[0] - width(location)),
-            session.paint(ratio, colour) + " " * (rooms[1] - width(ratio)),
-            amounts + " " * (rooms[2] - width(amounts)),
-            one_line(", ".join(filter(None, (remark_of(step), entry.text if entry else "")))),
-        )
-        session.say(f"    {'  '.join(cells)}".rstrip())
-
-
-def _cells(step: Step) -> tuple[str, str, str]:
-    """Where, how many times, and from what to what."""
-    before, after = readable_pair(step.before.value, step.after.value, step.series.unit)
-    interval = "" if "exact" in step.votes else f" [{step.low:.3g}, {step.high:.3g}]"
-    return one_line(step.series.location), f"{step.ratio:.3g}x{interval}", f"{before} -> {after}"
+def _steps(session: Session, one: VersionChanges, steps: Sequence[Step], acknowledged: Acknowledged) -> None:
+    entries = [one.entry_of(step, acknowledged) for step in steps]
+    remarks = [
+        one_line(", ".join(filter(None, (step.remark, entry.text if entry else ""))))
+        for step, entry in zip(steps, entries, strict=True)
+    ]
+    for line in lines_of(session, [change_of(step) for step in steps], remarks):
+        session.say(f"    {line}")
 
 
 def _gone(session: Session, gone: Sequence[Gone], every: bool) -> None:
@@ -133,8 +168,8 @@ def _version_data(one: VersionChanges, acknowledged: Acknowledged) -> dict[str, 
         "since": one.since.checksum,
         "possible": [other.checksum for other in one.possible],
         "steps": [
-            {**_step_data(step), "acknowledged": entry_data(entry_of(one, step, acknowledged))}
-            for step in one.steps
+            {**_step_data(step), "acknowledged": entry_data(one.entry_of(step, acknowledged))}
+            for step in (*one.steps, *one.doubtful)
         ],
         "gone": [{**_key_data(own.series), "value": own.last} for own in one.gone if not own.appeared],
         "came": [{**_key_data(own.series), "value": own.last} for own in one.gone if own.appeared],
@@ -144,10 +179,15 @@ def _version_data(one: VersionChanges, acknowledged: Acknowledged) -> dict[str, 
 def _step_data(step: Step) -> dict[str, Any]:
     return {
         **_key_data(step.series),
-        "ratio": step.ratio,
-        "interval": [step.low, step.high],
+        "ratio": finite(step.ratio),
+        "ratio_low": finite(step.low),
+        "ratio_high": finite(step.high),
+        "verdict": step.verdict.name,
+        "reason": step.reason,
+        "decides": step.decides,
+        "headline": step.leads,
+        "values": list(step.values),
         "degradation": step.is_degradation,
-        "result": result_of(step).name,
         "before": _level_data(step.before),
         "after": _level_data(step.after),
         "votes": list(step.votes),
@@ -158,8 +198,24 @@ def _step_data(step: Step) -> dict[str, Any]:
     }
 
 
+def _drift_data(one: Drift) -> dict[str, Any]:
+    return {
+        **_key_data(one.series),
+        "ratio": one.ratio,
+        "versions": one.points,
+        "since": one.since.checksum,
+        "headline": one.leads,
+    }
+
+
 def _level_data(level: Level) -> dict[str, Any]:
-    return {"value": level.value, "interval": [level.low, level.high], "versions": level.points}
+    return {
+        "value": level.value,
+        "low": level.low,
+        "high": level.high,
+        "n": level.samples,
+        "versions": level.points,
+    }
 
 
 def _key_data(key: SeriesKey) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Final
 from perun.cli.answers.measured import SHORT
 from perun.porcelain.acknowledged import Acknowledged
 from perun.porcelain.changes.data import Changes, Step, VersionChanges
-from perun.porcelain.changes.labels import entry_of, remark_of, result_of
 from perun.porcelain.check.report import Comparison, MethodResult, VersionReport, is_degradation
 from perun.porcelain.trend import text_of
 from perun.profile.amounts import readable_pair
@@ -25,18 +24,27 @@ METHOD: Final = "change_points"
 def fails(found: Changes, acknowledged: Acknowledged, level: str) -> bool:
     """Whether `--fail-on level` fails on one of the steps."""
     return any(
-        is_degradation(result_of(step), level) and entry_of(one, step, acknowledged) is None
+        is_degradation(_label(step), level) and one.entry_of(step, acknowledged) is None
         for one in found.found
-        for step in one.steps
+        for step in (*one.steps, *one.doubtful)
     )
+
+
+def _label(step: Step) -> PerformanceChange:
+    """What a gate takes the step for: at most a Maybe where a later version takes it back, where cost moved
+    between functions, or where it is of a part, as then nothing is slower in the end, or something else says
+    so."""
+    if step.decides and (step.taken_back or step.moved_with or not step.leads):
+        return PerformanceChange(1 if step.verdict.value > 0 else -1)
+    return step.verdict
 
 
 def undecided(found: Changes, acknowledged: Acknowledged) -> bool:
     """Whether of one of the steps it is unknown whether a version brought it."""
     return any(
-        result_of(step) is PerformanceChange.Unknown and entry_of(one, step, acknowledged) is None
+        step.verdict is PerformanceChange.Unknown and one.entry_of(step, acknowledged) is None
         for one in found.found
-        for step in one.steps
+        for step in one.doubtful
     )
 
 
@@ -47,12 +55,12 @@ def reports(found: Changes, acknowledged: Acknowledged) -> Iterator[VersionRepor
     if measured and found.series > found.short:
         yield VersionReport(found.history.versions[measured[-1]], tuple(_unchanged(found)))
     for one in reversed(found.found):
-        if one.steps:
+        if one.steps or one.doubtful:
             yield VersionReport(one.version, tuple(_comparisons(one, acknowledged)))
 
 
 def _unchanged(found: Changes) -> Iterator[Comparison]:
-    changed = {step.series.configuration for one in found.found for step in one.steps}
+    changed = {step.series.configuration for one in found.found for step in (*one.steps, *one.doubtful)}
     for configuration in dict.fromkeys(key.configuration for key in found.history.keys):
         if configuration not in changed:
             change = DegradationInfo(PerformanceChange.NoChange, text_of(configuration), "-", "-")
@@ -61,15 +69,15 @@ def _unchanged(found: Changes) -> Iterator[Comparison]:
 
 def _comparisons(one: VersionChanges, acknowledged: Acknowledged) -> Iterator[Comparison]:
     groups: defaultdict[Configuration, list[Step]] = defaultdict(list)
-    for step in one.steps:
+    for step in (*one.steps, *one.doubtful):
         groups[step.series.configuration].append(step)
     notes = _notes(one)
     for configuration, steps in groups.items():
-        entries = {step.series.location: entry_of(one, step, acknowledged) for step in steps}
+        entries = {step.series.location: one.entry_of(step, acknowledged) for step in steps}
         yield Comparison(
             _info(configuration),
             baseline_version=one.since,
-            results=(MethodResult(METHOD, tuple(map(_change, steps))),),
+            results=(MethodResult(METHOD, tuple(change_of(step, _label(step)) for step in steps)),),
             notes=notes,
             acknowledged={place: entry for place, entry in entries.items() if entry is not None},
         )
@@ -87,21 +95,20 @@ def _info(configuration: Configuration) -> ProfileInfo:
     return ProfileInfo("", "", Head("", cmd, args, workload, collector, postprocessors), 0)
 
 
-def _change(step: Step) -> DegradationInfo:
-    before, after = readable_pair(step.before.value, step.after.value, step.series.unit)
-    rule = remark_of(step)
-    if step.conditions:
-        rule = f"{rule}, but the machine changed then: {listed(step.conditions, 4)}".removeprefix(", but ")
+def change_of(step: Step, label: PerformanceChange | None = None) -> DegradationInfo:
+    """The step as `perun check` tells of changes. :param label: another word than its own."""
+    before, after = readable_pair(*step.values, step.series.unit)
+    exact = step.low == step.high
     return DegradationInfo(
-        result_of(step),
+        label or step.verdict,
         step.series.location,
         before,
         after,
         "ratio",
         step.ratio,
-        interval=None if step.votes == ("exact",) else (step.low, step.high),
-        sizes=(step.before.points, step.after.points),
-        rule=rule,
-        values=(step.before.value, step.after.value),
+        interval=None if exact else (step.low, step.high),
+        sizes=(step.before.samples, step.after.samples),
+        rule=", ".join(filter(None, (step.reason, step.remark))),
+        values=step.values,
         unit=step.series.unit,
     )

@@ -6,13 +6,17 @@ is imported here.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from perun.cli.answers.data import finite
 from perun.cli.table import one_line
 from perun.errors import ConfigError
 from perun.porcelain.acknowledged import Acknowledged, Entry
+from perun.profile.amounts import percent, readable_pair
 from perun.store.known_steps import KnownStep, KnownSteps
 
 if TYPE_CHECKING:
@@ -48,28 +52,37 @@ class Steps:
         steps = self._known.at(version)
         if not steps:
             return []
-        from perun.cli.answers.changes import MAX_LINES, MAX_WIDTH, aligned  # most versions have none
+        from perun.cli.answers.changes import (  # most versions have none
+            MAX_LINES,
+            MAX_WIDTH,
+            aligned,
+            style_of,
+        )
+        from perun.profile.changes import PerformanceChange
 
         steps = sorted(steps, key=_importance)
-        shown = steps if self._session.verbosity else steps[:MAX_LINES]
+        told = steps if self._session.verbosity else [step for step in steps if step.leads]
+        shown = told if self._session.verbosity else told[:MAX_LINES]
+        if not shown:
+            return []
         rows = aligned([self._cells(step) for step in shown], MAX_WIDTH)
-        lines = [f"Steps: {_counts(steps)}"]
-        for step, (location, ratio, *rest) in zip(shown, rows, strict=True):
-            painted = self._session.paint(ratio, "red" if step.degradation else "green")
+        lines = [f"Steps: {_counts(told)}"]
+        for step, (word, location, *rest) in zip(shown, rows, strict=True):
+            painted = self._session.paint(word, style_of(PerformanceChange[step.verdict]))
             place = self._session.paint(location, "bold")
-            lines.append("  " + "  ".join((place, painted, *rest)).rstrip())
+            lines.append("  " + "  ".join((painted, place, *rest)).rstrip())
         if len(shown) < len(steps):
             lines.append(f"  and {len(steps) - len(shown)} more: perun changes lists them")
         return lines
 
     def text(self, version: str) -> str:
-        """The worst step in a few words, and how many more there are: `sort 1.2x (+3)`; empty if there is
+        """The worst step in a few words, and how many more there are: `sort +20.0 % (+3)`; empty if there is
         none."""
-        steps = sorted(self._known.at(version), key=_importance)
+        steps = sorted((step for step in self._known.at(version) if step.leads), key=_importance)
         if not steps:
             return ""
         more = f" (+{len(steps) - 1})" if len(steps) > 1 else ""
-        text = f"{one_line(steps[0].location)} {steps[0].ratio:.3g}x{more}"
+        text = f"{one_line(steps[0].location)} {percent(steps[0].ratio - 1)}{more}"
         known = self._entry(steps[0]) is not None
         style = "dim" if known else "red" if steps[0].degradation else "green"
         return self._session.paint(text + " acknowledged" * known, style)
@@ -80,8 +93,11 @@ class Steps:
             {
                 "location": step.location,
                 "command": step.command,
-                "ratio": step.ratio,
-                "interval": [step.low, step.high],
+                "ratio": finite(step.ratio),
+                "ratio_low": finite(step.low),
+                "ratio_high": finite(step.high),
+                "verdict": step.verdict,
+                "headline": step.leads,
                 "before": step.before,
                 "after": step.after,
                 "unit": step.unit,
@@ -104,9 +120,7 @@ class Steps:
         return self.acknowledged.covers_any(step.possible, step.location) if step.degradation else None
 
     def _cells(self, step: KnownStep) -> tuple[str, ...]:
-        from perun.profile.amounts import readable_pair
-
-        interval = "" if step.low == step.high else f" [{step.low:.3g}, {step.high:.3g}]"
+        interval = None if step.low == step.high else (step.low - 1, step.high - 1)
         entry = self._entry(step)
         others = len(step.possible) - 1
         remarks = (
@@ -116,9 +130,10 @@ class Steps:
             one_line(entry.text) if entry else "",
         )
         return (
+            re.sub("(?<=[a-z])(?=[A-Z])", " ", step.verdict),
             one_line(step.location),
-            f"{step.ratio:.3g}x{interval}",
             " -> ".join(readable_pair(step.before, step.after, step.unit)),
+            percent(step.ratio - 1, interval),
             one_line(step.command),
             ", ".join(filter(None, remarks)),
         )
@@ -131,9 +146,10 @@ def entry_data(entry: Entry | None) -> dict[str, Any] | None:
     return {**entry._asdict(), "until": entry.until or None, "because": entry.because or None}
 
 
-def _importance(step: KnownStep) -> tuple[bool, float]:
-    """Degradations first, the largest first."""
-    return not step.degradation, -max(step.ratio, 1 / step.ratio)
+def _importance(step: KnownStep) -> tuple[bool, bool, float]:
+    """What stands for a measurement first, degradations first, the largest first."""
+    size = abs(math.log(step.ratio)) if step.ratio > 0 else math.inf
+    return not step.leads, not step.degradation, -size
 
 
 def _counts(steps: Sequence[KnownStep]) -> str:

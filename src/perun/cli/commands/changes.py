@@ -42,7 +42,10 @@ _FORMATS = tuple(name for name in FORMATS if name != "manual")
     "--effect", type=click.FloatRange(0, 10), default=1.0, show_default=True, metavar="PERCENT",
     help="The least change that is told, in percent of the level before.",
 )  # fmt: skip
-@click.option("--all", "every", is_flag=True, help="All series that a version changed, however many.")
+@click.option(
+    "--all", "every", is_flag=True,
+    help="All series that a version changed, also of parts such as functions, and doubtful changes.",
+)  # fmt: skip
 @click.option(
     "--format", "form", type=click.Choice(_FORMATS), help="Format of the answer: text by default, for people."
 )
@@ -60,14 +63,23 @@ _FORMATS = tuple(name for name in FORMATS if name != "manual")
 )  # fmt: skip
 @click.pass_obj
 def changes(
-    session: Session, versions: str, series: str, since: str | None, effect: float, every: bool,
-    form: str | None, as_json: bool, output: Path | None, fail_on: str | None,
+    session: Session,
+    versions: str,
+    series: str,
+    since: str | None,
+    effect: float,
+    every: bool,
+    form: str | None,
+    as_json: bool,
+    output: Path | None,
+    fail_on: str | None,
 ) -> int:
     """Find the versions that changed the level of what was measured.
 
     Where `perun check` compares two versions, this looks at each series of the whole history along first
-    parents: five detectors vote on where its level changed, single spikes and the slow drift of a machine do
-    not count, and every change has an interval. RANGE is `A..B`, or the newest version; HEAD by default.
+    parents: five detectors vote on where its level changed, levels of a few versions count as well, and the
+    slow drift of a machine does not; every change has an interval. RANGE is `A..B`, or the newest version;
+    HEAD by default.
 
     \b
     perun changes

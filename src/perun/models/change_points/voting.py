@@ -94,7 +94,7 @@ def change_points(values: Floats, effect: float = EFFECT) -> Found:
         return Found([], odd)
     votes = {name: _detected(detect, usual) for name, detect in DETECTORS.items()}
     places = _voted(votes)
-    places = sorted({_placed(usual, place, places) for place in places})
+    places = sorted({placed(usual, place, places) for place in places})
     confirmed = _confirmed(usual, places, effect, votes)
     found = []
     for place, before, after, error in confirmed:
@@ -124,9 +124,7 @@ def _detected(detect: Callable[[Floats], list[int]], values: Floats) -> list[int
 
 def _seen(place: int, votes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
     """The detectors that see a change at the place."""
-    return tuple(
-        name for name, own in votes.items() if any(abs(place - one) <= TOLERANCE for one in own)
-    )
+    return tuple(name for name, own in votes.items() if any(abs(place - one) <= TOLERANCE for one in own))
 
 
 def _voted(votes: Mapping[str, Sequence[int]]) -> list[int]:
@@ -140,7 +138,7 @@ def _voted(votes: Mapping[str, Sequence[int]]) -> list[int]:
     return sorted(chosen)
 
 
-def _placed(values: Floats, place: int, chosen: Sequence[int]) -> int:
+def placed(values: Floats, place: int, chosen: Sequence[int]) -> int:
     """Where near the place the levels between its neighbours are divided best, by absolute deviations."""
     import numpy as np
 

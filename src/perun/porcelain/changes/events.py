@@ -38,35 +38,46 @@ def by_version(history: History, steps: Iterable[Placed]) -> list[VersionChanges
                 history.versions[new],
                 history.versions[old],
                 possible(history, old, new),
-                tuple(own),
+                tuple(step for step in own if step.decides),
                 tuple(gone.get((last, first), ())),
+                tuple(step for step in own if not step.decides),
             )
         )
     return found
 
 
-def _rank(step: Step) -> tuple[bool, float]:
-    """Degradations first, the largest first."""
-    return not step.is_degradation, -abs(math.log(step.ratio))
+def _rank(step: Step) -> tuple[bool, bool, float]:
+    """What stands for a measurement first, degradations before improvements, the largest first."""
+    return not step.leads, not step.is_degradation, -step.size
 
 
 def _with_reverts(history: History, steps: Sequence[Placed]) -> list[Placed]:
-    """Steps that the next step of the same series takes back say so, as does that one."""
-    by_series: defaultdict[SeriesKey, list[int]] = defaultdict(list)
+    """Steps that the next step of the same series takes back say so, as does that one.
+
+    What is definite is looked at first: a doubtful step in between takes nothing back of it.
+    """
     found = list(steps)
-    for number, one in enumerate(found):
-        by_series[one.step.series].append(number)
-    for numbers in by_series.values():
-        for first, second in itertools.pairwise(numbers):
-            brings, backs = found[first].step, found[second].step
-            moved, rest = math.log(brings.ratio), math.log(brings.ratio * backs.ratio)
-            if brings.takes_back or abs(rest) > TAKEN_BACK * abs(moved):
-                continue
-            back = history.versions[history.measured[found[second].first]].checksum
-            brought = history.versions[history.measured[found[first].first]].checksum
-            found[first] = found[first]._replace(step=brings._replace(taken_back=back))
-            found[second] = found[second]._replace(step=backs._replace(takes_back=brought))
+    for doubtful in (False, True):
+        by_series: defaultdict[SeriesKey, list[int]] = defaultdict(list)
+        for number, one in enumerate(found):
+            if not (one.step.taken_back or one.step.takes_back) and (doubtful or one.step.decides):
+                by_series[one.step.series].append(number)
+        for numbers in by_series.values():
+            for first, second in itertools.pairwise(numbers):
+                brings, backs = found[first].step, found[second].step
+                if brings.takes_back or not _is_taken_back(brings, backs):
+                    continue
+                back = history.versions[history.measured[found[second].first]].checksum
+                brought = history.versions[history.measured[found[first].first]].checksum
+                found[first] = found[first]._replace(step=brings._replace(taken_back=back))
+                found[second] = found[second]._replace(step=backs._replace(takes_back=brought))
     return found
+
+
+def _is_taken_back(brings: Step, backs: Step) -> bool:
+    values = brings.before.value, brings.after.value, backs.after.value
+    old, new, now = map(math.log, values) if min(values) > 0 else values
+    return old != new and abs(now - old) <= TAKEN_BACK * abs(new - old)
 
 
 def _moved(steps: Sequence[Step]) -> list[Step]:

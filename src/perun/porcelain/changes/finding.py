@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from perun.errors import ProfileNotFound
+from perun.measurement.verdict import Rules
 from perun.models.change_points import voting
 from perun.porcelain import walking
 from perun.porcelain.changes import history
 from perun.porcelain.changes.data import Changes, History, SeriesKey, Step, VersionChanges
 from perun.porcelain.changes.detecting import detect
 from perun.porcelain.changes.events import by_version
+from perun.porcelain.changes.history import Points
 from perun.porcelain.changes.remembered import Remembered
 from perun.porcelain.repository import Repository
 from perun.porcelain.trend import matches, text_of
@@ -45,27 +48,33 @@ def changes(
     :raises VersionControlError: if there is no such version.
     """
     read = history.read(repo, revision, lambda done, total: progress(READING, done, total))
+    head = repo.version(revision)
     # Of an older version less is known: its steps would take the place of those that are known now.
     keeps = not pattern and effect == voting.EFFECT
     keeps = keeps and (revision is None or repo.version(None) in {one.checksum for one in read.versions})
-    found = found_in(repo, _matching(read, pattern), effect, progress, keeps=keeps)
+    points = history.Points(repo, head, (one.checksum for one in read.versions))
+    found = found_in(repo, _matching(read, pattern), points, effect, progress, keeps=keeps)
     if since is None:
         return found
     later = {one.checksum for one in walking.since(repo, reversed(read.versions), since)}
     return found._replace(found=[one for one in found.found if one.version.checksum in later])
 
 
-def found_in(repo: Repository, read: History, effect: float, progress: Progress, *, keeps: bool) -> Changes:
+def found_in(
+    repo: Repository, read: History, points: Points, effect: float, progress: Progress, *, keeps: bool
+) -> Changes:
     """The versions of a history that changed the level of a series, as :func:`changes`.
 
-    :param keeps: keep the steps by version, for lists.
+    :param points: of its versions. :param keeps: keep the steps by version, for lists.
     """
-    remembered = Remembered(repo, effect)
-    found = detect(read, effect, remembered, lambda done, total: progress(DETECTING, done, total))
+    rules = Rules.of(repo.config.section("degradation"))
+    remembered = Remembered(repo, effect, rules)
+    told = partial(progress, DETECTING)
+    found = detect(read, effect, rules, remembered, points, told)
     every = by_version(read, found.steps)
     if keeps:
         known_steps.keep(repo.store.root, {one.checksum for one in read.versions}, _known(every))
-    return Changes(every, read, len(read.keys), found.short, found.spikes)
+    return Changes(every, read, len(read.keys), found.short, tuple(found.drifts))
 
 
 def _known(every: Sequence[VersionChanges]) -> dict[str, list[KnownStep]]:
@@ -83,8 +92,8 @@ def _known_step(step: Step, possible: tuple[str, ...]) -> KnownStep:
     key = step.series
     return KnownStep(
         key.location, f"{text_of(key.configuration)} ({key.configuration.collector})",
-        step.ratio, step.low, step.high, step.before.value, step.after.value, key.unit,
-        step.is_degradation, possible, step.taken_back, step.takes_back,
+        step.ratio, step.low, step.high, *step.values, key.unit, step.verdict.name, step.leads, possible,
+        step.taken_back, step.takes_back,
     )  # fmt: skip
 
 
@@ -99,7 +108,8 @@ def _matching(read: History, pattern: str) -> History:
         raise ProfileNotFound(
             f"no series matches {pattern!r}", f"there are: {listed(sorted(texts.values()), 5)}"
         )
-    return read._replace(keys=[read.keys[number] for number in rows], values=read.values[rows])
+    cells = tuple(one[rows] for one in read.cells)
+    return read._replace(keys=[read.keys[number] for number in rows], cells=cells)
 
 
 def _text(key: SeriesKey) -> str:

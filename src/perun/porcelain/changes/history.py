@@ -7,29 +7,33 @@ of all of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property
 from typing import Final
 
 from perun.errors import DamagedStore, PerunError
 from perun.machine import class_of
-from perun.measurement.summary import Summary, summaries
-from perun.models.student import quantile
+from perun.measurement.estimate import Point, estimate
+from perun.measurement.headline import headline
+from perun.measurement.noise import WINDOW
+from perun.measurement.series import Readings, point, readings
 from perun.plugin.api import MinorVersion
 from perun.porcelain.changes.data import History, SeriesKey
-from perun.porcelain.changes.table import Cell, Column, State, Table
+from perun.porcelain.changes.table import MANY, Cell, Column, State, Table
 from perun.porcelain.check.comparable import conditions
 from perun.porcelain.repository import Repository
-from perun.porcelain.walking import first_parents
+from perun.porcelain.walking import ancestors, first_parents
 from perun.profile.helpers import ProfileInfo
 from perun.profile.incomplete import text_of as why_incomplete
-from perun.profile.measured import CONFIDENCE
 from perun.store.series import ProfileSeries
 
 Progress = Callable[[int, int], None]
 """Called with the number of versions that are read, and of all."""
-_OF_MEDIAN: Final = 1.2533
-"""The standard error of a median in those of the mean, of normal values."""
+_MOST_KEPT: Final = 300_000
+"""Readings of versions that are kept in memory."""
 
 
 def read(repo: Repository, revision: str | None, progress: Progress) -> History:
@@ -48,9 +52,7 @@ def states_of(repo: Repository, versions: Iterable[MinorVersion]) -> dict[str, S
     return repo.store.indexes.states([one.checksum for one in versions])
 
 
-def along(
-    versions: list[MinorVersion], measured: Iterable[str], table: Table, damaged: list[str]
-) -> History:
+def along(versions: list[MinorVersion], measured: Iterable[str], table: Table, damaged: list[str]) -> History:
     """What these versions, the oldest first, measured by the table.
 
     :param measured: those with an index; the table may know others that had one.
@@ -59,7 +61,8 @@ def along(
     kept = sorted(place_of[one] for one in table.measured(measured) if one in place_of)
     columns = [table.place[versions[place].checksum] for place in kept]
     conditions = [table.conditions[one] for one in columns]
-    return History(versions, kept, table.keys, table.values[:, columns], conditions, damaged)
+    cells = tuple(one[:, columns] for one in table.cells)
+    return History(versions, kept, table.keys, cells, frozenset(table.headlines), conditions, damaged)
 
 
 def table_of(
@@ -97,7 +100,11 @@ def _read_version(repo: Repository, checksum: str, state: State, damaged: list[s
     whole = [(info, one) for info, one in profiles if not one.incomplete]
     under = {(info.configuration, one.machine): one.conditions for info, one in whole}
     incomplete = dict.fromkeys(info.configuration for info, one in profiles if one.incomplete)
-    return Column(state, _cells(whole), under, tuple(incomplete), len(profiles))
+    found = _by_key(whole)
+    headlines = {(info.configuration, one.headline) for info, one in whole if one.headline}
+    leading = tuple(key for key in found if (key.configuration, key.location) in headlines)
+    cells = {key: cell(point(own, key.kind)) for key, own in found.items()}
+    return Column(state, cells, under, tuple(incomplete), len(profiles), leading)
 
 
 def _profiles(
@@ -128,33 +135,79 @@ def _of_profile(repo: Repository, info: ProfileInfo) -> ProfileSeries:
     described = profile.get("machine")
     machine = class_of(described) if isinstance(described, dict) else ""
     under = tuple(conditions(profile).items())
-    own = summaries(profile)
-    return ProfileSeries(machine, why_incomplete(profile), under, tuple(own), tuple(own.values()))
+    own = readings(profile)
+    stands = headline(profile)
+    leads = stands.location if stands is not None else ""
+    return ProfileSeries(machine, why_incomplete(profile), under, leads, tuple(own), tuple(own.values()))
 
 
-def _cells(profiles: Sequence[tuple[ProfileInfo, ProfileSeries]]) -> dict[SeriesKey, Cell]:
-    """What a version measured: of several profiles of one configuration, the mean weighted by their
-    samples."""
-    parts: dict[SeriesKey, list[Summary]] = {}
-    for info, profile in profiles:
-        configuration = info.configuration
-        for name, one in zip(profile.names, profile.summaries, strict=True):
-            if one.median > 0:
-                key = SeriesKey(configuration, "" if name.exact else profile.machine, *name)
-                parts.setdefault(key, []).append(one)
-    return {key: _pooled(own) for key, own in parts.items()}
+def _by_key(profiles: Iterable[tuple[ProfileInfo, ProfileSeries]]) -> dict[SeriesKey, list[Readings]]:
+    """What each profile of a version measured of each series, in the order of measuring."""
+    found: dict[SeriesKey, list[Readings]] = {}
+    for info, profile in sorted(profiles, key=lambda one: one[0].time):
+        for name, one in zip(profile.names, profile.readings, strict=True):
+            key = SeriesKey(info.configuration, "" if name.exact else profile.machine, *name)
+            found.setdefault(key, []).append(one)
+    return {key: own for key, own in found.items() if all(one.rounds for one in own)}
 
 
-def _pooled(parts: Sequence[Summary]) -> Cell:
-    """The mean of the medians weighted by their samples, with its interval by Student's t."""
-    count = sum(one.samples for one in parts)
-    value = sum(one.median * one.samples for one in parts) / count
-    errors = [
-        _OF_MEDIAN * one.spread * math.sqrt(one.samples) / count for one in parts if one.spread is not None
-    ]
-    if len(errors) < len(parts):
-        return Cell(value, math.nan, count)
-    return Cell(value, quantile(1 - CONFIDENCE, count - len(parts)) * math.hypot(*errors), count)
+def cell(of: Point) -> Cell:
+    """What the table keeps of a point."""
+    value = estimate(of)
+    half = value.half_width
+    error = 0.0 if of.repeats else of.error_of(of.workloads, logarithmic=of.positive).size
+    session = of.rounds[0].session
+    mark = 0 if session.startswith("#") else max(zlib.crc32(session.encode()), MANY + 1)
+    if of.sessions > 1 or of.workloads != ("",):
+        mark = MANY
+    return Cell(
+        value.value, half or math.nan, error if math.isfinite(error) else math.nan,
+        of.size, len(of.rounds), of.sessions, mark,
+    )  # fmt: skip
+
+
+class Points:
+    """The points of series at versions, which are read as they are asked for.
+
+    :param head: the newest version of the history.
+    """
+
+    def __init__(self, repo: Repository, head: str, line: Iterable[str]) -> None:
+        self._repo = repo
+        self._head = head
+        self._line = frozenset(line)
+        self._kept: OrderedDict[str, dict[SeriesKey, list[Readings]]] = OrderedDict()
+
+    def at(self, version: str, key: SeriesKey) -> Point | None:
+        """What the version measured of the series; None if it did not."""
+        if version not in self._kept:
+            whole: list[tuple[ProfileInfo, ProfileSeries]] = []
+            with suppress(PerunError):
+                whole = [one for one in _profiles(self._repo, version, []) if not one[1].incomplete]
+            self._kept[version] = _by_key(whole)
+            while len(self._kept) > 1 and sum(map(len, self._kept.values())) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(version)
+        own = self._kept[version].get(key)
+        return point(own, key.kind) if own else None
+
+    def before(self, version: str, key: SeriesKey, line: Iterable[str]) -> list[Point]:
+        """The points of the series before the version, the nearest first, as many as are looked at.
+
+        :param line: the versions along first parents that have one, the nearest first.
+        """
+        found = [one for other in line if (one := self.at(other, key)) is not None][:WINDOW]
+        if len(found) < WINDOW and self.merged:
+            others = (one.checksum for one in ancestors(self._repo, version))
+            more = (self.at(other, key) for other in others if other in self.merged)
+            found += [one for one in more if one is not None][: WINDOW - len(found)]
+        return found
+
+    @cached_property
+    def merged(self) -> frozenset[str]:
+        """The versions with profiles that are no first parents, but were merged."""
+        every = (one.checksum for one in self._repo.vcs.walk_subjects(self._head))
+        return frozenset(self._repo.store.indexes.states([one for one in every if one not in self._line]))
 
 
 def possible(history: History, before: int, after: int) -> tuple[MinorVersion, ...]:

@@ -17,6 +17,8 @@ import numpy as np
 
 from perun import atomic
 from perun.errors import DamagedStore
+from perun.measurement.changes import Run, Track
+from perun.measurement.verdict import Rules, Verdict
 from perun.models.change_points.noise import deviation_of_differences, median
 from perun.models.change_points.voting import Change
 from perun.porcelain.repository import Repository
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """To be raised whenever the search finds other changes than before."""
 NEW: Final = 12
 """Points that may have come since a search."""
@@ -51,53 +53,65 @@ _OF_MEDIAN: Final = 1.2533
 _FILE: Final = "steps.json"
 
 
-class Found(NamedTuple):
-    """What was found in the values of a series.
+class Judged(NamedTuple):
+    """The verdict on a version against the one before. :param place: the point of the version."""
 
-    :param digest: of the values. :param points: how many there were. :param spikes: how many are spikes.
+    place: int
+    verdict: Verdict
+
+
+class Found(NamedTuple):
+    """What was found in the points of a series.
+
+    :param digest: of the points. :param points: how many there were. :param changes: of lasting levels.
+    :param runs: short levels. :param judged: what neighbours say that is no Unknown and no No Change.
     """
 
     digest: str
     points: int
-    spikes: int
     changes: tuple[Change, ...]
+    runs: tuple[Run, ...] = ()
+    judged: tuple[Judged, ...] = ()
 
 
 class _File(NamedTuple):
     format: int
     effect: float
+    rules: Rules
     series: dict[str, Found]
 
 
 class Remembered:
-    """The changes of the series of one repository, for one least effect."""
+    """The changes of the series of one repository, for one least effect and the rules for words."""
 
-    def __init__(self, repo: Repository, effect: float) -> None:
+    def __init__(self, repo: Repository, effect: float, rules: Rules) -> None:
         self._path = repo.store.series.path(_FILE)
-        self._effect = effect
+        self._key = (FORMAT, effect, rules)
         self._changed = False
         self._series = self._read()
 
-    def of(self, name: str, values: Floats) -> Found | None:
-        """What holds for the series of that name with these values, shape (n,); None if it is to be
-        searched."""
-        known = self.before(name, values)
+    def of(self, name: str, track: Track) -> Found | None:
+        """What holds for the series of that name; None if it is to be searched."""
+        known = self.before(name, track)
+        values = track.values
         if known is None or len(values) == known.points:
             return known
         new = len(values) - known.points
         last = known.changes[-1].place if known.changes else 0
+        if not track.positive:
+            return known
         level = np.log(values[last:][-RECENT:])
         before = known.points - last
         if before < BEFORE or (new > NEW and (before < LONG or new > _longest(name))):
             return None
-        if new > NEW and not is_steady(level, new, np.log1p(self._effect) / 2):
+        if new > NEW and not is_steady(level, new, np.log1p(self._key[1]) / 2):
             return None
         return known if quiet(level, new) else None
 
-    def before(self, name: str, values: Floats) -> Found | None:
+    def before(self, name: str, track: Track) -> Found | None:
         """What was found when the series was shorter; None if that is not known, or it was another one."""
         known = self._series.get(name)
-        if known is None or known.points > len(values) or digest(values[: known.points]) != known.digest:
+        if known is None or known.points > len(track.values) or digest(track, known.points) != known.digest:
             return None
         return known
 
@@ -112,7 +126,7 @@ class Remembered:
 
         if self._changed:
             with suppress(OSError):
-                data = msgspec.json.encode(_File(FORMAT, self._effect, self._series))
+                data = msgspec.json.encode(_File(*self._key, self._series))
                 atomic.write(self._path, data)
 
     def _read(self) -> dict[str, Found]:
@@ -120,7 +134,7 @@ class Remembered:
 
         with suppress(DamagedStore, OSError, ValueError):  # msgspec raises kinds of ValueError
             read = msgspec.json.decode(tree.read(self._path) or b"", type=_File)
-            if (read.format, read.effect) == (FORMAT, self._effect):
+            if read[:3] == self._key:
                 return read.series
         return {}
 
@@ -148,9 +162,10 @@ def is_steady(logs: Floats, new: int, most: float) -> bool:
     return True
 
 
-def digest(values: Floats) -> str:
-    """What stands for the values, shape (n,)."""
-    return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=12).hexdigest()
+def digest(track: Track, points: int | None = None) -> str:
+    """What stands for the first points of a series, all if None."""
+    data = b"".join(np.ascontiguousarray(one[:points]).tobytes() for one in track)
+    return hashlib.blake2b(data, digest_size=12).hexdigest()
 
 
 def quiet(logs: Floats, new: int) -> bool:

@@ -24,7 +24,7 @@ from perun.profile.head import Configuration
 from perun.regular import open_regular
 from perun.store import tree
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 MOST_BYTES: Final = 1 << 29
 """Largest table that is read."""
 _FILE: Final = "table"
@@ -33,8 +33,11 @@ _NEW_FILE: Final = "table-new.json"
 """The columns that the file of the table does not have."""
 MOST_NEW: Final = 64
 """Columns of that file."""
-_KINDS: Final = ((np.float64, np.nan), (np.float32, np.nan), (np.int32, 0))
-"""Of values, halves and counts: the type, and what stands for nothing."""
+_KINDS: Final = (
+    (np.float64, np.nan), (np.float32, np.nan), (np.float32, np.nan),
+    (np.int32, 0), (np.int32, 0), (np.int32, 0), (np.uint32, 0),
+)  # fmt: skip
+"""Of what a :class:`Cell` has: the type, and what stands for nothing."""
 State = tuple[int, int]
 _Condition = tuple[Configuration, str, tuple[tuple[str, str], ...]]
 """How conditions are stored: the configuration and the machine that they are of, and they."""
@@ -44,19 +47,29 @@ class Cell(NamedTuple):
     """What one version measured of a series.
 
     :param half: half the width of the interval of the value at 95 %, NaN where it is not known.
-    :param samples: how many there are.
+    :param error: the standard error of the value as it is compared, by its own measurements; NaN where it is
+        not known. :param samples: how many there are. :param rounds: of them. :param sessions: of these.
+    :param mark: what stands for the only session; 0 where that has no name, :data:`MANY` where there are
+        several sessions or workloads.
     """
 
     value: float
     half: float
+    error: float
     samples: int
+    rounds: int
+    sessions: int
+    mark: int
+
+
+MANY: Final = 1
 
 
 class Column(NamedTuple):
     """What one version measured. :param state: of its index, which says whether the column still holds.
 
     :param incomplete: configurations of profiles that lack a part of their run; they count for nothing else.
-    :param profiles: how many can be read.
+    :param profiles: how many can be read. :param headlines: the series that stand for one of them.
     """
 
     state: State
@@ -64,18 +77,21 @@ class Column(NamedTuple):
     conditions: Conditions
     incomplete: tuple[Configuration, ...] = ()
     profiles: int = 0
+    headlines: tuple[SeriesKey, ...] = ()
 
 
 class Table:
     """All columns that were read so far.
 
     :ivar row: of each series, in order. :ivar place: the column of each version.
+    :ivar headlines: those of them that stand for a profile.
     :ivar values: shape (keys, columns), NaN where nothing was measured. :ivar halves: and :ivar counts: as of
-        :class:`Cell`, of the same shape.
+        :class:`Cell`, of the same shape; :ivar cells: all of it.
     """
 
     def __init__(self) -> None:
         self.row: dict[SeriesKey, int] = {}
+        self.headlines: set[SeriesKey] = set()
         self.place: dict[str, int] = {}
         self.states: list[State] = []
         self.conditions: list[Conditions] = []
@@ -90,11 +106,11 @@ class Table:
         self._look()
 
     def _look(self) -> None:
-        shown = (one[:, : len(self.place)] for one in self._numbers)
+        self.cells = tuple(one[:, : len(self.place)] for one in self._numbers)
         self.values: NDArray[np.float64]
         self.halves: NDArray[np.float32]
         self.counts: NDArray[np.int32]
-        self.values, self.halves, self.counts = shown
+        self.values, self.halves, _, self.counts, *_ = self.cells
 
     @property
     def keys(self) -> list[SeriesKey]:
@@ -134,11 +150,11 @@ class Table:
         for checksum, column in columns.items():
             place = self.place[checksum]
             rows = np.fromiter((row[key] for key in column.cells), np.intp, len(column.cells))
-            cells = list(column.cells.values())
-            self.values[:, place], self.halves[:, place], self.counts[:, place] = np.nan, np.nan, 0
-            self.values[rows, place] = [cell.value for cell in cells]
-            self.halves[rows, place] = [cell.half for cell in cells]
-            self.counts[rows, place] = [cell.samples for cell in cells]
+            self.headlines.update(column.headlines)
+            fields = zip(*column.cells.values(), strict=True) if column.cells else ((),) * len(_KINDS)
+            for numbers, (_, nothing), own in zip(self.cells, _KINDS, fields, strict=True):
+                numbers[:, place] = nothing
+                numbers[rows, place] = own
             self.states[place], self.conditions[place] = column.state, column.conditions
             self.incomplete[place], self.profiles[place] = column.incomplete, column.profiles
 
@@ -173,6 +189,8 @@ class Table:
             raise ValueError("another format")
         self._stamp = str(described["stamp"])
         self.row = {_key(one): number for number, one in enumerate(described["keys"])}
+        keys = list(self.row)
+        self.headlines = {keys[number] for number in described["headlines"]}
         versions = [str(one) for one in described["versions"]]
         self.place = {one: number for number, one in enumerate(versions)}
         self.states = [(int(time), int(size)) for time, size in described["states"]]
@@ -233,6 +251,7 @@ class Table:
             "format": FORMAT,
             "stamp": stamp,
             "keys": self.keys,
+            "headlines": [number for number, one in enumerate(self.keys) if one in self.headlines],
             "versions": list(self.place),
             "states": self.states,
             "conditions": [json.loads(text) for text in known],
@@ -242,7 +261,7 @@ class Table:
         }
         with atomic.writing(path) as file:
             file.write(json.dumps(described).encode() + b"\n")
-            for numbers in (self.values, self.halves, self.counts):
+            for numbers in self.cells:
                 file.write(np.ascontiguousarray(numbers).data)
         self._stamp, self._new = stamp, {}
 
@@ -251,29 +270,35 @@ class _NewColumn(NamedTuple):
     """A column of the file of new ones. :param cells: places of the keys, and what a :class:`Cell` has."""
 
     state: State
-    cells: tuple[tuple[int, float, float | None, int], ...]
+    cells: tuple[tuple[int, float, float | None, float | None, int, int, int, int], ...]
     conditions: list[_Condition]
     incomplete: tuple[Configuration, ...]
     profiles: int
+    headlines: tuple[SeriesKey, ...]
 
     @classmethod
     def of(cls, column: Column, keys: dict[SeriesKey, int]) -> _NewColumn:
         """The column. :param keys: the places of keys, to which new ones are added."""
         cells = tuple(
-            (keys.setdefault(key, len(keys)), value, None if math.isnan(half) else half, samples)
-            for key, (value, half, samples) in column.cells.items()
-        )
+            (
+                keys.setdefault(key, len(keys)), one.value, _known(one.half), _known(one.error), one.samples,
+                one.rounds, one.sessions, one.mark,
+            )
+            for key, one in column.cells.items()
+        )  # fmt: skip
         under = _stored(column.conditions)
-        return cls(column.state, cells, under, column.incomplete, column.profiles)
+        return cls(column.state, cells, under, column.incomplete, column.profiles, column.headlines)
 
     def column(self, keys: Sequence[SeriesKey]) -> Column:
         """It again."""
         cells = {
-            keys[place]: Cell(value, math.nan if half is None else half, samples)
-            for place, value, half, samples in self.cells
+            keys[place]: Cell(
+                value, math.nan if half is None else half, math.nan if error is None else error, *rest
+            )
+            for place, value, half, error, *rest in self.cells
         }
         under = {(configuration, machine): values for configuration, machine, values in self.conditions}
-        return Column(self.state, cells, under, self.incomplete, self.profiles)
+        return Column(self.state, cells, under, self.incomplete, self.profiles, self.headlines)
 
 
 class _NewFile(NamedTuple):
@@ -281,6 +306,10 @@ class _NewFile(NamedTuple):
     stamp: str
     keys: tuple[SeriesKey, ...]
     columns: dict[str, _NewColumn]
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def _stored(conditions: Conditions) -> list[_Condition]:

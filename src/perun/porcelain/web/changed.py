@@ -9,7 +9,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from perun.porcelain.changes.data import Level, SeriesKey
-from perun.porcelain.changes.labels import remark_of, result_of
 from perun.porcelain.trend import text_of
 from perun.porcelain.web import data
 from perun.porcelain.web.naming import identity, title_of
@@ -51,9 +50,9 @@ def _shown(state: State, placed: Placed) -> data.Change:
     return data.Change(
         version, since, len(of.possible), identity(key), title_of(key), key.location,
         text_of(key.configuration), _machine(state, key), key.unit, key.exact, step.is_degradation,
-        result_of(step).name, short(step.ratio), shorts((step.low, step.high)), _level(step.before),
+        step.verdict.name, short(step.ratio), shorts((step.low, step.high)), _level(step.before),
         _level(step.after), data.Acknowledged(entry.until or None, entry.because or None) if entry else None,
-        step.taken_back, step.takes_back, list(step.moved_with), list(step.conditions), remark_of(step),
+        step.taken_back, step.takes_back, list(step.moved_with), list(step.conditions), step.remark,
         report=False, spark=None,
     )  # fmt: skip
 

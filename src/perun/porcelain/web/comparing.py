@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from perun.errors import PerunError, ProfileNotFound, UsageError
-from perun.measurement.series import Series, measurements
+from perun.measurement.comparison import Measurements
+from perun.measurement.estimate import estimate
+from perun.measurement.series import Series
 from perun.plugin.api import MinorVersion, quiet, silent
 from perun.porcelain.check.compare import Comparer, Pair
 from perun.porcelain.check.pairing import Pairing
@@ -24,7 +26,6 @@ from perun.porcelain.web.numbers import short, shorts
 from perun.porcelain.web.state import State
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Configuration
-from perun.profile.measured import of_values, precision
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
@@ -107,11 +108,12 @@ def _case(
     state: State, comparison: Comparison, base: Profile, head: Profile, pair: str, number: int
 ) -> data.Case:
     configuration = comparison.target.configuration
-    before, after = measurements(base), measurements(head)
+    measured = Measurements(base), Measurements(head)
+    before, after = (one.series for one in measured)
     told = {change.location: change for result in comparison.results for change in result.changes}
     ids = _ids(state, configuration)
     rows = [
-        _row(location, before.get(location), after.get(location), told.get(location), ids)
+        _row(location, *measured, told.get(location), ids)
         for location in dict.fromkeys([*after, *before])
     ]
     rows.sort(key=_rank)
@@ -138,13 +140,19 @@ def _ids(state: State, configuration: Configuration) -> dict[str, str]:
 
 
 def _row(
-    location: str, before: Series | None, after: Series | None, told: DegradationInfo | None,
+    location: str, base: Measurements, head: Measurements, told: DegradationInfo | None,
     ids: Mapping[str, str],
 ) -> data.Compared:  # fmt: skip
+    before, after = (side.series.get(location) for side in (base, head))
     series = after or before
     assert series is not None
     metric = series.metric
-    old, new = (_side(one) if one is not None else None for one in (before, after))
+    # Where the check pooled profiles, the values are those of all of them.
+    values = told.values if told is not None and told.values is not None else (None, None)
+    old, new = (
+        _side(side, location, value) if location in side.series else None
+        for side, value in zip((base, head), values, strict=True)
+    )
     ratio, interval = _ratio(old, new, told)
     result = told.result if told is not None else _unjudged(before, after)
     return data.Compared(
@@ -160,12 +168,11 @@ def _unjudged(before: Series | None, after: Series | None) -> PerformanceChange:
     return PerformanceChange.Unknown if after is not None else PerformanceChange.NotInTarget
 
 
-def _side(series: Series) -> data.Side:
-    measured = of_values("", series.values.tolist(), series.metric.unit)
-    share = precision(measured)
-    value = measured.value
-    interval = None if share is None else shorts((value * (1 - share), value * (1 + share)))
-    return data.Side(short(value), interval, measured.samples)
+def _side(side: Measurements, location: str, value: float | None) -> data.Side:
+    """:param value: of all profiles of the version; None where it is that of this one."""
+    own = estimate(side.point(location))
+    interval = None if own.low is None or own.high is None else shorts((own.low, own.high))
+    return data.Side(short(own.value if value is None else value), interval, own.size)
 
 
 def _ratio(

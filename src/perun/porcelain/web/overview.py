@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from perun.models.change_points import voting
-from perun.porcelain.changes.labels import result_of
 from perun.porcelain.web import data
 from perun.porcelain.web.changed import Reported, net_ratio, shown, worst_first
 from perun.porcelain.web.grid import rows
@@ -17,7 +16,6 @@ from perun.porcelain.web.naming import title_of
 from perun.porcelain.web.series import listed, spark
 from perun.porcelain.web.state import Group, Placed, State
 from perun.profile.amounts import percent
-from perun.profile.changes import PerformanceChange
 
 CHANGES: Final = 30
 HEAT: Final = (30, 60)
@@ -52,7 +50,11 @@ class _State(NamedTuple):
 def overview(state: State, reported: Reported) -> data.Overview:
     """The piece `overview`. :param reported: of which pairs there is a comparison."""
     since = _since(state)
-    later = [one for one in state.changes if state.place_of(one.of.version.checksum) > since.position]
+    later = [
+        one
+        for one in state.changes
+        if one.step.leads and state.place_of(one.of.version.checksum) > since.position
+    ]
     became = _became(state, since, later)
     order = sorted(became, key=_rank)
     # Of a series on several machines the one where it became worst.
@@ -61,7 +63,7 @@ def overview(state: State, reported: Reported) -> data.Overview:
         worst.setdefault(one.group.id, one)
     whole = list(worst.values())
     main = np.any(state.there_main, axis=1)
-    chosen = later if later and since.name else state.changes[:CHANGES]
+    chosen = later if later and since.name else [one for one in state.changes if one.step.leads][:CHANGES]
     changes = worst_first(chosen)[:CHANGES]
     return data.Overview(
         _verdict(state, since, whole),
@@ -82,17 +84,20 @@ def _since(state: State) -> _Since:
 
 
 def _became(state: State, since: _Since, later: Sequence[Placed]) -> list[_State]:
-    """What became of each row of the table."""
+    """What became of each row of the table that stands for what was measured; parts of it are told
+    elsewhere."""
     steps: defaultdict[int, list[Placed]] = defaultdict(list)
     for one in reversed(later):
         steps[state.table.row[one.step.series]].append(one)
     positions = state.measured_main
     there = state.there_main
+    leading = state.found.history.leading
     judged = (there.sum(axis=1) >= _LEAST) & (there[:, positions > since.position].sum(axis=1) > 0)
     return [
         _row_state(one, row, steps[row], judged=bool(judged[row]))
         for one in state.groups.values()
         for row in one.rows
+        if state.table.keys[row] in leading
     ]
 
 
@@ -102,7 +107,7 @@ def _row_state(group: Group, row: int, steps: Sequence[Placed], *, judged: bool)
     if not steps:
         return _State(group, row, "same", 1.0, False)
     ratio = net_ratio(steps)
-    if any(result_of(one.step) is PerformanceChange.Unknown for one in steps):
+    if any(one.step.conditions for one in steps):
         return _State(group, row, "unknown", ratio, False)
     if abs(np.log(ratio)) < np.log1p(voting.EFFECT):
         return _State(group, row, "same", ratio, False)

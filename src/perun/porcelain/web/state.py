@@ -17,7 +17,6 @@ from perun.porcelain.acknowledged import Acknowledged, Entry
 from perun.porcelain.changes import history
 from perun.porcelain.changes.data import Changes, SeriesKey, Step, VersionChanges
 from perun.porcelain.changes.finding import found_in
-from perun.porcelain.changes.labels import entry_of
 from perun.porcelain.changes.table import Table
 from perun.porcelain.repository import Repository
 from perun.porcelain.web.commits import MAIN, Commits, known
@@ -157,7 +156,7 @@ class State:
     def changes(self) -> list[Placed]:
         """All steps, the newest first."""
         return [
-            Placed(one, step, entry_of(one, step, self.acknowledged))
+            Placed(one, step, one.entry_of(step, self.acknowledged))
             for one in reversed(self.found.found)
             for step in one.steps
         ]
@@ -223,8 +222,8 @@ def load(
         problems.append(problem.message)
         acknowledged = Acknowledged()
     main = [commits.versions[place] for place in commits.main]
-    found = found_in(
-        repo, history.along(main, indexed, table, problems), voting.EFFECT, progress, keeps=revision is None
-    )
+    points = history.Points(repo, main[-1].checksum if main else "", (one.checksum for one in main))
+    read = history.along(main, indexed, table, problems)
+    found = found_in(repo, read, points, voting.EFFECT, progress, keeps=revision is None)
     first = {checksum: own[0] for checksum, own in damaged.items()}
     return State(repo, commits, table, frozenset(indexed), found, acknowledged, tuple(problems), first)

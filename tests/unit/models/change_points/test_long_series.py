@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from perun.measurement.changes import Track
 from perun.models.change_points import voting
 from perun.porcelain.changes.detecting import ENOUGH, searched
+
+
+def track(values):
+    """The points of a series of one measurement each."""
+    ones = np.ones(len(values))
+    return Track(values, np.full(len(values), np.nan), ones, ones, ones, np.zeros(len(values), int))
 
 
 def noisy(levels, seed=1):
@@ -32,7 +39,7 @@ def test_a_change_at_the_border_of_two_parts_is_seen_once(place):
 
 def test_of_a_long_series_the_end_alone_is_searched_again(monkeypatch):
     values = noisy([(1500, 1.0), (900, 1.3), (60, 1.1)])
-    before = searched(values[:2400], voting.EFFECT, None)
+    before = searched(track(values[:2400]), exact=False, effect=voting.EFFECT, before=None)
     assert [change.place for change in before.changes] == [1500]
     seen = []
     search = voting.change_points
@@ -42,7 +49,7 @@ def test_of_a_long_series_the_end_alone_is_searched_again(monkeypatch):
         return search(own, effect)
 
     monkeypatch.setattr(voting, "change_points", watched)
-    again = searched(values, voting.EFFECT, before)
+    again = searched(track(values), exact=False, effect=voting.EFFECT, before=before)
     assert seen == [ENOUGH + 60]
     assert [change.place for change in again.changes] == [1500, 2400]
     assert again.changes[1].ratio == pytest.approx(1.1 / 1.3, rel=0.01)

@@ -1,0 +1,290 @@
+"""Where a series left its level: for a few versions, little by little, or from one version to the next.
+
+Lasting levels are found by :mod:`perun.models.change_points`, which needs several versions of each. Here are
+those that last a few versions only, or that are so new that only a few have been measured: what a run of
+versions differs from those around it, in the noise that is known of each of them.
+
+Everything is of one series: arrays of the shape (n,), the oldest version first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from perun.measurement.estimate import Kind
+from perun.measurement.noise import EFFICIENCY, FENCE, FEWEST, NORMAL_QUARTILE, WINDOW
+from perun.measurement.verdict import Rules
+from perun.models.change_points.noise import deviation_of_differences
+from perun.models.student import quantile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
+MANY: Final = 1
+"""The mark of a point of several sessions or workloads, or of values that are not above 0."""
+LONGEST: Final = 12
+"""Versions of a short level: more of them are found as any other level."""
+AROUND: Final = 8
+"""Versions on either side that a run is compared with."""
+_LEAST_AROUND: Final = 4
+FEWEST_RUNS: Final = 8
+"""Versions of a series from which on its short levels are looked for."""
+CERTAIN: Final = 0.01
+"""False short levels in the whole series, at most: of those that are certain."""
+UNCERTAIN: Final = 0.4
+"""The same of those that another measurement has to confirm."""
+NEWEST: Final = 0.05
+"""The same of the newest versions alone: what is new is to be looked at soon."""
+_TESTS: Final = 2.5
+"""Independent tests for each version, as runs of several lengths overlap."""
+_DRIFT_PARTS: Final = 5
+_DRIFT_FEWEST: Final = 15
+_DRIFT_STRENGTH: Final = 5.0
+_DRIFT_JUMP: Final = 0.6
+"""The largest share of a drift that one of its parts may bring."""
+_OF_MEDIAN: Final = 1.2533
+_USUAL: Final = 3.0
+"""Standard deviations beyond which a difference of neighbours is a change, and no noise."""
+_WITHIN_USUAL: Final = 0.9733
+"""The variance of normal values that are nearer to 0 than that."""
+_FREEDOM: Final = 0.55
+"""Degrees of freedom of the noise for each difference, as neighbouring ones share a version."""
+_SMALLEST: Final = 1e-5
+"""The least standard deviation of a value: what repeats exactly has some as well, as nobody looks at less."""
+
+
+class Track(NamedTuple):
+    """The points of a series, as :class:`perun.porcelain.changes.table.Cell` has each of them.
+
+    :param marks: the same for points of the same session; 0 for one of its own, else :data:`MANY`.
+    """
+
+    values: Floats
+    errors: Floats
+    samples: Floats
+    rounds: Floats
+    sessions: Floats
+    marks: NDArray[np.integer]
+
+    @property
+    def positive(self) -> bool:
+        """Whether all values have logarithms."""
+        return bool((self.values > 0).all())
+
+
+class Run(NamedTuple):
+    """A few versions of another level than those around them.
+
+    :param first: the first of them. :param end: behind the last one.
+    :param error: the standard error of the logarithm of how much it differs, of :param freedom: degrees.
+    :param certain: whether it is no noise.
+    """
+
+    first: int
+    end: int
+    error: float
+    freedom: float
+    certain: bool
+
+
+def may_decide(track: Track, kind: Kind, rules: Rules, *, maybe: bool, alone: bool) -> Flags:
+    """At which points :func:`perun.measurement.verdict.along` may give a definite word other than No Change;
+    at all others it does not.
+
+    :param maybe: where it may give a maybe as well. :param alone: whether all versions before a point are in
+        the track, and none beside it.
+    """
+    values, errors = track.values, track.errors
+    found = np.zeros(values.size, bool)
+    if values.size < 2:
+        return found
+    limit = 0.0 if maybe else math.log1p(rules.threshold)
+    confidence = rules.weaker if maybe else rules.confidence
+    positive = (values[1:] > 0) & (values[:-1] > 0)
+    logs = np.log(np.where(values > 0, values, 1.0))
+    apart = np.abs(np.diff(logs))
+    own = np.nan_to_num(np.hypot(errors[1:], errors[:-1]))
+    marks = track.marks
+    plain = marks != MANY
+    simple = plain[1:] & plain[:-1] & ~((marks[1:] == marks[:-1]) & (marks[1:] != 0))
+    least = quantile(1 - confidence, 1e9) * (1 - 1e-6) * own
+    if kind is not Kind.TIMED:
+        found[1:] = ~simple | ~positive | ((values[1:] != values[:-1]) & (apart >= least))
+        return found
+    sizes, learned = _learned(apart, confidence, rules)
+    # Where a version before had several sessions, or shared one, other differences were learned from.
+    odd = np.concatenate(([0], np.cumsum(~(simple & positive))))
+    places = np.arange(1, values.size)
+    other = odd[places - 1] > odd[np.maximum(places - WINDOW, 0)]
+    if not alone:
+        other[:WINDOW] = True
+    sizes[other], learned[other] = 0.0, 0.0
+    # The larger one of both errors counts; where that is close, the smaller interval is the bound.
+    near = np.abs(own - sizes) <= 1e-6 * own
+    half = np.where(near, np.minimum(least, learned), np.where(own > sizes, least, learned))
+    found[1:] = ~simple | ~positive | (apart * (1 + 1e-9) >= limit + half)
+    return found
+
+
+def _learned(apart: Floats, confidence: float, rules: Rules) -> tuple[Floats, Floats]:
+    """The error that the differences of the neighbours before each point give, and half its interval, each of
+    the shape (n - 1,).
+
+    :param apart: the differences of neighbours without their signs, shape (n - 1,).
+    """
+    most = WINDOW - 1
+    padded = np.concatenate((np.full(most, np.nan), apart))
+    ordered = np.sort(np.lib.stride_tricks.sliding_window_view(padded, most)[: apart.size], axis=1)
+    counts = np.minimum(np.arange(apart.size), most)
+    enough = counts >= FEWEST
+    quartiles = []
+    for share in (0.25, 0.75):
+        place = share * (np.maximum(counts, 1) - 1)
+        below = np.floor(place).astype(int)
+        above = np.minimum(below + 1, np.maximum(counts - 1, 0))
+        rows = np.arange(apart.size)
+        low, high = ordered[rows, below], ordered[rows, above]
+        quartiles.append(low + (high - low) * (place - below))
+    low, high = quartiles
+    sizes = np.maximum((high + 3 * (high - low)) / FENCE, high / NORMAL_QUARTILE)
+    factors = np.array([0.0, *(quantile(1 - confidence, EFFICIENCY * one) for one in range(1, most + 1))])
+    sizes = np.where(enough, np.nan_to_num(sizes), np.inf)
+    half = np.where(enough, np.nan_to_num(sizes, posinf=0) * factors[counts], math.log1p(rules.apart))
+    return sizes, half * (1 - 1e-9)
+
+
+def short_levels(track: Track, bounds: Sequence[int], effect: float) -> list[Run]:
+    """The runs of up to :data:`LONGEST` versions of another level than those around them, the oldest first.
+
+    The noise of a point is what its own measurements scatter, and what neighbours differ beyond that.
+
+    :param track: of values above 0. :param bounds: the first points of lasting levels, from 0 to n.
+    :param effect: the least difference, as a share of the level.
+    """
+    logs = np.log(track.values)
+    count = logs.size
+    if count < FEWEST_RUNS:
+        return []
+    variances = _variances(logs, track)
+    freedom = max(_FREEDOM * (count - 1), 3.0)
+    tests = _TESTS * max(count, 40)
+    limits = quantile(UNCERTAIN / tests, freedom), quantile(NEWEST, freedom)
+    certain = quantile(CERTAIN / tests, freedom)
+    found: list[tuple[float, int, int, float]] = []
+    for start, stop in itertools.pairwise(bounds):
+        own = _flat(track.values[start:stop], effect)
+        found += _runs(logs.size, own, variances, start, limits, math.log1p(effect))
+    chosen: list[Run] = []
+    taken = np.zeros(count + 1, bool)
+    for strength, first, end, error in sorted(found, reverse=True):
+        if not taken[first : end + 1].any():
+            taken[max(first - 1, 0) : end + 2] = True
+            chosen.append(Run(first, end, error, freedom, strength >= certain))
+    return sorted(chosen)
+
+
+def _variances(logs: Floats, track: Track) -> Floats:
+    """The variance of each point: within by the number of its measurements, between by that of its
+    sessions."""
+    apart = np.abs(np.diff(logs))
+    few = apart[apart <= _USUAL * math.sqrt(2) * deviation_of_differences(logs)]
+    usual = float(np.mean(few**2)) / (2 * _WITHIN_USUAL) if few.size else 0.0
+    within = float(np.nanmedian(track.errors**2)) if np.isfinite(track.errors).any() else 0.0
+    within = min(within, usual)
+    sizes, sessions = np.median(track.samples), np.median(track.sessions)
+    parts: Floats = within * sizes / track.samples + (usual - within) * sessions / track.sessions
+    return np.maximum(parts, _SMALLEST**2)
+
+
+def _flat(values: Floats, effect: float) -> Floats:
+    """The logarithms of a level, without its drift."""
+    logs = np.log(values)
+    if drift(values, effect) is None:
+        return logs
+    places = np.arange(logs.size)
+    flat: Floats = logs - np.polyval(np.polyfit(places, logs, 1), places)
+    return flat
+
+
+def _runs(
+    points: int, own: Floats, variances: Floats, start: int, limits: tuple[float, float], effect: float
+) -> list[tuple[float, int, int, float]]:
+    """Strength, first point, end and error of the runs of one lasting level that are strong enough.
+
+    Runs at an end of the level that another one follows are none: there the place of the change is off.
+
+    :param points: of the series. :param own: the logarithms of the level, from the point `start` on.
+    :param limits: the least strength, and that of the newest versions.
+    """
+    count = own.size
+    stop = start + count
+    empty = np.full(AROUND, np.nan)
+    near = np.lib.stride_tricks.sliding_window_view(np.concatenate((empty, own, empty)), AROUND)
+    weights = 1 / variances[start:stop]
+    sums = np.concatenate(([0.0], np.cumsum(weights * own)))
+    totals = np.concatenate(([0.0], np.cumsum(weights)))
+    usual = float(np.median(variances[start:stop]))
+    found = []
+    for length in range(1, min(LONGEST, count - _LEAST_AROUND) + 1):
+        firsts = np.arange(0, count - length + 1)
+        ends = firsts + length
+        around = np.sort(np.concatenate((near[firsts], near[ends + AROUND]), axis=1), axis=1)
+        there = np.isfinite(around).sum(axis=1)
+        rows = np.arange(firsts.size)
+        level = (around[rows, np.maximum(there - 1, 0) // 2] + around[rows, there // 2 % (2 * AROUND)]) / 2
+        weight = totals[ends] - totals[firsts]
+        errors = np.sqrt(1 / weight + _OF_MEDIAN**2 * usual / np.maximum(there, 1))
+        moved = (sums[ends] - sums[firsts]) / weight - level
+        strengths = np.abs(moved) / errors
+        least = np.full(strengths.size, limits[0])
+        if stop == points:
+            least[-1] = limits[1]
+        wanted = (strengths >= least) & (np.abs(moved) >= effect) & (there >= _LEAST_AROUND)
+        if start:
+            wanted[0] = False
+        if stop < points:
+            wanted[-1] = False
+        for place in np.flatnonzero(wanted).tolist():
+            error = float(errors[place])
+            found.append((float(strengths[place]), start + place, start + place + length, error))
+    return found
+
+
+def drift(values: Floats, effect: float) -> float | None:
+    """The ratio of the newest fifth of a level to the oldest one, where it moved little by little; None where
+    it did not, or by a jump.
+
+    :param values: above 0, of one lasting level.
+    """
+    if values.size < _DRIFT_FEWEST:
+        return None
+    logs = np.log(values)
+    parts = np.array_split(logs, _DRIFT_PARTS)
+    levels = np.array([np.median(one) for one in parts])
+    moved = levels[-1] - levels[0]
+    error = deviation_of_differences(logs) * _OF_MEDIAN * math.sqrt(2 * _DRIFT_PARTS / values.size)
+    steps = np.diff(levels) * np.sign(moved)
+    if abs(moved) < max(_DRIFT_STRENGTH * error, math.log1p(effect)) or (steps < -error).any():
+        return None
+    return float(np.exp(moved)) if steps.max() <= _DRIFT_JUMP * abs(moved) else None
+
+
+def is_climb(logs: Floats, place: int) -> bool:
+    """Whether values climb by a slope rather than by a jump at that place.
+
+    :param logs: of the levels before and after the place.
+    """
+    before, after = logs[:place], logs[place:]
+    jumps = np.abs(before - np.median(before)).sum() + np.abs(after - np.median(after)).sum()
+    places = np.arange(logs.size)
+    line = np.polyval(np.polyfit(places, logs, 1), places)
+    return bool(np.abs(logs - line).sum() < jumps)
