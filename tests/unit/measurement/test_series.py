@@ -126,7 +126,10 @@ def test_sides_of_one_session_are_pairs() -> None:
     assert not session.are_pairs(base, other)
     assert not session.are_pairs(base, base)
     assert not session.are_pairs(base, alone) and not session.are_pairs(alone, alone)
-    assert session.of(base) == session.Session("s1", "base", runs_are_rounds=True) and base["header"]["type"] == "time"
+    assert (
+        session.of(base) == session.Session("s1", "base", runs_are_rounds=True)
+        and base["header"]["type"] == "time"
+    )
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda one: st.dictionaries(st.text(), one)))
