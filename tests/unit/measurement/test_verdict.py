@@ -183,6 +183,10 @@ def test_zero_is_a_value() -> None:
     assert found.change is Change.Degradation and math.isnan(found.difference.ratio)
     assert found.difference.delta is not None and found.difference.delta[1] > 0
     assert estimate(times).value == 0
+    found = judged(times, times)
+    assert (found.change, found.low, found.high) == (Change.NoChange, 1, 1)
+    mostly = judged(at([[0.0, 0.0, 0.0, 0.5]]), at([[0.0, 0.0, 0.0, 0.7]], "t"))
+    assert mostly.change is Change.Unknown  # a median of 0 is not all that is known
 
 
 @pytest.mark.parametrize(
