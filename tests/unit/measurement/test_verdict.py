@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,10 +46,11 @@ from perun.profile.changes import PerformanceChange as Change
 WORSE = {Change.MaybeDegradation, Change.Degradation, Change.SevereDegradation}
 BETTER = {Change.MaybeOptimization, Change.Optimization, Change.SevereOptimization}
 DEFINITE = (WORSE | BETTER) - UNDECIDED
-Rounds = Sequence[Sequence[float]]
+Rounds = Sequence[Any]
+"""Of each round its values."""
 
 
-def ratio(low: float, high: float, **fields: object) -> Difference:
+def ratio(low: float, high: float, **fields: Any) -> Difference:
     """A difference of two versions in the same rounds; both intervals are the same where one is given."""
     made = Difference(
         math.sqrt(low * high), low, high, low, high, 0.001, 0.99, Basis.ROUNDS, (1.0, math.sqrt(low * high)),
@@ -294,6 +296,7 @@ def test_an_interval_is_that_of_student() -> None:
     half = stats.t.ppf(0.975, 5) * logs.std(ddof=1) * math.sqrt(math.pi / 2 / 6)
     assert found.value == pytest.approx(np.median(values))
     assert (found.low, found.high) == pytest.approx((found.value / np.exp(half), found.value * np.exp(half)))
+    assert found.low is not None and found.high is not None
     assert found.size == 6 and found.half_width == pytest.approx((found.high - found.low) / 2)
     assert estimate(at([[1.0]]))[:3] == (1.0, None, None)
     assert combined([Error(3, 4), Error(4, 9)]) == pytest.approx((5, 625 / (81 / 4 + 256 / 9)))
