@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from perun.errors import JobFailed, NotTrusted, PluginError, UsageError, VersionControlError
-from perun.porcelain.check.check import check_diff
 from perun.porcelain.check.report import Comparison
 from perun.profile import session
 from perun.profile.changes import PerformanceChange

@@ -17,7 +17,6 @@ from perun.plugin.api import CheckContext
 from perun.profile import session
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.pooling import pool
 
 Change = PerformanceChange
 SURE = {
