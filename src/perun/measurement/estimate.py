@@ -308,7 +308,7 @@ def exp(exponent: float) -> float:
 
 def _error(samples: Sequence[Sample], *, logarithmic: bool) -> Error:
     """The error of the median of the rounds' medians of one workload."""
-    own = [_within(one) for one in samples if one.spread is not None and one.positive == logarithmic]
+    own = [_within(one, logarithmic=logarithmic) for one in samples if one.spread is not None]
     freedom = sum(one.size - 1 for one in samples if one.spread is not None)
     # Squares of huge amounts are out of the range of floats.
     within = math.hypot(*own) / math.sqrt(len(own)) if own else 0.0
@@ -326,10 +326,12 @@ def _error(samples: Sequence[Sample], *, logarithmic: bool) -> Error:
     return combined(parts)
 
 
-def _within(sample: Sample) -> float:
+def _within(sample: Sample, *, logarithmic: bool) -> float:
     """The standard error of the median of a sample by its spread."""
     assert sample.spread is not None
-    return sample.spread * math.sqrt((MEDIAN_VARIANCE if sample.size > 2 else 1.0) / sample.size)
+    # To the first order, a deviation of logarithms is a share of the value.
+    unit = sample.median if sample.positive and not logarithmic else 1.0
+    return sample.spread * unit * math.sqrt((MEDIAN_VARIANCE if sample.size > 2 else 1.0) / sample.size)
 
 
 def _spread(ordered: Sequence[float]) -> float:

@@ -624,7 +624,7 @@ def _judge_numbers(found: Difference, rules: Rules) -> Verdict:
         return Verdict(change, reason, found, found.low, found.high)
 
     interval = f"the {100 * found.confidence:.4g} % interval of the difference, {low:.4g} to {high:.4g},"
-    if not any(found.values):
+    if low == high == 0 and not any(found.values):
         return verdict(PerformanceChange.NoChange, "each measurement is 0")
     if -slack <= low and high <= slack:
         return verdict(PerformanceChange.NoChange, f"{interval} lies within the threshold, {slack:.3g}")

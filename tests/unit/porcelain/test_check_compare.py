@@ -149,8 +149,7 @@ def test_each_profile_is_read_once(opened: Callable[..., Repository], reads: Cou
 def test_memory_has_a_limit(
     opened: Callable[..., Repository], reads: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However small the limit is, what is the baseline and then the target is read once, and once more for
-    the noise."""
+    """What is the baseline and then the target is read once, and once more for the noise."""
     monkeypatch.setattr(pools, "KEPT_BYTES", 1)
     repo = opened(5)
     list(check_all(repo, None))

@@ -10,7 +10,7 @@ from perun.measurement.series import measurements
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
 from perun.profile.pooling import RUN, count_of, pool
-from perun.profile.session import are_pairs, mark
+from perun.profile.session import Session, are_pairs, mark
 
 
 def timed(*times: float, uid: str = "./a", **regions: Any) -> Profile:
@@ -68,7 +68,7 @@ def test_a_session_is_that_of_all() -> None:
     base, head = [timed(1), timed(2)], [timed(3), timed(4)]
     for side, profiles in (("base", base), ("head", head)):
         for one in profiles:
-            mark(one, "s", side)  # type: ignore[arg-type]
+            mark(one, Session("s", side, runs_are_rounds=True))
     assert are_pairs(pool(base), pool(head))
     assert not are_pairs(pool([*base, timed(5)]), pool(head))
     assert not are_pairs(pool([timed(5), *base]), pool(head))

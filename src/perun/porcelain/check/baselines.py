@@ -91,7 +91,11 @@ class Baselines:
             self._listed.pop(checksum, None)
 
     def find(
-        self, version: str, targets: Sequence[ProfileInfo], candidates: Candidates
+        self,
+        version: str,
+        targets: Sequence[ProfileInfo],
+        candidates: Candidates,
+        beyond: Candidates = tuple,
     ) -> list[Pair | DamagedStore | None]:
         """For each target of the version its pair, what is damaged before one was found, or None where
         there is none.
@@ -99,6 +103,8 @@ class Baselines:
         Of several profiles of the configuration in one version that is the baseline that was measured side
         by side with the target; else the newest is, and the others are pooled with it. Versions beyond are
         noted, as they show the noise.
+
+        :param beyond: versions before the last candidate, which are no candidates.
         """
         found: list[Pair | DamagedStore | None] = [None] * len(targets)
         machines = [self.machine(version, target) for target in targets]
@@ -106,7 +112,13 @@ class Baselines:
         left = len(self.with_profiles) - len(self._gone)
         looked_at = 0
         lines: dict[int, list[tuple[str, ...]]] = {}
-        for candidate in candidates() if waiting and left else ():
+
+        def walked() -> Iterator[MinorVersion]:
+            yield from candidates()
+            waiting.close([number for number in waiting.numbers() if number not in lines])
+            yield from beyond() if waiting else ()
+
+        for candidate in walked() if waiting and left else ():
             if candidate.checksum not in self.with_profiles:
                 continue
             looked_at += 1

@@ -77,11 +77,13 @@ class Pairing:
         candidates: Candidates,
         *,
         others: Iterable[str] = (),
+        beyond: Candidates = tuple,
         without_baseline: str = "",
         leave: bool = False,
     ) -> VersionPlan:
         """The pairs of all configurations of the version; their profiles are pooled.
 
+        :param beyond: as of :meth:`Baselines.find`.
         :param others: versions whose failures count too, as their profiles are the baselines.
         :param without_baseline: why there is no pair where no candidate has the configuration.
         :param leave: the version is no candidate of this plan, nor of later ones.
@@ -105,7 +107,7 @@ class Pairing:
             ((info.configuration, self.baselines.machine(own, info)), info) for info in targets
         )
         newest = [profiles[0] for profiles in pools.values()]
-        pairs = self.baselines.find(own, newest, candidates)
+        pairs = self.baselines.find(own, newest, candidates, beyond)
         for (target, *older), found in zip(pools.values(), pairs, strict=True):
             if isinstance(found, Pair):
                 plan.steps.append(found._replace(more_targets=tuple(older)))
