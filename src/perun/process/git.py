@@ -14,14 +14,12 @@ Only what the user has decided to trust is worked on: see `docs/security.md`.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from enum import Enum
 from pathlib import Path
-from types import FrameType
 from typing import IO, Final, NamedTuple
 
 from perun.errors import VersionControlError
@@ -99,7 +97,6 @@ _NO_PROGRAMS: Final = (
 )
 """Programs that the configuration of a repository names; filters run in no call of that kind."""
 
-_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CHUNK: Final = 1 << 16
 _STDERR_TIMEOUT: Final = 1.0
 """Seconds to wait for the last words of a git that has ended; a program it started may keep the pipe open."""
@@ -179,7 +176,7 @@ class GitCommand:
             here only after git has finished.
         :raises VersionControlError: if git cannot be started.
         """
-        with _signals_deferred() if shield else nullcontext():
+        with threads.interruptions_deferred() if shield else nullcontext():
             process = self._start(
                 arguments, env, shield, subprocess.DEVNULL if given is None else subprocess.PIPE
             )
@@ -284,7 +281,7 @@ class GitCommand:
         process: subprocess.Popen[bytes] | None = None
         try:
             # A signal that came while it starts would leave behind a git that nobody ends.
-            with _signals_deferred():
+            with threads.interruptions_deferred():
                 process = subprocess.Popen(
                     [*self._prefix, *bare, *arguments],
                     bufsize=0,
@@ -314,28 +311,6 @@ def looks_bare(folder: Path | str) -> bool:
     if not os.path.lexists(f"{folder}/HEAD") or os.path.lexists(f"{folder}/.git"):
         return False
     return os.path.isdir(f"{folder}/objects") and os.path.isdir(f"{folder}/refs")
-
-
-@contextmanager
-def _signals_deferred() -> Iterator[None]:
-    """Let signals that would end the program take effect only after the block.
-
-    Their handlers are exchanged rather than the signals blocked, as any thread of the program may get one.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are handled in the main thread alone
-        return
-    deferred: list[tuple[int, FrameType | None]] = []
-    handlers = {number: handler for number in _ENDING if callable(handler := signal.getsignal(number))}
-    for number in handlers:
-        signal.signal(number, lambda *given: deferred.append(given))
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for first, frame in deferred[:1]:
-            handlers[signal.Signals(first)](first, frame)
 
 
 def _read_to_end(pipe: IO[bytes], pieces: list[bytes]) -> None:

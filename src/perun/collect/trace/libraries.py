@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.errors import UsageError
 from perun.plugin.params import nearest
+from perun.process import programs
 
 if TYPE_CHECKING:
     from perun.plugin.api import Run
@@ -108,10 +108,11 @@ def _of_the_system() -> Iterator[str]:
     """The libraries that the dynamic linker knows, those of this machine's kind first."""
     for tool in ("ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig"):
         try:
-            done = subprocess.run([tool, "-p"], capture_output=True, text=True, errors="replace", check=False)
+            done = programs.run([tool, "-p"])
         except OSError:
             continue
-        lines = [line.partition(" => ") for line in done.stdout.splitlines() if " => " in line]
+        text = done.stdout.decode("utf-8", "replace")
+        lines = [line.partition(" => ") for line in text.splitlines() if " => " in line]
         lines.sort(key=lambda line: "x86-64" not in line[0])
         yield from (path for _, _, path in lines)
         return

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Final, NamedTuple
 from perun import atomic
 from perun.errors import DamagedStore, LockTimeout
 from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.process import programs
 from perun.regular import IrregularFile, open_for_writing
 from perun.store import tree
 from perun.store.lock import Lock
@@ -49,14 +49,14 @@ def start(repo: Repository, version: str, command: Sequence[str]) -> Path:
     :raises DamagedStore: if a link or the like is in the place of its file in the queue.
     """
     _enqueue(_queue(repo) / version)
-    process = subprocess.Popen(
+    process = programs.Program(
         [*command, "hooks", "work"],
         cwd=repo.working_root,
-        env=dict(repo.environ),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        environ=repo.environ,
+        stdout=programs.DEVNULL,
+        stderr=programs.DEVNULL,
         start_new_session=True,  # it survives the end of the terminal
+        outlives=True,
     )
     process.returncode = 0  # this process does not wait for it; without this Python warns
     return log_of(repo, version)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ from perun.collect._calls.dwarf import STRUCTS, defined, number_of, resolved, ty
 from perun.collect._calls.parameters import formal_parameters
 from perun.collect.trace.engines.vector_registers import Instruction, keeps_over_calls, target_of
 from perun.collect.trace.plan import Probe
+from perun.process import programs
 
 OWN: Final = Path(__file__).parents[3]
 """The folder of Perun, whose programs are written for the engines to record them."""
@@ -276,8 +276,8 @@ def _instructions(tool: str, path: str) -> Iterator[Instruction]:
     """All instructions of a file."""
     command = [tool, "--disassemble", "--no-show-raw-insn", "-w", path]
     environ = {**os.environ, "LC_ALL": "C"}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ
+    with programs.Program(
+        command, stdout=programs.PIPE, stderr=programs.DEVNULL, environ=environ
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
