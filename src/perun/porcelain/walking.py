@@ -1,12 +1,13 @@
 """Versions along first parents, from the newest on: a merge is one point of the history, and not what it
-merges."""
+merges. And which versions this clone knows at all."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
+from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
 from perun.porcelain.repository import Repository
 
@@ -46,3 +47,26 @@ def since(
             if version.checksum in old:
                 return
             yield version
+
+
+def infos(repo: Repository, versions: Collection[str]) -> dict[str, MinorVersion]:
+    """What version control says of those of the versions that are in this clone.
+
+    A clone may lack any of them: it is shallow, has one branch only, or their history was rewritten.
+
+    :raises VersionControlError: if the version control itself does not answer.
+    """
+    left = set(versions)
+    found = {}
+    for one in repo.vcs.walk_subjects(repo.version(None)) if left else ():
+        if one.checksum in left:
+            left.discard(one.checksum)
+            found[one.checksum] = one
+            if not left:
+                break
+    for version in left:
+        try:
+            found[version] = repo.vcs.get_minor_version_info(version)
+        except VersionControlError:
+            continue
+    return found

@@ -48,6 +48,13 @@ class Git(GitVcs):
             return ""
         return "this is a shallow clone, get the rest with: git fetch --unshallow"
 
+    def missing_tags(self) -> str:
+        """Tells of a shallow clone, which CI makes without tags, and of remotes fetched without them."""
+        told = self._git.attempt("config", "--get-regexp", r"^remote\..*\.tagopt$")
+        if "--no-tags" in told.text.split():
+            return "this clone is set to fetch no tags, get them with: git fetch --tags"
+        return self.missing_history()
+
     @staticmethod
     def main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:
         """See :func:`perun.vcs._common.git.worktree.main_working_tree`."""
