@@ -86,8 +86,7 @@ def interrupted(repo: Repository) -> Mapping[str, Any] | None:
     """What the newest bisection asked for that was not finished and that no process works on; None if there
     is none. Its keys are the fields of :class:`~perun.porcelain.bisect.data.Asked`.
     """
-    for file in journal_file.unlocked(folder(repo)):
-        file.close()
+    for file in journal_file.unlocked(folder(repo), to_read=True):
         asked = file.plan.get("asked")
         return asked if isinstance(asked, dict) else {}
     return None

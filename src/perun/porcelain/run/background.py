@@ -21,7 +21,7 @@ from perun.errors import DamagedStore, LockTimeout
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.regular import IrregularFile, open_for_writing
 from perun.store import tree
-from perun.store.lock import Lock
+from perun.store.lock import Lock, is_held
 
 FOLDER: Final = "hooks"
 """In `.perun`: the queue, the lock, and what was found last."""
@@ -141,18 +141,15 @@ def _add_news(repo: Repository, line: str) -> None:
 
 
 def _is_working(repo: Repository) -> bool:
-    path = _folder(repo) / "lock"
-    if not path.exists():
-        return False
-    try:
-        with Lock(path, 0).hold():
-            return False
-    except LockTimeout:
-        return True
+    return is_held(_lock_file(repo))
 
 
 def _lock(repo: Repository) -> Lock:
-    return Lock(_folder(repo) / "lock", _LOCK_TIMEOUT)
+    return Lock(_lock_file(repo), _LOCK_TIMEOUT)
+
+
+def _lock_file(repo: Repository) -> Path:
+    return _folder(repo) / "lock"
 
 
 def _folder(repo: Repository) -> Path:

@@ -19,7 +19,7 @@ from perun.errors import DamagedStore, LockTimeout, PerunError, VersionControlEr
 from perun.plugin.api import SavedState
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.store import tree
-from perun.store.lock import Lock
+from perun.store.lock import Lock, is_held
 
 LOCK = "in-place.lock"
 LOCK_TIMEOUT = 0.2
@@ -79,10 +79,9 @@ def interruption(repo: Repository) -> str:
         journal = read_journal(repo)
         if journal is None:
             return ""
-        with _lock(repo):
-            return f"{_interrupted(journal)}; perun recover restores it and your uncommitted changes"
-    except LockTimeout:
-        return "an in-place run is active: HEAD and the files are those of the version it measures"
+        if is_held(_lock_file(repo)):
+            return "an in-place run is active: HEAD and the files are those of the version it measures"
+        return f"{_interrupted(journal)}; perun recover restores it and your uncommitted changes"
     except PerunError as problem:
         return problem.message
 
@@ -171,7 +170,11 @@ def _interrupted(journal: InPlaceJournal) -> str:
 @contextmanager
 def _lock(repo: Repository) -> Iterator[None]:
     try:
-        with Lock(repo.root / PERUN_FOLDER / LOCK, LOCK_TIMEOUT).hold():
+        with Lock(_lock_file(repo), LOCK_TIMEOUT).hold():
             yield
     except LockTimeout as problem:
         raise LockTimeout(f"an in-place run is active: {problem.message}", "wait until it ends") from None
+
+
+def _lock_file(repo: Repository) -> Path:
+    return repo.root / PERUN_FOLDER / LOCK

@@ -7,8 +7,8 @@ batch, and then one line for each step of one task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -177,11 +177,11 @@ def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
     return Journal(journal_file.create(folder, plan))
 
 
-def newest(folder: Path) -> Journal | None:
-    """The journal to resume, locked: the newest of a batch that was interrupted, else the newest of one
-    that came to its end but had failures; None if there is neither."""
+def newest(folder: Path, *, to_read: bool = False) -> Journal | None:
+    """The journal to resume, locked unless it is only read: the newest of a batch that was interrupted, else
+    the newest of one that came to its end but had failures; None if there is neither."""
     failed: Journal | None = None
-    for file in journal_file.unlocked(folder):
+    for file in journal_file.unlocked(folder, to_read=to_read):
         journal = Journal(file)
         if not journal.ended:
             if failed is not None:
@@ -194,14 +194,9 @@ def newest(folder: Path) -> Journal | None:
     return failed
 
 
-@contextmanager
-def interrupted(folder: Path) -> Iterator[Journal | None]:
+def interrupted(folder: Path) -> Journal | None:
     """The newest journal of a batch that was interrupted, to read only."""
     journal = None
     with suppress(NotPerunRepository):  # a file system without locks is no reason not to look
-        journal = newest(folder)
-    try:
-        yield journal if journal is not None and not journal.ended else None
-    finally:
-        if journal is not None:
-            journal.close()
+        journal = newest(folder, to_read=True)
+    return journal if journal is not None and not journal.ended else None

@@ -114,8 +114,8 @@ def resumable(repo: Repository) -> tuple[Plan, Journal]:
 
 def interrupted(repo: Repository) -> str:
     """The path of the journal of the batch that was interrupted last; empty if none was."""
-    with journals.interrupted(folder(repo)) as journal:
-        return str(journal.path) if journal is not None else ""
+    journal = journals.interrupted(folder(repo))
+    return str(journal.path) if journal is not None else ""
 
 
 def run(
