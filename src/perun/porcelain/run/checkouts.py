@@ -7,6 +7,8 @@ measured in a working copy of Perun's own. Only `--in-place` changes the user's 
 from __future__ import annotations
 
 import contextlib
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -154,8 +156,6 @@ def leftovers(repo: Repository) -> list[Path]:
 
 def remove_leftover(repo: Repository, folder: Path) -> None:
     """Remove one of :func:`leftovers`."""
-    import shutil
-
     if folder.is_symlink() or not folder.is_dir():
         folder.unlink(missing_ok=True)
         return
@@ -169,8 +169,6 @@ def remove_leftover(repo: Repository, folder: Path) -> None:
 @contextmanager
 def scratch_folder(repo: Repository) -> Iterator[Path]:
     """A new folder for temporary files of a run; where that is killed, the next one removes it."""
-    import tempfile
-
     temporary = _temporary(repo)
     temporary.mkdir(exist_ok=True)
     prefix = f"collect-{process_mark()}-"
