@@ -14,6 +14,7 @@ from perun.plugin.registry import Registry
 from perun.porcelain.run.jobs import PARTS, configured_unit, texts
 from perun.porcelain.saving import check_template
 from perun.process.command import Run
+from perun.wording import without_secrets
 
 _RUNS = {**PARTS, "execute.pre_run": Run}
 _UNITS: Mapping[str, str] = {"collectors": "collect", "postprocessors": "postprocess"}
@@ -38,6 +39,11 @@ def check_setting(key: str, value: Any, registry: Registry) -> None:
             for rule in value:
                 for name in filter(None, (rule["method"], rule.get("instead_of"))):
                     registry.get("check", str(name))
+        elif key in ("remotes", "store.url"):
+            shown = without_secrets(text := str(value))
+            if shown != text:
+                problem = f"a URL has a password or a token in it, which would be shown: {shown}"
+                raise ConfigError(problem, "leave it out, see docs/sharing.md")
         elif key == "vcs.type":
             registry.get("vcs", str(value))
         elif key == "format.output_profile_template":

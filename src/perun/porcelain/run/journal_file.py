@@ -19,7 +19,7 @@ from typing import Any
 from perun import leftovers
 from perun.atomic import Naming, temporary_name, write_all
 from perun.errors import NotPerunRepository
-from perun.regular import read_regular
+from perun.regular import open_regular, read_regular
 from perun.store import tree
 from perun.store.lock import try_lock
 
@@ -130,6 +130,15 @@ def _parse(data: bytes) -> tuple[Mapping[str, Any] | None, list[list[Any]]]:
     plan = _decoded(first)
     lines = [line for line in map(_decoded, rest) if isinstance(line, list)]
     return plan if isinstance(plan, dict) else None, lines
+
+
+def plans(place: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The plans of the journals in a folder, whoever has them; of a file it is the plan that it holds."""
+    for path in _paths(place) if place.is_dir() else (place,):
+        with suppress(OSError), open_regular(path, MAX_BYTES) as file:
+            plan = _decoded(file.readline(MAX_BYTES).rstrip(b"\n"))
+            if isinstance(plan, dict):
+                yield path, plan
 
 
 def locked(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any], list[list[Any]]]]:

@@ -124,6 +124,12 @@ class Git(GitVcs):
 
         return hooks.folder(self._git)
 
+    def names_hooks_folder(self) -> bool:
+        """Whether the repository itself says where; see :func:`perun.vcs.git.hooks.names_folder`."""
+        from perun.vcs.git import hooks
+
+        return hooks.names_folder(self._git)
+
     def shares_hooks(self) -> bool:
         """Whether other repositories run the same hooks; see :func:`perun.vcs.git.hooks.are_shared`."""
         from perun.vcs.git import hooks
