@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from perun.errors import ConfigError, PerunError
+from perun.errors import ConfigError, NotTrusted, PerunError
 from perun.plugin.registry import Registry
 from perun.porcelain.run.jobs import PARTS, configured_unit, texts
 from perun.porcelain.saving import check_template
@@ -26,6 +26,7 @@ def check_setting(key: str, value: Any, registry: Registry) -> None:
 
     :param value: as :meth:`perun.config.layers.Config.get` gives it.
     :raises ConfigError: names the key, and what is allowed.
+    :raises NotTrusted: if it names a plugin of a repository that the user does not trust.
     """
     try:
         if key in _RUNS:
@@ -48,6 +49,8 @@ def check_setting(key: str, value: Any, registry: Registry) -> None:
             registry.get("vcs", str(value))
         elif key == "format.output_profile_template":
             check_template(str(value))
+    except NotTrusted:
+        raise
     except PerunError as problem:
         message = problem.message.removeprefix(f"{key}: ")
         raise ConfigError(f"{key}: {message}", problem.hint) from None

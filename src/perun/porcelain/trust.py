@@ -152,7 +152,7 @@ def with_brought(found: TrustState, brought: Brought | None, environ: Mapping[st
         return found
     if not found.decided:
         where = f"{found.place} and {brought.where}"
-        return found._replace(runs=(*found.runs, *brought.runs), where=where)
+        return found._replace(runs=(*brought.runs, *found.runs), where=where)
     how = f"to trust it: say so on a terminal, or for one command by {VARIABLE}=1"
     instead = "; ".join(filter(None, (brought.instead, how)))
     return TrustState(found.root, "", brought.runs, where=brought.where, instead=instead)
@@ -387,7 +387,7 @@ class _Runnables:
             found += [RunnableItem(key, _short(item)) for item in items]
         found += [RunnableItem("link", _short(f"{link} -> {target}")) for link, target in self._links]
         found += [RunnableItem("plugin", _short(name)) for name in self._files() if name.endswith(".py")]
-        return (*found, *self.files.values())
+        return (*self.files.values(), *found)
 
     def digest(self) -> str:
         """A SHA-256 of it all, which any change of what would run changes."""
