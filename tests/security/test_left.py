@@ -16,12 +16,15 @@ from perun.fuzz.corpus import Member
 from perun.fuzz.journal import FORMAT
 from perun.fuzz.journal import Journal as CampaignJournal
 from perun.plugin.api import SavedState
+from perun.porcelain import journal_file
 from perun.porcelain.bisect import journal as bisections
 from perun.porcelain.bisect.asking import case_of
 from perun.porcelain.bisect.data import Asked
 from perun.porcelain.fuzz.options import FuzzOptions, marked
+from perun.porcelain.pool import hosts
+from perun.porcelain.pool.places import Hosts
 from perun.porcelain.repository import Repository, open_repository
-from perun.porcelain.run import in_place, journal_file
+from perun.porcelain.run import in_place
 
 
 @pytest.fixture
@@ -237,3 +240,39 @@ def test_a_command_that_only_profiles_name_is_asked_about(
             case_of(opened(theirs), found, Asked())
     else:
         case_of(opened(theirs), found, Asked())
+
+
+def test_the_machines_of_a_tracked_file_are_asked_about(perun: Any, theirs: Any, traps: Any) -> None:
+    file = theirs.path / "hosts.yml"
+    file.write_text(json.dumps({"hosts": [{"host": "localhost", "python": traps("python")}]}))
+    for words in (("pool", "check", "ssh:hosts.yml"), ("run", "matrix", "--on", "ssh:hosts.yml")):
+        pulled(theirs)
+        refused = perun(*words, check=False)
+        assert (refused.code, f"localhost: {traps('python')}" in refused.err) == (11, True), refused.err
+        theirs.git("rm", "--quiet", "--cached", "hosts.yml")
+        theirs.git("commit", "--quiet", "--message", "Leave it out")
+        assert hosts.brought(Hosts(file), dict(os.environ)) is None
+
+
+def test_a_pipe_in_the_place_of_a_campaign_is_not_waited_for(perun: Any, theirs: Any, traps: Any) -> None:
+    folder = theirs.path / "found"
+    campaign(folder, marked(opened(theirs), fuzzing(traps, folder, "own")))
+    journal = folder / "logs" / "campaign.jsonl"
+    journal.unlink()
+    os.mkfifo(journal)
+    for use in USES[::2]:
+        refused = perun("fuzz", *(word.format(folder) for word in use), check=False)
+        assert (refused.code, "it is not a regular file" in refused.err) == (6, True), refused.err
+
+
+@pytest.mark.each_value("settings")
+@pytest.mark.parametrize("settings", [{}, {"cmd": 1}, {"size": 3}, {"samples": None}], ids=str)
+def test_odd_settings_of_a_campaign_are_named(
+    perun: Any, theirs: Any, traps: Any, settings: dict[str, Any]
+) -> None:
+    folder = theirs.path / "found"
+    campaign(folder, {**fuzzing(traps, folder, "own").as_settings(), **settings} if settings else {})
+    for use in USES:
+        refused = perun("fuzz", *(word.format(folder) for word in use), check=False)
+        assert refused.code in (6, 11), refused.err
+    assert traps.sprung == []

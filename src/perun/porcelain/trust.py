@@ -30,6 +30,7 @@ from perun.config.schema import FALSE, KEYS, RUNS, TRUE
 from perun.errors import ConfigError, NotTrusted, PerunError
 from perun.plugin.registry import Registry
 from perun.porcelain import marks
+from perun.porcelain.journal_file import plans
 from perun.porcelain.links import links_of
 from perun.porcelain.user import own_users, shared_folder
 from perun.regular import open_regular, read_regular
@@ -47,6 +48,8 @@ MAX_BYTES: Final = 64 << 20
 
 _FORMAT: Final = 1
 _RECORD_BYTES: Final = 64 << 10
+_ACCEPTED: Final = 500
+"""Files that a decision names at most, the newest."""
 _TEXT: Final = 200
 _OTHER_SYSTEMS: Final = (".hg", ".svn", ".bzr", ".jj", "_darcs", ".pijul", ".fslckout", "_FOSSIL_", "CVS")
 
@@ -353,7 +356,7 @@ class _Record(NamedTuple):
         return found if (found.root, found.owner) == (str(root), owner) else None
 
     def accepting(self, more: Iterable[str]) -> _Record:
-        return self._replace(accepted=tuple(sorted({*self.accepted, *more})))
+        return self._replace(accepted=tuple(dict.fromkeys([*self.accepted, *more]))[-_ACCEPTED:])
 
     def write(self, environ: Mapping[str, str]) -> None:
         path = record_file(Path(self.root), environ)
@@ -448,14 +451,21 @@ class _Runnables:
 
 def _unmarked(root: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, RunnableItem]]:
     """What each file of `.perun` that has no mark would have run later, behind its digest."""
-    from perun.porcelain.run.journal_file import plans
-
     folder = root / ".perun"
     for kind, described in _LATER.items():
-        for path, plan in plans(folder / kind):
+        for path, plan in plans(folder / kind) if kind != _STATE else _state(folder):
             if not marks.is_marked(root, environ, kind, plan):
                 name = str(path.relative_to(folder))
                 yield marks.digest(name, plan), RunnableItem(name, _short(described(plan)))
+
+
+def _state(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """What an `--in-place` run has saved."""
+    path = folder / _STATE
+    with suppress(OSError, ValueError, RecursionError):
+        noted = json.loads(read_regular(path, tree.MAX_BYTES))
+        if isinstance(noted, dict):
+            yield path, noted
 
 
 def _of_bisection(plan: Mapping[str, Any]) -> str:
@@ -467,8 +477,8 @@ def _of_bisection(plan: Mapping[str, Any]) -> str:
 
 
 def _of_batch(plan: Mapping[str, Any]) -> str:
-    stops = plan.get("stops")
-    names = [str(one[0])[:10] for one in stops if one] if isinstance(stops, list) else []
+    stops = plan["stops"] if isinstance(plan.get("stops"), list) else []
+    names = [str(one[0])[:10] for one in stops if isinstance(one, list) and one]
     return f"the job matrix in {listed(list(dict.fromkeys(names))) or 'no version'}"
 
 
@@ -476,8 +486,9 @@ def _of_state(noted: Mapping[str, Any]) -> str:
     return f"a checkout of {noted.get('state')} and the stash {noted.get('stash') or '(none)'}"
 
 
+_STATE: Final = "in-place.json"
 _LATER: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
-    "bisections": _of_bisection, "batches": _of_batch, "in-place.json": _of_state,
+    "bisections": _of_bisection, "batches": _of_batch, _STATE: _of_state,
 }  # fmt: skip
 """Files of `.perun`, or folders of them, that say what is to be run later."""
 

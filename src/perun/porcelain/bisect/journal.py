@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from perun.errors import UsageError
+from perun.porcelain import journal_file
+from perun.porcelain.journal_file import JournalFile
 from perun.porcelain.marks import marked
 from perun.porcelain.repository import BISECTIONS, PERUN_FOLDER, Repository
-from perun.porcelain.run import journal_file
-from perun.porcelain.run.journal_file import JournalFile
 
 
 class Journal:

@@ -113,6 +113,7 @@ def trusted(repo: Repository, folder: Path, settings: Mapping[str, Any], doing: 
     """
     try:
         options = replace(of_settings(settings), output=folder)
+        runs = tuple(_runs(options))
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise ProfileError(
             f"{folder} holds no campaign: its settings cannot be read: {problem}",
@@ -121,7 +122,7 @@ def trusted(repo: Repository, folder: Path, settings: Mapping[str, Any], doing: 
     own = _anywhere({key: value for key, value in settings.items() if key != marks.FIELD})
     brought = None
     if not marks.holds(repo.root, repo.environ, _KIND, own, settings.get(marks.FIELD)):
-        brought = Brought(str(folder), tuple(_runs(options)), own)
+        brought = Brought(str(folder), runs, own)
     repo.require_trust(doing, brought)
     return options
 
@@ -132,11 +133,11 @@ def _anywhere(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _runs(options: FuzzOptions) -> Iterator[RunnableItem]:
-    yield RunnableItem("cmd", " ".join(filter(None, (options.cmd, options.args))))
+    yield RunnableItem("cmd", f"{options.cmd} {options.args}".strip())
     if options.build:
-        yield RunnableItem("build", options.build)
+        yield RunnableItem("build", str(options.build))
     for name, params in ((options.collector, options.collector_params), *options.postprocessors):
-        yield RunnableItem("collector, postprocessor", f"{name} {dict(params) or ''}".rstrip())
+        yield RunnableItem("collector, postprocessor", f"{name} {params or ''}".rstrip())
 
 
 def of_settings(settings: Mapping[str, Any]) -> FuzzOptions:

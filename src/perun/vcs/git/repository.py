@@ -56,13 +56,14 @@ class Git(GitVcs):
         return main_working_tree(folder, environ)
 
     @staticmethod
-    def tracks(folder: Path, environ: Mapping[str, str]) -> bool:
-        """Whether git has any file in `folder`; it has none outside of a repository.
+    def tracks(place: Path, environ: Mapping[str, str]) -> bool:
+        """Whether git has that file, or any file in that folder; it has none outside of a repository.
 
         :raises VersionControlError: if git cannot tell.
         """
+        folder, name = (place, ".") if place.is_dir() else (place.parent, place.name)
         git = GitCommand(folder, environ)
-        answer = git.attempt("ls-files", "--cached", "-z", "--", ".")
+        answer = git.attempt("--literal-pathspecs", "ls-files", "--cached", "-z", "--", name)
         if answer.code and "not a git repository" not in answer.stderr:
             raise git.failure("ls-files", answer)
         return bool(answer.stdout)

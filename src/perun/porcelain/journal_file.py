@@ -132,12 +132,12 @@ def _parse(data: bytes) -> tuple[Mapping[str, Any] | None, list[list[Any]]]:
     return plan if isinstance(plan, dict) else None, lines
 
 
-def plans(place: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """The plans of the journals in a folder, whoever has them; of a file it is the plan that it holds."""
-    for path in _paths(place) if place.is_dir() else (place,):
+def plans(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The plans of the journals, whichever processes have them."""
+    for path in _paths(folder):
         with suppress(OSError), open_regular(path, MAX_BYTES) as file:
-            plan = _decoded(file.readline(MAX_BYTES).rstrip(b"\n"))
-            if isinstance(plan, dict):
+            plan, _ = _parse(file.readline(MAX_BYTES))
+            if plan is not None:
                 yield path, plan
 
 
