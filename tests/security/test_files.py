@@ -125,7 +125,11 @@ def test_a_large_sparse_cache_of_pending_profiles_is_not_read(limited, project, 
 
 
 @pytest.mark.parametrize(
-    "folder", [*FOLDERS, "hooks", "batches", "sums", "objects/ab", "cache/facts", "hooks/queue", "stats/ab"]
+    "folder",
+    [
+        *FOLDERS, "hooks", "batches", "bisections", "sums", "objects/ab", "cache/facts", "hooks/queue",
+        "stats/ab", "tmp/workloads", "workloads", "workloads/fuzz",
+    ],  # fmt: skip
 )
 def test_folders_that_are_links_are_found(tmp_path, folder):
     elsewhere, perun = tmp_path / "elsewhere", tmp_path / ".perun"

@@ -54,7 +54,8 @@ def holds(root: Path, environ: Mapping[str, str], kind: str, what: Any, given: o
     key = _key(environ)
     if not key or not isinstance(given, str):
         return False
-    return hmac.compare_digest(given.encode(), _code(key, root, kind, what).encode())
+    code = _code(key, root, kind, what)
+    return hmac.compare_digest(given.encode("utf-8", "replace"), code.encode())
 
 
 def digest(kind: str, what: Any) -> str:
@@ -91,9 +92,9 @@ def _new_key(environ: Mapping[str, str]) -> bytes:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         atomic.write(own, os.urandom(_BYTES), private=True)
         try:
-            with suppress(FileExistsError):
+            with suppress(OSError):  # another process was first, or there are no hard links
                 os.link(own, path)
-            if not _key(environ):  # damaged, or there are no hard links
+            if not _key(environ):  # that, or what is there is damaged
                 os.replace(own, path)
         finally:
             own.unlink(missing_ok=True)
