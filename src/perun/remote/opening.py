@@ -65,8 +65,7 @@ def checked_url(url: str) -> str:
     """
     if without_secrets(url) != url:
         raise UsageError(
-            "the URL of the remote has a password or a token in it, which would be stored and shown: "
-            f"{without_secrets(url)}",
+            "the URL of the remote has a password or a token in it, which would be stored and shown",
             "leave it out: it is found where its kind of remote has it, see docs/sharing.md",
         )
     try:

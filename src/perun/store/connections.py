@@ -343,8 +343,7 @@ def checked_url(url: str) -> str:
     """
     if without_secrets(url) != url:
         raise UsageError(
-            "the URL of the store has a password in it, which would be stored and shown: "
-            f"{without_secrets(url)}",
+            "the URL of the store has a password in it, which would be stored and shown",
             "leave it out: PostgreSQL finds it in PGPASSWORD or ~/.pgpass",
         )
     try:
