@@ -19,9 +19,8 @@ import psutil
 import pytest
 
 from perun.plugin.api import MinorVersion
-from perun.porcelain import saving
+from perun.porcelain import journal_file, saving
 from perun.porcelain.repository import Repository, open_repository
-from perun.porcelain.run import journal_file
 from perun.porcelain.run import matrix as batch
 from perun.porcelain.run.jobs import Job, Unit
 from perun.porcelain.run.schedule import plan_slots

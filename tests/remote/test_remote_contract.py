@@ -221,7 +221,7 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
         ("http://[", "no URL"),
         ("s3://", "no URL of a remote"),
         ("s3://key:secret@bucket/perf", "has a password"),
-        ("s3://key@bucket/perf", "no URL of a remote"),
+        ("s3://key@bucket/perf", "has a password or a token"),
         ("s3://bucket/../other", "no URL of a remote"),
         ("s3://bucket/perf?secret_access_key=secret", "has a password"),
         ("s3://bucket/perf?profile=team", "no option 'profile'"),

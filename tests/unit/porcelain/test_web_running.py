@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from perun.porcelain.run import journal_file, matrix
+from perun.porcelain import journal_file
+from perun.porcelain.run import matrix
 from perun.porcelain.web.running import running
 
 

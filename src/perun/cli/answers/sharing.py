@@ -23,11 +23,12 @@ _SHOWN = 10
 def remotes(session: Session, found: Sequence[NamedRemote], *, as_json: bool) -> None:
     """The remotes of the configuration."""
     if as_json:
-        write_json(session.out, {"schema": "perun.remotes/1", "remotes": [one._asdict() for one in found]})
+        rows = [{"name": one.name, "url": one.shown} for one in found]
+        write_json(session.out, {"schema": "perun.remotes/1", "remotes": rows})
         return
     width = max((len(one.name) for one in found), default=0)
     for one in found:
-        session.say(f"{one.name:{width}}  {one_line(one.url)}")
+        session.say(f"{one.name:{width}}  {one_line(one.shown)}")
     if not found:
         session.say("there is no remote; add one with: perun remote add NAME URL")
 

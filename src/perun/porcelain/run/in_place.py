@@ -17,6 +17,7 @@ from typing import Any
 from perun import atomic
 from perun.errors import DamagedStore, LockTimeout, PerunError, VersionControlError
 from perun.plugin.api import SavedState
+from perun.porcelain.marks import FIELD, marked
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.store import tree
 from perun.store.lock import Lock, is_held
@@ -125,6 +126,7 @@ def read_journal(repo: Repository) -> InPlaceJournal | None:
         return None
     with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
         noted = json.loads(data)
+        noted.pop(FIELD, None)
         if noted.pop("sha1", None) not in (None, _checksum(noted)):
             raise DamagedStore(
                 f"{path}: its checksum does not match its content",
@@ -139,7 +141,9 @@ def read_journal(repo: Repository) -> InPlaceJournal | None:
 
 def _write_journal(repo: Repository, saved: SavedState) -> None:
     noted = {**saved._asdict(), "folder": str(repo.working_root)}
-    atomic.write(repo.in_place_journal, json.dumps({**noted, "sha1": _checksum(noted)}).encode())
+    journal = {**noted, "sha1": _checksum(noted)}
+    path = repo.in_place_journal
+    atomic.write(path, json.dumps(marked(repo.root, repo.environ, path.name, journal)).encode())
 
 
 def _checksum(noted: Mapping[str, Any]) -> str:

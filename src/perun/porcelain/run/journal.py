@@ -1,7 +1,7 @@
 """The journal of a batch: written to disk before and after each step, so that the batch can be resumed after
 any interruption, such as Ctrl-C, `kill -9` or a power failure.
 
-A journal is a file of `.perun/batches` as :mod:`perun.porcelain.run.journal_file` has it: the plan of the
+A journal is a file of `.perun/batches` as :mod:`perun.porcelain.journal_file` has it: the plan of the
 batch, and then one line for each step of one task.
 """
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from perun.errors import NotPerunRepository
-from perun.porcelain.run import journal_file
-from perun.porcelain.run.journal_file import JournalFile
+from perun.porcelain import journal_file
+from perun.porcelain.journal_file import JournalFile
 
 
 class StepLog:

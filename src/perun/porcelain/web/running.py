@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from perun.porcelain import journal_file
 from perun.porcelain.repository import BATCHES, PERUN_FOLDER, Repository
-from perun.porcelain.run import journal_file
 from perun.porcelain.web.data import Running
 from perun.wording import plural
 

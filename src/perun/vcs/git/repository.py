@@ -63,13 +63,14 @@ class Git(GitVcs):
         return main_working_tree(folder, environ)
 
     @staticmethod
-    def tracks(folder: Path, environ: Mapping[str, str]) -> bool:
-        """Whether git has any file in `folder`; it has none outside of a repository.
+    def tracks(place: Path, environ: Mapping[str, str]) -> bool:
+        """Whether git has that file, or any file in that folder; it has none outside of a repository.
 
         :raises VersionControlError: if git cannot tell.
         """
+        folder, name = (place, ".") if place.is_dir() else (place.parent, place.name)
         git = GitCommand(folder, environ)
-        answer = git.attempt("ls-files", "--cached", "-z", "--", ".")
+        answer = git.attempt("--literal-pathspecs", "ls-files", "--cached", "-z", "--", name)
         if answer.code and "not a git repository" not in answer.stderr:
             raise git.failure("ls-files", answer)
         return bool(answer.stdout)
@@ -130,6 +131,12 @@ class Git(GitVcs):
         from perun.vcs.git import hooks
 
         return hooks.folder(self._git)
+
+    def names_hooks_folder(self) -> bool:
+        """Whether the repository itself says where; see :func:`perun.vcs.git.hooks.names_folder`."""
+        from perun.vcs.git import hooks
+
+        return hooks.names_folder(self._git)
 
     def shares_hooks(self) -> bool:
         """Whether other repositories run the same hooks; see :func:`perun.vcs.git.hooks.are_shared`."""

@@ -19,7 +19,7 @@ from typing import Any
 from perun import leftovers
 from perun.atomic import Naming, temporary_name, write_all
 from perun.errors import NotPerunRepository
-from perun.regular import read_regular
+from perun.regular import open_regular, read_regular
 from perun.store import tree
 from perun.store.lock import is_held, is_locked, try_lock
 
@@ -137,6 +137,15 @@ def _parse(data: bytes) -> tuple[Mapping[str, Any] | None, list[list[Any]]]:
     plan = _decoded(first)
     lines = [line for line in map(_decoded, rest) if isinstance(line, list)]
     return plan if isinstance(plan, dict) else None, lines
+
+
+def plans(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The plans of the journals, whichever processes have them."""
+    for path in _paths(folder):
+        with suppress(OSError), open_regular(path, MAX_BYTES) as file:
+            plan, _ = _parse(file.readline(MAX_BYTES))
+            if plan is not None:
+                yield path, plan
 
 
 def locked(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any], list[list[Any]]]]:
