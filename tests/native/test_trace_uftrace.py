@@ -240,7 +240,8 @@ def test_a_program_whose_child_uftrace_does_not_hear_of(trace: Trace, tmp_path: 
 int work(int n) { int s = 0; for (int i = 0; i < n; i++) s += i; return s; }
 int main(int count, char **words) {
   int is_root = words[1][0] == 'r';
-  if (unshare(is_root ? CLONE_NEWUSER : CLONE_NEWUSER | CLONE_NEWPID) == 0 && is_root && chroot(".") != 0) return 1;
+  int has_own = unshare(is_root ? CLONE_NEWUSER : CLONE_NEWUSER | CLONE_NEWPID) == 0;
+  if (has_own && is_root && chroot(".") != 0) return 1;
   pid_t child = fork();
   if (child == 0) _exit(work(3) != 3);
   waitpid(child, &count, 0);

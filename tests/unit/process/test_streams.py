@@ -1,4 +1,4 @@
-"""What a command writes reaches the file and the standard output of Perun, whatever becomes of one of them."""
+"""What a command writes reaches the file and the output of Perun, whatever becomes of one of them."""
 
 from __future__ import annotations
 

@@ -324,8 +324,8 @@ class _ProfileBuilder:
             end = recording.end
             if end.error:
                 notes.append(
-                    f"the recording stopped before the end of the program ({stopped_because(end.error)}); the "
-                    f"profile lacks {counted(end.lost, 'event')}"
+                    f"the recording stopped before the end of the program ({stopped_because(end.error)}); "
+                    f"the profile lacks {counted(end.lost, 'event')}"
                 )
             elif end.skipped:
                 skipped = counted(end.skipped, "allocation")

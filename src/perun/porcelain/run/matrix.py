@@ -106,7 +106,6 @@ def resumable(repo: Repository) -> tuple[Plan, Journal]:
         planned = _from_json(repo, journal.plan, f"the batch of {journal.path}")
         _finish_tasks(repo, planned, journal)
         left = schedule.without(planned.slots, journal.finished)
-        journal.resumed()
         return replace(planned, slots=tuple(left)), journal
     except BaseException:
         journal.close()

@@ -146,8 +146,8 @@ class UftraceEngine:
                 context.run,
                 sample.status,
                 ended.errors,
-                "uftrace recorded nothing of it; if it does not fail without Perun, the engine is the reason: "
-                "choose another one (--engine)",
+                "uftrace recorded nothing of it; if it does not fail without Perun, the engine is the "
+                "reason: choose another one (--engine)",
             )
         self._note_what_is_not_patched(plan, log)
         if not (data / "task.txt").is_file() and _was_loaded(log):
