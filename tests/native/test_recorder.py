@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from perun.collect._common.runs import CONFINED
 from perun.collect.memory.analysis import Events
 from perun.collect.memory.records import Recording, State
 
@@ -53,6 +54,15 @@ def test_every_function_of_c_is_recorded_with_its_amount(record, program: Progra
     assert sorted(done.live.values()) == [77, 77, 77]
     assert done.recording.end.state == State.EXITED
     assert (done.recording.end.skipped, done.recording.end.lost, done.recording.end.error) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("way", ["seccomp", "counter"])
+def test_a_program_that_takes_the_clock_from_itself(record, program: Program, way: str) -> None:
+    done = record(program("confined.c"), way)
+    assert done.status == 0
+    assert done.allocated == [("malloc", 1000)]
+    assert done.recording.end.error == CONFINED
+    assert done.recording.end.lost == 11  # five allocations, and six releases
 
 
 def test_addresses_are_those_of_the_program(record, program: Program, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ batch, and then one line for each step of one task.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -122,6 +123,10 @@ class Journal(StepLog):
     def leased(self, number: int, machine: str) -> None:
         """As :class:`StepLog`, written at once."""
         self._write_step("leased", number, machine)
+
+    def resumed(self) -> None:
+        """The batch goes on from now, after an interruption."""
+        self._write_step("resumed", time.time())
 
     def end(self) -> None:
         """The batch has come to its end. Where something failed or is incomplete, the journal is kept, to try
