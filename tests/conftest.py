@@ -235,39 +235,19 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> CompilerCache:
 
 
 @pytest.fixture(scope="session")
-def memory_recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The recorder of allocations: the one that was installed, else one that is built of the sources."""
+def memory_recorder() -> Path:
+    """The recorder of allocations that was installed."""
     from perun.collect.memory.collector import LIBRARY
 
-    if LIBRARY.is_file():
-        return LIBRARY
-    native = LIBRARY.parent / "native"
-    library = tmp_path_factory.mktemp("recorder") / LIBRARY.name
-    options = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fno-builtin", "-fno-omit-frame-pointer"]
-    subprocess.run(
-        [
-            "cc",
-            *options,
-            "-fvisibility=hidden",
-            "-Wl,-z,now",
-            "-o",
-            library,
-            *sorted(native.glob("*.c")),
-            "-ldl",
-        ],
-        check=True,
-    )
-    return library
+    return LIBRARY
 
 
 @pytest.fixture(scope="session")
-def complexity_runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The runtime that records calls: the one that was installed, else one that is built of the sources."""
+def complexity_runtime() -> Path:
+    """The runtime that records calls that was installed."""
     from perun.collect.complexity.collector import LIBRARY
 
-    if LIBRARY.is_file():
-        return LIBRARY
-    return _complexity_runtime(LIBRARY.parent / "native", tmp_path_factory.mktemp("runtime") / LIBRARY.name)
+    return LIBRARY
 
 
 @pytest.fixture(scope="session")
@@ -280,12 +260,9 @@ def counting_runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sources = tests.parent / "src" / "perun" / "collect" / "complexity" / "native"
     clock = tests / "native" / "programs" / "counted_clock.h"
     library = tmp_path_factory.mktemp("counting") / "libcounting.so"
-    return _complexity_runtime(sources, library, "-include", clock)
-
-
-def _complexity_runtime(sources: Path, library: Path, *more: str | Path) -> Path:
-    options = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now", *more]
-    subprocess.run(["cc", *options, "-o", library, *sorted(sources.glob("*.c")), "-pthread"], check=True)
+    options = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now"]
+    argv = ["cc", *options, "-include", clock, "-o", library, *sorted(sources.glob("*.c")), "-pthread"]
+    subprocess.run(argv, check=True)
     return library
 
 
