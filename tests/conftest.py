@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import json
@@ -9,7 +10,11 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
+import sqlite3.dbapi2
 import subprocess
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -154,6 +159,24 @@ def isolated_environment(monkeypatch: pytest.MonkeyPatch, _homes: Iterator[Path]
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     return home
+
+
+class OwnDatabase(sqlite3.Connection):
+    """A connection to SQLite that warns, as all do since Python 3.13, where nobody closes it."""
+
+    _is_closed = False
+
+    def close(self) -> None:
+        self._is_closed = True
+        super().close()
+
+    def __del__(self) -> None:
+        if not self._is_closed:
+            warnings.warn("a connection to SQLite was never closed", ResourceWarning, 2, source=self)
+
+
+if sys.version_info < (3, 13):
+    sqlite3.dbapi2.connect = sqlite3.connect = functools.partial(sqlite3.connect, factory=OwnDatabase)
 
 
 @dataclass
