@@ -242,8 +242,12 @@ class SqliteConnection(Connection):
             address, timeout=_WAIT, isolation_level=None, check_same_thread=False, uri=True
         )
         # What is committed outlasts a failure of the power; nothing that a file brings along is executed.
-        for setting in ("synchronous = FULL", "trusted_schema = OFF", "cell_size_check = ON"):
-            driver.execute(f"PRAGMA {setting}")
+        try:
+            for setting in ("synchronous = FULL", "trusted_schema = OFF", "cell_size_check = ON"):
+                driver.execute(f"PRAGMA {setting}")
+        except BaseException:
+            driver.close()
+            raise
         return driver
 
     def _prepare(self, driver: sqlite3.Connection) -> None:
