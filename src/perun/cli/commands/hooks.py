@@ -26,11 +26,11 @@ COMMAND = (sys.executable, "-P", "-m", "perun")
 """The command that starts this Perun, whatever the PATH of the committing user."""
 DEFAULT = ",".join(MEASURING)
 _DEGRADED = 1
-_GRACE = 30.0
-"""Seconds that Perun has to end what it measures where a hook is interrupted."""
 """Exit code of `perun check --fail-on`."""
 _NOTHING_COMPARED = 13
 """The same where there is no older profile to compare with."""
+_GRACE = 30.0
+"""Seconds that Perun has to end what it measures where a hook is interrupted."""
 _CONFIRMATION = ("--fail-on", "inconclusive", "--budget", "120")
 """Options of the comparison with the parent, which must not take the machine for hours."""
 _NOTHING = "0"
