@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -272,17 +271,17 @@ def test_why_a_process_ends_is_told(collect: Any, monkeypatch: pytest.MonkeyPatc
 
 def test_an_interruption_ends_all_processes(collect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
-    popen = subprocess.Popen
+    program = workers.programs.Program
 
     def noted(*arguments: Any, **options: Any) -> Any:
-        started.append(popen(*arguments, **options))
+        started.append(program(*arguments, **options))
         return started[-1]
 
-    def interrupted(connections: Any) -> Any:
+    def interrupted(connections: Any, seconds: float | None) -> Any:
         raise KeyboardInterrupt
 
     write(collect, "a.c", LOOP.format("f"))
-    monkeypatch.setattr(workers.subprocess, "Popen", noted)
+    monkeypatch.setattr(workers.programs, "Program", noted)
     monkeypatch.setattr(workers, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         collect("a.c")

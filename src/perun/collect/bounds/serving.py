@@ -75,9 +75,9 @@ def answers(task: Task, setup: Setup) -> Iterator[Answer]:
         content = read_regular(os.path.realpath(task.path), LARGEST)
         preprocessed = preprocess(task.path, options)
         key = cache.key_of(task.path, content, preprocessed, wanted, sorted(params.function))
-        known = cache.read(setup.cache, key, task.path)
-        if known is not None:
-            yield known if task.part == 0 else known._replace(functions=(), gaps=(), digests=())
+        cached = cache.read(setup.cache, key, task.path)
+        if cached is not None:
+            yield cached if task.part == 0 else cached._replace(functions=(), gaps=(), digests=())
             return
         unit = read(task.path, options, preprocessed)
     except PerunError as problem:
