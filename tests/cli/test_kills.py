@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-from conftest import COMMAND
-
 SLEEP = "sleep 3017"
 LONG = f"sh -c '{SLEEP} & {SLEEP}; true'"
 """A command with two processes, of which neither is the one that is started."""
@@ -24,23 +22,16 @@ COMMANDS = {
     "the preprocessor of bounds": ["collect", "bounds", "-s", "pipe.c", "--timeout", "0"],
     "a process of bounds": ["collect", "bounds", "-s", "slow.c", "--timeout", "0"],
     "a generator of workloads": ["run", "matrix"],
-    "a build of complexity": ["collect", "complexity", "-c", "./prog", "--build", LONG],
-    "a run of time": ["collect", "time", "-c", LONG],
-    "a run of memory": ["collect", "memory", "-c", LONG],
+    "a build of complexity": ["collect", "-c", "./prog", "complexity", "--build", LONG],
+    "a run of time": ["collect", "-c", LONG, "time"],
+    "a run of memory": ["collect", "-c", LONG, "memory"],
     "a run of bench": ["bench", LONG],
     "a build of compare": ["compare", "HEAD", "HEAD~1"],
     "a question of doctor": ["doctor"],
 }
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
-SLOW = """\
-int slow(int n, int k) {
-  int i, s = 0;
-  for (i = 0; i < n;) {
-    switch (k) { %s }
-  }
-  return s;
-}
-""" % " ".join(f"case {one}: k = {one + 1}; i += {one % 7}; break;" for one in range(3000))
+CASES_OF_SWITCH = " ".join(f"case {one}: k = {one + 1}; i += {one % 7}; break;" for one in range(3000))
+SLOW = f"int slow(int n, int k) {{ int i = 0; while (i < n) switch (k) {{ {CASES_OF_SWITCH} }} return i; }}\n"
 
 
 @pytest.fixture
@@ -56,7 +47,8 @@ def scene(project: Any, perun: Any) -> Path:
     os.mkfifo(place / "pipe.h")
     tools = place / "tools"
     tools.mkdir()
-    (tools / "git").write_text(f"#!/bin/sh\n[ \"$*\" = --version ] || exec /usr/bin/git \"$@\"\n{SLEEP} & {SLEEP}\n")
+    other = "[ \"$*\" = --version ] || exec /usr/bin/git \"$@\""
+    (tools / "git").write_text(f"#!/bin/sh\n{other}\n{SLEEP} & {SLEEP}\n")
     (tools / "git").chmod(0o755)
     return place
 
@@ -83,7 +75,7 @@ def until(holds: Callable[[], object], seconds: float = 120.0) -> bool:
     return True
 
 
-def check(scene: Path, environ: dict[str, str], what: str, how: signal.Signals) -> None:
+def check(words: list[str], scene: Path, environ: dict[str, str], what: str, how: signal.Signals) -> None:
     """Start the command, end it by the signal when it waits for another program, and find none left."""
     mark = f"PERUN_TEST_MARK={uuid.uuid4()}"
     environ = {**environ, mark.partition("=")[0]: mark.partition("=")[2]}
@@ -92,11 +84,11 @@ def check(scene: Path, environ: dict[str, str], what: str, how: signal.Signals) 
     waits = {"the preprocessor of bounds": "cc1", "a process of bounds": "bounds.serving"}.get(what, SLEEP)
     with open(scene / "said", "w+") as said:
         process = subprocess.Popen(
-            [*COMMAND, *COMMANDS[what]], cwd=scene, env=environ, stdin=subprocess.DEVNULL,
+            words, cwd=scene, env=environ, stdin=subprocess.DEVNULL,
             stdout=said, stderr=said, start_new_session=True,
         )  # fmt: skip
         try:
-            there = until(lambda: process.poll() is not None or any(waits in one for one in marked(mark).values()))
+            there = until(lambda: process.poll() is not None or waits in " ".join(marked(mark).values()))
             said.seek(0)
             assert there and process.poll() is None, said.read()
             process.send_signal(how)
@@ -111,17 +103,22 @@ def check(scene: Path, environ: dict[str, str], what: str, how: signal.Signals) 
 
 CASES = list(itertools.product(COMMANDS, SIGNALS))
 USUAL = [(what, SIGNALS[number % 3]) for number, what in enumerate(list(COMMANDS)[:5])]
+TIMES = 7
+"""Kills of each command by each signal, in the slow run."""
 
 
 @pytest.mark.parametrize(
-    ("what", "how"),
+    ("what", "how", "times"),
     [
-        pytest.param(*one, id=f"{one[0]}-{one[1].name}", marks=[] if one in USUAL else [pytest.mark.slow])
-        for one in CASES
+        *(pytest.param(*one, 1, id=f"{one[0]}-{one[1].name}") for one in USUAL),
+        *(
+            pytest.param(*one, TIMES, id=f"{one[0]}-{one[1].name}-often", marks=pytest.mark.slow)
+            for one in CASES
+        ),
     ],
 )
 def test_nothing_goes_on(
-    what: str, how: signal.Signals, scene: Path, perun: Any, environment: Any
+    what: str, how: signal.Signals, times: int, scene: Path, perun: Any, environment: Any, command: list[str]
 ) -> None:
     configuration = "vcs: {type: git, url: ..}\ncmds: [./prog]\ncollectors: [{name: time}]\n"
     if what == "a generator of workloads":
@@ -131,6 +128,5 @@ def test_nothing_goes_on(
         configuration += f'execute: {{pre_run: ["{LONG}"]}}\n'
     (scene / ".perun" / "local.yml").write_text(configuration)
     perun("trust")
-    times = 7 if (what, how) not in USUAL else 1
     for _ in range(times):
-        check(scene, dict(environment), what, how)
+        check([*command, *COMMANDS[what]], scene, dict(environment), what, how)

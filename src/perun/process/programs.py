@@ -14,13 +14,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, Popen, TimeoutExpired
 from types import TracebackType
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from perun.process import threads
-from perun.process.ending import GRACE, descendants, kill_group, stop
+from perun.process.ending import GRACE, descendants, fields_of, kill_group, stop
 from perun.process.guarding import Guard, guard
 
 __all__ = ["DEVNULL", "PIPE", "STDOUT", "Done", "Program", "TimeoutExpired", "run"]
+
+_SINCE: Final = 19
+"""The field after the state that has when a process was started (proc_pid_stat(5))."""
 
 Words = Sequence[str | bytes | Path]
 Stream = int | IO[Any] | None
@@ -111,7 +114,10 @@ class Program(Popen[bytes]):
         :param grace: seconds that it has to end by itself, to remove what is half made; it is asked by
             SIGTERM then.
         """
-        if self.poll() is None and grace and not self._foreground:
+        if self.poll() is not None:
+            return self.wait()
+        started = self._started()
+        if grace and not self._foreground:
             stop(self.pid, engine=False, grace=grace)
         elif grace:
             self.terminate()
@@ -120,13 +126,19 @@ class Program(Popen[bytes]):
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(self.pid, signal.SIGSTOP)  # so that it starts no more
-            started = descendants(self.pid)
+            started |= self._started()
             if not self._foreground:
                 kill_group(self.pid)
-            for one in (self.pid, *started):
+            self.kill()
+        for one, since in started.items():
+            if fields_of(one)[_SINCE:][:1] == since:  # not another one that has its number by now
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(one, signal.SIGKILL)
         return self.wait()
+
+    def _started(self) -> dict[int, list[str]]:
+        """The processes below it, and since when each of them is."""
+        return {one: fields_of(one)[_SINCE:][:1] for one in descendants(self.pid)}
 
     def _unguard(self) -> None:
         if self._guard is not None:
@@ -140,6 +152,7 @@ def run(
     cwd: Path | str | None = None,
     environ: Mapping[str, str] | None = None,
     given: bytes | None = None,
+    stdin: Stream = DEVNULL,
     stdout: Stream = PIPE,
     stderr: Stream = PIPE,
     timeout: float = 0.0,
@@ -149,7 +162,7 @@ def run(
     """Run a program to its end, whatever its exit code.
 
     :param environ: its whole environment; that of Perun if it is None.
-    :param given: its standard input, which is empty otherwise.
+    :param given: its standard input, which is that of `stdin` otherwise.
     :param stdout: where its output goes, which is returned if it is a pipe; so `stderr`.
     :param timeout: seconds after which it is ended with all that it has started; 0 for never.
     :param grace: seconds that it has to end by itself where Perun is interrupted.
@@ -157,7 +170,7 @@ def run(
     :raises OSError: if it cannot be started.
     :raises TimeoutExpired: if it takes longer than that.
     """
-    stdin = DEVNULL if given is None else PIPE
+    stdin = stdin if given is None else PIPE
     with Program(
         words, cwd=cwd, environ=environ, stdin=stdin, stdout=stdout, stderr=stderr, **rest
     ) as program:
