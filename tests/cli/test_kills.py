@@ -77,7 +77,7 @@ def until(holds: Callable[[], object], seconds: float = 120.0) -> bool:
 
 def check(words: list[str], scene: Path, environ: dict[str, str], what: str, how: signal.Signals) -> None:
     """Start the command, end it by the signal when it waits for another program, and find none left."""
-    mark = f"PERUN_TEST_MARK={uuid.uuid4()}"
+    mark = f"MARK_OF_A_TEST={uuid.uuid4()}"
     environ = {**environ, mark.partition("=")[0]: mark.partition("=")[2]}
     if what == "a question of doctor":
         environ["PATH"] = f"{scene / 'tools'}:{environ['PATH']}"
