@@ -16,7 +16,8 @@ from perun.process import programs
 
 SOURCE = Path(programs.__file__).parents[1]
 STARTERS = {"subprocess", "pty", "multiprocessing", "pexpect"}
-CALLS = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "popen", "system", "execv", "execve", "execvp", "execvpe"}
+SPAWNS = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "popen", "system"}
+CALLS = SPAWNS | {"execv", "execve", "execvp", "execvpe"}
 ALLOWED = {"island/supervisor.py", "island/program_runner.py"}
 """What runs beside a measured Python program, where nothing of Perun is."""
 

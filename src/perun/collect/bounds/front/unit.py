@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 LARGEST: Final = 32 << 20
-"""Bytes of a source or a header that are read."""
+"""Bytes of a source that are read."""
 
 
 @dataclass(frozen=True)
