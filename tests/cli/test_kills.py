@@ -124,7 +124,7 @@ def test_nothing_goes_on(
     if what == "a generator of workloads":
         made = f'{{id: w, type: external, cmd: "{LONG}"}}'
         configuration += f"workloads: [w]\ngenerators: {{workload: [{made}]}}\n"
-    else:
+    elif what == "a build of compare":
         configuration += f'execute: {{pre_run: ["{LONG}"]}}\n'
     (scene / ".perun" / "local.yml").write_text(configuration)
     perun("trust")
