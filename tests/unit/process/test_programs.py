@@ -72,7 +72,8 @@ def test_an_exception_ends_it() -> None:
 def test_it_ends_with_perun(how: signal.Signals, foreground: bool, tmp_path: Path) -> None:
     file = tmp_path / "pids"
     shell = f"echo $$ > {file}; sleep 3017 & echo $! >> {file}.1; mv {file}.1 {file}.2; wait"
-    code = f"from perun.process import programs; programs.run(['sh', '-c', {shell!r}], foreground={foreground})"
+    call = f"programs.run(['sh', '-c', {shell!r}], foreground={foreground})"
+    code = f"from perun.process import programs; {call}"
     source = str(SOURCE.parent)
     process = subprocess.Popen(
         [sys.executable, "-c", code], stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": source}
