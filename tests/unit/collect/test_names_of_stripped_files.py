@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from perun.collect._common.elf_sections import DYNAMIC_SYMBOLS
 
 from perun.collect._calls.binary import Binary
 from perun.collect._common import debug_files, symbol_table
 from perun.collect._common.debug_files import with_debug_file
 from perun.collect._common.debuginfod import URLS, Debuginfod
 from perun.collect._common.elf import read_elf
-from perun.collect._common.elf_sections import DYNAMIC_SYMBOLS
 from perun.collect._common.packages import debug_packages
 from perun.collect._common.symbol_table import SymbolTable
 from perun.collect.memory.symbols import NOTHING, Symboliser, find_tool
