@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from perun.collect._common.elf_sections import DYNAMIC_SYMBOLS
+from perun.elf import DYNAMIC_SYMBOLS
 
 from perun.collect._calls.binary import Binary
 from perun.collect._common import debug_files, symbol_table
