@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_fuzz import bounded, read  # noqa: F401
 
 from perun.collect._calls.binary import Binary
 from perun.elf import Damaged, ElfFile

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from perun.elf import DYNAMIC_SYMBOLS
 
 from perun.collect._calls.binary import Binary
 from perun.collect._common import debug_files, symbol_table
@@ -24,6 +23,7 @@ from perun.collect._common.elf import read_elf
 from perun.collect._common.packages import debug_packages
 from perun.collect._common.symbol_table import SymbolTable
 from perun.collect.memory.symbols import NOTHING, Symboliser, find_tool
+from perun.elf import DYNAMIC_SYMBOLS
 
 SOURCE = """\
 #include <stdlib.h>
