@@ -26,6 +26,7 @@ from typing import IO, Final, NamedTuple
 
 from perun.errors import VersionControlError
 from perun.process import threads
+from perun.wording import without_secrets
 
 _REPOSITORY_LOCAL: Final = frozenset(
     {
@@ -295,7 +296,7 @@ class GitCommand:
         hint = ""
         if ".lock': File exists" in said:
             hint = "another git is at work: wait for it; if none is running, remove the lock"
-        said = said.removeprefix("fatal: ").removeprefix("error: ")
+        said = without_secrets(said.removeprefix("fatal: ").removeprefix("error: "))
         return VersionControlError(f"git {verb} failed in {self.folder}: {said or 'without a message'}", hint)
 
     @property

@@ -34,6 +34,7 @@ from perun.collect.trace.engines.instructions import Code, read_code
 from perun.collect.trace.engines.records import boundaries, pieces, sizes_from_sums
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
+from perun.extras import reinstall_command
 from perun.process.outcome import outcome
 from perun.wording import counted, listed
 
@@ -92,7 +93,7 @@ class EbpfEngine:
         if not all((self.folder / name).is_file() for name in ("perun_trace", "trace.bpf.o")):
             return (
                 "its probes were not built when Perun was installed",
-                "apt-get install clang libbpf-dev, and reinstall Perun from its sources",
+                f"apt-get install clang libbpf-dev; then, in the sources of Perun: {reinstall_command()}",
             )
         if not os.path.exists("/sys/kernel/btf/vmlinux"):
             return "the kernel was built without BTF", "use --engine uftrace"
