@@ -1,9 +1,9 @@
-"""The one way to read ELF files (gABI 4.1, chapters 4 and 5) and to open their debug information: all that is wrong
-in them is one error, :class:`Damaged`.
+"""The one way to read ELF files (gABI 4.1, chapters 4 and 5) and to open their debug information: all that
+is wrong in them is one error, :class:`Damaged`.
 
-Headers are few kilobytes, read in a millisecond; pyelftools, which reads debug information, parses each field by
-itself. A damaged or odd file makes it raise errors of many kinds, of its own and of Python's, or go round in a
-circle.
+Headers are few kilobytes, read in a millisecond; pyelftools, which reads debug information, parses each
+field by itself. A damaged or odd file makes it raise errors of many kinds, of its own and of Python's, or
+go round in a circle.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Damaged(ValueError):
 
 
 class Segment(NamedTuple):
-    """A part of a file that is mapped or says how: `size` bytes from `offset` on, at the address `address`."""
+    """A part of a file that is mapped or says how: `size` bytes from `offset` on, at the address
+    `address`."""
 
     type: int
     offset: int
@@ -86,7 +87,8 @@ _FORMS: Final = {
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """Let whatever is raised by reading in the block be :class:`Damaged`; errors of Perun stay what they are."""
+    """Let whatever is raised by reading in the block be :class:`Damaged`; errors of Perun stay what they
+    are."""
     try:
         yield
     except (Damaged, PerunError):
@@ -127,9 +129,7 @@ class ElfFile:
         self._names = first[6] if names == _EXTENDED else names
         if max(segments, self._count) > MAX_HEADERS:
             raise Damaged("it has too many headers")
-        self.segments = [
-            self._segment(segments_at + number * segment_size) for number in range(segments)
-        ]
+        self.segments = [self._segment(segments_at + number * segment_size) for number in range(segments)]
 
     @property
     def is_usual(self) -> bool:
@@ -165,17 +165,19 @@ class ElfFile:
         return self.content(self.sections[section.link]) if section.link < len(self.sections) else b""
 
     def symbols(self, kind: int) -> tuple[NDArray[Any], bytes] | None:
-        """The first table of a type, :data:`SYMBOLS` or :data:`DYNAMIC_SYMBOLS`, as rows of :data:`SYMBOL`, and the
-        names in it; None where there is none."""
+        """The first table of a type, :data:`SYMBOLS` or :data:`DYNAMIC_SYMBOLS`, as rows of :data:`SYMBOL`,
+        and the names in it; None where there is none."""
         import numpy
 
         table = next((one for one in self.sections if one.type == kind), None)
         if table is None:
             return None
-        form = numpy.dtype([
-            (name, f"{self._order}u{size}")
-            for name, size in (SYMBOL if self.bits == 64 else _SYMBOL_OF_32_BITS)
-        ])
+        form = numpy.dtype(
+            [
+                (name, f"{self._order}u{size}")
+                for name, size in (SYMBOL if self.bits == 64 else _SYMBOL_OF_32_BITS)
+            ]
+        )
         data = self.content(table)
         rows = numpy.frombuffer(data[: len(data) // form.itemsize * form.itemsize], form)
         if not self.is_usual:
@@ -259,9 +261,10 @@ def with_debug_information(stream: IO[bytes]) -> Any:
         from elftools.dwarf.typeunit import TypeUnit
         from elftools.elf.elffile import ELFFile
 
+        name = "iter_DIE_children"
         for kind in (CompileUnit, TypeUnit):
-            if not hasattr(kind.iter_DIE_children, "plain"):
-                kind.iter_DIE_children = _forward(kind.iter_DIE_children)
+            if not hasattr(plain := getattr(kind, name), "plain"):
+                setattr(kind, name, _forward(plain))
         return ELFFile(stream)
 
 

@@ -1,6 +1,7 @@
 """Damaged and odd programs: whatever reads them gives a named error, or goes on with what is left.
 
-Changes go where they hurt: into the headers, and into sections that are read, of programs that compilers made.
+Changes go where they hurt: into the headers, and into sections that are read, of programs that compilers
+made.
 """
 
 from __future__ import annotations
@@ -69,9 +70,13 @@ def mutant(data: bytes, choose: random.Random) -> bytes:
     table = struct.unpack_from("<Q", data, 0x28)[0]
     read_sections = [one for one in elf.sections if one.size and one.type != 8 and not one.flags & 4]
     for _ in range(choose.randint(1, 4)):
-        place = choose.choice(("header", "segments", "sections", "content", "content", "content", "cut", "zeros"))
+        place = choose.choice(
+            ("header", "segments", "sections", "content", "content", "content", "cut", "zeros")
+        )
         if place == "cut":
-            del found[choose.choice((choose.randrange(len(found)), table, table + 64 * choose.randrange(8))) :]
+            del found[
+                choose.choice((choose.randrange(len(found)), table, table + 64 * choose.randrange(8))) :
+            ]
             continue
         part = choose.choice(read_sections)
         start, size = {

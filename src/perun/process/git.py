@@ -136,8 +136,8 @@ _NO_PROGRAMS: Final = (
     "gpg.ssh.defaultKeyCommand=false",
     "protocol.allow=never",
 )
-"""Programs that the configuration of a repository names; filters run in no call of that kind, so that attributes
-of the user would change nothing but which differences have lines."""
+"""Programs that the configuration of a repository names; filters run in no call of that kind, so that
+attributes of the user would change nothing but which differences have lines."""
 
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CHUNK: Final = 1 << 16

@@ -12,25 +12,28 @@ from perun.porcelain.explain.changed_lines import lines_of
 from perun.vcs.git import Git
 
 Make = Callable[..., Any]
-OLD = "int first(void)\n{\n    return 1;\n}\n\nint second(void)\n{\n    return 2;\n}\n\n\nint third(void)\n{\n"
+OLD = (
+    "int first(void)\n{\n    return 1;\n}\n\nint second(void)\n{\n    return 2;\n}\n\n\nint third(void)\n{\n"
+)
 NEW = OLD.replace("return 1;", "return 10;  ").replace("return 2;", "return 20;\n\n    /* never */")
 SETTINGS = {
     "blame.coloring": "highlightRecent", "branch.sort": "-committerdate", "column.ui": "always",
-    "color.advice": "always", "color.branch": "always", "color.diff": "always", "color.interactive": "always",
-    "color.push": "always", "color.remote": "always", "color.showBranch": "always", "color.status": "always",
-    "color.transport": "always", "color.ui": "always", "color.diff.new": "bold red",
-    "core.abbrev": "4", "core.attributesFile": "{attributes}", "core.bigFileThreshold": "1",
-    "core.pager": "cat -A", "core.quotePath": "true", "core.whitespace": "-trailing-space",
-    "diff.algorithm": "patience", "diff.colorMoved": "zebra", "diff.context": "0", "diff.c.algorithm": "histogram",
+    "color.advice": "always", "color.branch": "always", "color.diff": "always",
+    "color.interactive": "always", "color.push": "always", "color.remote": "always",
+    "color.showBranch": "always", "color.status": "always", "color.transport": "always",
+    "color.ui": "always", "color.diff.new": "bold red", "core.abbrev": "4",
+    "core.attributesFile": "{attributes}", "core.bigFileThreshold": "1", "core.pager": "cat -A",
+    "core.quotePath": "true", "core.whitespace": "-trailing-space", "diff.algorithm": "patience",
+    "diff.colorMoved": "zebra", "diff.context": "0", "diff.c.algorithm": "histogram",
     "diff.dirstat": "files", "diff.external": "false", "diff.ignoreSubmodules": "all",
     "diff.indentHeuristic": "false", "diff.interHunkContext": "100", "diff.mnemonicPrefix": "true",
     "diff.noprefix": "true", "diff.orderFile": "{order}", "diff.relative": "true", "diff.renameLimit": "1",
-    "diff.renames": "false", "diff.submodule": "log", "diff.suppressBlankEmpty": "true", "diff.wordRegex": ".",
-    "diff.wsErrorHighlight": "all", "format.notes": "*", "format.pretty": "fuller",
-    "i18n.commitEncoding": "latin-1", "i18n.logOutputEncoding": "latin-1",
-    "log.abbrevCommit": "true", "log.date": "relative", "log.decorate": "full", "log.diffMerges": "on",
-    "log.follow": "true", "log.mailmap": "true", "log.showRoot": "true", "log.showSignature": "true",
-    "status.branch": "true", "status.relativePaths": "true", "status.renames": "copies", "status.short": "true",
+    "diff.renames": "false", "diff.submodule": "log", "diff.suppressBlankEmpty": "true",
+    "diff.wordRegex": ".", "diff.wsErrorHighlight": "all", "format.notes": "*", "format.pretty": "fuller",
+    "i18n.commitEncoding": "latin-1", "i18n.logOutputEncoding": "latin-1", "log.abbrevCommit": "true",
+    "log.date": "relative", "log.decorate": "full", "log.diffMerges": "on", "log.follow": "true",
+    "log.mailmap": "true", "log.showRoot": "true", "log.showSignature": "true", "status.branch": "true",
+    "status.relativePaths": "true", "status.renames": "copies", "status.short": "true",
     "status.showStash": "true", "status.showUntrackedFiles": "no", "status.submoduleSummary": "true",
     "submodule.library.ignore": "all", "tag.sort": "-creatordate", "versionsort.suffix": "-rc",
 }  # fmt: skip
@@ -44,7 +47,9 @@ def odd(make: Make, repo: Any, tmp_path: Path) -> Any:
     library = make("library")
     library.commit("of the library", {"one.c": OLD})
     allowed = ("-c", "protocol.file.allow=always")
-    repo.git(*allowed, "submodule", "--quiet", "add", "--name", "library", f"file://{library.root}", "a-library")
+    repo.git(
+        *allowed, "submodule", "--quiet", "add", "--name", "library", f"file://{library.root}", "a-library"
+    )
     lines = {f"{name}.c": OLD + f"{name}\n" * 12 for name in ("b", "c", "müll")}
     repo.commit("before", {"first.c": OLD, **lines, ".gitattributes": "b.c diff=c\n"})
     repo.git("tag", "v1.0-rc1")
@@ -93,7 +98,13 @@ def answers(repo: Any, below: str = "") -> dict[str, Any]:
 def test_settings_change_no_answer(odd: Any, tmp_path: Path) -> None:
     expected, below = answers(odd), answers(odd, "sub")
     # What is compared has something to compare: a submodule first, empty lines, files that were moved.
-    assert [new for _, new in expected["files"]] == ["a-library", "first.c", "moved-b.c", "moved-c.c", "müll.c"]
+    assert [new for _, new in expected["files"]] == [
+        "a-library",
+        "first.c",
+        "moved-b.c",
+        "moved-c.c",
+        "müll.c",
+    ]
     assert expected["files"][2] == ("b.c", "moved-b.c")
     assert all(any(line.mark == " " and not line.text for line in one) for one in expected["lines"][1:])
     assert expected["dirty"] and "sub/new.c" in expected["status"]

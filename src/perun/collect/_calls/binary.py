@@ -175,9 +175,10 @@ class Binary:
     def _debug_elf(self) -> Any:
         """The separate file with the debug information; None where there is none."""
         path = debug_file(self.path, self.build_id)
+        found = None
         with self._noting(_DEBUG):
-            return self._open(path) if path else None
-        return None
+            found = self._open(path) if path else None
+        return found
 
     def described(self, function: Function, read: Callable[[Any], _T], otherwise: _T) -> _T:
         """What `read` makes of the entry (DIE) of the debug information that describes `function`.
@@ -187,10 +188,11 @@ class Binary:
         number, offset = divmod(function.entry, _FILE)
         if function.entry < 0 or self.debug is None:
             return otherwise
+        found = otherwise
         with self._noting(_DEBUG):
             debug = self._split.get(number) if number else self.debug
-            return read(debug.get_DIE_from_refaddr(offset)) if debug else otherwise
-        return otherwise
+            found = read(debug.get_DIE_from_refaddr(offset)) if debug else otherwise
+        return found
 
     @contextmanager
     def _noting(self, what: str) -> Iterator[None]:

@@ -8,6 +8,7 @@ the function itself and wherever it is inlined.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.collect._calls.dwarf import MAX_DEPTH
@@ -54,14 +55,21 @@ def programs(binary: Binary, sizes: Mapping[Function, Size]) -> list[Program]:
         return []
     wanted: dict[_Identity, tuple[Function, Size, int]] = {}
     for function, size in sizes.items():
-        known = binary.described(function, lambda entry, size=size: (_identity(entry), _index(entry, size)), None)
-        if known is not None and known[1] >= 0:
-            wanted[known[0]] = (function, size, known[1])
-    return [
-        one
-        for function in (binary.functions if wanted else ())
-        for one in binary.described(function, lambda entry: [*_within(_Reader(entry), entry, wanted)], [])
-    ]
+        identity, index = binary.described(function, partial(_identity_and_index, size), ((0, 0), -1))
+        if index >= 0:
+            wanted[identity] = (function, size, index)
+    found: list[Program] = []
+    for function in binary.functions if wanted else ():
+        found += binary.described(function, partial(_of_function, wanted), [])
+    return found
+
+
+def _of_function(wanted: Mapping[_Identity, tuple[Function, Size, int]], entry: Any) -> list[Program]:
+    return list(_within(_Reader(entry), entry, wanted))
+
+
+def _identity_and_index(size: Size, entry: Any) -> tuple[_Identity, int]:
+    return _identity(entry), _index(entry, size)
 
 
 def _within(

@@ -7,7 +7,7 @@ For each function gcc writes a description, `__gcov_.NAME`, which says what the 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -100,8 +100,11 @@ class _Reader:
             ],
         )  # fmt: skip
 
-    def _symbols(self, kind: int) -> tuple[list[bytes], Sequence[Any]]:
-        symbols, text = self._elf.symbols(kind) or ((), b"")
+    def _symbols(self, kind: int) -> tuple[list[bytes], Iterable[Any]]:
+        table = self._elf.symbols(kind)
+        if table is None:
+            return [], ()
+        symbols, text = table
         return [text_at(text, int(one["name"])) for one in symbols], symbols
 
     def _relocations(self) -> list[tuple[int, int]]:

@@ -120,8 +120,8 @@ def unsafe_functions(probes: Sequence[Probe], tool: str, cache: Path | None = No
 
 
 def _reason(function: Function, entry: Any) -> tuple[str, int]:
-    """Why the parameters or the result of a function make it unsafe, empty where they do not; and the offset of
-    its unit in the debug information."""
+    """Why the parameters or the result of a function make it unsafe, empty where they do not; and the
+    offset of its unit in the debug information."""
     reason = ""
     if function.clone:
         reason = CHANGED
@@ -174,9 +174,7 @@ def _in_doubtful_code(binary: Binary, units: Mapping[int, int], tool: str) -> di
     if not tool:
         return {address: KEPT for address in units if _keeps(binary, units[address])}
     code = _code_of(binary, tool)
-    doubtful = {
-        address: JUMPED_INTO for address in units if address in code and code[address].comes_back
-    }
+    doubtful = {address: JUMPED_INTO for address in units if address in code and code[address].comes_back}
     keeping = {unit for unit in set(units.values()) if _keeps(binary, unit)}
     if not keeping:
         return doubtful
@@ -282,9 +280,7 @@ def _instructions(tool: str, path: str) -> Iterator[Instruction]:
     """All instructions of a file."""
     command = [tool, "--disassemble", "--no-show-raw-insn", "-w", path]
     environ = {**os.environ, "LC_ALL": "C"}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if found := _LINE.match(line):
