@@ -33,6 +33,7 @@ from perun.elf import (
     RELOCATIONS,
     SYMBOLS,
     WRITABLE,
+    X86_64,
     Damaged,
     ElfFile,
     Section,
@@ -41,7 +42,6 @@ from perun.elf import (
 )
 from perun.errors import JobFailed
 
-_X86_64: Final = 62
 _MACHINES: Final = {8: "MIPS", 21: "PowerPC", 22: "IBM Z", 183: "arm64", 243: "RISC-V", 258: "LoongArch"}
 """Other machines of 64 bits, by their numbers in ELF files."""
 _FIXED_PLACE: Final = 2
@@ -94,16 +94,15 @@ def read_image(path: str | Path) -> Image:
 
 
 def _read(file: BinaryIO, path: str) -> Image:
-    is_elf = file.read(4) == MAGIC
-    elf = ElfFile(file) if is_elf else None
-    if elf is None or not elf.is_usual or elf.machine != _X86_64:
-        is_elf = elf is not None and elf.is_usual
+    elf = ElfFile(file) if file.read(4) == MAGIC else None
+    is_known = elf is not None and elf.is_usual and bool(elf.sections)
+    if elf is None or not is_known or elf.machine != X86_64:
         name = _MACHINES.get(elf.machine, f"another machine (number {elf.machine})") if elf else ""
-        what = f"is a program for {name}" if is_elf else "is no 64-bit ELF program"
+        what = f"is a program for {name}" if is_known else "is no 64-bit ELF program"
         raise JobFailed(
             f"{path} {what}: Perun reads call graphs of programs for x86-64 only",
             "build it for x86-64; or trace it without optimizations, which choose functions by the call graph"
-            if is_elf
+            if is_known
             else "name the program that the command runs with --binary (-b)",
         )
     areas = [_area(elf, number, section) for number, section in enumerate(elf.sections)]
