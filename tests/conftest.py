@@ -164,7 +164,11 @@ def isolated_environment(monkeypatch: pytest.MonkeyPatch, _homes: Iterator[Path]
 class OwnDatabase(sqlite3.Connection):
     """A connection to SQLite that warns, as all do since Python 3.13, where nobody closes it."""
 
-    _is_closed = False
+    _is_closed = True  # also where it cannot be opened
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self._is_closed = False
 
     def close(self) -> None:
         self._is_closed = True

@@ -156,8 +156,8 @@ def _changes(data: bytes, folder: Path) -> object:
 
 def _batch(data: bytes, folder: Path) -> object:
     _put(folder / "batches" / "1.jsonl", data)
-    with journal.interrupted(folder / "batches") as found:
-        return found and (found.finished, found.unfinished, found.plan)
+    found = journal.interrupted(folder / "batches")
+    return found and (found.finished, found.unfinished, found.plan)
 
 
 def _in_place(data: bytes, folder: Path) -> object:

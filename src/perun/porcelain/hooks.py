@@ -12,6 +12,7 @@ from perun.errors import PerunError, UsageError, VersionControlError
 from perun.porcelain import hook_files
 from perun.porcelain.hook_files import CHECKING, MEASURING, Hook, hook_at, repair
 from perun.porcelain.repository import Repository
+from perun.porcelain.trust import Brought, RunnableItem
 
 HOOKS: Final = MEASURING + CHECKING
 """The hooks that Perun knows what to do in."""
@@ -92,8 +93,6 @@ def _writable_folder(repo: Repository) -> Path:
     folder = _folder(repo)
     is_named: Callable[[], bool] | None = getattr(repo.vcs, "names_hooks_folder", None)
     if is_named is not None and is_named() and not repo.trust_state.decided:
-        from perun.porcelain.trust import Brought, RunnableItem
-
         runs = (RunnableItem("core.hooksPath", str(folder)),)
         repo.require_trust("writing hooks", Brought("the configuration of git", runs, str(folder)))
     return folder

@@ -7,6 +7,8 @@ decisions of trust, and the code is of the repository, too: what is copied from 
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import os
 from collections.abc import Mapping
@@ -49,8 +51,6 @@ def mark(root: Path, environ: Mapping[str, str], kind: str, what: Any) -> str:
 
 def holds(root: Path, environ: Mapping[str, str], kind: str, what: Any, given: object) -> bool:
     """Whether `given` is the mark of the data; never where the user has no key."""
-    import hmac
-
     key = _key(environ)
     if not key or not isinstance(given, str):
         return False
@@ -60,14 +60,10 @@ def holds(root: Path, environ: Mapping[str, str], kind: str, what: Any, given: o
 
 def digest(kind: str, what: Any) -> str:
     """A SHA-256 of JSON data, which any change of it changes."""
-    import hashlib
-
     return hashlib.sha256(_bytes([kind, what])).hexdigest()
 
 
 def _code(key: bytes, root: Path, kind: str, what: Any) -> str:
-    import hmac
-
     return hmac.new(key, _bytes([kind, os.fspath(root.resolve()), what]), "sha256").hexdigest()
 
 

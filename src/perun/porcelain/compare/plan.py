@@ -11,6 +11,7 @@ from perun.plugin.api import MinorVersion, Run
 from perun.porcelain.compare.options import CompareOptions
 from perun.porcelain.repository import Repository
 from perun.porcelain.run.jobs import EmptyMatrix, Job, Unit, combine_units, matrix, needs_command
+from perun.porcelain.trust import by_profiles
 
 MAIN_BRANCHES: Final = ("origin/HEAD", "main", "master", "origin/main", "origin/master")
 """Where the main branch is looked for when `vcs.main_branch` does not name it."""
@@ -141,8 +142,6 @@ def require_own(repo: Repository, jobs: Iterable[Job], doing: str) -> None:
 
     :raises NotTrusted: if the user has not said that he trusts them.
     """
-    from perun.porcelain.trust import by_profiles
-
     commands = [" ".join(filter(None, (job.cmd, job.args, job.workload))) for job in jobs]
     repo.require_trust(doing, by_profiles(repo.root, repo.config, repo.environ, commands))
 
