@@ -15,7 +15,7 @@ COMMANDS = (
     ("memory",),
     ("complexity",),
 )
-PROGRAMS = 4
+PROGRAMS = 12
 
 
 def test_no_command_breaks(
@@ -29,7 +29,7 @@ def test_no_command_breaks(
         program = folder / f"program{number}"
         program.write_bytes(mutant(programs[number % len(programs)], random.Random(number)))
         program.chmod(0o755)
-        for command in COMMANDS:
+        for command in COMMANDS[number % 2 :: 2]:
             done = perun("collect", "-c", f"./{program.name}", *command, cwd=folder, check=False)
             if done.code == 70 or "internal error" in done.err:
                 broken.append((number, command, done.err))
