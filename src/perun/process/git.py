@@ -51,6 +51,9 @@ _REPOSITORY_LOCAL: Final = frozenset(
 `GIT_CONFIG_COUNT` and `GIT_CONFIG_PARAMETERS` stay: containers set `safe.directory` that way.
 """
 
+_SHAPING: Final = frozenset({"GIT_ATTR_SOURCE", "GIT_DIFF_OPTS", "GIT_LITERAL_PATHSPECS"})
+"""What would change answers, as settings do."""
+
 _ENVIRONMENT: Final = {
     "LC_ALL": "C",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -61,32 +64,67 @@ _ENVIRONMENT: Final = {
     "GIT_SEQUENCE_EDITOR": "false",
 }
 
-_OFFLINE: Final = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+_OFFLINE: Final = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_ATTR_NOSYSTEM": "1"}
 """No transport has that name, so that a missing object is an error, and no reason to start a program.
 
-The second is understood since git 2.44, the first by every git.
+The second is understood since git 2.44, the first by every git. The third is of the machine's attributes.
 """
 
 _SETTINGS: Final = (
-    "color.ui=false",
+    # What git writes into its answers. Settings of programs, and of what a folder is like, are the user's.
+    *(f"color.{what}=false" for what in (
+        "advice", "branch", "diff", "interactive", "push", "remote", "showBranch", "status", "transport", "ui"
+    )),
+    "column.ui=never",
+    "core.abbrev=auto",
+    "core.bigFileThreshold=512m",  # of a larger file git tells no lines
+    "core.quotePath=false",
+    "diff.algorithm=default",
+    "diff.colorMoved=no",
+    "diff.context=3",
+    "diff.ignoreSubmodules=none",
+    "diff.indentHeuristic=true",
+    "diff.interHunkContext=0",
+    "diff.mnemonicPrefix=false",
+    "diff.noprefix=false",
+    "diff.orderFile=/dev/null",
+    "diff.relative=false",
+    "diff.renameLimit=1000",
+    "diff.renames=true",
+    "diff.submodule=short",
+    "diff.suppressBlankEmpty=false",
+    "diff.wsErrorHighlight=none",
+    "i18n.logOutputEncoding=UTF-8",
+    "log.decorate=false",
+    "log.diffMerges=separate",
+    "log.follow=false",
+    "log.mailmap=false",
+    "log.showRoot=true",
+    "log.showSignature=false",
+    "status.branch=false",
+    "status.renames=true",
+    "status.short=false",
+    "status.showStash=false",
+    "status.submoduleSummary=false",
+    # What was staged comes back byte for byte.
+    "apply.ignoreWhitespace=no",
+    "apply.whitespace=nowarn",
     # A file system monitor would go on running in the folder, and disturb what is measured there.
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
-    "core.quotePath=false",
     "advice.detachedHead=false",
     "gc.auto=0",
-    "i18n.logOutputEncoding=UTF-8",
-    "log.mailmap=false",
-    "log.showSignature=false",
     "maintenance.auto=false",
     # A bare repository may be committed as plain files of another one, its configuration included.
     "safe.bareRepository=explicit",
     "submodule.recurse=false",
-)
+)  # fmt: skip
+"""They stand before those of the user, of the repository and of the machine."""
 
 _NO_PROGRAMS: Final = (
     "core.alternateRefsCommand=false",
     "core.askPass=false",
+    "core.attributesFile=/dev/null",
     "core.sshCommand=false",
     "credential.helper=",
     "gpg.program=false",
@@ -96,7 +134,8 @@ _NO_PROGRAMS: Final = (
     "gpg.ssh.defaultKeyCommand=false",
     "protocol.allow=never",
 )
-"""Programs that the configuration of a repository names; filters run in no call of that kind."""
+"""Programs that the configuration of a repository names; filters run in no call of that kind, so that
+attributes of the user would change nothing but which differences have lines."""
 
 _CHUNK: Final = 1 << 16
 _STDERR_TIMEOUT: Final = 1.0
@@ -152,7 +191,8 @@ class GitCommand:
     ) -> None:
         self.folder = folder
         self._named = named
-        self._environ = {key: value for key, value in environ.items() if key not in _REPOSITORY_LOCAL}
+        left_out = _REPOSITORY_LOCAL | _SHAPING
+        self._environ = {key: value for key, value in environ.items() if key not in left_out}
         self._environ.update(_ENVIRONMENT)
         reads = purpose is Purpose.READ
         if reads:
