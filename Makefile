@@ -129,7 +129,7 @@ clean:  ## Remove what was made, the virtual environment too
 # -- the virtual environment ----------------------------------------------------------------------------------
 # Perun is installed as its users install it, not in editable mode: meson-python's editable loader looks for
 # something to build at every import, which triples the time that `perun --version` takes. A stamp that is
-# older than a source installs it anew, which takes about a second.
+# older than a source, or than the last change of what Perun is built with, installs it anew, in about a second.
 
 $(VENV)/.made: tools/make_venv.sh
 	@PYTHON="$(PYTHON)" tools/make_venv.sh $(VENV)
@@ -141,13 +141,19 @@ $(VENV)/.installed-run: $(LOCK)/run.txt | $(VENV)/.made
 	@$(COMPILE)
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.installed-run $(SOURCES)
+$(VENV)/.installed: $(VENV)/.installed-run $(VENV)/.builds-with $(SOURCES)
 	@echo "installing Perun into $(VENV)"
 	@$(PIP) --compile --no-build-isolation --no-deps .
 	@touch $@
 
+# A file whose time changes only where its content does. Targets that bring tools bring them first.
+$(VENV)/.builds-with: FORCE | $(VENV)/.made $(if $(filter test test-all bench,$(MAKECMDGOALS)),$(VENV)/.tracers)
+	@tools/builds_with.sh $(VENV)/bin/python >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+.PHONY: FORCE
+
 # Some tests open pages in a real browser, others trace functions or count instructions. Where what that needs cannot be
-# installed they are skipped. The tracers come before Perun, which builds its probes where there is clang.
+# installed they are skipped.
 $(VENV)/.chromium $(VENV)/.tracers $(VENV)/.strange $(VENV)/.arm64 $(VENV)/.servers: $(VENV)/.%: tools/install_tools.sh | $(VENV)/.made
 	@tools/install_tools.sh $*
 	@touch $@

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import json
@@ -9,7 +10,11 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
+import sqlite3.dbapi2
 import subprocess
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -156,6 +161,28 @@ def isolated_environment(monkeypatch: pytest.MonkeyPatch, _homes: Iterator[Path]
     return home
 
 
+class OwnDatabase(sqlite3.Connection):
+    """A connection to SQLite that warns, as all do since Python 3.13, where nobody closes it."""
+
+    _is_closed = True  # also where it cannot be opened
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self._is_closed = False
+
+    def close(self) -> None:
+        self._is_closed = True
+        super().close()
+
+    def __del__(self) -> None:
+        if not self._is_closed:
+            warnings.warn("a connection to SQLite was never closed", ResourceWarning, 2, source=self)
+
+
+if sys.version_info < (3, 13):
+    sqlite3.dbapi2.connect = sqlite3.connect = functools.partial(sqlite3.connect, factory=OwnDatabase)
+
+
 @dataclass
 class GitRepository:
     """A git repository on disk. Its commits are a minute apart and have the same checksums in every run."""
@@ -235,39 +262,19 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> CompilerCache:
 
 
 @pytest.fixture(scope="session")
-def memory_recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The recorder of allocations: the one that was installed, else one that is built of the sources."""
+def memory_recorder() -> Path:
+    """The recorder of allocations that was installed."""
     from perun.collect.memory.collector import LIBRARY
 
-    if LIBRARY.is_file():
-        return LIBRARY
-    native = LIBRARY.parent / "native"
-    library = tmp_path_factory.mktemp("recorder") / LIBRARY.name
-    options = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fno-builtin", "-fno-omit-frame-pointer"]
-    subprocess.run(
-        [
-            "cc",
-            *options,
-            "-fvisibility=hidden",
-            "-Wl,-z,now",
-            "-o",
-            library,
-            *sorted(native.glob("*.c")),
-            "-ldl",
-        ],
-        check=True,
-    )
-    return library
+    return LIBRARY
 
 
 @pytest.fixture(scope="session")
-def complexity_runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The runtime that records calls: the one that was installed, else one that is built of the sources."""
+def complexity_runtime() -> Path:
+    """The runtime that records calls that was installed."""
     from perun.collect.complexity.collector import LIBRARY
 
-    if LIBRARY.is_file():
-        return LIBRARY
-    return _complexity_runtime(LIBRARY.parent / "native", tmp_path_factory.mktemp("runtime") / LIBRARY.name)
+    return LIBRARY
 
 
 @pytest.fixture(scope="session")
@@ -280,12 +287,9 @@ def counting_runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sources = tests.parent / "src" / "perun" / "collect" / "complexity" / "native"
     clock = tests / "native" / "programs" / "counted_clock.h"
     library = tmp_path_factory.mktemp("counting") / "libcounting.so"
-    return _complexity_runtime(sources, library, "-include", clock)
-
-
-def _complexity_runtime(sources: Path, library: Path, *more: str | Path) -> Path:
-    options = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now", *more]
-    subprocess.run(["cc", *options, "-o", library, *sorted(sources.glob("*.c")), "-pthread"], check=True)
+    options = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now"]
+    argv = ["cc", *options, "-include", clock, "-o", library, *sorted(sources.glob("*.c")), "-pthread"]
+    subprocess.run(argv, check=True)
     return library
 
 

@@ -362,12 +362,7 @@ def test_the_wheel_measures_where_no_compiler_is(fresh: Callable[..., Any], tmp_
 
 @pytest.mark.slow
 def test_a_wheel_built_without_clang_says_what_it_lacks(tmp_path: Path) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for folder in os.environ["PATH"].split(os.pathsep):
-        for path in Path(folder).glob("*"):
-            if not path.name.startswith("clang") and not (tools / path.name).exists():
-                (tools / path.name).symlink_to(path)
+    tools = without_clang(tmp_path)
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"),
@@ -388,7 +383,51 @@ def test_a_wheel_built_without_clang_says_what_it_lacks(tmp_path: Path) -> None:
     assert "warn  trace (ebpf): " in said
     if os.uname().machine == "x86_64":
         assert "its probes were not built" in said
-        assert "apt-get install clang libbpf-dev" in said
+        again = f"{bin_folder / 'python'} -m pip install --force-reinstall ."
+        assert f"apt-get install clang libbpf-dev; then, in the sources of Perun: {again}" in said
+
+
+def without_clang(folder: Path) -> Path:
+    """A folder for the PATH with all of the machine's programs but clang."""
+    tools = folder / "programs"
+    tools.mkdir()
+    for path in (path for place in os.environ["PATH"].split(os.pathsep) for path in Path(place).glob("*")):
+        if not path.name.startswith("clang") and not (tools / path.name).exists():
+            (tools / path.name).symlink_to(path)
+    return tools
+
+
+STUBS = {
+    "tools/make_venv.sh": 'mkdir -p "$1/bin" && cp tools/python "$1/bin"',
+    "tools/python": 'echo "$*" >>log',
+    "tools/install_tools.sh": '[ "$1" != tracers ] || cp tools/python ../programs/clang',
+    "demo/run.sh": "echo demo >>log",
+    **dict.fromkeys(("requirements/run.txt", "requirements/test.txt", "meson.build", "pyproject.toml"), ""),
+    **dict.fromkeys(("README.md", "src/module.py"), ""),
+}
+
+
+def test_perun_is_installed_anew_when_a_tool_it_is_built_with_comes(tmp_path: Path) -> None:
+    """The commands of the README in its order; the tracers come with the second."""
+    tools, project = without_clang(tmp_path), tmp_path / "project"
+    for name, content in STUBS.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(f"#!/bin/sh\n{content}\n")
+        (project / name).chmod(0o755)
+    for name in ("Makefile", "tools/builds_with.sh"):
+        shutil.copy(PROJECT / name, project / name)
+
+    def made(*words: str) -> list[str]:
+        (project / "log").unlink(missing_ok=True)
+        environ = {"PATH": str(tools), "HOME": str(tmp_path)}
+        subprocess.run(["make", "--silent", *words], cwd=project, env=environ, check=True)
+        return re.findall(r"^demo|-m pytest|--no-deps \.$", (project / "log").read_text(), re.MULTILINE)
+
+    assert made("demo") == ["--no-deps .", "demo"]
+    assert made("demo") == ["demo"]
+    assert made("test", "LINT=", "--jobs=9") == ["--no-deps .", "-m pytest"]
+    assert made("test", "LINT=") == ["-m pytest"]
+    assert made("demo") == ["demo"]
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final, Literal, NamedTuple
 from zlib import crc32
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -19,12 +19,21 @@ _FLUSHED_AT_ONCE: Final = 16
 
 def temporary_name() -> str:
     """A new name for an unfinished file; it tells which process writes it (:mod:`perun.leftovers`)."""
-    return f"{TEMPORARY_PREFIX}{os.getpid()}-{system()}-{os.urandom(6).hex()}"
+    return f"{TEMPORARY_PREFIX}{process_mark()}-{os.urandom(6).hex()}"
+
+
+def process_mark() -> str:
+    """What names of unfinished files and of folders of a run tell of their process: `4711-0badcafe12ab`.
+
+    That are its number, eight digits for the system that gave it that, and four for when it started: a number
+    alone is also that of other processes, elsewhere or later. All but the number has one length.
+    """
+    return f"{os.getpid()}-{system()}{started('self')}"
 
 
 @cache
 def system() -> str:
-    """Eight hexadecimal digits for the running system that numbers this process: its boot and PID namespace.
+    """Eight hexadecimal digits for the running system that numbers this process: its boot and namespaces.
 
     On a network file system, or beside a container, the same number is that of another process.
     """
@@ -33,7 +42,24 @@ def system() -> str:
             identity = file.read() + os.readlink("/proc/self/ns/pid").encode()
     except OSError:
         identity = os.uname().nodename.encode()
+    with suppress(OSError):  # an older kernel has none, and no starts that depend on it
+        identity += os.readlink("/proc/self/ns/time").encode()
     return f"{crc32(identity):08x}"
+
+
+def started(process: int | Literal["self"]) -> str:
+    """Four hexadecimal digits for when the process started; empty if it has ended and is only waited for.
+
+    :raises OSError: if the system does not tell.
+    """
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:
+            state, *fields = file.read().rpartition(b")")[2].split()  # the name before it may hold anything
+    except OSError:
+        if process == "self":
+            return "0" * 4
+        raise
+    return "" if state in (b"Z", b"X") else f"{int(fields[18]) & 0xFFFF:04x}"
 
 
 def write(path: Path, data: bytes, *, private: bool = False, executable: bool = False) -> None:

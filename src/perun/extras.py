@@ -17,10 +17,18 @@ def install_command(extra: str) -> str:
     repository or a checkout. Where Perun runs from its sources without being installed, it is a command for
     their folder. Environments that `uv` made have no pip; `uv pip` installs into these.
     """
+    return f"{_installer()} {shlex.join(_requirements(extra))}"
+
+
+def reinstall_command() -> str:
+    """The command that builds and installs Perun anew, in the folder of its sources."""
+    return f"{_installer()} --force-reinstall ."
+
+
+def _installer() -> str:
     python = shlex.quote(sys.executable or "python3")
     with_pip = importlib.util.find_spec("pip") is not None
-    installer = f"{python} -m pip install" if with_pip else f"uv pip install --python {python}"
-    return f"{installer} {shlex.join(_requirements(extra))}"
+    return f"{python} -m pip install" if with_pip else f"uv pip install --python {python}"
 
 
 def _requirements(extra: str) -> Iterator[str]:

@@ -1,4 +1,8 @@
-"""Unfinished files and folders of killed processes: which of them certainly nobody writes any more."""
+"""Unfinished files, working copies and scratch folders of killed processes: which of them certainly nobody
+uses any more.
+
+This is the one rule for all that is judged by the process in its name (:func:`perun.atomic.process_mark`).
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from perun.atomic import TEMPORARY_PREFIX, remove_unfinished, system
+from perun.atomic import TEMPORARY_PREFIX, remove_unfinished, started, system
 
-_WRITER: Final = re.compile(
-    re.escape(TEMPORARY_PREFIX) + r"(\d{1,10})-(?:([0-9a-f]{8})-)?[0-9a-f]{12}(?:\.\w+)?"
-)
+_PROCESS: Final = r"(?P<number>\d{1,10})(?:-(?P<system>[0-9a-f]{8})(?P<started>[0-9a-f]{4})?)?"
+_WRITER: Final = re.compile(rf"{re.escape(TEMPORARY_PREFIX)}{_PROCESS}-[0-9a-f]{{12}}(?:\.\w+)?", re.ASCII)
+_OF_A_RUN: Final = re.compile(rf"(?:worktree|collect)-{_PROCESS}(?:-.*)?", re.ASCII | re.DOTALL)
 MIN_AGE: Final = 24 * 3600.0
 """Seconds after which an unfinished file counts as left over if its process cannot be asked for: writing
 one takes seconds."""
+MIN_AGE_OF_FOLDER: Final = 7 * MIN_AGE
+"""The same for the folder of a run, in which one measurement may take days."""
 
 
 def is_unfinished(name: str) -> bool:
@@ -25,21 +31,38 @@ def is_unfinished(name: str) -> bool:
     return name.startswith(TEMPORARY_PREFIX)
 
 
-def is_left_over(path: Path) -> bool:
-    """Whether certainly nobody writes the unfinished file any more.
+def is_of_a_run(name: str) -> bool:
+    """Whether a run makes folders of such names in `.perun/tmp`: working copies and scratch folders."""
+    return _OF_A_RUN.fullmatch(name) is not None
+
+
+def is_left_over(path: Path, min_age: float | None = None) -> bool:
+    """Whether certainly nobody uses the unfinished file, or the folder of a run, any more.
 
     Its process ran on this system and is gone; or it ran elsewhere (another machine, boot or PID namespace)
-    and the file has not changed for a day. What is not named by Perun is never left over.
+    and nothing of it has changed for a long time. What is not named by Perun is never left over.
+
+    :param min_age: that time in seconds, instead of the usual one for its kind.
     """
-    match = _WRITER.fullmatch(path.name)
+    match = _WRITER.fullmatch(path.name) or _OF_A_RUN.fullmatch(path.name)
     if match is None:
         return False
-    if match[2] == system():
-        return not is_alive(int(match[1]))
+    if match["system"] == system():
+        return not is_alive(int(match["number"]), match["started"])
+    if min_age is None:
+        min_age = MIN_AGE if is_unfinished(path.name) else MIN_AGE_OF_FOLDER
     try:
-        return time.time() - path.lstat().st_mtime > MIN_AGE
+        return time.time() - _changed(path) > min_age
     except OSError:
         return False
+
+
+def _changed(path: Path) -> float:
+    """When the file changed last, or the folder or something in it, in seconds since 1970."""
+    times = [path.lstat().st_mtime]
+    if path.is_dir() and not path.is_symlink():
+        times += [entry.stat(follow_symlinks=False).st_mtime for entry in os.scandir(path)]
+    return max(times)
 
 
 def found(root: Path) -> Iterator[Path]:
@@ -77,12 +100,20 @@ def remove(path: Path) -> bool:
     return False
 
 
-def is_alive(process: int) -> bool:
-    """Whether there is a process of that number on this system, whoever's."""
+def is_alive(process: int, since: str | None = None) -> bool:
+    """Whether there is a process of that number on this system, whoever's.
+
+    :param since: what :func:`perun.atomic.started` said of it; where it says another thing now, the number is
+        that of a new process.
+    """
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:
         pass  # it is another user's
+    with suppress(OSError):
+        if os.readlink("/proc/self") == str(os.getpid()):  # else /proc is that of another PID namespace
+            now = started(process)
+            return now == since if now and since else bool(now)
     return True

@@ -2,7 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
+
+_USER: Final = re.compile(r"([A-Za-z][\w+.-]*)://([^/\s:]*)(:[^/\s]*)?@")
+_OPTION: Final = re.compile(
+    r"([?&][\w-]*(?:password|secret|token|key|sig|signature)[\w-]*=)[^&\s'\"]+", re.IGNORECASE
+)
+_WITH_USERS: Final = ("ssh", "postgresql")
+"""Schemes of URLs in which the name of a user is no secret."""
+
+
+def without_secrets(text: str) -> str:
+    """The text with `***` for what may be a password or a token in its URLs.
+
+    A token is often the name of the user there, so names are left only where they are no secret.
+    """
+    return _OPTION.sub(r"\1***", _USER.sub(_hidden, text)) if "://" in text else text
+
+
+def _hidden(found: re.Match[str]) -> str:
+    scheme, user, password = found.groups()
+    user = user if scheme.partition("+")[0].lower() in _WITH_USERS and "@" not in user else "***"
+    return f"{scheme}://{user}{':***' if password else ''}@"
 
 
 def counted(number: float, noun: str) -> str:

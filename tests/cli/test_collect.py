@@ -204,7 +204,7 @@ def test_uncommitted_changes(perun: Callable[..., Any], project: Any, record: Pa
     edited = RECORDER.replace("in $PWD", "edited, in $PWD")
     (project.path / "recorder").write_text(edited)
     outcome = perun("collect", "-c", "./recorder", *QUICK)
-    assert re.fullmatch(f"in {project.path}/.perun/tmp/worktree-\\d+\n", record.read_text())
+    assert re.fullmatch(f"in {project.path}/.perun/tmp/worktree-\\d+-[0-9a-f]+\n", record.read_text())
     assert outcome.err == (
         "warning: uncommitted changes are not measured; --force-dirty (-f) measures them too\n"
     )

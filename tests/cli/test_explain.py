@@ -124,6 +124,31 @@ def test_the_leak_and_what_is_stored_is_used_again(history, tmp_path):
     assert "did you mean 'label'?" in nearest.err
 
 
+def test_settings_of_git_change_no_answer(history, perun, tmp_path):
+    explain, commits, folder = history
+    explain(commits.quadratic, *WORDS, "--json")
+    settings = tmp_path / "gitconfig"
+    settings.write_text(
+        "[diff]\n\tsubmodule = log\n\tsuppressBlankEmpty = true\n\tcontext = 0\n\talgorithm = patience\n"
+        "\tinterHunkContext = 50\n\tnoprefix = true\n\trenames = false\n[core]\n\tbigFileThreshold = 1\n"
+        "\tabbrev = 4\n[color]\n\tui = always\n\tdiff = always\n[log]\n\tdecorate = full\n\tdate = relative\n"
+        "[status]\n\tshowUntrackedFiles = no\n\tbranch = true\n\tshort = true\n[format]\n\tpretty = fuller\n"
+    )
+    asked = (
+        ("explain", commits.quadratic, *WORDS, "--no-collect", "--json"),
+        ("explain", commits.quadratic, *WORDS, "--no-collect"),
+        ("log", "--json"),
+        ("log", "--graph"),
+        ("status", "--json", commits.quadratic),
+    )
+    for command in asked:
+        plain, shaped = (
+            perun(*command, cwd=folder, env={"GIT_CONFIG_GLOBAL": str(config)})
+            for config in ("/dev/null", settings)
+        )
+        assert plain.out == shaped.out, command
+
+
 def test_what_is_measured_is_said_where_it_is_wrong(history):
     explain, commits, _ = history
     refused = explain(commits.leak, *WORDS, "--collect", "instruction", check=False)

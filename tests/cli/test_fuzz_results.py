@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from perun.fuzz import results
 from perun.fuzz.corpus import Member
 from perun.fuzz.journal import FORMAT, Journal
 from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, Campaign, Program, Result, Seed
-from perun.porcelain.fuzz.options import FuzzOptions
+from perun.porcelain.fuzz.options import FuzzOptions, marked
+from perun.porcelain.repository import open_repository
 
 FRAIL = """\
 #!/bin/sh
@@ -43,8 +45,8 @@ def campaign_in(folder: Path, name: str = "words.txt", cmd: str = "./prog", **se
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_bytes(data)
         found.append(Result(file, kind, "seed.txt", "seed.txt", ("T.1",), len(data), None, None, 0.1, 1.0, 3))
-    options = FuzzOptions(cmd, "", ("seed.txt",), folder, coverage=False, hang=10.0)
-    given = {**options.as_settings(), **settings}
+    options = FuzzOptions(cmd, "", ("seed.txt",), folder, **{"coverage": False, "hang": 10.0, **settings})
+    given = marked(open_repository(folder.parent, dict(os.environ)), options)
     seed = Seed("seed.txt", "seed.txt", 5, 0, 0.001)
     results.save(folder, Campaign(Program(cmd, "", "."), given, 1, (seed,), 0, tuple(found)))
     journal = Journal(folder)

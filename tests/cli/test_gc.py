@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -159,11 +161,147 @@ def test_versions_that_are_not_in_this_clone_are_kept_at_the_remote(perun, proje
     perun("clone-profiles", url, cwd=other)
     done = perun("gc", "--remote", "--keep-last", "1", cwd=other)
     assert done.out.startswith(f"removed 1 profile of 1 version from {url}\n")
-    assert "2 profiles of versions that are not in this clone stay" in done.err
+    assert "2 profiles of 2 versions stay" in done.err and "git fetch --unshallow" in done.err
+    forced = perun("gc", "--remote", "--keep-last", "1", "--unknown", cwd=other)
+    assert forced.out.startswith(f"removed 2 profiles of 2 versions from {url}\n")
+    assert "cannot know whether 2 profiles of 2 versions of these are to be kept" in forced.err
+
+
+def shallow(project, history, clone):
+    project.git("clone", "--quiet", "--depth", "2", f"file://{project.path}", str(clone))
+
+
+def of_one_branch(project, history, clone):
+    project.git("branch", "side", history[1])
+    project.git("clone", "--quiet", "--single-branch", "--branch=side", f"file://{project.path}", str(clone))
+
+
+def partial(project, history, clone):
+    project.git("config", "uploadpack.allowFilter", "true")
+    source = f"file://{project.path}"
+    project.git("clone", "--quiet", "--no-checkout", "--filter=tree:0", source, str(clone))
+
+
+def without_tags(project, history, clone):
+    project.git("clone", "--quiet", "--no-tags", f"file://{project.path}", str(clone))
+
+
+def grafted(project, history, clone):
+    without_tags(project, history, clone)
+    (clone / ".git/info/grafts").write_text(f"{history[2]}\n")  # its parents are still there, and known
+
+
+def rebased(project, history, clone):
+    project.git("clone", "--quiet", f"file://{project.path}", str(clone))
+    project.git("-C", str(clone), "-c", "user.name=x", "-c", "user.email=x", "rebase", "--no-ff", history[1])
+    project.git("-C", str(clone), "remote", "remove", "origin")
+    # Git drops the commits that no branch has any more.
+    project.git("-C", str(clone), "reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all")
+    project.git("-C", str(clone), "gc", "--quiet", "--prune=now")
+
+
+CLONES = [
+    # how it is made, the options, what is left, what is left with --unknown, profiles that are not known
+    (shallow, ("--keep-last", "1"), [0, 1, 3], [3], 2),
+    (shallow, ("--keep-tags",), [0, 1, 2, 3], [], 4),
+    (shallow, ("--keep-tags", "--keep-days", "30"), [0, 1, 2, 3], [3], 3),
+    (shallow, ("--keep-days", "250"), [2, 3], None, 0),
+    (of_one_branch, ("--keep-last", "1"), [1, 2, 3], [1], 2),
+    (of_one_branch, ("--keep-tags",), [1, 2, 3], [1], 2),
+    (partial, ("--keep-last", "1"), [3], [3], 0),
+    (partial, ("--keep-tags",), [1], [1], 0),
+    (without_tags, ("--keep-tags",), [0, 1, 2, 3], [], 4),
+    (without_tags, ("--keep-last", "2"), [2, 3], [2, 3], 0),
+    (grafted, ("--keep-last", "3"), [1, 2, 3], [1, 2, 3], 0),
+    (rebased, ("--keep-last", "1"), [1, 2, 3], [1], 2),
+    (rebased, ("--keep-tags",), [1, 2, 3], [1], 2),
+]
+
+
+@pytest.fixture
+def clone(project, history, tmp_path, monkeypatch):
+    """Make a clone that has the store of the project, as one that several share; it is the current folder."""
+
+    def make(kind):
+        folder = tmp_path / "clone"
+        kind(project, history, folder)
+        shutil.copytree(project.path / ".perun", folder / ".perun")
+        monkeypatch.chdir(folder)
+        return SimpleNamespace(path=folder)
+
+    return make
+
+
+@pytest.mark.parametrize("kind, options, left, forced, unknown", CLONES)
+def test_what_a_clone_does_not_know_is_kept(perun, clone, history, kind, options, left, forced, unknown):
+    made = clone(kind)
+    before = objects(made)
+    done = perun("gc", *options)
+    assert kept(made, history) == left and len(objects(made)) == len(left)
+    assert ("--unknown removes them, too" in done.err) == bool(unknown)
+    if unknown:
+        plural = f"{unknown} profiles of {unknown} versions"
+        assert f"note: {plural} stay, as this clone cannot know" in done.err
+        assert perun("gc", *options, "--json").json["unknown"] == unknown
+        assert f"whether {plural} of these are to be kept" in perun("gc", *options, "--unknown").err
+        assert kept(made, history) == forced
+    assert perun("fsck").out == "no damage found\n"
+    assert len(before) == 4
+
+
+@pytest.mark.parametrize("kind", [shallow, of_one_branch, rebased])
+def test_statistics_of_versions_that_a_clone_does_not_know_are_kept(perun, clone, project, history, kind):
+    stats = Store(project.path / ".perun").stats
+    for number, version in enumerate(history):
+        stats.add(version, f"2020-01-0{number + 1} 00:00:00", "calls", {"f": {"n": number}})
+    made = clone(kind)
+    stats = Store(made.path / ".perun").stats
+    dates = [date for _, date in stats.versions()]
+    done = perun("stats", "clean")
+    assert (done.out, stats.found()) == ("", sorted(history))
+    assert "statistics of 2 versions that this clone does not know stay; --unknown" in done.err
+    assert perun("stats", "sync").out == "4 versions with statistics\n"
+    # Those that are known have the dates of their commits, the others the ones that the index had.
+    assert len(set(dates).intersection(date for _, date in stats.versions())) == 2
+    assert perun("fsck").out == "no damage found\n"
+    assert perun("stats", "clean", "--unknown", "--keep-custom", check=False).code == 2
+    forced = perun("stats", "clean", "--unknown")
+    assert len(forced.lines) >= 2 and "statistics of 2 versions that this clone does not know" in forced.err
+    assert len(stats.found()) == 2
+
+
+def test_on_a_terminal_it_asks(perun, terminal, project, history):
+    refused = terminal("gc", "--keep-last", "1", keys="n\n")
+    assert "would have removed 3 profiles of 3 versions" in refused.out
+    assert "remove 3 profiles and 3 objects?" in refused.out and "nothing was removed" in refused.out
+    assert refused.code == 0 and kept(project, history) == [0, 1, 2, 3] and len(objects(project)) == 4
+    done = terminal("gc", "--keep-last", "2", keys="y\n")
+    assert "removed 2 profiles of 2 versions" in done.out.rpartition("?")[2]
+    assert kept(project, history) == [2, 3]
+    unasked = terminal("gc", "--keep-last", "1", "--yes")
+    assert "?" not in unasked.out and kept(project, history) == [3]
+    assert "nothing to remove" in terminal("gc", "--keep-last", "1").out
+
+
+def test_on_a_terminal_a_remote_is_asked_for(perun, terminal, project, history, url):
+    perun("remote", "add", "team", url)
+    perun("push")
+    command = ("gc", "--remote", "--keep-last", "1", "--grace", "0")
+    assert f"from {url}?" in terminal(*command, keys="n\n").out
+    assert perun(*command, "--dry-run", "--json").json["deleted"]
+    assert "removed 3 profiles" in terminal(*command, keys="y\n").out
+    assert not perun(*command, "--dry-run", "--json").json["profiles"]
 
 
 @pytest.mark.parametrize(
-    "options", [("--grace", "1"), ("--keep-days", "-1"), ("--keep-last", "-1"), ("--remote", "--grace", "-1")]
+    "options",
+    [
+        ("--grace", "1"),
+        ("--keep-days", "-1"),
+        ("--keep-last", "-1"),
+        ("--remote", "--grace", "-1"),
+        ("--unknown", "--keep-days", "1"),
+    ],
 )
 def test_wrong_use(perun, project, options):
     assert perun("gc", *options, check=False).code == 2

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from perun.porcelain.repository import open_repository
+from perun.porcelain.run import background
+
 PROGRAM = "#!/bin/sh\necho it took {} s\n"
 """It prints what is measured, so that nothing depends on how busy the machine is."""
 MATRIX = """\
@@ -324,12 +327,12 @@ def test_status_as_json(perun: Any, measured: Any) -> None:
     assert (answer["working"], answer["waiting"], answer["log"]) == (False, [], None)
 
 
-def test_what_a_killed_process_left_is_measured_later(perun: Any, measured: Any, git: Any) -> None:
+def test_what_a_killed_process_left_is_measured_later(
+    perun: Any, measured: Any, git: Any, environment: dict[str, str]
+) -> None:
     perun("hooks", "install")
-    queue = measured.path / ".perun/hooks/queue"
-    queue.mkdir(parents=True)
-    (queue / measured.head).touch()
     old = measured.head
+    background.start(open_repository(measured.path, dict(environment)), old, ["true"])
     left = "left by an interrupted run, measured with the next commit: " + old[:10]
     assert left in perun("hooks", "status").out
     commit(measured, git, 0.02)
@@ -433,15 +436,6 @@ def test_another_file_under_the_second_name_is_not_overwritten(perun: Any, proje
     assert failed.code == 4
     assert "post-commit.before-perun is there already" in failed.err
     assert hooks_of(project) == before
-
-
-def test_names_in_the_queue_are_shown_harmless(perun: Any, project: Any) -> None:
-    queue = project.path / ".perun/hooks/queue"
-    queue.mkdir(parents=True)
-    (queue / "\x1b[31mred").touch()
-    done = perun("hooks", "status")
-    assert "\x1b" not in done.out + done.err
-    assert "[31mred" in done.out
 
 
 @pytest.mark.parametrize("exists", [True, False])

@@ -19,9 +19,8 @@ import psutil
 import pytest
 
 from perun.plugin.api import MinorVersion
-from perun.porcelain import saving
+from perun.porcelain import journal_file, saving
 from perun.porcelain.repository import Repository, open_repository
-from perun.porcelain.run import journal_file
 from perun.porcelain.run import matrix as batch
 from perun.porcelain.run.jobs import Job, Unit
 from perun.porcelain.run.schedule import plan_slots
@@ -497,9 +496,13 @@ def test_what_failed_is_tried_again(
 ) -> None:
     configure(f"cmds: [sh run.sh, test -e mended]\ncollectors: [{QUICK}]\n")
     assert perun("run", "matrix", check=False).code == 8
+    (journal,) = (project.path / ".perun/batches").glob("*.jsonl")
+    assert '["resumed", ' not in journal.read_text()
     assert perun("run", "matrix", "--resume", check=False).code == 8
+    assert journal.read_text().count('["resumed", ') == 1
     project.write({"mended": ""})
     outcome = perun("run", "matrix", "--resume", "--dry-run")
+    assert journal.read_text().count('["resumed", ') == 1
     assert outcome.lines[1:2] == ["  test -e mended (time)"]
     perun("run", "matrix", "--resume")
     assert record.read_text().splitlines() == ["6"]

@@ -524,6 +524,17 @@ def test_python_scripts_and_modules(perun: Callable[..., Any], built: Any) -> No
         assert max(amount for (amount,) in rows(latest(built), "amount")) > 45_000
 
 
+def test_a_program_that_takes_the_clock_from_itself(perun: Callable[..., Any], built: Any) -> None:
+    source = Path(__file__).parents[1] / "native/programs/confined.c"
+    subprocess.run(["cc", "-g", source, "-o", "confined"], cwd=built.path, check=True)
+    outcome = perun("collect", "-c", "./confined seccomp", "memory")
+    assert "the program took system calls or the clock from itself" in outcome.out
+    assert "ended early" not in outcome.out
+    profile = latest(built)
+    assert profile["memory"]["ended"] == "normally"
+    assert profile["header"]["incomplete"] == [{"reason": "lost", "amount": 11, "unit": "events"}]
+
+
 def test_python_programs_that_are_killed_fork_and_have_threads(perun: Callable[..., Any], built: Any) -> None:
     pytest.importorskip("memray")
     start = "import os, sys, threading\ndef fill():\n    sys.kept = [bytes(5000) for _ in range(9)]\n"

@@ -215,7 +215,7 @@ def test_an_untrusted_plugin_is_not_loaded(perun, cloned, plugin, write_profile,
     assert "myview" not in perun("show", "0@p", "--help").out
     for arguments in (("show", "0@p", "myview"), ("collect", "-c", "ls", "mycollector")):
         failed = perun(*arguments, check=False)
-        assert failed.code == 2
+        assert failed.code == 11
         assert "which you do not trust" in failed.err
         assert f"perun trust {cloned.path}" in failed.err
     perun("status")
@@ -241,7 +241,7 @@ def test_trust_in_another_folder_or_a_relative_one_is_none(perun, cloned, plugin
     plugin("view", "myview", VIEW)
     for folder in (".", "./", str(cloned.path.parent), str(cloned.path / ".perun"), "*"):
         perun("config", "--shared", "set", "plugins.trusted", f'["{folder}"]')
-        assert perun("show", "0@p", "myview", check=False).code == 2
+        assert perun("show", "0@p", "myview", check=False).code == 11
     perun("config", "--shared", "set", "plugins.trusted", f'["{cloned.path}"]')
     assert perun("show", "0@p", "myview").out.startswith("* 1.0\n")
 

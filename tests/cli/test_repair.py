@@ -154,6 +154,64 @@ def test_only_what_is_certainly_left_over_is_removed(tmp_path, dead):
     assert all(path.exists() for path in (alive, elsewhere, of_the_user, tracked))
 
 
+def marked(*, wait):
+    """A process with the mark that names of its files have; one that waits does so until its input ends."""
+    code = "import sys; from perun import atomic; print(atomic.process_mark(), flush=True); sys.stdin.read()"
+    source = subprocess.PIPE if wait else subprocess.DEVNULL
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=source, stdout=subprocess.PIPE)
+    return process, process.stdout.readline().decode().strip()
+
+
+@pytest.mark.parametrize(
+    "name", [".tmp-{}-0123456789ab", "worktree-{}", "worktree-{}-base-00", "collect-{}-x_1"]
+)
+def test_a_process_is_judged_by_number_system_and_start(tmp_path, name):
+    process, mark = marked(wait=True)
+    number, numbered_by = mark.split("-")
+    path = tmp_path / name.format(mark)
+    system, start = numbered_by[:8], numbered_by[8:]
+    reused = tmp_path / name.format(f"{number}-{system}{int(start, 16) ^ 1:04x}")
+    elsewhere = tmp_path / name.format(f"{number}-{int(system, 16) ^ 1:08x}{start}")
+    unnamed = tmp_path / name.format(number)  # as of an earlier release, and perhaps of another machine
+    made = (path, reused, elsewhere, unnamed)
+    for one in made:
+        one.mkdir()
+    assert [leftovers.is_left_over(one) for one in made] == [False, True, False, False]
+    process.communicate()
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as other:
+        os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and keeps its number
+        zombie = tmp_path / name.format(f"{other.pid}-{atomic.system()}0000")
+        zombie.mkdir()
+        assert leftovers.is_left_over(zombie)
+    assert [leftovers.is_left_over(one) for one in (path, elsewhere, unnamed)] == [True, False, False]
+    week = time.time() - 2 * leftovers.MIN_AGE_OF_FOLDER
+    for one in (elsewhere, unnamed):
+        os.utime(one, (week, week))
+        assert leftovers.is_left_over(one)
+        if not name.startswith(".tmp"):
+            (one / "measured").touch()
+            assert not leftovers.is_left_over(one)
+
+
+def test_links_in_left_overs_are_no_damage(perun, project):
+    process, mark = marked(wait=False)
+    process.wait()
+    process.stdout.close()
+    tmp = project.path / ".perun/tmp"
+    copy = tmp / f"worktree-{mark}"
+    copy.mkdir()
+    links = (copy / "dangling", tmp / f"collect-{mark}-a", tmp / "of-the-user")
+    for link in links:
+        link.symlink_to("/nowhere/at/all")
+    (copy / "file.txt").write_text("x")
+    assert {(one["severity"], one["path"]) for one in findings(perun)} == {
+        ("info", str(copy)), ("info", str(links[1])), ("info", str(links[2]))
+    }  # fmt: skip
+    perun("fsck", "--repair")
+    assert [path.name for path in tmp.iterdir()] == ["of-the-user"]
+    assert len(findings(perun)) == 1
+
+
 def test_an_unfinished_folder_is_removed_with_its_files(tmp_path, dead):
     gone, alive = unfinished(tmp_path, dead), unfinished(tmp_path, os.getpid())
     for folder in (gone, alive):
@@ -186,7 +244,7 @@ def test_the_next_writer_removes_what_a_killed_one_left(perun, command, project,
 def test_left_over_files_are_removed(perun, project, dead):
     left = unfinished(project.path / ".perun/objects", dead)
     writing = unfinished(project.path / ".perun/objects", os.getpid())
-    copy = project.path / f".perun/tmp/worktree-{dead}"
+    copy = project.path / f".perun/tmp/worktree-{dead}-{atomic.system()}"
     copy.mkdir()
     told = perun("fsck", "--repair").out
     assert f"repaired: {left}: left over" in told

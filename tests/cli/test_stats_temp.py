@@ -125,7 +125,7 @@ def test_cleaning(perun, store, versions):
     assert all((folder / path).exists() for path in strange)
     assert damaged.exists()
     assert store.stats.folder(versions[0]).is_dir()
-    removed = perun("stats", "clean").lines
+    removed = perun("stats", "clean", "--unknown").lines
     assert f"removed .perun/stats/{versions[0][:2]}/x" in removed
     assert "removed .perun/stats/custom" in removed
     assert store.stats.found() == [versions[2]]

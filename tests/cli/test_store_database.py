@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from perun.errors import RemoteError
 from perun.porcelain.repository import open_repository
 from perun.profile.format.json import loads
+from perun.store.connections import SqliteConnection
 from postgresql_server import new_schema, served
 
 NOW = re.compile(r"20\d\d(-\d\d){5}")
@@ -168,6 +171,14 @@ def test_a_file_that_is_no_database_is_named(perun, made, damage):
     (folder / ".perun" / "store.sqlite").write_bytes(damage)
     failed = perun("status", cwd=folder, check=False)
     assert (failed.code, "store.sqlite" in failed.err) == (14, True)
+
+
+def test_a_refused_database_is_closed(tmp_path):
+    file = tmp_path / "store.sqlite"
+    file.write_bytes(b"not a database, but as long as the header of one is" * 9)
+    with pytest.raises(RemoteError, match="not a database"):
+        SqliteConnection(file, "sqlite").execute("SELECT 1")
+    gc.collect()
 
 
 def test_a_newer_format_is_refused(perun, made):

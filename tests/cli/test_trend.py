@@ -97,6 +97,36 @@ def test_which_versions(perun, measured):
     assert perun("trend", "--since", "no-such-branch", check=False).code == 4
 
 
+def dated(project, date, message):
+    made = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+    project.git("commit", "--quiet", "--allow-empty", "-m", message, environ=made)
+
+
+@pytest.mark.parametrize(
+    "zone, day, shown",
+    [
+        ("UTC", "2024-05-02", ["late", "wrong clock"]),
+        ("UTC", "2024-05-01", ["early", "late", "wrong clock"]),
+        ("XXX-20", "2024-05-02", ["early", "late", "wrong clock"]),  # 20 hours before UTC
+        ("XXX+12", "2024-05-02", ["wrong clock"]),
+        ("XXX+12", "2024-05-01", ["late", "wrong clock"]),
+    ],
+)
+def test_a_day_is_that_of_the_user_and_a_wrong_clock_ends_nothing(
+    perun, project, write_profile, zone, day, shown
+):
+    dated(project, "2024-05-01T09:00:00Z", "early")
+    dated(project, "2024-05-02T03:00:00Z", "late")
+    dated(project, "2001-01-01T00:00:00Z", "back in 2001")
+    dated(project, "2024-05-02T17:00:00Z", "wrong clock")
+    for number in range(4):
+        write_profile(f"{number}.perf", origin=f"HEAD~{number}", amounts=(1.0 + number,))
+    perun("add", "--to-origin", "0@p-3@p")
+    (series,) = perun("trend", "--since", day, "--json", env={"TZ": zone}).json["series"]
+    assert [point["subject"] for point in series["points"]] == shown
+    assert perun("trend", "--since", "2024-13-01", check=False).code == 4
+
+
 def test_along_first_parents(perun, measured, write_profile):
     measured.git("checkout", "--quiet", "-b", "side", "HEAD~1")
     measured.commit("On the side", {"side.txt": "1"})

@@ -6,14 +6,18 @@ import contextlib
 import hashlib
 import os
 import random
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from perun.atomic import process_mark, system
 
 QUICK = "{name: time, params: {warmup: 0, repeat: 1}}"
 LASTING = """\
@@ -251,23 +255,75 @@ def test_left_overs_of_dead_runs_are_removed(
     perun: Callable[..., Any], project: Any, configure: Callable[..., None], record: Path
 ) -> None:
     configure()
-    dead = subprocess.Popen(["true"])
-    dead.wait()
+    marked = [sys.executable, "-c", "from perun.atomic import process_mark; print(process_mark())"]
+    dead = subprocess.run(marked, capture_output=True, text=True, check=True).stdout.strip()
+    mark = process_mark()
     tmp = project.path / ".perun/tmp"
-    project.git("worktree", "add", "-q", "--detach", str(tmp / f"worktree-{dead.pid}"), "HEAD")
-    (tmp / "worktree-4194305/not a worktree").mkdir(parents=True)
-    (tmp / f"collect-{dead.pid}-abc").mkdir()
-    (tmp / f"collect-{dead.pid}-abc/stderr").touch()
-    (tmp / f"collect-{os.getpid()}-abc").mkdir()
-    alive = tmp / f"worktree-{os.getpid()}"
+    project.git("worktree", "add", "-q", "--detach", str(tmp / f"worktree-{dead}"), "HEAD")
+    (tmp / f"worktree-4194305-{system()}/not a worktree").mkdir(parents=True)
+    (tmp / f"worktree-{dead}-link").symlink_to("nowhere")
+    (tmp / f"collect-{dead}-abc").mkdir()
+    (tmp / f"collect-{dead}-abc/stderr").touch()
+    (tmp / f"collect-{mark}-abc").mkdir()
+    alive = tmp / f"worktree-{mark}"
     project.git("worktree", "add", "-q", "--detach", str(alive), "HEAD")
     (tmp / "worktrees.txt").touch()
     perun("status")
-    assert len(list(tmp.iterdir())) == 6  # whoever only reads removes nothing
+    assert len(list(tmp.iterdir())) == 7  # whoever only reads removes nothing
     perun("run", "matrix")
     kept = sorted(path.name for path in tmp.iterdir())
-    assert kept == [f"collect-{os.getpid()}-abc", alive.name, "worktrees.txt"]
+    assert kept == [f"collect-{mark}-abc", alive.name, "worktrees.txt"]
     assert project.git("worktree", "list").splitlines()[1].startswith(str(alive))
+
+
+@pytest.fixture
+def container() -> list[str]:
+    """What runs a command in a PID namespace of its own, where processes have the numbers of others here."""
+    words = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if not shutil.which("unshare") or subprocess.run([*words, "true"], capture_output=True).returncode:
+        pytest.skip("PID namespaces cannot be made here")
+    return words
+
+
+@pytest.mark.parametrize("first", ["container", "host"])
+def test_a_run_of_another_pid_namespace_keeps_its_working_copy(
+    perun: Callable[..., Any],
+    project: Any,
+    command: list[str],
+    environment: dict[str, str],
+    record: Path,
+    container: list[str],
+    first: str,
+) -> None:
+    go = record.with_name("go")
+    os.mkfifo(go)
+    collect = ["collect", "-m", "HEAD~1", "-w", "x", "-c"]
+    waits = f"sh -c 'echo $PWD >>{record}; read line <{go}; test -e file.txt'"
+    here, there = [*container, *command], command
+    if first == "host":
+        here, there = there, here
+    running = subprocess.Popen(
+        [*here, *collect, waits, "time", "-r", "1", "-w", "0"],
+        cwd=project.path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    while not record.exists() or not record.read_text().endswith("\n"):
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.01)
+    copy = Path(record.read_text().strip())
+    assert copy.parent == project.path / ".perun/tmp"
+    before = sorted(path.name for path in copy.parent.iterdir())
+    other = subprocess.run(
+        [*there, *collect, "true", "time", "-r", "1", "-w", "0"],
+        cwd=project.path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert other.returncode == 0, other.stderr
+    assert sorted(path.name for path in copy.parent.iterdir()) == before
+    perun("temp", "delete", ".")
+    assert (copy / "file.txt").exists()
+    go.write_text("on\n")
+    told = running.communicate()[0]
+    assert running.returncode == 0, told
+    assert list(copy.parent.iterdir()) == []
 
 
 @pytest.fixture

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import re
+import resource
 import signal
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import click
 import pytest
@@ -149,3 +153,41 @@ def test_the_caches_are_made_anew(perun, measured):
     assert b'"format"' in (cache / "table").read_bytes()[:20]
     found = perun("changes", "--json", cwd=measured.path).json["changes"]
     assert [one["version"] for one in found] == [measured.main[measured_history.SLOWER]]
+
+
+def asked_again(port):
+    """The status of an answer; one that is refused is asked for again."""
+    for _ in range(600):
+        with contextlib.suppress(ConnectionError):
+            return ask(port, "/api/site")[0]
+        time.sleep(0.1)
+    return 0
+
+
+def test_more_connections_than_it_may_have(serving):
+    """Those beyond half of its descriptors are closed at once, so that it always has some for the others."""
+    process, url = serving()
+    assert process.stderr.readline() == "Ctrl-C ends it\n"
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (400, 400))
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(socket.create_connection(("127.0.0.1", int(url["port"]))))
+    assert asked_again(url["port"]) == 200
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == ("", "")
+
+
+def test_no_descriptor_for_a_connection(serving):
+    process, url = serving()
+    assert asked_again(url["port"]) == 200
+    assert process.stderr.readline() == "Ctrl-C ends it\n"
+    taken = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (taken + 1, 4096))
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(socket.create_connection(("127.0.0.1", int(url["port"]))))
+        assert process.stderr.readline() == "new connections have to wait: Too many open files\n"
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (1024, 4096))
+    assert asked_again(url["port"]) == 200
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == ("", "")

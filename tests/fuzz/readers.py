@@ -20,19 +20,33 @@ import numpy as np
 
 from perun import machine
 from perun.cli import formats as cli_formats
+from perun.collect._calls.binary import Binary
+from perun.collect._calls.image import static_graph
+from perun.collect._calls.sizes import find_size, size_of
+from perun.collect._common.debug_files import debug_file
 from perun.collect._common.elf import read_elf
+from perun.collect._common.symbol_table import SymbolTable
+from perun.collect.complexity.programs import programs
 from perun.collect.complexity.records import processes
 from perun.collect.instructions import callgrind_file, perf_text
 from perun.collect.instructions.tree import Frame, Tree, grow
+from perun.collect.memory import allocators
 from perun.collect.memory.native import load
 from perun.collect.memory.records import Recording
 from perun.collect.trace.engines.records import boundaries, pieces
+from perun.collect.trace.engines.uftrace_safety import unsafe_functions, unwinds
+from perun.collect.trace.libraries import kind_of
+from perun.collect.trace.plan import Probe
 from perun.config import cache as config_cache
 from perun.config import layers
 from perun.config import reader as config_reader
+from perun.errors import UsageError
+from perun.fuzz.coverage.elf import NotElf, read_module
 from perun.island import record, result, statistics
 from perun.island.accounting import Stops
 from perun.island.stop_log import StopLog
+from perun.porcelain.compare.identical import loaded_parts
+from perun.porcelain.explain import debug_lines
 from perun.porcelain.run import in_place, journal
 from perun.profile.format import chunks, columnar, seven_bits
 from perun.profile.format import json as formats
@@ -142,8 +156,8 @@ def _changes(data: bytes, folder: Path) -> object:
 
 def _batch(data: bytes, folder: Path) -> object:
     _put(folder / "batches" / "1.jsonl", data)
-    with journal.interrupted(folder / "batches") as found:
-        return found and (found.finished, found.unfinished, found.plan)
+    found = journal.interrupted(folder / "batches")
+    return found and (found.finished, found.unfinished, found.plan)
 
 
 def _in_place(data: bytes, folder: Path) -> object:
@@ -265,6 +279,49 @@ def _elf(data: bytes, folder: Path) -> object:
     return read_elf(str(folder / "program"))
 
 
+def _functions(data: bytes, folder: Path) -> object:
+    # All that trace and complexity ask of a program before they run it.
+    path = folder / "program"
+    _put(path, data)
+    with Binary(path) as binary:
+        sizes = {one: size for one in binary.functions if (size := find_size(binary, one)) is not None}
+        for function in binary.functions:
+            binary.code(function)
+            with contextlib.suppress(UsageError):
+                size_of(binary, function, "list->count")
+        with contextlib.suppress(UsageError):
+            binary.places("p.c:4")
+        probes = tuple(Probe(str(path), one, None, 1) for one in binary.functions)
+        found = programs(binary, sizes), binary.probes, binary.throws, binary.build_id, binary.notes
+    return found, unwinds(str(path)), unsafe_functions(probes, ""), kind_of(str(path))
+
+
+def _call_graph(data: bytes, folder: Path) -> object:
+    _put(folder / "program", data)
+    return static_graph(folder / "program")
+
+
+def _symbols(data: bytes, folder: Path) -> object:
+    path = str(folder / "program")
+    _put(folder / "program", data)
+    table = SymbolTable([path])
+    known = allocators.functions(path, ("malloc", "main", "walk"))
+    return [table.at(address) for address in range(0x1000, 0x2000, 16)], list(known), debug_file(path, "")
+
+
+def _counters(data: bytes, folder: Path) -> object:
+    _put(folder / "program", data)
+    try:
+        return read_module(folder / "program").functions
+    except NotElf as problem:
+        return problem
+
+
+def _lines_of_functions(data: bytes, folder: Path) -> object:
+    _put(folder / "program", data)
+    return debug_lines.read(folder / "program", {"p.c"}), loaded_parts(folder / "program")
+
+
 def _machine(data: bytes, folder: Path) -> object:
     for name in ("cpuinfo", "meminfo", "sys/kernel/osrelease"):
         _put(folder / "proc" / name, data)
@@ -356,6 +413,11 @@ READERS: Mapping[str, Read] = {
     "callgrind": _callgrind,
     "perf": _perf,
     "elf": _elf,
+    "elf-functions": _functions,
+    "elf-call-graph": _call_graph,
+    "elf-symbols": _symbols,
+    "elf-counters": _counters,
+    "elf-lines": _lines_of_functions,
     "machine": _machine,
     "git-log": _git_log,
     "tagit-ignore": _tagit_ignore,
@@ -368,5 +430,6 @@ CORPUS_OF: Mapping[str, str] = {
     "pending": "profile",
     "index-sealed": "index",
     "pending-cache": "index",
+    **{f"elf-{what}": "elf" for what in ("functions", "call-graph", "symbols", "counters", "lines")},
 }
 """Readers that share the corpus of another one."""

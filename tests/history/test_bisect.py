@@ -19,10 +19,9 @@ import pytest
 from costs import History
 
 from perun.errors import JobFailed, NotTrusted, PerunError, UsageError
-from perun.porcelain import saving, trust
+from perun.porcelain import journal_file, saving, trust
 from perun.porcelain.bisect.data import Bisected, Like
 from perun.porcelain.init import init
-from perun.porcelain.run import journal_file
 from perun.profile.factory import Profile
 
 

@@ -287,6 +287,21 @@ def test_what_does_not_fit_on_the_disk_is_counted(collect: Collect, tmp_path: Pa
     assert any("could not write its file: File too large" in note for note in notes)
 
 
+@pytest.mark.parametrize("way", ["seccomp", "counter"])
+def test_a_program_that_takes_the_clock_from_itself(collect: Collect, notes: list[str], way: str) -> None:
+    profile = collect("confined.c", way)
+    assert calls(profile) == {"work": 1}
+    assert profile["trace"]["ended"] == "normally"
+    assert profile["header"]["incomplete"] == [{"reason": "lost", "amount": 1, "unit": "calls"}]
+    assert any("because the program took system calls or the clock from itself" in note for note in notes)
+
+
+def test_a_program_that_a_filter_of_system_calls_ends(collect: Collect, notes: list[str]) -> None:
+    profile = collect("confined.c", "filter")
+    assert calls(profile)["work"] == 6
+    assert any("SIGSYS" in note and "which may be one of the recorder" in note for note in notes)
+
+
 def test_whenever_a_program_is_killed(complexity_runtime: Path, tmp_path: Path) -> None:
     source, program = tmp_path / "endless.c", tmp_path / "endless"
     source.write_text(

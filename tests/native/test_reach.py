@@ -89,6 +89,7 @@ def test_numbers_are_those_of_memcheck(record, program: Program, arguments: list
     beside(ours(record, path, *arguments), of_memcheck(path, *arguments))
 
 
+@pytest.mark.slow
 @needs_valgrind
 def test_numbers_of_programs_of_the_world_are_those_of_memcheck(record, tmp_path: Path) -> None:
     file = tmp_path / "input"

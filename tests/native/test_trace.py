@@ -39,42 +39,16 @@ def reason_not_to_run(engine: str) -> str:
     return ": ".join(filter(None, make_engine(engine, os.environ).unavailable()))
 
 
-@pytest.fixture(scope="session")
-def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the loader and the probes of the engine ebpf: the installed ones, else built ones."""
-    if (FOLDER / "perun_trace").is_file() or not shutil.which("clang"):
-        return FOLDER
-    folder, native = tmp_path_factory.mktemp("probes"), FOLDER / "native"
-    includes = f"-I/usr/include/{os.uname().machine}-linux-gnu"
-    subprocess.run(
-        [
-            *("clang", "-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-D__TARGET_ARCH_x86"),
-            *(includes, "-c", native / "trace.bpf.c", "-o", folder / "trace.bpf.o"),
-        ],
-        check=True,
-    )
-    done = subprocess.run(
-        [
-            *("cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", *native.glob("[!t]*.c")),
-            *("-o", folder / "perun_trace", "-lbpf", "-lelf", "-lz"),
-        ],
-        check=False,
-    )
-    return folder if not done.returncode else FOLDER
-
-
 @pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(EbpfEngine, "folder", probes)
+def engine(request: pytest.FixtureRequest) -> str:
     if why := reason_not_to_run(request.param):
         pytest.skip(f"{request.param}: {why}")
     return str(request.param)
 
 
 @pytest.fixture(params=[*WAYS, *ENGINES[1:]])
-def recorder(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def recorder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each engine, and ebpf in each of its ways."""
-    monkeypatch.setattr(EbpfEngine, "folder", probes)
     name = str(request.param)
     engine = name
     if name not in ENGINES[1:]:
@@ -86,9 +60,8 @@ def recorder(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.M
 
 
 @pytest.fixture(params=MOSTLY)
-def method(request: pytest.FixtureRequest, probes: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each method of the engine ebpf."""
-    monkeypatch.setattr(EbpfEngine, "folder", probes)
     monkeypatch.setattr(EbpfEngine, "forced_method", request.param)
     if why := reason_not_to_run("ebpf"):
         pytest.skip(f"{request.param}: {why}")
@@ -287,9 +260,8 @@ def test_what_cannot_be_probed_is_left_out(
 
 
 def test_many_functions_are_not_attached_one_by_one(
-    probes: Path, trace: Trace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    trace: Trace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(EbpfEngine, "folder", probes)
     monkeypatch.setattr(EbpfEngine, "forced_method", "perf_event")
     if why := reason_not_to_run("ebpf"):
         pytest.skip(why)
@@ -307,8 +279,7 @@ def test_many_functions_are_not_attached_one_by_one(
     assert trace(program)["trace"]["engine"] == "uftrace"
 
 
-def test_a_kernel_without_probes(probes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(EbpfEngine, "folder", probes)
+def test_a_kernel_without_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     if why := reason_not_to_run("ebpf"):
         pytest.skip(why)
     monkeypatch.setattr(EbpfEngine, "forced_method", "telepathy")
@@ -437,9 +408,7 @@ LASTING = "#include <unistd.h>\nvoid step(void) { usleep(1000); }\nint main(void
 
 
 @contextmanager
-def lasting(
-    folder: Path, probes: Path, engine: str, method: str = ANY_METHOD
-) -> Iterator[subprocess.Popen[str]]:
+def lasting(folder: Path, engine: str, method: str = ANY_METHOD) -> Iterator[subprocess.Popen[str]]:
     """Perun in a process of its own, which traces a program without an end; it tells how that ended."""
     (folder / "lasting.c").write_text(LASTING)
     subprocess.run(["cc", "-g", "-O0", "lasting.c", "-o", "lasting"], cwd=folder, check=True)
@@ -449,7 +418,7 @@ def lasting(
         "from perun.collect.trace.params import TraceParams\n"
         "from perun.collect.trace.engines.ebpf import EbpfEngine\n"
         "from perun.plugin.api import CollectContext, Interrupted, Run\n"
-        f"EbpfEngine.folder, EbpfEngine.forced_method = Path({str(probes)!r}), {method!r}\n"
+        f"EbpfEngine.forced_method = {method!r}\n"
         f"run = Run('./lasting', cwd=Path({str(folder)!r}), environ=dict(os.environ))\n"
         f"context = CollectContext(Path({str(folder)!r}))\n"
         "try:\n"
@@ -469,15 +438,15 @@ def lasting(
 
 
 @pytest.mark.parametrize("method", WAYS, indirect=True)
-def test_nothing_is_left_where_perun_is_killed(probes: Path, method: str, tmp_path: Path) -> None:
-    with lasting(tmp_path, probes, "ebpf", method):
+def test_nothing_is_left_where_perun_is_killed(method: str, tmp_path: Path) -> None:
+    with lasting(tmp_path, "ebpf", method):
         assert _soon((tmp_path / "trace" / "records").exists)
     program = tmp_path / "lasting"
-    assert _soon(lambda: not _running(program) and not _running(probes / "perun_trace", tmp_path))
+    assert _soon(lambda: not _running(program) and not _running(FOLDER / "perun_trace", tmp_path))
 
 
 def test_a_program_that_is_traced_elsewhere_holds_nothing_up(
-    compiled: Callable[..., Path], trace: Trace, probes: Path, tmp_path: Path
+    compiled: Callable[..., Path], trace: Trace, tmp_path: Path
 ) -> None:
     """The kernel may detach no probe as long as a function that calls others does not return."""
     reason, _ = make_engine("ebpf", os.environ).unavailable()
@@ -485,12 +454,12 @@ def test_a_program_that_is_traced_elsewhere_holds_nothing_up(
         pytest.skip(f"ebpf: {reason}")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    with lasting(elsewhere, probes, "ebpf"):
+    with lasting(elsewhere, "ebpf"):
         assert _soon(lambda: _sleeps(elsewhere / "lasting") > 10)
         found = calls(trace(compiled("trace_list.c"), "50", engine="ebpf"))
         assert _running(elsewhere / "lasting")
     assert found["list_search"] == 50
-    assert _soon(lambda: not _running(probes / "perun_trace", tmp_path))
+    assert _soon(lambda: not _running(FOLDER / "perun_trace", tmp_path))
 
 
 def _soon(holds: Callable[[], bool]) -> bool:
@@ -568,8 +537,8 @@ def _simplest_model(profile: Profile) -> str:
     return next(name for name in SIMPLE_FIRST if fits[name] > max(fits.values()) - 0.03)
 
 
-def test_interruption_keeps_what_there_is(probes: Path, engine: str, tmp_path: Path) -> None:
-    with lasting(tmp_path, probes, engine) as process:
+def test_interruption_keeps_what_there_is(engine: str, tmp_path: Path) -> None:
+    with lasting(tmp_path, engine) as process:
         assert _soon(lambda: _sleeps(tmp_path / "lasting") > 400)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=120)

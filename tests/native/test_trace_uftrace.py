@@ -24,7 +24,7 @@ from perun.collect.trace.engines.uftrace_safety import (
     unwinds,
 )
 from perun.collect.trace.plan import Wanted, make_plan
-from perun.errors import CollectorUnavailable
+from perun.errors import CollectorUnavailable, JobFailed
 from traced import PROGRAMS, Trace, calls, sizes, sources
 
 OPTIMISED = ("-g", "-O2", "-fno-inline", "-pthread")
@@ -196,6 +196,63 @@ def test_a_program_that_is_killed(trace: Trace, tmp_path: Path) -> None:
     assert calls(profile)["twice"] == 9
     assert {"reason": "killed", "amount": 6, "unit": "signal"} in profile["header"]["incomplete"]
     assert any("the engine uftrace may be the reason" in note for note in profile["trace"]["notes"])
+
+
+def built(folder: Path, text: str, *options: str) -> Path:
+    """A program of one file, each of whose functions is called."""
+    (folder / "program.c").write_text(text)
+    subprocess.run(["cc", "-g", "-O0", "program.c", *options, "-o", "program"], cwd=folder, check=True)
+    return folder / "program"
+
+
+@pytest.mark.usefixtures("uftrace")
+def test_a_program_that_cannot_be_loaded(trace: Trace, tmp_path: Path) -> None:
+    (tmp_path / "gone.c").write_text("int gone(void) { return 1; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "gone.c", "-o", "libgone.so"], cwd=tmp_path, check=True)
+    program = built(tmp_path, "int gone(void);\nint main(void) { return gone(); }\n", "-L.", "-lgone")
+    (tmp_path / "libgone.so").unlink()
+    with pytest.raises(JobFailed, match="exited with status 127") as failure:
+        trace(program, engine="uftrace", output_handling="capture")
+    assert "libgone.so" in failure.value.message
+    assert "--engine" in failure.value.hint
+
+
+@pytest.mark.usefixtures("uftrace")
+def test_a_program_that_refuses_to_start(trace: Trace, tmp_path: Path) -> None:
+    """AddressSanitizer ends where another library comes before its own."""
+    program = built(tmp_path, "int main(void) { return 0; }\n", "-fsanitize=address")
+    with pytest.raises(JobFailed, match="exited with status 1") as failure:
+        trace(program, engine="uftrace", output_handling="capture")
+    assert "the engine is the reason" in failure.value.hint
+
+
+@pytest.mark.usefixtures("uftrace")
+@pytest.mark.parametrize("way", ["root", "processes"])
+def test_a_program_whose_child_uftrace_does_not_hear_of(trace: Trace, tmp_path: Path, way: str) -> None:
+    """The child changes its root, or has the number 1 in a namespace of its own."""
+    program = built(
+        tmp_path,
+        """
+#define _GNU_SOURCE
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int work(int n) { int s = 0; for (int i = 0; i < n; i++) s += i; return s; }
+int main(int count, char **words) {
+  int is_root = words[1][0] == 'r';
+  int has_own = unshare(is_root ? CLONE_NEWUSER : CLONE_NEWUSER | CLONE_NEWPID) == 0;
+  if (has_own && is_root && chroot(".") != 0) return 1;
+  pid_t child = fork();
+  if (child == 0) _exit(work(3) != 3);
+  waitpid(child, &count, 0);
+  return work(3) != 3;
+}
+""",
+    )
+    profile = trace(program, way, engine="uftrace")
+    assert calls(profile)["main"] == 1
+    assert calls(profile)["work"] >= 1
+    assert "incomplete" not in profile["header"]
 
 
 @pytest.fixture

@@ -133,3 +133,47 @@ def test_what_a_killed_process_left_is_removed(new_url: Callable[[str], str], tm
     opened(new_url("git"), folder=tmp_path, environ=os.environ, scratch=tmp_path / "scratch").close()
     assert not left.exists()
     assert own.exists()
+
+
+SETTINGS = {
+    "color.push": "always", "color.transport": "always", "color.ui": "always", "core.abbrev": "4",
+    "core.hooksPath": "hooks", "fetch.all": "true", "fetch.bundleURI": "file:///no/bundle",
+    "fetch.output": "compact", "fetch.parallel": "0", "fetch.prune": "true", "fetch.pruneTags": "true",
+    "fetch.recurseSubmodules": "true", "fetch.showForcedUpdates": "false", "fetch.unpackLimit": "1",
+    "fetch.writeCommitGraph": "true", "push.autoSetupRemote": "true", "push.default": "nothing",
+    "push.followTags": "true", "push.gpgSign": "true", "push.negotiate": "true",
+    "push.pushOption": "option", "push.recurseSubmodules": "only", "push.useForceIfIncludes": "true",
+    "remote.origin.fetch": "+refs/*:refs/*", "remote.origin.mirror": "true", "remote.origin.prune": "true",
+    "remote.origin.pruneTags": "true", "remote.origin.push": "refs/heads/*",
+    "remote.origin.tagOpt": "--tags", "remote.origin.partialCloneFilter": "blob:none",
+    "remote.pushDefault": "elsewhere", "submodule.recurse": "true", "transfer.fsckObjects": "true",
+    "transfer.unpackLimit": "1", "uploadpack.hideRefs": "refs/perun", "log.showSignature": "true",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(list(SETTINGS), id="all"),
+        *(pytest.param([one], marks=pytest.mark.slow, id=one) for one in SETTINGS),
+    ],
+)
+def test_no_setting_changes_what_is_sent(settings: list[str], remote: Remote, tmp_path: Path) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=b")
+    git(tmp_path, *who, "commit", "--quiet", "--allow-empty", "-m", "x")
+    git(tmp_path, *who, "tag", "-a", "v1", "-m", "x")
+    git(tmp_path / "server.git", "config", "core.logAllRefUpdates", "false")
+    for name in settings:
+        git(tmp_path, "config", "--add", name, SETTINGS[name])
+    before = sorted(path for path in (tmp_path / ".git").rglob("*"))
+    assert remote.put("packs/aa", b"x" * 1000) and not remote.put("packs/aa", b"y")
+    assert remote.replace("heads/gc", b"1", None)
+    assert remote.replace("heads/gc", b"two", b"1") and not remote.replace("heads/gc", b"3", b"1")
+    again = opened("git:origin", folder=tmp_path, environ=os.environ, scratch=tmp_path / "scratch")
+    assert list(again.list("")) == [("heads/gc", 3), ("packs/aa", 1000)]
+    assert again.get("packs/aa") == b"x" * 1000
+    again.delete("packs/aa")
+    assert again.replace("heads/gc", b"4", b"two")
+    found = git(tmp_path / "server.git", "for-each-ref", "--format=%(refname)").split()
+    assert found == ["refs/perun/pieces/heads/gc=", "refs/perun/sizes/heads/gc=/1"]
+    assert sorted(path for path in (tmp_path / ".git").rglob("*")) == before

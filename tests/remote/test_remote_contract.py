@@ -53,6 +53,33 @@ def test_pieces_are_listed_by_name(remote: Remote) -> None:
     ]
 
 
+@pytest.mark.parametrize("made_before", [False, True])
+def test_the_language_of_a_database_orders_nothing(
+    postgresql: str, made_before: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In English `_` comes before `-`; `made_before`: by a release that did not say how to order."""
+    import psycopg
+
+    name = "t" + os.urandom(6).hex()
+    url = postgresql.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        form = "TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'"
+        language = "LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
+        connection.execute(f"CREATE DATABASE {name} {form} {language}".encode())
+    with psycopg.connect(url, autocommit=True) as connection:
+        (order,) = connection.execute("SELECT 'a-b' < 'a_b'").fetchone() or ()
+        assert not order
+        if made_before:
+            columns = "key VARCHAR(600) PRIMARY KEY, data BYTEA NOT NULL"
+            connection.execute(f"CREATE TABLE perun_pieces ({columns})".encode())
+    monkeypatch.setattr("perun.remote.sql._AT_ONCE", 2)
+    names = [f"packs/{one}" for one in ("ab", "a-c", "a.b", "a_b", "a", "a1", "b-a", "ba", "a-b")]
+    with opened(url) as remote:
+        for one in names:
+            remote.put(one, b"x")
+        assert [one.key for one in remote.list("packs/")] == sorted(names)
+
+
 def test_long_lists_are_whole(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perun.remote.sql._AT_ONCE", 10)
     names = [f"registers/{number:05}" for number in range(25)]
@@ -194,7 +221,7 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
         ("http://[", "no URL"),
         ("s3://", "no URL of a remote"),
         ("s3://key:secret@bucket/perf", "has a password"),
-        ("s3://key@bucket/perf", "no URL of a remote"),
+        ("s3://key@bucket/perf", "has a password or a token"),
         ("s3://bucket/../other", "no URL of a remote"),
         ("s3://bucket/perf?secret_access_key=secret", "has a password"),
         ("s3://bucket/perf?profile=team", "no option 'profile'"),

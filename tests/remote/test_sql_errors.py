@@ -49,7 +49,8 @@ def test_a_full_database_is_named(tmp_path: object) -> None:
         connection.close()  # the pool gives the same connection to the next
         with pytest.raises(RemoteError, match="packs/bb cannot be written: the disk of the database is full"):
             remote.put("packs/bb", b"x" * 100_000)
-    assert opened(f"sqlite:///{tmp_path}/x.db").get("packs/aa") == b"x"
+    with opened(f"sqlite:///{tmp_path}/x.db") as again:
+        assert again.get("packs/aa") == b"x"
 
 
 @pytest.mark.parametrize(

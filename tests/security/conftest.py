@@ -106,7 +106,7 @@ def make_hostile(project: Any, traps: Traps) -> None:
     (perun / "local.yml").write_text(hostile_configuration(traps))
     for family, name in (
         ("view", "evil"), ("collect", "evil"), ("check", "evil"), ("workload", "evil"), ("vcs", "git"),
-        ("check", "average_amount_threshold"),
+        ("postprocess", "evil"), ("vcs", "evil"), ("check", "average_amount_threshold"),
     ):  # fmt: skip
         (perun / "plugins" / family).mkdir(parents=True, exist_ok=True)
         (perun / "plugins" / family / f"{name}.py").write_text(traps.python(f"plugin-{family}-{name}"))

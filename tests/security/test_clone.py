@@ -35,10 +35,20 @@ def test_what_would_run_something_names_it_and_runs_nothing(perun, clone, traps)
 
 
 def test_plugins_are_named_but_not_loaded(perun, clone, traps):
-    for arguments in (("show", "0@p", "evil"), ("collect", "-c", "true", "evil")):
+    rules = "[{method: evil}]"
+    for arguments in (
+        ("show", "0@p", "evil"), ("show", "0@p", "evil", "--help"), ("collect", "-c", "true", "evil"),
+        ("postprocessby", "0@p", "evil"),
+        ("run", "job", "-c", "evil", "-b", "true"), ("run", "job", "-c", "time", "-p", "evil", "-b", "true"),
+        ("fuzz", "-b", "true", "-c", "evil", "-w", "file.txt", "-o", "out"),
+        ("config", "set", "collectors", "[evil]"), ("config", "set", "postprocessors", "[evil]"),
+        ("config", "set", "degradation.strategies", rules), ("config", "set", "vcs.type", "evil"),
+    ):  # fmt: skip
         failed = perun(*arguments, check=False)
-        assert failed.code in (2, 11)
+        assert failed.code == 11, (arguments, failed.err)
         assert "evil" in failed.err
+        assert "perun trust" in failed.err
+    assert perun("show", "0@p", "nothing-of-that-name", check=False).code == 2
     assert "evil" not in perun("show", "0@p", "--help").out
     perun("completion", "bash")
     assert traps.sprung == []

@@ -25,6 +25,11 @@ PLACES = (
     "{index}",
     "{index}.changes",
 )
+DEEPER = (
+    "hooks", "batches", "bisections", "sums", "objects/ab", "cache/facts", "hooks/queue", "stats/ab",
+    "tmp/workloads", "workloads", "workloads/fuzz",
+)  # fmt: skip
+"""Folders that Perun makes when it needs them."""
 READING = (("status",), ("log", "--short"), ("check", "head"), ("fsck",), ("hooks", "status"))
 
 
@@ -124,9 +129,7 @@ def test_a_large_sparse_cache_of_pending_profiles_is_not_read(limited, project, 
     assert "a.perf" in limited("status", "--json").out
 
 
-@pytest.mark.parametrize(
-    "folder", [*FOLDERS, "hooks", "batches", "sums", "objects/ab", "cache/facts", "hooks/queue", "stats/ab"]
-)
+@pytest.mark.parametrize("folder", [*FOLDERS, *DEEPER])
 def test_folders_that_are_links_are_found(tmp_path, folder):
     elsewhere, perun = tmp_path / "elsewhere", tmp_path / ".perun"
     elsewhere.mkdir()

@@ -44,7 +44,7 @@ ALLOWED = {
     "perun.porcelain.pool.ssh": "what ssh has written into a scratch folder",
     "perun.porcelain.pool.worker": "makes a log among the caches of the user",
     "perun.porcelain.run.pre_run": "the log of a build, which it has written itself",
-    "perun.porcelain.run.journal_file": "opened to be written on; checked before it is read",
+    "perun.porcelain.journal_file": "opened to be written on; checked before it is read",
     "perun.porcelain.run.workloads": "files that a generator has written for it",
     "perun.store.files": "makes a file; writes at the end of one, never through a link",
     "perun.store.lock": "an empty file, never read",

@@ -20,11 +20,26 @@ HELD_BY = {
     "generators of workloads": "sentences::test_the_doctor_runs_no_generator_of_a_stranger",
     "plugins": "clone::test_plugins_are_named_but_not_loaded",
     "another version control": "clone::test_a_bare_repository_inside_the_working_tree_is_not_used",
+    "places to share profiles at": "sentences::test_the_remote_of_a_stranger_is_not_used",
     "a database of profiles": "sentences::test_the_database_of_a_stranger_is_not_opened",
     "the editor": "clone::test_the_editor_of_a_repository_is_asked_about_too",
     "filters of git": "clone::test_what_reads_runs_nothing_and_works",
+    "a folder of hooks": "places_of_hooks::test_the_folder_that_a_stranger_names_is_asked_about",
+    "what is left to be done": "left::test_the_batch_and_the_saved_state_of_a_pull_are_asked_about",
     "All of this needs one decision": "clone::test_what_would_run_something_names_it_and_runs_nothing",
     "`status`, `log`, `show`": "clone::test_what_reads_runs_nothing_and_works",
+    "Perun leaves files for later": (
+        "left::test_a_mark_is_of_this_user_this_repository_and_this_command"
+    ),
+    "Journals without your mark": "left::test_the_bisection_of_a_pull_is_asked_about",
+    "`fuzz --resume`, `--replay`": "left::test_the_campaign_of_somebody_else_is_asked_about",
+    "Of the queue of the hooks": (
+        "places_of_hooks::test_what_others_put_into_the_queue_is_neither_measured_nor_removed"
+    ),
+    "`bisect` and `explain` take": "left::test_a_command_that_only_profiles_name_is_asked_about",
+    "The machines of `--on ssh:FILE`": "left::test_the_machines_of_a_tracked_file_are_asked_about",
+    "Where nobody can be asked": "left::test_a_yes_to_a_campaign_holds_for_that_campaign",
+    "URLs of remotes and of stores": "secrets::test_nothing_stores_or_shows_them",
     "On a terminal Perun asks once": "clone::test_trust_is_asked_for_once_on_a_terminal",
     "What you make yourself is trusted": (
         "decision::test_what_one_makes_oneself_is_trusted_however_it_is_edited"
@@ -53,6 +68,7 @@ HELD_BY = {
     "Pages run no script but": "web::test_each_page_comes_with_the_policy_and_without_scripts_in_it",
     "Addresses name pieces": "web::test_other_addresses_are_told_so",
     "Other users of the machine": "web::test_reading_needs_the_token_where_it_is_asked_for",
+    "A request has to come within": "../unit/web/test_server::test_a_byte_now_and_then_is_not_waited_for",
     "A profile that is damaged": "pages::test_no_text_of_a_profile_becomes_part_of_the_page",
 }
 
@@ -84,7 +100,8 @@ def test_each_promise_has_a_test() -> None:
 def test_each_test_is_there_and_its_promise_is_made(start: str) -> None:
     assert any(one.startswith(start) for one in promises())
     module, _, name = HELD_BY[start].partition("::")
-    tree = ast.parse(Path(__file__).with_name(f"test_{module}.py").read_text(encoding="utf-8"))
+    file = module if "/" in module else f"test_{module}"
+    tree = ast.parse((Path(__file__).parent / f"{file}.py").read_text(encoding="utf-8"))
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
@@ -100,3 +117,12 @@ def test_the_database_of_a_stranger_is_not_opened(perun, clone, tmp_path):
     refused = perun("status", check=False)
     assert (refused.code, "store.url" in refused.err) == (11, True), refused.err
     assert not database.exists()
+
+
+def test_the_remote_of_a_stranger_is_not_used(perun, clone, tmp_path):
+    remotes = f"remotes: [{{name: team, url: 'file://{tmp_path}/shared'}}]\n"
+    (clone.path / ".perun" / "local.yml").write_text(remotes, "utf-8")
+    for words in (("push",), ("pull",), ("fetch",), ("fsck", "--remote", "team"), ("gc", "--remote", "team")):
+        refused = perun(*words, check=False)
+        assert (refused.code, "using the remote team" in refused.err) == (11, True), (words, refused)
+    assert not (tmp_path / "shared").exists()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO, cast
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
 from perun.errors import UsageError
 
 if TYPE_CHECKING:
-    from subprocess import Popen
+    from perun.process.programs import Program
 
 
 @contextmanager
@@ -22,11 +23,11 @@ def paged(enabled: bool, environ: Mapping[str, str], stream: TextIO) -> Iterator
 
     :raises UsageError: if the command of the pager has an unclosed quote.
     """
-    pager = _start(environ, stream) if enabled and stream.isatty() else None
-    if pager is None:
+    started = _start(environ, stream) if enabled and stream.isatty() else None
+    if started is None:
         yield stream
         return
-    pipe = cast(TextIO, pager.stdin)
+    pager, pipe = started
     try:
         yield pipe
     except BrokenPipeError:
@@ -36,27 +37,25 @@ def paged(enabled: bool, environ: Mapping[str, str], stream: TextIO) -> Iterator
         _finish(pager, pipe)
 
 
-def _start(environ: Mapping[str, str], stream: TextIO) -> Popen[str] | None:
+def _start(environ: Mapping[str, str], stream: TextIO) -> tuple[Program, TextIO] | None:
     command = _command(environ)
     if command in ([], ["cat"]) or environ.get("TERM") == "dumb":
         return None
-    from subprocess import PIPE, Popen
+    from perun.process.programs import PIPE
 
     stream.flush()
     # Leave at once what fits on one screen, keep colours, and leave the text on the terminal at the end.
     defaults = {"LESS": "FRX", "LV": "-c"}
     try:
-        return Popen(
-            command,
-            stdin=PIPE,
-            stdout=stream,
-            env={**defaults, **environ},
-            bufsize=1,  # every line is there as soon as it is known
-            encoding=stream.encoding,
-            errors=stream.errors,
+        environ = {**defaults, **environ}
+        pager = Program(
+            command, stdin=PIPE, stdout=stream, environ=environ, foreground=True, outlives=True
         )
     except OSError:
         return None  # missing or not executable: the output matters more than the comfort
+    # Every line is there as soon as it is known.
+    pipe = cast(BinaryIO, pager.stdin)
+    return pager, TextIOWrapper(pipe, stream.encoding, stream.errors, line_buffering=True)
 
 
 def _command(environ: Mapping[str, str]) -> list[str]:
@@ -81,7 +80,7 @@ def _reader_is_gone(pipe: TextIO) -> bool:
     return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
-def _finish(pager: Popen[str], pipe: TextIO) -> None:
+def _finish(pager: Program, pipe: TextIO) -> None:
     """Give the pager the rest of the output and wait until the user leaves it."""
     while True:
         try:

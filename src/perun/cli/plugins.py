@@ -10,7 +10,7 @@ import click
 
 from perun.cli.options import add_uniform_names, metavar_of, options_of
 from perun.cli.session import Session
-from perun.errors import ConfigError, PerunError, UsageError
+from perun.errors import ConfigError, NotTrusted, PerunError, UsageError
 from perun.plugin.params import ParamSpec, from_mapping, selector, specs
 
 PARAMS: Final = "perun.params"
@@ -47,6 +47,10 @@ class PluginGroup(click.Group):
         session: Session = ctx.find_object(Session) or ctx.obj
         try:
             plugin = session.registry.get(self.family, cmd_name)
+        except NotTrusted:
+            if ctx.resilient_parsing:  # the shell completes a command, where nobody is asked
+                return None
+            raise
         except PerunError as problem:
             if cmd_name in self.list_commands(ctx):
                 raise  # it is there, but broken

@@ -233,7 +233,7 @@ class Session:
         import click
 
         changed = f"It has changed since you trusted it on {found.since}." if found.since else ""
-        self.note(f"{clean(doing)} runs what {one_line(str(found.root / '.perun'))} says. {changed}".rstrip())
+        self.note(f"{clean(doing)} runs what {one_line(found.place)} says. {changed}".rstrip())
         for one in found.runs:
             self.note(f"  {one_line(str(one))}")
         return click.confirm("Do you trust it?", default=False, err=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
@@ -22,6 +23,7 @@ from perun.errors import ProfileError
 from perun.fuzz.compass import Counts
 from perun.fuzz.corpus import Member
 from perun.fuzz.results import LOGS, Confirmation
+from perun.regular import open_regular
 
 FILE: Final = f"{LOGS}/campaign.jsonl"
 FORMAT: Final = 2
@@ -106,13 +108,13 @@ def read(folder: Path) -> Iterator[Entry]:
     :raises ProfileError: if there is none, or it is of another version.
     """
     path = folder / FILE
+    hint = "give the folder that was the --output-dir, or fuzz without --resume"
     try:
-        file = path.open("rb")
+        file = open_regular(path, sys.maxsize)
     except FileNotFoundError:
-        raise ProfileError(
-            f"{folder} holds no campaign to resume: there is no {FILE}",
-            "give the folder that was the --output-dir, or fuzz without --resume",
-        ) from None
+        raise ProfileError(f"{folder} holds no campaign to resume: there is no {FILE}", hint) from None
+    except OSError as problem:
+        raise ProfileError(f"{path} cannot be read: {problem.strerror}", hint) from None
     with file:
         for number, line in enumerate(file, 1):
             try:

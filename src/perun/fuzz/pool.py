@@ -10,7 +10,6 @@ import contextlib
 import pickle
 import signal
 import socket
-import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from perun.errors import JobFailed, PerunError
 from perun.fuzz.compass import Compass, Counts
 from perun.fuzz.coverage.api import Coverage
 from perun.fuzz.executing import Observed, Task, observe
+from perun.process import programs
 from perun.process.outcome import outcome
 
 AHEAD: Final = 4
@@ -142,12 +142,10 @@ class _Worker:
     def __init__(self, make: Callable[[], Coverage], environ: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = subprocess.Popen(
+            self._process = programs.Program(
                 [sys.executable, "-P", "-c", _START, str(theirs.fileno()), *sys.path],
-                stdin=subprocess.DEVNULL,
-                env=dict(environ),
-                pass_fds=[theirs.fileno()],
-                process_group=0,  # Ctrl-C goes to the process that waits for them, which ends them
+                environ=environ,
+                inherit=[theirs.fileno()],
             )
         self.connection = Connection(ours.detach())
         self.tasks: list[int] = []
@@ -180,9 +178,8 @@ class _Worker:
         """Wait for its end, and kill it if that takes too long."""
         try:
             self._process.wait(_END)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        except programs.TimeoutExpired:
+            self._process.end()
 
     def _get(self) -> Any:
         try:

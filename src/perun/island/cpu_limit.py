@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from perun.atomic import process_mark
 from perun.errors import CollectorUnavailable
 from perun.island.limits import SECOND, Bucket
 
@@ -124,7 +125,7 @@ def control_group(share: float) -> ControlGroup:
     """
     reason = "no control groups with processor time are mounted"
     for parent, version in _parents():
-        group = ControlGroup(parent / f"perun-island-{os.getpid()}", version)
+        group = ControlGroup(parent / f"perun-island-{process_mark()}", version)
         quota = max(_SMALLEST, round(share * _PERIOD))
         try:
             group.folder.mkdir()

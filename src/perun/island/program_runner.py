@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from perun.atomic import write_all
 from perun.errors import JobFailed, UsageError
 from perun.island import result as results
 from perun.island.cpu_limit import ControlGroup, control_group
@@ -120,7 +121,7 @@ def _supervise(
     except BaseException as problem:
         text = problem.strerror if isinstance(problem, OSError) else traceback.format_exc()
         with contextlib.suppress(OSError):
-            os.write(tell, str(text).encode())
+            write_all(tell, str(text).encode())
         os._exit(1)
     os._exit(0)
 

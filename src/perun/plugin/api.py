@@ -507,6 +507,10 @@ class Vcs(ABC):
         """Why older versions are not here, and how to get them; empty if the history is whole."""
         return ""
 
+    def missing_tags(self) -> str:
+        """Why tags of versions that are here may be missing, and how to get them; empty if none is."""
+        return ""
+
     def difference(self, first: str, second: str) -> list[FileDiff] | None:
         """What the second version has in place of the first one; None where the system cannot tell."""
         return None

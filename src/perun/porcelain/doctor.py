@@ -15,6 +15,7 @@ from perun.porcelain import hooks
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import background, jobs, pre_run
 from perun.porcelain.run import matrix as batch
+from perun.process import programs
 
 
 @dataclass(frozen=True)
@@ -67,16 +68,12 @@ def diagnose(
 
 
 def _versions(environ: Mapping[str, str]) -> dict[str, str]:
-    import subprocess
-
     python = ".".join(map(str, sys.version_info[:3]))
     found = {"perun": __version__, "python": f"{python} ({sys.executable})"}
     try:
-        git = subprocess.run(
-            ["git", "--version"], env=dict(environ), capture_output=True, text=True, check=False, timeout=10
-        )
-        found["git"] = git.stdout.strip().removeprefix("git version ")
-    except (OSError, subprocess.TimeoutExpired):
+        git = programs.run(["git", "--version"], environ=environ, timeout=10)
+        found["git"] = git.stdout.decode("utf-8", "replace").strip().removeprefix("git version ")
+    except (OSError, programs.TimeoutExpired):
         found["git"] = ""
     return found
 

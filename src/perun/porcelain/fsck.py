@@ -9,10 +9,10 @@ from pathlib import Path
 
 from perun.errors import ConfigError, PerunError
 from perun.plugin.api import Report, silent
-from perun.porcelain import acknowledged, hooks, stats
+from perun.porcelain import acknowledged, hooks, journal_file, stats
 from perun.porcelain.changes.history import table_of
 from perun.porcelain.repository import BISECTIONS, PERUN_FOLDER, Repository
-from perun.porcelain.run import checkouts, in_place, journal_file, matrix
+from perun.porcelain.run import checkouts, in_place, matrix
 from perun.store.fsck import Finding, rebuild_caches
 from perun.store.fsck import fsck as check_store
 

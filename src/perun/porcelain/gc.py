@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from perun.errors import ProfileNotFound, UsageError, VersionControlError
+from perun.errors import ProfileNotFound, UsageError
+from perun.porcelain import walking
 from perun.porcelain.repository import Repository
 from perun.porcelain.sharing.known import Known
 from perun.porcelain.sharing.registered import caches
@@ -28,15 +29,20 @@ class Keep:
 
     :param days: those measured in the last so many days. :param tags: those of versions with a tag.
     :param last: those of the last so many versions with profiles, by the dates of the commits.
+    :param unknown: whether those stay of which this clone cannot know that: it lacks the version, or tags.
     """
 
     days: float | None = None
     tags: bool = False
     last: int | None = None
+    unknown: bool = True
 
     def __post_init__(self) -> None:
         if (self.days is not None and self.days < 0) or (self.last is not None and self.last < 0):
             raise UsageError("--keep-days and --keep-last take no negative number", "e.g. --keep-days 90")
+        if not self.unknown and self.last is None and not self.tags:
+            hint = "give one of these, too, or leave it out"
+            raise UsageError("--unknown is about what --keep-last and --keep-tags cannot know", hint)
 
     @property
     def is_all(self) -> bool:
@@ -51,7 +57,8 @@ class Collected(NamedTuple):
         remote, that were deleted, and :param freed: their bytes, of a remote those of packs.
     :param waiting: bytes of a remote that a later gc deletes. :param moved: bytes there that were copied, so
         that the pack that they were in could be deleted.
-    :param unknown: profiles of a remote that were kept as their versions are not in this clone.
+    :param unknown: profiles of which this clone cannot know whether they are kept; they are where `keep` does
+        not say otherwise, and among the entries where it does. :param lacks: what to do about that.
     """
 
     entries: list[Entry]
@@ -59,7 +66,8 @@ class Collected(NamedTuple):
     freed: int
     waiting: int = 0
     moved: int = 0
-    unknown: int = 0
+    unknown: Collection[Entry] = ()
+    lacks: str = ""
 
 
 def collect_here(
@@ -68,6 +76,7 @@ def collect_here(
     *,
     now: float,
     dry_run: bool = False,
+    agreed: Collection[Entry] | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Collected:
     """Unlink what is not kept, and delete the objects that no index names then.
@@ -75,7 +84,7 @@ def collect_here(
     Pending profiles, statistics and the changes that were found stay. The lock of the repository is held, so
     that nobody can be about to register what is deleted.
 
-    :param now: seconds since 1970.
+    :param now: seconds since 1970. :param agreed: what may be removed at most; anything if None.
     :raises DamagedStore: if an index is damaged; nothing is removed then.
     """
     store = repo.store
@@ -85,7 +94,7 @@ def collect_here(
             for minor in store.indexes.minors()
             for one in store.indexes.read(minor)
         ]
-        gone = list(_not_kept(repo, registered, keep, now, known_only=False))
+        gone, unknown, lacks = _not_kept(repo, registered, keep, now, agreed)
         left = {entry.checksum for entry in set(registered).difference(gone)}
         objects = [checksum for checksum in store.objects.ids() if checksum not in left]
         freed = sum(_size(repo, checksum) for checksum in objects)
@@ -96,7 +105,7 @@ def collect_here(
                 with suppress(ProfileNotFound):  # removed by hand, meanwhile
                     store.objects.delete(checksum)
                 progress(number, len(objects))
-    return Collected(gone, objects, freed)
+    return Collected(gone, objects, freed, unknown=unknown, lacks=lacks)
 
 
 def collect_remote(
@@ -107,75 +116,57 @@ def collect_remote(
     grace: float,
     now: float,
     dry_run: bool = False,
+    agreed: Collection[Entry] | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Collected:
     """Record at the remote that what is not kept is removed, and delete there what nothing needs.
 
-    Profiles of versions that are not in this clone are kept where tags or positions decide: they cannot be
-    known. Others may push and pull meanwhile (:mod:`perun.remote.cleaning`).
+    Others may push and pull meanwhile (:mod:`perun.remote.cleaning`).
 
     :param grace: seconds for which a piece that nothing needs is kept. :param now: seconds since 1970.
+    :param agreed: as of :func:`collect_here`.
     :raises RemoteError: if the remote cannot be read or written.
     """
     known = Known(remote, caches(repo))
     entries = [one.entry for one in known.refresh()]
     known.keep()
-    gone = list(_not_kept(repo, entries, keep, now, known_only=True))
-    unknown = 0
-    if keep.tags or keep.last is not None:
-        here = _dates(repo, {entry.minor for entry in entries})
-        unknown = sum(entry.minor not in here for entry in entries)
+    gone, unknown, lacks = _not_kept(repo, entries, keep, now, agreed)
     if dry_run:
         planned = cleaning.planned(known, gone)
-        return Collected(gone, planned.deleted, planned.freed, 0, planned.moved, unknown)
+        return Collected(gone, planned.deleted, planned.freed, 0, planned.moved, unknown, lacks)
     cleaning.remove(known, gone, now=now)
     done = cleaning.clean(known, grace=grace, now=now, progress=progress)
     known.refresh()
     known.keep()
-    return Collected(gone, done.deleted, done.freed, done.waiting, done.moved, unknown)
+    return Collected(gone, done.deleted, done.freed, done.waiting, done.moved, unknown, lacks)
 
 
 def _not_kept(
-    repo: Repository, entries: Iterable[Entry], keep: Keep, now: float, *, known_only: bool
-) -> Iterator[Entry]:
-    """The profiles that nothing keeps.
+    repo: Repository, entries: Collection[Entry], keep: Keep, now: float, agreed: Collection[Entry] | None
+) -> tuple[list[Entry], list[Entry], str]:
+    """The profiles that nothing keeps, those of which that cannot be known here, and how that is mended.
 
-    :param known_only: keep those of versions that are not in this clone, where their age does not decide.
+    What a clone does not know may be the newest version of all, or one with a tag.
     """
-    entries = list(entries)
     if keep.is_all:
-        return
+        return [], [], ""
     versions = {entry.minor for entry in entries}
-    kept = _kept_versions(repo, versions, keep, known_only=known_only)
-    for entry in entries:
-        is_recent = keep.days is not None and entry.time >= now - keep.days * DAY
-        if not is_recent and entry.minor not in kept:
-            yield entry
-
-
-def _kept_versions(repo: Repository, versions: set[str], keep: Keep, *, known_only: bool) -> set[str]:
-    if not keep.tags and keep.last is None:
-        return set()
-    kept = {checksum for _name, checksum in repo.vcs.tags()} if keep.tags else set()
-    dates = _dates(repo, versions)
-    if keep.last:
-        kept.update(sorted(dates, key=lambda one: (dates[one], one), reverse=True)[: keep.last])
-    return kept | (versions - dates.keys()) if known_only else kept
-
-
-def _dates(repo: Repository, versions: Iterable[str]) -> dict[str, str]:
-    """The dates of the versions that are in this clone."""
-    left = set(versions)
-    found = {}
-    for one in repo.vcs.walk_subjects(repo.version(None)) if left else ():
-        if one.checksum in left:
-            found[one.checksum] = one.date
-    for version in left - found.keys():
-        try:
-            found[version] = repo.vcs.get_minor_version_info(version).date
-        except VersionControlError:
-            continue
-    return found
+    kept: set[str] = set()
+    unknown: set[str] = set()
+    lacks = ""
+    if keep.last is not None or keep.tags:
+        infos = walking.infos(repo, versions)
+        lacks = repo.vcs.missing_tags() if keep.tags else repo.vcs.missing_history()
+        unknown = versions if keep.tags and lacks else versions - infos.keys()
+        dates = sorted(((info.date, minor) for minor, info in infos.items()), reverse=True)
+        kept = {minor for _, minor in dates[: keep.last or 0]}
+        kept.update(checksum for _name, checksum in repo.vcs.tags() if keep.tags)
+    oldest = None if keep.days is None else now - keep.days * DAY
+    old = [one for one in entries if one.minor not in kept and (oldest is None or one.time < oldest)]
+    gone = [one for one in old if not (keep.unknown and one.minor in unknown)]
+    if agreed is not None:
+        gone = [one for one in gone if one in agreed]
+    return gone, [one for one in old if one.minor in unknown], lacks
 
 
 def _by_version(entries: Iterable[Entry]) -> Iterator[tuple[str, list[Entry]]]:

@@ -12,6 +12,7 @@ from perun.errors import PerunError, UsageError, VersionControlError
 from perun.porcelain import hook_files
 from perun.porcelain.hook_files import CHECKING, MEASURING, Hook, hook_at, repair
 from perun.porcelain.repository import Repository
+from perun.porcelain.trust import Brought, RunnableItem
 
 HOOKS: Final = MEASURING + CHECKING
 """The hooks that Perun knows what to do in."""
@@ -34,7 +35,7 @@ def install(repo: Repository, names: Sequence[str], command: Sequence[str]) -> l
     :raises VersionControlError: if there are no hooks, or their folder cannot be written.
     """
     wanted = _known(names)
-    folder = _folder(repo)
+    folder = _writable_folder(repo)
     done: list[str] = []
     with repo.store.lock(), _Writing(folder, done, "calls perun now"):
         _make(folder)
@@ -50,8 +51,9 @@ def uninstall(repo: Repository, names: Sequence[str]) -> list[Hook]:
     :raises UsageError: if Perun does nothing in a hook of that name.
     :raises VersionControlError: if the folder cannot be written.
     """
-    folder = _folder(repo)
-    before = [hook_at(folder / name) for name in _known(names)]
+    known = _known(names)
+    folder = _writable_folder(repo)
+    before = [hook_at(folder / name) for name in known]
     changed = [hook for hook in before if hook.installed]
     done: list[str] = []
     with repo.store.lock(), _Writing(folder, done, "no longer calls perun"):
@@ -81,6 +83,19 @@ def _folder(repo: Repository) -> Path:
     if find is None:
         raise VersionControlError(f"{repo.vcs.type} has no hooks", "run perun run matrix yourself")
     return find()
+
+
+def _writable_folder(repo: Repository) -> Path:
+    """The folder of hooks, to write there: where the repository names another one, if the user trusts it.
+
+    :raises NotTrusted: if he has not said so.
+    """
+    folder = _folder(repo)
+    is_named: Callable[[], bool] | None = getattr(repo.vcs, "names_hooks_folder", None)
+    if is_named is not None and is_named() and not repo.trust_state.decided:
+        runs = (RunnableItem("core.hooksPath", str(folder)),)
+        repo.require_trust("writing hooks", Brought("the configuration of git", runs, str(folder)))
+    return folder
 
 
 class _Writing:
@@ -128,4 +143,9 @@ def problems(repo: Repository) -> Iterator[tuple[Hook, Callable[[], str]]]:
         return  # without version control there are none
     for hook in found:
         if hook.problem:
-            yield hook, partial(repair, hook.path)
+            yield hook, partial(_repair, repo, hook)
+
+
+def _repair(repo: Repository, hook: Hook) -> str:
+    _writable_folder(repo)
+    return repair(hook.path)

@@ -22,6 +22,7 @@ from perun.porcelain.repository import (
 )
 from perun.porcelain.trust import Ask
 from perun.store import Store
+from perun.wording import without_secrets
 
 
 @dataclass(frozen=True)
@@ -133,13 +134,14 @@ def _store_to_take(wanted: str | None, before: Repository, local: Path) -> str:
         wanted = absolute_url(wanted, before.root)
         if local.exists() and wanted != configured:
             raise UsageError(
-                f"the store of this repository is in {configured or local.parent}, not in {wanted}",
+                f"the store of this repository is in {without_secrets(configured) or local.parent}, not in "
+                f"{wanted}",
                 "to move it, push its profiles to a remote and register what is pending; then: "
                 f"perun config --local set {STORE} {wanted}; perun init; perun pull",
             )
         return wanted
     if configured:
-        before.require_trust(f"using the store in {configured} ({STORE})")
+        before.require_trust(f"using the store in {without_secrets(configured)} ({STORE})")
     return configured
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-_BELOW = ("objects", "cache", "hooks", "stats")
+_BELOW = ("objects", "cache", "hooks", "stats", "tmp", "workloads")
 """Folders in which Perun creates folders."""
 _FOLLOWED = frozenset({"plugins"})
 """A link here needs no question: files in this folder run only if the user trusts them, wherever they are."""

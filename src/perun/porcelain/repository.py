@@ -27,7 +27,7 @@ from perun.porcelain.user import cache_folder, shared_folder
 from perun.store import Store
 
 if TYPE_CHECKING:
-    from perun.porcelain.trust import Ask, TrustState
+    from perun.porcelain.trust import Ask, Brought, TrustState
     from perun.store.files import Files
 
 PERUN_FOLDER = ".perun"
@@ -69,20 +69,23 @@ class Repository(_Opened):
 
         return trust.trust_state(self.root, self.config, self.environ)
 
-    def require_trust(self, doing: str) -> None:
+    def require_trust(self, doing: str, brought: Brought | None = None) -> None:
         """Raise unless the user trusts what the `.perun` here would run; he is asked if that is possible.
 
         Whatever runs something that the repository names calls this first.
 
         :param doing: what would run it, e.g. `running the job matrix`.
+        :param brought: what another file would have run, beside the configuration.
         :raises NotTrusted: names what would have run, and how to trust it.
         """
         from perun.porcelain import trust
 
-        if not self.trust_state.decided and self.asks is not None and self.asks(self.trust_state, doing):
-            trust.grant(self.root, self.config, self.environ)
+        found = trust.with_brought(self.trust_state, brought, self.environ)
+        if not found.decided and self.asks is not None and self.asks(found, doing):
+            trust.grant(self.root, self.config, self.environ, brought)
             self.__dict__.pop("trust_state")
-        trust.require(self.trust_state, doing)
+            found = trust.with_brought(self.trust_state, brought, self.environ)
+        trust.require(found, doing)
 
     @cached_property
     def registry(self) -> Registry:
@@ -199,7 +202,9 @@ class _Store(Store):
     def files(self) -> Files:
         """The files. A database that the repository of somebody else names is used if the user trusts it."""
         if self.url:
-            self._require_trust(f"using the store in {self.url} ({STORE})")
+            from perun.wording import without_secrets
+
+            self._require_trust(f"using the store in {without_secrets(self.url)} ({STORE})")
         return super().files
 
     @contextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perun.errors import ProfileNotFound, VersionControlError
+from perun.porcelain import walking
 from perun.porcelain.repository import Repository
 from perun.store import tree
 
@@ -97,34 +98,47 @@ def delete_all(repo: Repository, *, keep_folders: bool = False) -> int:
     return count
 
 
-def clean(repo: Repository, *, keep_custom: bool = False, keep_empty: bool = False) -> list[Path]:
-    """Remove what cannot be statistics, and empty folders; what was removed."""
-    _require_version_control(repo)
-    return repo.store.stats.clean(
-        lambda minor: _known_date(repo, minor), keep_foreign=keep_custom, keep_empty=keep_empty
-    )
+def clean(
+    repo: Repository, *, keep_custom: bool = False, keep_empty: bool = False, keep_unknown: bool = True
+) -> tuple[list[Path], int]:
+    """Remove what cannot be statistics, and empty folders.
+
+    :return: what was removed, and of how many versions that are not in this clone there were statistics.
+
+    :param keep_unknown: keep those.
+    :raises VersionControlError: if the version control itself does not answer; nothing is removed then.
+    """
+    stats = repo.store.stats
+    with repo.store.lock():
+        dates = _dates(repo)
+        unknown = sum(1 for minor in stats.found() if minor not in dates and stats.names(minor))
+        removed = stats.clean(
+            dates.get, keep_foreign=keep_custom, keep_empty=keep_empty, keep_unknown=keep_unknown
+        )
+    return removed, unknown
 
 
 def sync(repo: Repository) -> int:
-    """Rebuild the index of versions; how many it has."""
-    _require_version_control(repo)
-    repo.store.stats.sync(lambda minor: _known_date(repo, minor))
+    """Rebuild the index of versions; how many it has.
+
+    :raises VersionControlError: if the version control itself does not answer.
+    """
+    with repo.store.lock():
+        repo.store.stats.sync(_dates(repo).get)
     return len(repo.store.stats.versions())
 
 
 def date_of(repo: Repository, minor: str) -> str | None:
-    """The date of the minor version; None if there is none of that name.
+    """The date of the minor version; None if this clone does not know it.
 
     :raises VersionControlError: if the version control itself does not answer.
     """
-    _require_version_control(repo)
-    return _known_date(repo, minor)
+    return {one: info.date for one, info in walking.infos(repo, [minor]).items()}.get(minor)
 
 
-def _require_version_control(repo: Repository) -> None:
-    """Raise if the version control does not answer: every version would look unknown."""
-    if repo.store.stats.found():
-        repo.version(None)
+def _dates(repo: Repository) -> dict[str, str]:
+    """The dates of the versions with statistics that are in this clone."""
+    return {minor: info.date for minor, info in walking.infos(repo, repo.store.stats.found()).items()}
 
 
 def _date(repo: Repository, start: str | None) -> str:
@@ -134,13 +148,6 @@ def _date(repo: Repository, start: str | None) -> str:
         if start is not None:
             raise
         return ""  # there is no version yet, so nothing to begin with
-
-
-def _known_date(repo: Repository, minor: str) -> str | None:
-    try:
-        return repo.vcs.get_minor_version_info(minor).date
-    except VersionControlError:
-        return None
 
 
 def _resolved(repo: Repository, version: str | None) -> str:

@@ -9,13 +9,17 @@ its owner, and a digest of all that would run. If the digest changes, the user m
 exception, so that he is not asked about files that he edits himself: if `.perun` still holds the random mark
 that was put there with the decision, and version control has none of its files, no clone or pull can have
 brought the change.
+
+Perun itself leaves files in `.perun` that say what is to be done later: journals. Those with the mark of the
+user (:mod:`perun.porcelain.marks`) are his own, the others are part of what would run. Files elsewhere, as
+those of results of fuzzing, are asked about one by one where they have no mark.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -25,16 +29,17 @@ from perun.config.layers import LOCAL_FILE, MISSING, Config, Layer
 from perun.config.schema import FALSE, KEYS, RUNS, TRUE
 from perun.errors import ConfigError, NotTrusted, PerunError
 from perun.plugin.registry import Registry
+from perun.porcelain import marks
+from perun.porcelain.journal_file import plans
 from perun.porcelain.links import links_of
 from perun.porcelain.user import own_users, shared_folder
 from perun.regular import open_regular, read_regular
 from perun.store import tree
+from perun.wording import listed, without_secrets
 
 VARIABLE: Final = "PERUN_TRUST"
 MARK: Final = "trust-mark"
 """File in `.perun` with the random text that the decision knows too."""
-FOLDER: Final = "trust"
-"""Folder of the decisions, among the settings of the user."""
 SHOWN: Final = 10
 """Things that would run that a message lists."""
 MAX_FILES: Final = 5_000
@@ -43,6 +48,8 @@ MAX_BYTES: Final = 64 << 20
 
 _FORMAT: Final = 1
 _RECORD_BYTES: Final = 64 << 10
+_ACCEPTED: Final = 500
+"""Files that a decision names at most, the newest."""
 _TEXT: Final = 200
 _OTHER_SYSTEMS: Final = (".hg", ".svn", ".bzr", ".jj", "_darcs", ".pijul", ".fslckout", "_FOSSIL_", "CVS")
 
@@ -62,12 +69,16 @@ class TrustState(NamedTuple):
 
     :param because: `record`, `environment`, `plugins.trusted`; empty without a decision.
     :param since: the day of a decision that no longer holds, as what would run has changed; else empty.
+    :param where: what names it, if it is not the `.perun`.
+    :param instead: what the user may do, if `perun trust` does not help.
     """
 
     root: Path
     because: str
     runs: tuple[RunnableItem, ...]
     since: str = ""
+    where: str = ""
+    instead: str = ""
 
     @property
     def decided(self) -> bool:
@@ -78,6 +89,29 @@ class TrustState(NamedTuple):
     def trusted(self) -> bool:
         """Whether it may run; without anything to run no decision is needed."""
         return self.decided or not self.runs
+
+    @property
+    def place(self) -> str:
+        """What names the programs that would run."""
+        return self.where or str(self.root / ".perun")
+
+
+class Brought(NamedTuple):
+    """What a file would have run that is not part of the configuration, and has no mark of the user.
+
+    :param where: the file. :param what: JSON data that it is all of, for :func:`marks.digest`.
+    :param instead: what the user may do instead of trusting it.
+    """
+
+    where: str
+    runs: tuple[RunnableItem, ...]
+    what: Any
+    instead: str = ""
+
+    @property
+    def digest(self) -> str:
+        """A SHA-256 of it all."""
+        return marks.digest(self.where, self.what)
 
 
 Ask = Callable[[TrustState, str], bool]
@@ -90,7 +124,7 @@ def trust_state(root: Path, config: Config, environ: Mapping[str, str]) -> Trust
     :param config: of `root`: its first local layer says what would run.
     """
     root = root.resolve()
-    runs = _Runnables(root, config.layer("local"))
+    runs = _Runnables(root, config.layer("local"), environ)
     listed = runs.listed()
     if _named(environ.get(VARIABLE, ""), root):
         return TrustState(root, "environment", listed)
@@ -100,13 +134,48 @@ def trust_state(root: Path, config: Config, environ: Mapping[str, str]) -> Trust
     if record is None:
         return TrustState(root, "", listed)
     digest = runs.digest()
-    if record.digest == digest:
+    if record.digest == digest and runs.files.keys() <= set(record.accepted):
         return TrustState(root, "record", listed)
     if not runs.links_outside() and _is_edited_here(root, record, environ):
         with suppress(OSError):
-            record._replace(digest=digest).write(environ)
+            record._replace(digest=digest).accepting(runs.files).write(environ)
         return TrustState(root, "record", listed)
     return TrustState(root, "", listed, record.day)
+
+
+def with_brought(found: TrustState, brought: Brought | None, environ: Mapping[str, str]) -> TrustState:
+    """Whether that may run as well: not without a question, unless the user has said so of all that is there.
+
+    :param found: the decision about the repository.
+    """
+    if brought is None or found.because in ("environment", "plugins.trusted"):
+        return found
+    record = _Record.of(found.root, environ) if found.decided else None
+    if record is not None and brought.digest in record.accepted:
+        return found
+    if not found.decided:
+        where = f"{found.place} and {brought.where}"
+        return found._replace(runs=(*brought.runs, *found.runs), where=where)
+    how = f"to trust it: say so on a terminal, or for one command by {VARIABLE}=1"
+    instead = "; ".join(filter(None, (brought.instead, how)))
+    return TrustState(found.root, "", brought.runs, where=brought.where, instead=instead)
+
+
+def by_profiles(
+    root: Path, config: Config, environ: Mapping[str, str], commands: Iterable[str]
+) -> Brought | None:
+    """The commands as what profiles bring; None where only the user can have put profiles there.
+
+    :param commands: those that nobody typed, and the job matrix has not.
+    """
+    root = root.resolve()
+    wanted = sorted(set(commands))
+    record = _Record.of(root, environ)
+    shared = config.get("remotes") or config.get("store.url")
+    if not wanted or (record is not None and not shared and _is_edited_here(root, record, environ)):
+        return None
+    runs = tuple(RunnableItem("cmd", _short(one)) for one in wanted)
+    return Brought(f"the profiles of {root / '.perun'}", runs, wanted, "name the command: -c CMD")
 
 
 def require(found: TrustState, doing: str) -> None:
@@ -127,16 +196,19 @@ def require(found: TrustState, doing: str) -> None:
         shown.append(f"  and {len(found.runs) - SHOWN} more: perun trust --show")
     if not shown:
         shown = ["  only filters from the configuration of the version control"]
+    how = found.instead or f"to trust it: perun trust {shlex.quote(str(found.root))}  (in CI: {VARIABLE}=1)"
     raise NotTrusted(
-        "\n".join([f"{doing} runs code from {found.root / '.perun'}, {why}. It would run", *shown]),
-        f"review it; to trust it: perun trust {shlex.quote(str(found.root))}  (in CI: {VARIABLE}=1)",
+        "\n".join([f"{doing} runs code from {found.place}, {why}. It would run", *shown]),
+        f"review it; {how}",
     )
 
 
-def grant(root: Path, config: Config, environ: Mapping[str, str]) -> None:
+def grant(
+    root: Path, config: Config, environ: Mapping[str, str], brought: Brought | None = None
+) -> None:
     """Record that the user trusts what the `.perun` of `root` holds now.
 
-    :raises OSError: if the decision cannot be written.
+    :param brought: and that of another file. :raises OSError: if the decision cannot be written.
     """
     from datetime import UTC, datetime
 
@@ -149,8 +221,11 @@ def grant(root: Path, config: Config, environ: Mapping[str, str]) -> None:
     except OSError:
         mark = ""  # the digest alone decides then
     day = datetime.now(UTC).strftime("%Y-%m-%d")
-    digest = _Runnables(root, config.layer("local")).digest()
-    _Record(str(root), os.stat(perun).st_uid, digest, mark, day).write(environ)
+    runs = _Runnables(root, config.layer("local"), environ)
+    before = _Record.of(root, environ)
+    accepted = () if before is None else before.accepted
+    made = _Record(str(root), os.stat(perun).st_uid, runs.digest(), mark, day, accepted)
+    made.accepting([*runs.files, *([brought.digest] if brought else [])]).write(environ)
 
 
 def revoke(root: Path, environ: Mapping[str, str]) -> bool:
@@ -207,7 +282,7 @@ def knows(root: Path, environ: Mapping[str, str]) -> bool:
 def record_file(root: Path, environ: Mapping[str, str]) -> Path:
     """The path of the decision about `root`: a file for each repository, so that writing needs no lock."""
     name = tree.sha1(os.fsencode(root)).hex()
-    return shared_folder(environ) / FOLDER / f"{name}.json"
+    return shared_folder(environ) / marks.FOLDER / f"{name}.json"
 
 
 def _is_kept_by_edits(root: Path, read: Callable[[], Config], environ: Mapping[str, str]) -> bool:
@@ -256,13 +331,14 @@ def _mark(folder: Path) -> str:
 
 
 class _Record(NamedTuple):
-    """A decision as it is written."""
+    """A decision as it is written. :param accepted: digests of files that have no mark of the user."""
 
     root: str
     owner: int
     digest: str
     mark: str
     day: str
+    accepted: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, root: Path, environ: Mapping[str, str]) -> _Record | None:
@@ -271,12 +347,16 @@ class _Record(NamedTuple):
             with open_regular(record_file(root, environ), _RECORD_BYTES) as file:
                 if os.fstat(file.fileno()).st_uid not in own_users(environ):
                     return None
-                noted = json.loads(file.read(_RECORD_BYTES))
-            found = cls(*(noted[name] for name in cls._fields))
+                noted = {"accepted": [], **json.loads(file.read(_RECORD_BYTES))}
+            found = cls(**{name: noted[name] for name in cls._fields})
+            found = found._replace(accepted=tuple(map(str, found.accepted)))
             owner = os.stat(root / ".perun").st_uid
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None  # a decision that cannot be read is none
         return found if (found.root, found.owner) == (str(root), owner) else None
+
+    def accepting(self, more: Iterable[str]) -> _Record:
+        return self._replace(accepted=tuple(dict.fromkeys([*self.accepted, *more]))[-_ACCEPTED:])
 
     def write(self, environ: Mapping[str, str]) -> None:
         path = record_file(Path(self.root), environ)
@@ -286,17 +366,21 @@ class _Record(NamedTuple):
 
 
 class _Runnables:
-    """What the `.perun` of a repository would have run: keys of its local configuration, and plugins.
+    """What the `.perun` of a repository would have run: keys of its local configuration, plugins, and files
+    that say what is to be done later and have no mark of the user.
 
     Its folders that are links count too: through them Perun writes elsewhere.
+
+    :ivar files: such files, what they would run by their digests.
     """
 
-    def __init__(self, root: Path, local: Layer | None) -> None:
+    def __init__(self, root: Path, local: Layer | None, environ: Mapping[str, str]) -> None:
         self._root = root
         self._plugins = root / ".perun" / "plugins"
         values = {} if local is None else {key: local.get(key) for key in RUNS}
         self._values = {key: value for key, value in values.items() if self._needs_trust(key, value)}
         self._links = [(str(one.relative_to(root)), os.readlink(one)) for one in links_of(root / ".perun")]
+        self.files = dict(_unmarked(root, environ))
 
     def listed(self) -> tuple[RunnableItem, ...]:
         """One by one, for people."""
@@ -306,7 +390,7 @@ class _Runnables:
             found += [RunnableItem(key, _short(item)) for item in items]
         found += [RunnableItem("link", _short(f"{link} -> {target}")) for link, target in self._links]
         found += [RunnableItem("plugin", _short(name)) for name in self._files() if name.endswith(".py")]
-        return tuple(found)
+        return (*self.files.values(), *found)
 
     def digest(self) -> str:
         """A SHA-256 of it all, which any change of what would run changes."""
@@ -365,7 +449,51 @@ class _Runnables:
         return dict(sorted(found.items()))
 
 
+def _unmarked(root: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, RunnableItem]]:
+    """What each file of `.perun` that has no mark would have run later, behind its digest."""
+    folder = root / ".perun"
+    for kind, described in _LATER.items():
+        for path, plan in plans(folder / kind) if kind != _STATE else _state(folder):
+            if not marks.is_marked(root, environ, kind, plan):
+                name = str(path.relative_to(folder))
+                yield marks.digest(name, plan), RunnableItem(name, _short(described(plan)))
+
+
+def _state(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """What an `--in-place` run has saved."""
+    path = folder / _STATE
+    with suppress(OSError, ValueError, RecursionError):
+        noted = json.loads(read_regular(path, tree.MAX_BYTES))
+        if isinstance(noted, dict):
+            yield path, noted
+
+
+def _of_bisection(plan: Mapping[str, Any]) -> str:
+    asked = plan.get("asked")
+    if not isinstance(asked, Mapping):
+        return "nothing that is known"
+    names = ("script",) if asked.get("script") else ("cmd", "args", "workload")
+    return " ".join(str(asked[one]) for one in names if asked.get(one)) or "the commands of the job matrix"
+
+
+def _of_batch(plan: Mapping[str, Any]) -> str:
+    stops = plan["stops"] if isinstance(plan.get("stops"), list) else []
+    names = [str(one[0])[:10] for one in stops if isinstance(one, list) and one]
+    return f"the job matrix in {listed(list(dict.fromkeys(names))) or 'no version'}"
+
+
+def _of_state(noted: Mapping[str, Any]) -> str:
+    return f"a checkout of {noted.get('state')} and the stash {noted.get('stash') or '(none)'}"
+
+
+_STATE: Final = "in-place.json"
+_LATER: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "bisections": _of_bisection, "batches": _of_batch, _STATE: _of_state,
+}  # fmt: skip
+"""Files of `.perun`, or folders of them, that say what is to be run later."""
+
+
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    text = " ".join(text.split())
+    text = without_secrets(" ".join(text.split()))
     return text if len(text) <= _TEXT else text[: _TEXT - 3] + "..."

@@ -1,16 +1,19 @@
 """Versions along first parents, from the newest on: a merge is one point of the history, and not what it
-merges."""
+merges. And which versions this clone knows at all."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
 from typing import Final
 
+from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
 from perun.porcelain.repository import Repository
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_MOMENT: Final = "%Y-%m-%d %H:%M:%S"
 
 
 def first_parents(repo: Repository, head: str) -> Iterator[MinorVersion]:
@@ -54,17 +57,50 @@ def since(
     repo: Repository, versions: Iterator[MinorVersion], start: str | None
 ) -> Iterator[MinorVersion]:
     """Of versions from the newest on those that are newer than a version, which is left out with its
-    ancestors, or not older than a date, `2026-11-22`; all if None."""
+    ancestors, or whose own date is not before a day of the local time, `2026-11-22`; all if None.
+
+    A version that was made by a wrong clock may be older than the one before it, so none ends the walk.
+    """
     if start is None:
         yield from versions
-    elif _DATE.fullmatch(start):
-        for version in versions:
-            if version.date[: len(start)] < start:
-                return
-            yield version
+    elif first := _first_moment(start):
+        yield from (version for version in versions if version.date >= first)
     else:
         old = {version.checksum for version in repo.vcs.walk_subjects(repo.version(start))}
         for version in versions:
             if version.checksum in old:
                 return
             yield version
+
+
+def _first_moment(day: str) -> str:
+    """When the local day begins, in UTC as dates of versions are; empty if it is no day."""
+    if not _DATE.fullmatch(day):
+        return ""
+    try:
+        return datetime.strptime(day, "%Y-%m-%d").astimezone(UTC).strftime(_MOMENT)
+    except (ValueError, OverflowError):
+        return ""
+
+
+def infos(repo: Repository, versions: Collection[str]) -> dict[str, MinorVersion]:
+    """What version control says of those of the versions that are in this clone.
+
+    A clone may lack any of them: it is shallow, has one branch only, or their history was rewritten.
+
+    :raises VersionControlError: if the version control itself does not answer.
+    """
+    left = set(versions)
+    found = {}
+    for one in repo.vcs.walk_subjects(repo.version(None)) if left else ():
+        if one.checksum in left:
+            left.discard(one.checksum)
+            found[one.checksum] = one
+            if not left:
+                break
+    for version in left:
+        try:
+            found[version] = repo.vcs.get_minor_version_info(version)
+        except VersionControlError:
+            continue
+    return found

@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from perun.process import threads
 
 GRACE: Final = 2.0
 """Seconds that a command has to end by itself once it was asked to, e.g. to remove what is half made."""
 _CHILD_GRACE: Final = 0.1
 """Seconds that the processes have which a command started and did not wait for."""
 _POLL_INTERVAL: Final = 0.005
+LOOK: Final = 0.1
+"""Seconds between two looks at an engine that is watched."""
 
 
 def stop(pid: int, *, engine: bool, grace: float = GRACE) -> None:
@@ -61,18 +66,56 @@ def kill_left_behind(pid: int) -> None:
         _signal_group(pid, signal.SIGKILL)
 
 
-def descendants(pid: int) -> list[int]:
-    """The processes that `pid` and its children have started and that still run."""
-    found: list[int] = []
+@contextlib.contextmanager
+def ended_when(pid: int, is_over: Callable[[int], bool] | None) -> Iterator[None]:
+    """Look again and again, within the block, whether an engine waits for what is over; ask it to end then.
+
+    :param pid: of the engine. :param is_over: is given that; None for an engine that always ends itself.
+    """
+    if is_over is None:
+        yield
+        return
+    leaving = threading.Event()
+
+    def watch() -> None:
+        while not leaving.wait(LOOK):
+            if is_over(pid):
+                os.kill(pid, signal.SIGTERM)
+                return
+
+    watcher = threading.Thread(target=watch, name="watching", daemon=True)
+    threads.start(watcher)
+    try:
+        yield
+    finally:
+        leaving.set()
+        watcher.join()
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """The processes that `pid` and its children have started, with the letters of their states; "Z" for those
+    that have ended and nobody has waited for."""
+    found: dict[int, str] = {}
     waiting = [pid]
     while waiting:
         parent = waiting.pop()
         for file in Path(f"/proc/{parent}/task").glob("*/children"):
             with contextlib.suppress(OSError):
-                children = [int(child) for child in file.read_text().split()]
-                found += children
-                waiting += children
+                for child in map(int, file.read_text().split()):
+                    if state := fields_of(child)[:1]:
+                        found[child] = state[0]
+                        waiting.append(child)
     return found
+
+
+def fields_of(pid: int) -> list[str]:
+    """What the kernel tells of a process or thread, from its state on (proc_pid_stat(5)); empty if there is
+    none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()
 
 
 def _signal_group(pid: int, number: int) -> None:
@@ -84,7 +127,7 @@ def _signal_started(pid: int, number: int, signalled: set[int]) -> None:
     """Signal what a process has started; `signalled` keeps whom. What they start to clean up goes on."""
     if signalled:
         return
-    for one in descendants(pid):
+    for one in (one for one, state in descendants(pid).items() if state != "Z"):
         signalled.add(one)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(one, number)

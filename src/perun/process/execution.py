@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic, perf_counter_ns
 from typing import Any, Final, NamedTuple
@@ -20,7 +20,7 @@ from perun.atomic import Naming
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.process import streams
 from perun.process.command import Run
-from perun.process.ending import GRACE, kill, kill_group, kill_left_behind, stop
+from perun.process.ending import GRACE, ended_when, kill, kill_group, kill_left_behind, stop
 from perun.process.finding import find_executable
 from perun.process.guarding import guard
 from perun.process.outcome import last_lines
@@ -68,6 +68,8 @@ class Execution:
         while others have all cores.
     :param end_group: kill what the command has started and left running in its process group; else that goes
         on, as a server that it starts for the commands after it.
+    :param is_over: whether the engine, whose process id it is given, waits for what has ended already; it is
+        asked to end then.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Execution:
         grace: float = GRACE,
         end_group: bool = False,
         while_it_can_run: bool = False,
+        is_over: Callable[[int], bool] | None = None,
     ) -> None:
         self.command = run
         self._scratch = scratch
@@ -94,6 +97,7 @@ class Execution:
         self._grace = grace
         self._end_group = end_group
         self._while_it_can_run = while_it_can_run
+        self._is_over = is_over
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Execution:
@@ -147,16 +151,17 @@ class Execution:
                 pid = os.posix_spawn(self._path, self._argv, self._environ, **spawning)
             if self._guard:
                 self._guard.add(pid)
-            try:
-                signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
-                has_ended = self._has_ended(pid)
-                end = perf_counter_ns()
-            except (KeyboardInterrupt, SystemExit) as problem:
-                end = perf_counter_ns()
-                early, interruption = INTERRUPTED, problem
-            if not has_ended:
-                early = early or TIMEOUT
-                stop(pid, engine=bool(self._engine), grace=self._grace)
+            with ended_when(pid, self._is_over):
+                try:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+                    has_ended = self._has_ended(pid)
+                    end = perf_counter_ns()
+                except (KeyboardInterrupt, SystemExit) as problem:
+                    end = perf_counter_ns()
+                    early, interruption = INTERRUPTED, problem
+                if not has_ended:
+                    early = early or TIMEOUT
+                    stop(pid, engine=bool(self._engine), grace=self._grace)
             # An interruption between the end of the process and this would lose its status.
             signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
             if self._engine:

@@ -14,18 +14,17 @@ Only what the user has decided to trust is worked on: see `docs/security.md`.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from enum import Enum
 from pathlib import Path
-from types import FrameType
 from typing import IO, Final, NamedTuple
 
 from perun.errors import VersionControlError
 from perun.process import threads
+from perun.wording import without_secrets
 
 _REPOSITORY_LOCAL: Final = frozenset(
     {
@@ -52,6 +51,9 @@ _REPOSITORY_LOCAL: Final = frozenset(
 `GIT_CONFIG_COUNT` and `GIT_CONFIG_PARAMETERS` stay: containers set `safe.directory` that way.
 """
 
+_SHAPING: Final = frozenset({"GIT_ATTR_SOURCE", "GIT_DIFF_OPTS", "GIT_LITERAL_PATHSPECS"})
+"""What would change answers, as settings do."""
+
 _ENVIRONMENT: Final = {
     "LC_ALL": "C",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -62,32 +64,67 @@ _ENVIRONMENT: Final = {
     "GIT_SEQUENCE_EDITOR": "false",
 }
 
-_OFFLINE: Final = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+_OFFLINE: Final = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_ATTR_NOSYSTEM": "1"}
 """No transport has that name, so that a missing object is an error, and no reason to start a program.
 
-The second is understood since git 2.44, the first by every git.
+The second is understood since git 2.44, the first by every git. The third is of the machine's attributes.
 """
 
 _SETTINGS: Final = (
-    "color.ui=false",
+    # What git writes into its answers. Settings of programs, and of what a folder is like, are the user's.
+    *(f"color.{what}=false" for what in (
+        "advice", "branch", "diff", "interactive", "push", "remote", "showBranch", "status", "transport", "ui"
+    )),
+    "column.ui=never",
+    "core.abbrev=auto",
+    "core.bigFileThreshold=512m",  # of a larger file git tells no lines
+    "core.quotePath=false",
+    "diff.algorithm=default",
+    "diff.colorMoved=no",
+    "diff.context=3",
+    "diff.ignoreSubmodules=none",
+    "diff.indentHeuristic=true",
+    "diff.interHunkContext=0",
+    "diff.mnemonicPrefix=false",
+    "diff.noprefix=false",
+    "diff.orderFile=/dev/null",
+    "diff.relative=false",
+    "diff.renameLimit=1000",
+    "diff.renames=true",
+    "diff.submodule=short",
+    "diff.suppressBlankEmpty=false",
+    "diff.wsErrorHighlight=none",
+    "i18n.logOutputEncoding=UTF-8",
+    "log.decorate=false",
+    "log.diffMerges=separate",
+    "log.follow=false",
+    "log.mailmap=false",
+    "log.showRoot=true",
+    "log.showSignature=false",
+    "status.branch=false",
+    "status.renames=true",
+    "status.short=false",
+    "status.showStash=false",
+    "status.submoduleSummary=false",
+    # What was staged comes back byte for byte.
+    "apply.ignoreWhitespace=no",
+    "apply.whitespace=nowarn",
     # A file system monitor would go on running in the folder, and disturb what is measured there.
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
-    "core.quotePath=false",
     "advice.detachedHead=false",
     "gc.auto=0",
-    "i18n.logOutputEncoding=UTF-8",
-    "log.mailmap=false",
-    "log.showSignature=false",
     "maintenance.auto=false",
     # A bare repository may be committed as plain files of another one, its configuration included.
     "safe.bareRepository=explicit",
     "submodule.recurse=false",
-)
+)  # fmt: skip
+"""They stand before those of the user, of the repository and of the machine."""
 
 _NO_PROGRAMS: Final = (
     "core.alternateRefsCommand=false",
     "core.askPass=false",
+    "core.attributesFile=/dev/null",
     "core.sshCommand=false",
     "credential.helper=",
     "gpg.program=false",
@@ -97,9 +134,9 @@ _NO_PROGRAMS: Final = (
     "gpg.ssh.defaultKeyCommand=false",
     "protocol.allow=never",
 )
-"""Programs that the configuration of a repository names; filters run in no call of that kind."""
+"""Programs that the configuration of a repository names; filters run in no call of that kind, so that
+attributes of the user would change nothing but which differences have lines."""
 
-_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CHUNK: Final = 1 << 16
 _STDERR_TIMEOUT: Final = 1.0
 """Seconds to wait for the last words of a git that has ended; a program it started may keep the pipe open."""
@@ -154,7 +191,8 @@ class GitCommand:
     ) -> None:
         self.folder = folder
         self._named = named
-        self._environ = {key: value for key, value in environ.items() if key not in _REPOSITORY_LOCAL}
+        left_out = _REPOSITORY_LOCAL | _SHAPING
+        self._environ = {key: value for key, value in environ.items() if key not in left_out}
         self._environ.update(_ENVIRONMENT)
         reads = purpose is Purpose.READ
         if reads:
@@ -179,7 +217,7 @@ class GitCommand:
             here only after git has finished.
         :raises VersionControlError: if git cannot be started.
         """
-        with _signals_deferred() if shield else nullcontext():
+        with threads.interruptions_deferred() if shield else nullcontext():
             process = self._start(
                 arguments, env, shield, subprocess.DEVNULL if given is None else subprocess.PIPE
             )
@@ -255,7 +293,7 @@ class GitCommand:
         hint = ""
         if ".lock': File exists" in said:
             hint = "another git is at work: wait for it; if none is running, remove the lock"
-        said = said.removeprefix("fatal: ").removeprefix("error: ")
+        said = without_secrets(said.removeprefix("fatal: ").removeprefix("error: "))
         return VersionControlError(f"git {verb} failed in {self.folder}: {said or 'without a message'}", hint)
 
     @property
@@ -284,7 +322,7 @@ class GitCommand:
         process: subprocess.Popen[bytes] | None = None
         try:
             # A signal that came while it starts would leave behind a git that nobody ends.
-            with _signals_deferred():
+            with threads.interruptions_deferred():
                 process = subprocess.Popen(
                     [*self._prefix, *bare, *arguments],
                     bufsize=0,
@@ -314,28 +352,6 @@ def looks_bare(folder: Path | str) -> bool:
     if not os.path.lexists(f"{folder}/HEAD") or os.path.lexists(f"{folder}/.git"):
         return False
     return os.path.isdir(f"{folder}/objects") and os.path.isdir(f"{folder}/refs")
-
-
-@contextmanager
-def _signals_deferred() -> Iterator[None]:
-    """Let signals that would end the program take effect only after the block.
-
-    Their handlers are exchanged rather than the signals blocked, as any thread of the program may get one.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are handled in the main thread alone
-        return
-    deferred: list[tuple[int, FrameType | None]] = []
-    handlers = {number: handler for number in _ENDING if callable(handler := signal.getsignal(number))}
-    for number in handlers:
-        signal.signal(number, lambda *given: deferred.append(given))
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for first, frame in deferred[:1]:
-            handlers[signal.Signals(first)](first, frame)
 
 
 def _read_to_end(pipe: IO[bytes], pieces: list[bytes]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from perun.errors import CollectorUnavailable
+from perun.extras import reinstall_command
 
 LAUNCHER: Final = Path(__file__).with_name("perun_launch")
 """The program of `native/launcher.c`, which says why there has to be one."""
@@ -31,7 +32,7 @@ def engine(path: str, argv: list[str], result: Path) -> list[str]:
     if not LAUNCHER.is_file():
         raise CollectorUnavailable(
             f"the launcher that measures peak memory is missing: {LAUNCHER}",
-            "reinstall Perun from its sources: pip install --force-reinstall .",
+            f"reinstall Perun from its sources: {reinstall_command()}",
         )
     return [str(LAUNCHER), str(result), path, *argv]
 

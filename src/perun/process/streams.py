@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import stat
 import sys
 import threading
@@ -96,8 +97,25 @@ def copied(kept: int) -> Iterator[int]:
 
 
 def _copy(source: int, kept: int) -> None:
+    """Copy to the end, to what still takes it: a command whose pipe nobody reads would wait for ever."""
+    sinks = [kept]
     with contextlib.suppress(OSError, ValueError):
-        shown = sys.stdout.fileno()
-        while piece := os.read(source, 1 << 16):
-            os.write(kept, piece)
-            os.write(shown, piece)
+        sinks.append(sys.stdout.fileno())
+    while piece := os.read(source, 1 << 16):
+        for sink in list(sinks):
+            try:
+                _write_waiting(sink, piece)
+            except OSError:  # its reader has gone (`| head`), or its disk is full
+                sinks.remove(sink)
+
+
+def _write_waiting(sink: int, piece: bytes) -> None:
+    """Write all of it, also to a pipe or terminal that another program has made non-blocking."""
+    rest = memoryview(piece)
+    while rest:
+        try:
+            rest = rest[os.write(sink, rest) :]
+        except BlockingIOError:
+            ready = select.poll()
+            ready.register(sink, select.POLLOUT)
+            ready.poll()

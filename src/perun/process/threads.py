@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -23,3 +27,25 @@ def start(thread: Thread) -> None:
         thread.start()  # a thread has the mask of the one that starts it
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def interruptions_deferred() -> Iterator[None]:
+    """Let signals that would end the program take effect only after the block.
+
+    Their handlers are exchanged rather than the signals blocked, as any thread of the program may get one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are handled in the main thread alone
+        return
+    deferred: list[tuple[int, FrameType | None]] = []
+    handlers = {number: handler for number in INTERRUPTIONS if callable(handler := signal.getsignal(number))}
+    for number in handlers:
+        signal.signal(number, lambda *given: deferred.append(given))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for first, frame in deferred[:1]:
+            handlers[signal.Signals(first)](first, frame)

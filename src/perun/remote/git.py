@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -30,11 +30,11 @@ from perun.remote.contract import MAX_PIECE, Listed, Remote, checked, is_key
 from perun.remote.git_errors import named, was_beaten, was_cut
 
 SCHEME: Final = "git"
-_PIECES: Final = "refs/perun/pieces/"
-_SIZES: Final = "refs/perun/sizes/"
+_REFS: Final = "refs/perun"
+_PIECES: Final = f"{_REFS}/pieces/"
+_SIZES: Final = f"{_REFS}/sizes/"
 _HEADS: Final = "heads/"
 """Pieces that change, so that what is known of them may be old."""
-_ALL: Final = "refs/perun/*"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}|(https|ssh|file)://\S{1,500}")
 _AT_ONCE: Final = 200
 """Pieces that one call of git fetches."""
@@ -46,12 +46,21 @@ _SETTINGS: Final = (
     "-c", "http.lowSpeedLimit=1",
     "-c", "http.lowSpeedTime=60",
     "-c", "protocol.ext.allow=never",
+    "-c", "push.negotiate=false",
+    "-c", "push.pushOption=",
 )  # fmt: skip
 _FETCH: Final = (
     *_SETTINGS, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-    "--no-recurse-submodules", "--no-filter", "--end-of-options",
+    "--no-recurse-submodules", "--no-filter", "--no-prune", "--no-prune-tags", "--no-write-commit-graph",
+    "--refmap=", "--end-of-options",
 )  # fmt: skip
-_PUSH: Final = (*_SETTINGS, "push", "--porcelain", "--atomic", "--no-verify")
+_PUSH: Final = (
+    *_SETTINGS, "push", "--porcelain", "--atomic", "--no-verify", "--no-follow-tags", "--no-signed",
+    "--no-force-if-includes", "--recurse-submodules=no",
+)  # fmt: skip
+"""Nothing but what it names is pushed, whatever the user has set for what he pushes himself."""
+_OF_REMOTE: Final = {"mirror": "false", "fetch": f"^{_REFS}/*"}
+"""Settings of one remote. A mirror pushes all or nothing, and would keep refs of pieces without objects."""
 
 
 class _Piece(NamedTuple):
@@ -91,6 +100,10 @@ class GitRemote(Remote):
         self._url = url
         self._place = place_of(url)
         self._git = GitCommand(folder, environ, Purpose.WORK)
+        self._pinned: tuple[str, ...] = ()
+        if "://" not in self._place:
+            settings = (f"remote.{self._place}.{name}={value}" for name, value in _OF_REMOTE.items())
+            self._pinned = tuple(chain.from_iterable(("-c", one) for one in settings))
         self._scratch = scratch
         self._pieces: dict[str, _Piece] = {}
         self._sizes: dict[str, int] = {}
@@ -152,7 +165,7 @@ class GitRemote(Remote):
                 return
             lease = f"--force-with-lease={_piece_ref(key)}:{piece.blob}"
             gone = (f":{_piece_ref(key)}", f":{_size_ref(key, piece.size)}")
-            answer = self._git.attempt(*_PUSH, lease, "--end-of-options", self._place, *gone)
+            answer = self._git.attempt(*self._pinned, *_PUSH, lease, "--end-of-options", self._place, *gone)
             if not answer.code:
                 return
             if not was_beaten(answer):
@@ -175,7 +188,7 @@ class GitRemote(Remote):
             wanted = [f"{blob}:{ref}", f"+{blob}:{_size_ref(key, len(data))}"]
             if old and old.size != len(data):
                 wanted.append(f":{_size_ref(key, old.size)}")
-            command = (*_PUSH, lease, "--end-of-options", self._place, *wanted)
+            command = (*self._pinned, *_PUSH, lease, "--end-of-options", self._place, *wanted)
             for attempt in range(_ATTEMPTS):
                 answer = self._git.attempt(*command, env=environ)
                 said = _said_of(ref, answer)
@@ -204,7 +217,7 @@ class GitRemote(Remote):
                     raise self.too_large(key, limit)
             with self._folder_of_objects() as environ:
                 refs = map(_piece_ref, keys)
-                answer = self._git.attempt(*_FETCH, self._place, *refs, env=environ)
+                answer = self._git.attempt(*self._pinned, *_FETCH, self._place, *refs, env=environ)
                 found = {key: self._content(piece.blob, environ) for key, piece in pieces.items()}
                 if None not in found.values():
                     yield from ((key, data) for key, data in found.items() if data is not None)
@@ -223,7 +236,7 @@ class GitRemote(Remote):
     def _refreshed(self) -> dict[str, _Piece]:
         """What the server has now: each piece by its name."""
         for attempt in range(2):
-            answer = self._git.attempt(*_SETTINGS, "ls-remote", "--end-of-options", self._place, _ALL)
+            answer = self._git.attempt(*_SETTINGS, "ls-remote", "--end-of-options", self._place, f"{_REFS}/*")
             if answer.code:
                 if not attempt and was_cut(answer):
                     continue
@@ -235,7 +248,7 @@ class GitRemote(Remote):
         # Where the server was stopped between the two, only the piece itself tells how large it is.
         for key, blob in unsized.items():
             with self._folder_of_objects() as environ:
-                self._git.attempt(*_FETCH, self._place, _piece_ref(key), env=environ)
+                self._git.attempt(*self._pinned, *_FETCH, self._place, _piece_ref(key), env=environ)
                 if (data := self._content(blob, environ)) is not None:
                     self._sizes[blob] = len(data)
                     pieces[key] = _Piece(blob, len(data))

@@ -9,8 +9,8 @@ from perun.errors import RemoteError
 from perun.process.git import GitResult
 from perun.remote.contract import Remote
 from perun.remote.refusals import AGAIN, Refusal, told
+from perun.wording import without_secrets
 
-_SECRET: Final = re.compile(r"(?<=//)[^/@\s]*@")
 _ROOM: Final = 300
 _BEATEN: Final = re.compile(
     r"cannot lock ref|failed to lock|Unable to create '[^']*\.lock'|reference already exists|"
@@ -86,7 +86,7 @@ def named(remote: Remote, key: str, done: str, answer: GitResult) -> RemoteError
     if found := told(remote, (*_ANSWERS, _SILENT), text, key=key, done=done, place=place):
         return found
     said = next((line for line in answer.stderr.splitlines() if line.startswith(("fatal:", "error:"))), "")
-    said = _SECRET.sub("", said.partition(": ")[2] or answer.stderr.strip().partition("\n")[0])
+    said = without_secrets(said.partition(": ")[2] or answer.stderr.strip().partition("\n")[0])
     return RemoteError(
         f"{remote.url}: {key} cannot be {done}: git says: {said[:_ROOM] or answer.code}", AGAIN
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -15,6 +14,7 @@ from perun.remote.file import FileRemote
 from perun.remote.git import SCHEME as GIT
 from perun.remote.git import GitRemote, place_of
 from perun.remote.sql import SqlRemote
+from perun.wording import without_secrets
 
 KINDS = {
     "file:///srv/perf": "a folder that all can reach",
@@ -24,7 +24,6 @@ KINDS = {
     "git:origin": "a remote of git",
 }
 """An example of each kind, and what it is."""
-_SECRET = re.compile(r"(password|secret|token|key|sig|signature)[a-z0-9_-]*=", re.IGNORECASE)
 _SQL = ("sqlite", "postgresql")
 
 
@@ -61,20 +60,18 @@ def opened(
 def checked_url(url: str) -> str:
     """The URL, if it can be that of a remote.
 
-    :raises UsageError: if it is of no known kind, names no place, or has a password in it: it is stored in
-        the configuration, and shown.
+    :raises UsageError: if it is of no known kind, names no place, or has a password in it, or what may be a
+        token in the place of a user: it is stored in the configuration, and shown.
     """
-    try:
-        parts = urlsplit(url)
-        inner = urlsplit(parts.path if parts.scheme == GIT else "")
-        password = parts.password or inner.password
-    except ValueError as problem:
-        raise UsageError(f"{url!r} is no URL: {problem}", _examples()) from None
-    if password is not None or _SECRET.search(parts.query):
+    if without_secrets(url) != url:
         raise UsageError(
-            "the URL of the remote has a password in it, which would be stored and shown",
+            "the URL of the remote has a password or a token in it, which would be stored and shown",
             "leave it out: it is found where its kind of remote has it, see docs/sharing.md",
         )
+    try:
+        parts = urlsplit(url)
+    except ValueError as problem:
+        raise UsageError(f"{url!r} is no URL: {problem}", _examples()) from None
     if parts.scheme == "file" and parts.netloc in ("", "localhost") and len(parts.path) > 1:
         return url
     if parts.scheme in _SQL and len(parts.path) > 1:

@@ -12,7 +12,7 @@ from perun.remote.contract import MAX_PIECE, Listed, Remote, checked, is_key
 from perun.remote.sql_errors import named, was_cut
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine, Select, Table
+    from sqlalchemy import ColumnElement, Connection, Engine, Select, Table
 
 T = TypeVar("T")
 
@@ -49,10 +49,12 @@ class SqlRemote(Remote):
             driver = {"postgresql": "postgresql+psycopg"}.get(address.drivername, address.drivername)
             address = address.set(drivername=driver)
             self._engine = sql.create_engine(address, pool_size=self.parallel, connect_args=LINE)
+        # PostgreSQL orders text by the language of its database, where nothing else is said.
+        self._order = "C" if address.get_backend_name() == "postgresql" else None
         self._pieces: Table = sql.Table(
             "perun_pieces",
             sql.MetaData(),
-            sql.Column("key", sql.String(600), primary_key=True),
+            sql.Column("key", sql.String(600, self._order), primary_key=True),
             sql.Column("data", sql.LargeBinary, nullable=False),
         )
         self._has_table = False
@@ -117,7 +119,9 @@ class SqlRemote(Remote):
         """As the interface describes it."""
         import sqlalchemy as sql
 
-        key = self._pieces.c.key
+        key: ColumnElement[str] = self._pieces.c.key
+        if self._order:  # a table of an earlier release says nothing of it
+            key = sql.collate(key, self._order)
         size = sql.func.length(self._pieces.c.data)
         after = prefix
         while True:

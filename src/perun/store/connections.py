@@ -21,6 +21,7 @@ from perun.errors import LockTimeout, PluginError, RemoteError, UsageError
 from perun.extras import install_command
 from perun.postgresql import LINE
 from perun.store.lock import Lock
+from perun.wording import without_secrets
 
 if TYPE_CHECKING:
     import sqlite3
@@ -241,8 +242,12 @@ class SqliteConnection(Connection):
             address, timeout=_WAIT, isolation_level=None, check_same_thread=False, uri=True
         )
         # What is committed outlasts a failure of the power; nothing that a file brings along is executed.
-        for setting in ("synchronous = FULL", "trusted_schema = OFF", "cell_size_check = ON"):
-            driver.execute(f"PRAGMA {setting}")
+        try:
+            for setting in ("synchronous = FULL", "trusted_schema = OFF", "cell_size_check = ON"):
+                driver.execute(f"PRAGMA {setting}")
+        except BaseException:
+            driver.close()
+            raise
         return driver
 
     def _prepare(self, driver: sqlite3.Connection) -> None:
@@ -340,16 +345,15 @@ def checked_url(url: str) -> str:
     :raises UsageError: if it is of no known kind, names no place, or has a password in it: it is stored in
         the configuration, and shown.
     """
-    try:
-        parts = urlsplit(url)
-        secret = parts.password is not None or "password=" in parts.query
-    except ValueError as problem:
-        raise UsageError(f"{url!r} is no URL: {problem}", f"e.g. {EXAMPLES}") from None
-    if secret:
+    if without_secrets(url) != url:
         raise UsageError(
             "the URL of the store has a password in it, which would be stored and shown",
             "leave it out: PostgreSQL finds it in PGPASSWORD or ~/.pgpass",
         )
+    try:
+        parts = urlsplit(url)
+    except ValueError as problem:
+        raise UsageError(f"{url!r} is no URL: {problem}", f"e.g. {EXAMPLES}") from None
     is_file = parts.scheme == "sqlite" and not parts.netloc and not parts.query and len(parts.path) > 1
     if url == OWN or is_file or (parts.scheme == "postgresql" and len(parts.path) > 1):
         return url

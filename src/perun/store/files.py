@@ -273,7 +273,7 @@ class DiskFiles(Files):
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(path, flags, 0o666)
         try:
-            os.write(descriptor, data)
+            atomic.write_all(descriptor, data)
             return os.fstat(descriptor).st_size
         finally:
             os.close(descriptor)

@@ -201,6 +201,12 @@ class _Check:
     def _temp(self) -> Iterator[Finding]:
         temp = self._store.temp
         for file in temp.files():
+            top = file.path.partition("/")[0]
+            if leftovers.is_of_a_run(top) or leftovers.is_unfinished(top):
+                continue  # files of the project, or of what is measured: the folder has a finding as a whole
+            if (temp.root / file.path).is_symlink():
+                yield from self._foreign(temp.root / file.path)
+                continue
             try:
                 temp.read(file.path)
             except PerunError as problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import random
 import stat
 import sys
 import threading
@@ -17,16 +18,55 @@ from perun.errors import LockTimeout, NotPerunRepository
 
 _RELEASED = b"\n"
 """First byte of the file of a lock that its last holder released; else it names the holder."""
+_LONGEST_LOOK = 5.0
+"""Seconds for which a process that looks whether a lock is held may keep others from taking it."""
 _BUSY = (errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN)
 
 
 def try_lock(descriptor: int, path: Path) -> bool:
     """Lock the open file `path` for this process, if no other one holds it; whether it is locked now.
 
+    Who only looks (:func:`is_locked`) is waited for: it shares the lock for a moment.
+
     :raises NotPerunRepository: if the file system has no locks, as some of a network.
     """
+    deadline = time.monotonic() + _LONGEST_LOOK
+    while not _flock(descriptor, path, fcntl.LOCK_EX):
+        if is_locked(descriptor, path) or time.monotonic() > deadline:
+            return False
+        time.sleep(random.uniform(0.0001, 0.001))  # two that look at the same time look again at others
+    return True
+
+
+def is_locked(descriptor: int, path: Path) -> bool:
+    """Whether another process holds the lock of the open file `path`, which nobody loses or misses by it.
+
+    :raises NotPerunRepository: as :func:`try_lock`.
+    """
+    if not _flock(descriptor, path, fcntl.LOCK_SH):
+        return True
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    return False
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process holds the :class:`Lock` of that path; not if there is no such file.
+
+    :raises NotPerunRepository: as :func:`try_lock`.
+    """
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        return is_locked(descriptor, path)
+    finally:
+        os.close(descriptor)
+
+
+def _flock(descriptor: int, path: Path, how: int) -> bool:
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except OSError as problem:
         if problem.errno in _BUSY:
             return False

@@ -6,7 +6,7 @@ import io
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -158,13 +158,13 @@ class Stats:
         except FileNotFoundError:
             raise ProfileNotFound(f"there are no statistics {name} of {minor}") from None
 
-    def foreign_files(self, is_known: Callable[[str], bool]) -> list[Path]:
+    def foreign_files(self, is_kept: Callable[[str], bool]) -> list[Path]:
         """What is in the folder but cannot be statistics, sorted.
 
-        That are files beside the folders of versions, folders of versions that are not known, and in those of
-        known ones whatever is no file of compressed JSON.
+        That are files beside the folders of versions, folders of versions that are not kept, and in those of
+        kept ones whatever is no file of compressed JSON.
 
-        :param is_known: whether there is a minor version of that name.
+        :param is_kept: whether statistics of a minor version of that name stay.
         """
         found = []
         for outer in self._within(self.root):
@@ -175,7 +175,7 @@ class Stats:
                 continue
             found += [path for path in inside if path not in versions]
             for path in versions:
-                if not self._files.is_folder(path) or not is_known(outer.name + path.name):
+                if not self._files.is_folder(path) or not is_kept(outer.name + path.name):
                     found.append(path)
                 else:
                     found += [one for one in self._within(path) if not self._is_statistics(one)]
@@ -185,15 +185,21 @@ class Stats:
         return [folder / name for name in sorted(tree.listing(folder, self._files))]
 
     def clean(
-        self, date: Callable[[str], str | None], *, keep_foreign: bool = False, keep_empty: bool = False
+        self,
+        date: Callable[[str], str | None],
+        *,
+        keep_foreign: bool = False,
+        keep_empty: bool = False,
+        keep_unknown: bool = True,
     ) -> list[Path]:
         """Remove what cannot be statistics and empty folders, and make the index anew; what was removed.
 
-        :param date: as of :meth:`sync`.
+        :param date: as of :meth:`sync`. :param keep_unknown: keep statistics of versions without a date.
         """
+        is_kept = (lambda _: True) if keep_unknown else (lambda minor: date(minor) is not None)
         removed: list[Path] = []
         with self._lock():
-            for path in [] if keep_foreign else self.foreign_files(lambda minor: date(minor) is not None):
+            for path in [] if keep_foreign else self.foreign_files(is_kept):
                 self._remove_all(path)
                 removed.append(path)
             if not keep_empty:
@@ -228,11 +234,13 @@ class Stats:
     def sync(self, date: Callable[[str], str | None]) -> None:
         """Make the index anew from the folders that are there.
 
-        :param date: the date of a minor version; None if the version does not exist.
+        :param date: the date of a minor version; None if it is not known: then what the index says stays.
         """
         with self._lock():
-            dates = {minor: date(minor) for minor in self.found()}
-            self._write_index({minor: when for minor, when in dates.items() if when is not None})
+            known: dict[str, str] = {}
+            with suppress(DamagedStore):
+                known = dict(self.versions())
+            self._write_index({minor: date(minor) or known.get(minor, "") for minor in self.found()})
 
     def _drop_if_empty(self, minor: str) -> None:
         folder = self.folder(minor)

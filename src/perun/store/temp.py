@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perun import atomic
+from perun import atomic, leftovers
 from perun.errors import DamagedStore, ProfileNotFound, UsageError
 from perun.store import limits, tree
 from perun.store.stats import deflate, inflate, read_json, write_json
@@ -105,6 +105,8 @@ class Temp:
     def files(self, below: Path | str = "") -> list[TempFile]:
         """The files in a folder (or the one file) and all below it, sorted by path.
 
+        Without a folder these are all but those of runs that are not over.
+
         :raises ProfileNotFound: if it is not there.
         """
         start = self._relative(below) if str(below) not in ("", ".") else ""
@@ -162,17 +164,23 @@ class Temp:
         if start and not (self.root / start).is_dir():
             yield start
             return
-        for folder, _, names in os.walk(self.root / start):
+        for folder, folders, names in os.walk(self.root / start):
+            if folder == str(self.root):
+                folders[:] = [name for name in folders if not self._is_in_use(name)]
             for name in names:
                 relative = os.path.relpath(os.path.join(folder, name), self.root)
                 if relative != INDEX:
                     yield relative
 
+    def _is_in_use(self, name: str) -> bool:
+        return leftovers.is_of_a_run(name) and not leftovers.is_left_over(self.root / name)
+
     def _drop_empty_folders(self, start: str) -> None:
         if not (self.root / start).is_dir():
             return
         for folder, _, _ in os.walk(self.root / start, topdown=False):
-            if folder != str(self.root) and Path(folder) != self.root and not os.listdir(folder):
+            top = "" if start else os.path.relpath(folder, self.root).partition("/")[0]
+            if Path(folder) != self.root and not os.listdir(folder) and not self._is_in_use(top):
                 os.rmdir(folder)
 
     def _flags(self) -> _Flags:

@@ -8,7 +8,7 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -78,7 +78,7 @@ class Dashboard:
             Route("/show/{version}/{profile}/{view}", self._show, methods=get),
             Route("/{name}", self._page, methods=get),
         ]
-        failures = {PerunError: _failed, Refused: _refused}
+        failures = {PerunError: _failed, Refused: _refused, OSError: _broken, ClientDisconnect: _gone}
         return _Guarded(Starlette(routes=routes, exception_handlers=failures), self._guard)
 
     async def _page(self, request: Request) -> Response:
@@ -188,6 +188,17 @@ async def _failed(request: Request, problem: Exception) -> Response:
 async def _refused(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, Refused)
     return refusal(problem.status, problem.message, problem.hint)
+
+
+async def _broken(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, OSError)
+    reason = problem.strerror or str(problem)
+    where = f"{problem.filename}: " if problem.filename else ""
+    return refusal(503, f"{where}{reason}", "try again; if it stays so, see what the machine lacks")
+
+
+async def _gone(request: Request, problem: Exception) -> Response:
+    return Response(status_code=400)  # nobody reads it any more
 
 
 def refusal(status: int, message: str, hint: str) -> Response:

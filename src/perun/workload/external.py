@@ -13,6 +13,7 @@ from typing import ClassVar, Final
 from perun.errors import JobFailed
 from perun.plugin.api import GenerateContext, Workload
 from perun.plugin.params import param
+from perun.process import programs
 
 _SHOWN_LINES: Final = 10
 
@@ -78,8 +79,6 @@ class ExternalGenerator:
 
 
 def _run(params: ExternalParams, ctx: GenerateContext) -> str:
-    import subprocess
-
     known = {"{folder}": str(ctx.folder), "{seed}": str(ctx.seed)}
     arguments = shlex.split(params.cmd)
     for mark, value in known.items():
@@ -88,26 +87,18 @@ def _run(params: ExternalParams, ctx: GenerateContext) -> str:
     if "/" in arguments[0]:
         arguments[0] = os.path.join(ctx.cwd, arguments[0])
     try:
-        done = subprocess.run(
-            arguments,
-            cwd=ctx.cwd,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=params.timeout or None,
-            check=False,
-        )
+        done = programs.run(arguments, cwd=ctx.cwd, environ=environ, timeout=params.timeout)
     except OSError as problem:
         raise JobFailed(
             f"{params.cmd!r} cannot be started in {ctx.cwd}: {problem.strerror}",
             "it runs without a shell; write `sh -c '...'` if one is needed",
         ) from None
-    except subprocess.TimeoutExpired:
+    except programs.TimeoutExpired:
         what = f"{params.cmd!r} did not end within {params.timeout:g} s"
         raise JobFailed(what, "set the parameter timeout of the generator; 0 is no limit") from None
-    if done.returncode:
+    if done.code:
         lines = done.stderr.decode("utf-8", "replace").splitlines()[-_SHOWN_LINES:]
-        how = f"status {done.returncode}" if done.returncode > 0 else f"signal {-done.returncode}"
+        how = f"status {done.code}" if done.code > 0 else f"signal {-done.code}"
         raise JobFailed("\n".join([f"{params.cmd!r} ended with {how}", *("  " + line for line in lines)]))
     return done.stdout.decode("utf-8", "surrogateescape")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -272,21 +272,57 @@ def test_why_a_process_ends_is_told(collect: Any, monkeypatch: pytest.MonkeyPatc
 
 def test_an_interruption_ends_all_processes(collect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
-    popen = subprocess.Popen
+    program = workers.programs.Program
 
     def noted(*arguments: Any, **options: Any) -> Any:
-        started.append(popen(*arguments, **options))
+        started.append(program(*arguments, **options))
         return started[-1]
 
-    def interrupted(connections: Any) -> Any:
+    def interrupted(connections: Any, seconds: float | None) -> Any:
         raise KeyboardInterrupt
 
     write(collect, "a.c", LOOP.format("f"))
-    monkeypatch.setattr(workers.subprocess, "Popen", noted)
+    monkeypatch.setattr(workers.programs, "Program", noted)
     monkeypatch.setattr(workers, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         collect("a.c")
     assert [process.returncode for process in started] == [-signal.SIGKILL]
+
+
+BOMB = "#define A0 x x x x\n" + "".join(f"#define A{n + 1} {f'A{n} ' * 8}\n" for n in range(12)) + "A12\n"
+SWITCH = " ".join(f"case {n}: k = {n + 1}; i += {n % 7}; break;" for n in range(600))
+SLOW = f"int g(int n, int k) {{ int i = 0; while (i < n) switch (k) {{ {SWITCH} }} return i; }}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "timeout"),
+    [
+        ('#include "pipe.h"\n', "did not end within 0.5 s", 0.5),
+        ('#include "/dev/zero"\n', "the preprocessor", 10.0),
+        (BOMB, "the preprocessor|more than 64 MiB", 10.0),
+        ("/*" + "x" * (33 << 20) + "*/\n", "cannot be read", 10.0),
+    ],
+    ids=["a pipe", "a device", "macros that grow", "a huge source"],
+)
+def test_a_source_that_takes_too_much_is_named(text: str, reason: str, timeout: float, collect: Any) -> None:
+    write(collect, "a.c", text + LOOP.format("lost"))
+    write(collect, "b.c", LOOP.format("f"))
+    os.mkfifo(collect.project / "pipe.h")
+    profile = collect("a.c", "b.c", timeout=timeout)
+    assert set(classes(profile)) == {"f"}
+    (gap,) = unreadable(profile)
+    assert gap.source == "a.c"
+    assert re.search(reason, gap.reason)
+
+
+def test_a_function_that_takes_too_long_is_given_up(collect: Any) -> None:
+    write(collect, "a.c", LOOP.format("f") + SLOW + LOOP.format("h"))
+    profile = collect("a.c", timeout=2)
+    assert list(classes(profile)) == ["f", "g", "h"]
+    assert classes(profile)["g"] == Growth.of("O(∞)")
+    assert [(gap.function, gap.reason) for gap in unreadable(profile)] == [
+        ("g", "the analysis of it takes longer than 2 s; --timeout gives it more")
+    ]
 
 
 def test_nothing_that_could_be_read(collect: Any) -> None:

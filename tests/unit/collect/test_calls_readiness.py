@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -33,6 +34,9 @@ def test_without_any_engine_nothing_can_be_traced(no_probes: None, tmp_path: Pat
     assert list(found) == ["", *ENGINES]
     assert all(one.missing for one in found.values())
     assert "apt-get install uftrace" in found["uftrace"].hint
+    if os.uname().machine == "x86_64":
+        assert found["ebpf"].missing == "its probes were not built when Perun was installed"
+        assert re.search(r"apt-get install clang libbpf-dev; .*: \S+ .*install .*\.$", found["ebpf"].hint)
 
 
 def test_one_engine_is_enough(no_probes: None, tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ from perun.collect._common import debug_files, symbol_table
 from perun.collect._common.debug_files import with_debug_file
 from perun.collect._common.debuginfod import URLS, Debuginfod
 from perun.collect._common.elf import read_elf
-from perun.collect._common.elf_sections import DYNAMIC_SYMBOLS
 from perun.collect._common.packages import debug_packages
 from perun.collect._common.symbol_table import SymbolTable
 from perun.collect.memory.symbols import NOTHING, Symboliser, find_tool
+from perun.elf import DYNAMIC_SYMBOLS
 
 SOURCE = """\
 #include <stdlib.h>

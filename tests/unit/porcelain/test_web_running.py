@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from perun.porcelain.run import journal_file, matrix
+from perun.porcelain import journal_file
+from perun.porcelain.run import journal as journals
+from perun.porcelain.run import matrix
 from perun.porcelain.web.running import running
 
 
@@ -20,6 +22,24 @@ def test_a_batch_is_told_while_a_process_works_on_it(measured):
     assert 0 <= found.seconds_left < 3600
     journal.close()
     assert running(repo) is None
+
+
+def test_a_pause_does_not_count(measured):
+    """A batch that was begun years ago, whose failures are measured again now."""
+    repo = measured.open()
+    journal = journal_file.create(matrix.folder(repo), {"versions": [1], "stops": [["a", 0, [[0, 0]] * 4]]})
+    for line in (["done", 0], ["failed", 1, "why"]):
+        journal.append(*line)
+    journal.close()
+    journal.path.rename(journal.path.with_name("20200101-000000-000000-1.jsonl"))
+    with journals.newest(matrix.folder(repo)) as resumed:
+        resumed.resumed()
+        found = running(repo)
+        assert (found.done, found.total, found.seconds_left) == (1, 4, None)
+        resumed.done(1)
+        found = running(repo)
+        assert (found.done, found.total) == (2, 4)
+        assert 0 <= found.seconds_left < 3600
 
 
 def test_a_journal_of_another_form_is_told_without_numbers(measured):

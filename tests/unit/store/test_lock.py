@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from perun.errors import LockTimeout, NotPerunRepository
+from perun.porcelain import journal_file
 from perun.store import Store
-from perun.store.lock import Lock
+from perun.store.lock import Lock, is_held
 
 HOLDER = """
 import sys, time
@@ -37,6 +39,55 @@ def test_it_is_released_after_an_error(store: Store) -> None:
         raise ValueError("x")
     with Store(store.root, lock_timeout=0).lock():
         pass
+
+
+LOOKER = """
+import sys
+from pathlib import Path
+from perun.porcelain import journal_file
+from perun.store.lock import is_held
+print("looks", flush=True)
+folder = Path(sys.argv[1])
+while True:
+    is_held(folder / "lock")
+    list(journal_file.unlocked(folder, to_read=True))
+"""
+
+
+def test_who_looks_whether_it_is_held_takes_it_from_nobody(tmp_path: Path) -> None:
+    journal_file.create(tmp_path, {"plan": 1}).close()
+    with Lock(tmp_path / "lock").hold():
+        assert is_held(tmp_path / "lock")
+        held = (tmp_path / "lock").read_bytes()
+    with subprocess.Popen([sys.executable, "-c", LOOKER, tmp_path], stdout=subprocess.PIPE) as looking:
+        try:
+            assert looking.stdout is not None and looking.stdout.readline()
+            for _ in range(500):
+                with Lock(tmp_path / "lock", timeout=0).hold():
+                    assert (tmp_path / "lock").read_bytes() == held
+                (journal,) = journal_file.unlocked(tmp_path)
+                journal.close()
+            assert looking.poll() is None
+        finally:
+            looking.kill()
+    assert not is_held(tmp_path / "lock") and not is_held(tmp_path / "none")
+
+
+def test_journals_are_read_without_a_lock_or_a_change(tmp_path: Path) -> None:
+    journal = journal_file.create(tmp_path, {"plan": 1})
+    journal.append("step")
+    assert list(journal_file.unlocked(tmp_path, to_read=True)) == []
+    journal.close()
+    with journal.path.open("ab") as file:
+        file.write(b"cut sho")
+    content = journal.path.read_bytes()
+    journal.path.chmod(0o400)
+    (read,) = journal_file.unlocked(tmp_path, to_read=True)
+    assert (read.lines, journal.path.read_bytes()) == ([["step"]], content)
+    journal.path.chmod(0o600)
+    (opened,) = journal_file.unlocked(tmp_path)
+    opened.close()
+    assert content.startswith(journal.path.read_bytes()) and journal.path.read_bytes() != content
 
 
 @pytest.mark.on_disk

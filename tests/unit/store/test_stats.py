@@ -57,7 +57,10 @@ def test_sync_makes_the_index_anew(store: Store, minor: Minor) -> None:
     with pytest.raises(DamagedStore):
         store.stats.versions()
     store.stats.sync({minor(2): "2025"}.get)
-    assert store.stats.versions() == [(minor(2), "2025")]
+    assert store.stats.versions() == [(minor(2), "2025"), (minor(1), "")]
+    store.stats.add(minor(1), "2024", "a", {})
+    store.stats.sync({minor(2): "2026"}.get)
+    assert store.stats.versions() == [(minor(2), "2026"), (minor(1), "2024")]
     assert sorted(store.stats.found()) == sorted([minor(1), minor(2)])
 
 
@@ -123,7 +126,7 @@ def test_cleaning_removes_what_is_no_statistics_and_nothing_else(
     assert store.stats.clean(dates.get, keep_foreign=True, keep_empty=True) == []
     assert empty.is_dir() and unknown.is_dir() and damaged.is_file()
 
-    removed = store.stats.clean(dates.get, keep_empty=True)
+    removed = store.stats.clean(dates.get, keep_empty=True, keep_unknown=False)
     assert set(removed) == {unknown, damaged, root / "link", root / "notes.txt", root / "folder"}
     assert empty.is_dir()
     removed = store.stats.clean(dates.get)

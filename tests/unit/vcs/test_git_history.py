@@ -111,15 +111,8 @@ def test_unusual_commits(make: Make, walk: str) -> None:
     assert all(version.date == "2001-09-09 01:46:40" for version in found.values())
 
 
-def test_settings_of_the_user_change_nothing(repo: Any) -> None:
+def test_the_place_of_the_user_changes_nothing(repo: Any) -> None:
     expected = list(repo.vcs.walk_minor_versions("HEAD"))
-    for setting in (
-        "log.showSignature=true", "log.decorate=full", "log.date=relative", "log.abbrevCommit=true",
-        "log.follow=true", "log.mailmap=true", "format.pretty=fuller", "color.ui=always", "color.diff=always",
-        "i18n.logOutputEncoding=latin-1", "core.quotePath=true", "log.diffMerges=on", "log.showRoot=true",
-    ):  # fmt: skip
-        repo.git("config", *setting.split("="))
-    repo.write({".mailmap": "Other Name <other@example.org> <ada@example.org>\n"})
     repo.environ["TZ"] = "Asia/Tokyo"
     repo.environ["LC_ALL"] = "cs_CZ.UTF-8"
     assert list(repo.vcs.walk_minor_versions("HEAD")) == expected

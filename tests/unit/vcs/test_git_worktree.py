@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from perun.atomic import system
 from perun.errors import VersionControlError
 from perun.vcs._common.git.worktree import main_working_tree
 from perun.vcs.git import Git
@@ -326,15 +327,21 @@ def test_main_working_tree(repo: Any, tmp_path: Path) -> None:
 
 def test_half_a_note_of_a_killed_run_is_in_nobodys_way(repo: Any, tmp_path: Path) -> None:
     """A git that was killed, or found the disk full, before it had written all of `.git/worktrees/<name>`."""
-    notes = repo.root / ".git/worktrees/worktree-999999999"
+    name = f"worktree-999999999-{system()}0000"
+    notes = repo.root / ".git/worktrees" / name
     notes.mkdir(parents=True)
-    (notes / "gitdir").write_text(f"{tmp_path}/worktree-999999999/.git\n")
+    (notes / "gitdir").write_text(f"{tmp_path}/{name}/.git\n")
     (notes / "commondir").touch()
     users = notes.with_name("of-the-user")
     users.mkdir()
     (users / "locked").touch()
+    elsewhere = notes.with_name("worktree-1-0badcafe0000")
+    elsewhere.mkdir()
     with repo.vcs.working_copy(tmp_path / "worktree-4711") as copy:
         copy.switch(versions(repo)[0])
     assert not notes.exists()
-    assert users.exists()
+    assert users.exists() and elsewhere.exists()
+    os.utime(elsewhere, (1, 1))
+    with repo.vcs.working_copy(tmp_path / "worktree-4711"):
+        assert not elsewhere.exists()
     assert worktrees(repo) == 1

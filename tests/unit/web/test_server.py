@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import socket
 import threading
 import xml.etree.ElementTree as xml
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ from perun.profile.factory import Profile
 from perun.store.linking import link
 from perun.web import pages
 from perun.web.live import Live
-from web_server import acknowledgement, allowed
+from web_server import Server, acknowledgement, allowed
 
 
 def test_assets_last_and_data_is_asked_for_again(server):
@@ -167,3 +168,79 @@ def test_two_who_ask_for_the_same_get_it_made_once(measured_template, monkeypatc
         first, second = threads.map(live.piece, ["overview"] * 2)
     assert first.body == second.body
     assert len(made) == 1
+
+
+def connected(server: Server) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.serving.port), timeout=60)
+
+
+def answered(connection: socket.socket) -> bytes:
+    """The next bytes of an answer; none where the connection has ended."""
+    try:
+        return connection.recv(1 << 16)
+    except ConnectionResetError:
+        return b""
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /",
+        b"POST /api/ack HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 9\r\n%s\r\n{",
+    ],
+    ids=["nothing", "half a head", "half a second head", "half a body"],
+)
+def test_a_request_that_does_not_come_is_not_waited_for(serve, measured, capfd, begin):
+    server = serve(measured, patience=1.0)
+    if b"%d" in begin:
+        given = "".join(f"{name}: {value}\r\n" for name, value in allowed(server).items()).replace("_", "-")
+        begin %= (server.serving.port, given.encode())
+    with connected(server) as connection:
+        connection.sendall(begin)
+        while data := answered(connection):
+            assert data.startswith(b"HTTP/1.1") or begin.count(b"GET") == 2
+    assert server.ask("/api/site").status == 200
+    assert capfd.readouterr().err == ""
+
+
+def until(connection: socket.socket, text: bytes) -> None:
+    """Read until a text comes."""
+    got = b""
+    while text not in got:
+        got += (piece := connection.recv(1 << 16))
+        assert piece
+
+
+def test_a_byte_now_and_then_is_not_waited_for(serve, measured):
+    server = serve(measured, patience=1.0)
+    with connected(server) as connection:
+        connection.settimeout(0.05)
+        connection.sendall(b"GET / HTTP/1.1\r\nA: ")
+        sent = 0
+        while sent < 1000:
+            try:
+                assert connection.recv(1) == b""
+                break
+            except TimeoutError:
+                connection.sendall(b"a")
+                sent += 1
+            except ConnectionError:
+                break
+        assert sent < 1000
+
+
+def test_events_and_connections_that_are_used_again_stay(serve, measured):
+    server = serve(measured, patience=1.0)
+    with connected(server) as events, connected(server) as silent:
+        events.sendall(f"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:{server.serving.port}\r\n\r\n".encode())
+        until(events, b"retry: 2000")
+        assert answered(silent) == b""
+        again = http.client.HTTPConnection("127.0.0.1", server.serving.port, timeout=60)
+        for _ in range(3):
+            again.request("GET", "/api/site")
+            assert json.loads(again.getresponse().read())["head"] == measured.main[-1]
+        again.close()
+        server.ask("/api/ack", "POST", acknowledgement(measured), **allowed(server))
+        until(events, b"event: store")

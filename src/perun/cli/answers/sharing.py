@@ -23,11 +23,12 @@ _SHOWN = 10
 def remotes(session: Session, found: Sequence[NamedRemote], *, as_json: bool) -> None:
     """The remotes of the configuration."""
     if as_json:
-        write_json(session.out, {"schema": "perun.remotes/1", "remotes": [one._asdict() for one in found]})
+        rows = [{"name": one.name, "url": one.shown} for one in found]
+        write_json(session.out, {"schema": "perun.remotes/1", "remotes": rows})
         return
     width = max((len(one.name) for one in found), default=0)
     for one in found:
-        session.say(f"{one.name:{width}}  {one_line(one.url)}")
+        session.say(f"{one.name:{width}}  {one_line(one.shown)}")
     if not found:
         session.say("there is no remote; add one with: perun remote add NAME URL")
 
@@ -148,7 +149,7 @@ def collected(session: Session, done: Collected, url: str | None, *, dry_run: bo
                 "bytes": done.freed,
                 "waiting": done.waiting,
                 "moved": done.moved,
-                "unknown": done.unknown,
+                "unknown": len(done.unknown),
             },
         )
         return
@@ -172,8 +173,16 @@ def collected(session: Session, done: Collected, url: str | None, *, dry_run: bo
     if not (done.entries or done.deleted or done.waiting):
         session.say(f"nothing to remove{where}")
     if done.unknown:
-        count = plural(done.unknown, "profile")
-        session.note(f"note: {count} of versions that are not in this clone stay; git fetch --tags gets them")
+        versions = plural(len({entry.minor for entry in done.unknown}), "version")
+        count = f"{plural(len(done.unknown), 'profile')} of {versions}"
+        lacks = done.lacks or "it does not have these versions; git fetch --tags may get them"
+        if set(done.unknown) <= set(done.entries):
+            session.note(f"note: this clone cannot know whether {count} of these are to be kept: {lacks}")
+        else:
+            session.note(
+                f"note: {count} stay, as this clone cannot know whether they are to be kept: {lacks}; "
+                "--unknown removes them, too"
+            )
     if done.entries and not url:
         lost = "would be" if dry_run else "are"
         session.note(

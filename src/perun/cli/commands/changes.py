@@ -36,7 +36,7 @@ _FORMATS = tuple(name for name in FORMATS if name != "manual")
 )  # fmt: skip
 @click.option(
     "--since", metavar="REV|DATE", shell_complete=complete_minor,
-    help="Only versions newer than this one, or not older than a date such as 2026-11-22.",
+    help="Only versions newer than this one, or not older than a day such as 2026-11-22, local time.",
 )  # fmt: skip
 @click.option(
     "--effect", type=click.FloatRange(0, 10), default=1.0, show_default=True, metavar="PERCENT",

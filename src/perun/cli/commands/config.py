@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.errors import ConfigError
 from perun.porcelain import config as porcelain
+from perun.process import programs
 
 SCOPES = (
     ("--local", "-l", "local", "Use .perun/local.yml of the nearest repository."),
@@ -124,7 +124,9 @@ def start_editor(session: Session, paths: Sequence[Path]) -> None:
     """
     command = porcelain.editor_command(session.cwd, session.environ, session.ask_trust)
     try:
-        code = subprocess.run([*command, *map(str, paths)]).returncode
+        code = programs.run(
+            [*command, *map(str, paths)], stdin=None, stdout=None, stderr=None, foreground=True, outlives=True
+        ).code
     except OSError as problem:
         raise ConfigError(
             f"the editor {command[0]!r} cannot be started: {problem.strerror}",

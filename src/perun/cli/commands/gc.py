@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable, Collection
 from functools import partial
 
 import click
@@ -12,7 +14,10 @@ from perun.cli.commands.remote import remote_option
 from perun.cli.session import Session
 from perun.errors import UsageError
 from perun.porcelain import gc as collecting
+from perun.porcelain.gc import Collected
 from perun.porcelain.sharing.remotes import open_remote
+from perun.remote.register import Entry
+from perun.wording import plural
 
 
 @click.command()
@@ -23,6 +28,11 @@ from perun.porcelain.sharing.remotes import open_remote
 @click.option(
     "--keep-last", type=int, metavar="N", help="Keep profiles of the last N versions that have any."
 )
+@click.option(
+    "--unknown",
+    is_flag=True,
+    help="Remove also profiles of which this clone cannot know whether these options keep them.",
+)
 @remote_option("Clean up this remote, and nothing here; the only one if no name is given.")
 @click.option(
     "--grace",
@@ -30,6 +40,7 @@ from perun.porcelain.sharing.remotes import open_remote
     metavar="DAYS",
     help="Of a remote: how long a piece that nothing needs stays there; 1 day by default.",
 )
+@click.option("--yes", "-y", is_flag=True, help="Do not ask on a terminal before something is removed.")
 @click.option("--dry-run", "-n", is_flag=True, help="Say what would be removed, and remove nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
@@ -38,8 +49,10 @@ def gc(
     keep_days: float | None,
     keep_tags: bool,
     keep_last: int | None,
+    unknown: bool,
     remote_name: str | None,
     grace: float | None,
+    yes: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -47,32 +60,60 @@ def gc(
 
     Without --keep-days, --keep-tags and --keep-last every registered profile stays: what is deleted is what
     `perun rm` has left. With them, registered profiles that none of them keeps are removed, for good unless a
-    remote has them; --dry-run tells which. Pending profiles stay.
+    remote has them; --dry-run tells which. On a terminal it tells so first, and asks. Pending profiles stay.
+
+    A clone that is shallow, has one branch or no tags, or whose history was rewritten, does not know all
+    versions. Of those, --keep-last and --keep-tags keep all profiles, unless you give --unknown.
 
     With --remote, the same is done at the remote, for all who use it. Others may push and pull meanwhile.
-    Profiles of versions that are not in this clone stay, but for --keep-days alone, which needs no version.
 
     \b
     perun gc --keep-days 90 --keep-tags --dry-run
     perun gc --remote team --keep-last 500
     """
-    keep = collecting.Keep(keep_days, keep_tags, keep_last)
+    keep = collecting.Keep(keep_days, keep_tags, keep_last, unknown=not unknown)
     if grace is not None and (remote_name is None or grace < 0):
         raise UsageError("--grace is about a remote, and not negative", "e.g. --remote team --grace 7")
     repo = session.repository
     now = time.time()
-    progress = session.progress(0, "deleting", enabled=not as_json)
-    if remote_name is None:
-        with progress as bar:
-            told = partial(bar.update, "")
-            done = collecting.collect_here(repo, keep, now=now, dry_run=dry_run, progress=told)
-        url = None
-    else:
+
+    def collect(dry_run: bool, agreed: Collection[Entry] | None = None) -> tuple[Collected, str | None]:
+        progress = session.progress(0, "deleting", enabled=not (as_json or dry_run))
+        if remote_name is None:
+            with progress as bar:
+                told = partial(bar.update, "")
+                done = collecting.collect_here(
+                    repo, keep, now=now, dry_run=dry_run, agreed=agreed, progress=told
+                )
+            return done, None
         seconds = collecting.DAY if grace is None else grace * collecting.DAY
         with open_remote(repo, remote_name or None) as remote, progress as bar:
             told = partial(bar.update, "")
             done = collecting.collect_remote(
-                repo, remote, keep, grace=seconds, now=now, dry_run=dry_run, progress=told
+                repo, remote, keep, grace=seconds, now=now, dry_run=dry_run, agreed=agreed, progress=told
             )
-            url = remote.url
-    answers.collected(session, done, url, dry_run=dry_run, as_json=as_json)
+            return done, remote.url
+
+    agreed = None
+    if not (yes or dry_run) and sys.stdin.isatty() and session.err.isatty():
+        agreed = _agreed(session, collect, as_json)
+        if agreed is None:
+            return
+    answers.collected(session, *collect(dry_run, agreed), dry_run=dry_run, as_json=as_json)
+
+
+def _agreed(
+    session: Session, collect: Callable[[bool], tuple[Collected, str | None]], as_json: bool
+) -> set[Entry] | None:
+    """The profiles that would be removed, after the user was asked; None if they are to stay."""
+    planned, url = collect(True)
+    if not (planned.entries or planned.deleted):
+        return set()
+    if not as_json:
+        answers.collected(session, planned, url, dry_run=True, as_json=False)
+    parts = [plural(len(planned.entries), "profile")] * bool(planned.entries)
+    parts += [plural(len(planned.deleted), "piece" if url else "object")] * bool(planned.deleted)
+    if click.confirm(f"remove {' and '.join(parts)}{f' from {url}' if url else ''}?", err=True):
+        return set(planned.entries)
+    session.note("nothing was removed")
+    return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from perun.porcelain import hooks as porcelain
 from perun.porcelain.hook_files import CHECKING, MEASURING
 from perun.porcelain.repository import Repository
 from perun.porcelain.run import background
+from perun.process import programs
 from perun.regular import open_for_writing
 
 COMMAND = (sys.executable, "-P", "-m", "perun")
@@ -29,6 +29,8 @@ _DEGRADED = 1
 """Exit code of `perun check --fail-on`."""
 _NOTHING_COMPARED = 13
 """The same where there is no older profile to compare with."""
+_GRACE = 30.0
+"""Seconds that Perun has to end what it measures where a hook is interrupted."""
 _CONFIRMATION = ("--fail-on", "inconclusive", "--budget", "120")
 """Options of the comparison with the parent, which must not take the machine for hours."""
 _NOTHING = "0"
@@ -226,17 +228,15 @@ def _perun(session: Session, *arguments: str, log: IO[str] | None = None) -> int
     flush: Sequence[IO[str]] = (session.out, session.err) if log is None else (log,)
     for stream in flush:
         stream.flush()
-    out: IO[str] | int = sys.stderr if log is None else log
-    done = subprocess.run(
+    return programs.run(
         [*COMMAND, "--no-pager", *arguments],
         cwd=session.cwd,
-        env=dict(session.environ),
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=None if log is None else subprocess.STDOUT,
-        check=False,
-    )
-    return done.returncode
+        environ=session.environ,
+        stdout=sys.stderr if log is None else log,
+        stderr=None if log is None else programs.STDOUT,
+        foreground=True,
+        grace=_GRACE,
+    ).code
 
 
 @hooks.command(hidden=True)

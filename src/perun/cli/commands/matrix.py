@@ -102,6 +102,8 @@ def _run_matrix(
     if not options.quiet_env:
         for condition in observe():
             session.note(f"environment: {condition.message}")
+    if journal is not None:
+        journal.resumed()
     _run(session, planned, journal, options, place, sender)
 
 

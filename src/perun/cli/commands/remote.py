@@ -89,7 +89,7 @@ def add(session: Session, name: str, url: str) -> None:
 def remove(session: Session, name: str) -> None:
     """Forget the remote NAME; what it holds stays."""
     one = remotes.remove(session.repository, name)
-    session.say(f"removed the remote {one.name}; what is at {one.url} stays")
+    session.say(f"removed the remote {one.name}; what is at {one.shown} stays")
 
 
 def _transfer_options(command: click.Command) -> click.Command:

@@ -13,6 +13,7 @@ import click
 from perun.cli.completing import complete_minor
 from perun.cli.session import Session
 from perun.cli.table import one_line
+from perun.errors import UsageError
 from perun.porcelain import stats as porcelain
 from perun.porcelain.repository import open_repository
 from perun.profile.amounts import readable
@@ -186,15 +187,27 @@ for _name, _is_hidden in ((".", False), ("all", False), ("ll", True)):  # the la
 @stats.command()
 @click.option("--keep-custom", "-c", is_flag=True, help="Keep files that are not statistics.")
 @click.option("--keep-empty", "-e", is_flag=True, help="Keep empty folders of versions.")
+@click.option("--unknown", is_flag=True, help="Remove statistics of versions that this clone does not know.")
 @click.pass_obj
-def clean(session: Session, keep_custom: bool, keep_empty: bool) -> None:
+def clean(session: Session, keep_custom: bool, keep_empty: bool, unknown: bool) -> None:
     """Remove what cannot be statistics, and empty folders.
 
-    That are files and folders of another layout, those of versions that the version control does not know,
-    and files that do not hold statistics. It also rebuilds the index of versions.
+    That are files and folders of another layout, and files that do not hold statistics. It also rebuilds the
+    index of versions.
+
+    A clone that is shallow or has one branch, or whose history was rewritten, does not know all versions. The
+    statistics of those stay, unless you give --unknown.
     """
-    for path in porcelain.clean(session.repository, keep_custom=keep_custom, keep_empty=keep_empty):
+    if unknown and keep_custom:
+        raise UsageError("--unknown removes what --keep-custom keeps", "give one of them")
+    removed, lacking = porcelain.clean(
+        session.repository, keep_custom=keep_custom, keep_empty=keep_empty, keep_unknown=not unknown
+    )
+    for path in removed:
         session.say(f"removed {one_line(str(path.relative_to(session.repository.root)))}")
+    if lacking:
+        what = f"statistics of {plural(lacking, 'version')} that this clone does not know"
+        session.note(f"note: {what} {'were removed' if unknown else 'stay; --unknown removes them, too'}")
 
 
 @stats.command()

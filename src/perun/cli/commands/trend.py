@@ -49,7 +49,7 @@ def complete_series(ctx: click.Context, param: click.Parameter, incomplete: str)
 )  # fmt: skip
 @click.option(
     "--since", metavar="REV|DATE", shell_complete=complete_minor,
-    help="Only versions newer than this one, or not older than a date such as 2026-11-22.",
+    help="Only versions newer than this one, or not older than a day such as 2026-11-22, local time.",
 )  # fmt: skip
 @click.option("--metric", metavar="NAME", default="", help="Only metrics with this in their name: memory.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")

@@ -12,11 +12,12 @@ import difflib
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from perun import atomic
 from perun.collect._calls.debug_entries import lines_of, with_code
@@ -33,15 +34,27 @@ from perun.collect._calls.probeable import is_probeable
 from perun.collect._calls.split import Skeleton, read_split
 from perun.collect._calls.usdt import Usdt, read_probes
 from perun.collect._common.debug_files import debug_file
-from perun.collect._common.elf import Segment, build_id, load_segments
 from perun.collect._common.symbol_table import unpacked
-from perun.errors import CollectorUnavailable, JobFailed, UsageError
+from perun.elf import (
+    DYNAMIC_SYMBOLS,
+    MAGIC,
+    PT_LOAD,
+    SYMBOLS,
+    X86_64,
+    Damaged,
+    ElfFile,
+    checked,
+    debug_information,
+    text_at,
+    with_debug_information,
+)
+from perun.errors import JobFailed, UsageError
 from perun.plugin.params import nearest
 from perun.wording import listed
 
 CACHED_BINARIES: Final = 200
 """How many binaries the cache holds; the one that was not used for the longest time goes first."""
-_VERSION: Final = 7  # of the files of the cache
+_VERSION: Final = 8  # of the files of the cache
 _STRIPPED: Final = (".symtab", ".debug_info", ".zdebug_info")
 """The sections that are read and that `strip` takes away."""
 _EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch", "_Unwind_RaiseException")
@@ -49,10 +62,16 @@ _EXCEPTIONS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch", "_Unw
 _SWITCHES: Final = ("swapcontext", "setcontext", "makecontext")
 """Functions whose use shows that functions may not return in the order in which they were called, as after
 an exception: the program runs them on several stacks in turn."""
+_FUNCTION: Final = 2
+"""Type of symbols: STT_FUNC."""
+_DEBUG: Final = "debug information"
+_PROBES: Final = "list of USDT probes"
+"""What a program can be traced without."""
 _NEAREST: Final = 10
 """How many names an error lists where none is spelled like what was asked for."""
 _FILE: Final = 1 << 40
 """More than any offset: what the number of a file of debug information is multiplied with."""
+_T = TypeVar("_T")
 _FRAGMENT: Final = re.compile(r"\.(cold|part\.\d+)\b")
 
 
@@ -75,25 +94,33 @@ class Function(NamedTuple):
     clone: bool = False
 
 
+_Symbol = tuple[bool, str, int, int]
+"""Of a function: whether only its file knows it, symbol, address and size."""
+
+
 class _Contents(NamedTuple):
     functions: list[Function]
     probes: list[Usdt]
     throws: bool
     unread: list[str]
+    damaged: dict[str, str]
 
 
 class Binary:
     """One ELF file, of which each part is read when it is needed; a context manager that closes the file.
 
+    What is damaged in its debug information or its USDT probes counts as not there, and :attr:`notes` say so.
+
     :param cache: folder of the cache; None for no cache.
-    :raises CollectorUnavailable: where pyelftools is not installed.
-    :raises JobFailed: where the file cannot be read, or is not an ELF file.
+    :raises JobFailed: where the file cannot be read, or is not an ELF file; so does whatever needs segments
+        or symbols that are damaged.
     """
 
     def __init__(self, path: str | Path, cache: Path | None = None) -> None:
         self.path = os.path.realpath(path)
         self._cache = cache
         self._files = contextlib.ExitStack()
+        self._damaged: dict[str, str] = {}
         self._elf = self._open(self.path)
 
     def __enter__(self) -> Binary:
@@ -105,12 +132,14 @@ class Binary:
     @cached_property
     def build_id(self) -> str:
         """The build-id in hexadecimal; empty where the file has none."""
-        return build_id(self._elf)
+        with contextlib.suppress(Damaged):
+            return self._headers.build_id
+        return ""
 
     @property
-    def machine(self) -> str:
-        """The architecture as ELF calls it, e.g. `EM_X86_64`."""
-        return str(self._elf["e_machine"])
+    def is_x86_64(self) -> bool:
+        """Whether it is for the architecture whose calls are understood."""
+        return self._headers.machine == X86_64
 
     @property
     def functions(self) -> list[Function]:
@@ -137,29 +166,59 @@ class Binary:
     def debug(self) -> Any:
         """The debug information (DWARFInfo of pyelftools), maybe from a separate file; None without any."""
         for elf in (self._elf, self._debug_elf):
-            # Otherwise pyelftools takes `.eh_frame`, which stripped programs have, for debug information.
-            if elf is not None and elf.has_dwarf_info(strict=True):
-                return elf.get_dwarf_info()
+            with self._noting(_DEBUG):
+                if elf is not None and (found := debug_information(elf)) is not None:
+                    return found
         return None
 
     @cached_property
     def _debug_elf(self) -> Any:
         """The separate file with the debug information; None where there is none."""
         path = debug_file(self.path, self.build_id)
-        return self._open(path) if path else None
+        found = None
+        with self._noting(_DEBUG):
+            found = self._open(path) if path else None
+        return found
 
-    def description(self, function: Function) -> Any:
-        """The entry (DIE) of the debug information that describes `function`; None where there is none."""
+    def described(self, function: Function, read: Callable[[Any], _T], otherwise: _T) -> _T:
+        """What `read` makes of the entry (DIE) of the debug information that describes `function`.
+
+        :param otherwise: is returned where there is no entry, or it or what it refers to is damaged.
+        """
         number, offset = divmod(function.entry, _FILE)
         if function.entry < 0 or self.debug is None:
-            return None
-        debug = self._split.get(number) if number else self.debug
-        return debug.get_DIE_from_refaddr(offset) if debug else None
+            return otherwise
+        found = otherwise
+        with self._noting(_DEBUG):
+            debug = self._split.get(number) if number else self.debug
+            found = read(debug.get_DIE_from_refaddr(offset)) if debug else otherwise
+        return found
+
+    @contextmanager
+    def _noting(self, what: str) -> Iterator[None]:
+        """Go on after the block where something in it is damaged, and note what of the file that was."""
+        try:
+            with checked():
+                yield
+        except Damaged as problem:
+            self._damaged.setdefault(what, str(problem))
+
+    @contextmanager
+    def _needed(self) -> Iterator[None]:
+        """:raises JobFailed: where something is damaged without which there are no functions."""
+        try:
+            with checked():
+                yield
+        except Damaged as problem:
+            raise JobFailed(
+                f"{self.path} is damaged, so that its functions cannot be read: {problem}",
+                "build the program again",
+            ) from None
 
     def offset_of(self, address: int) -> int:
         """The position in the file of what is loaded at `address`; -1 where that is not from the file."""
-        for segment in self._segments:
-            if segment.address <= address < segment.address + segment.size:
+        for segment in self._headers.segments:
+            if segment.type == PT_LOAD and segment.address <= address < segment.address + segment.size:
                 return address - segment.address + segment.offset
         return -1
 
@@ -169,8 +228,9 @@ class Binary:
 
     def _code_at(self, offset: int, size: int = 15) -> bytes:
         """As many bytes of machine code at an offset in the file; by default, a whole instruction or more."""
-        self._elf.stream.seek(offset)
-        return bytes(self._elf.stream.read(size))
+        with self._needed():
+            self._elf.stream.seek(offset)
+            return bytes(self._elf.stream.read(size))
 
     def find(self, wanted: str) -> list[Function]:
         """The functions that a name or pattern of :func:`perun.collect._calls.names.match` means.
@@ -203,9 +263,10 @@ class Binary:
                 f"cannot parse the location {location!r}", "write <source>:<line>, e.g. list.c:12"
             )
         lines: dict[int, set[int]] = {}
-        for unit in self.debug.iter_CUs() if self.debug else ():
-            for line, address in lines_of(self.debug.line_program_for_CU(unit), source):
-                lines.setdefault(line, set()).add(address)
+        with self._noting(_DEBUG):
+            for unit in self.debug.iter_CUs() if self.debug else ():
+                for line, address in lines_of(self.debug.line_program_for_CU(unit), source):
+                    lines.setdefault(line, set()).add(address)
         wanted = int(number)
         if wanted not in lines:
             near = sorted(lines, key=lambda line: abs(line - wanted))[:3]
@@ -233,13 +294,20 @@ class Binary:
     @cached_property
     def is_go(self) -> bool:
         """Whether Go compiled the program: return probes kill it, and goroutines change threads."""
-        return self._elf.get_section_by_name(".gopclntab") is not None
+        with self._needed():
+            return self._headers.section(".gopclntab") is not None
 
-    @cached_property
+    @property
     def notes(self) -> list[str]:
-        """What is not known of the functions of the file, and why, for the user."""
+        """What is not known of the functions of the file so far, and why, for the user."""
         name, notes = os.path.basename(self.path), []
-        if unread := self._contents.unread:
+        unread, damaged = self._contents.unread, {**self._contents.damaged, **self._damaged}
+        for what, why in damaged.items():
+            notes.append(
+                f"the {what} of {name} is damaged ({why}): what cannot be read of it counts as not there, "
+                "and functions are known by their symbols; build the program again"
+            )
+        if unread:
             notes.append(
                 f"{name} was compiled with -gsplit-dwarf, and Perun cannot read {listed(unread)}: without "
                 "sizes of structures there the numbers of the calls are used; keep the .dwo files where they "
@@ -254,8 +322,9 @@ class Binary:
         return notes
 
     @cached_property
-    def _segments(self) -> tuple[Segment, ...]:
-        return load_segments(self._elf)
+    def _headers(self) -> ElfFile:
+        with self._needed():
+            return ElfFile(self._elf.stream)
 
     @cached_property
     def _contents(self) -> _Contents:
@@ -264,7 +333,8 @@ class Binary:
         # Debug information that is installed later gives more names, and a program has the same build-id once
         # it is stripped.
         debug = "-debug" if self._debug_elf is not None else ""
-        own = "".join(name.replace(".", "-") for name in _STRIPPED if self._elf.has_section(name))
+        with self._needed():
+            own = "".join(name.replace(".", "-") for name in _STRIPPED if self._headers.section(name))
         name = f"{self.build_id}{debug}{own}.functions-{_VERSION}.json"
         file = self._cache / name if self._cache else None
         if file is None or not self.build_id:
@@ -279,7 +349,9 @@ class Binary:
         return contents
 
     def _read(self) -> _Contents:
-        entries = dict(self._entries())
+        entries: dict[int, int] = {}
+        with self._noting(_DEBUG):
+            entries.update(self._entries())
         symbols = list(self._symbols())
         names = demangled([symbol for symbol, *_ in symbols])
         functions: dict[int, Function] = {}
@@ -288,47 +360,40 @@ class Binary:
             if self.is_go and not is_called_by_go(symbol):
                 continue
             # The entry point is jumped to: on the stack it has arguments in place of a return address.
-            if offset >= 0 and address not in functions and address != self._elf["e_entry"]:
+            if offset >= 0 and address not in functions and address != self._headers.entry:
                 name, clone = source_name(symbol, names[symbol])
                 entry = entries.get(address, -1)
                 functions[address] = Function(symbol, name, address, offset, size, entry, clone)
         ordered = [functions[address] for address in sorted(functions)]
-        probes = list(read_probes(self._elf, self.offset_of))
-        return _Contents(ordered, probes, self._imports_throw(), self._unread())
+        probes: list[Usdt] = []
+        with self._noting(_PROBES):
+            probes += read_probes(self._elf, self.offset_of)
+        return _Contents(ordered, probes, self._imports_throw(), self._unread(), dict(self._damaged))
 
     def _symbols(self) -> Iterator[tuple[str, int, int]]:
         """Symbol, address and size of functions; of several at one address the global one comes first."""
-        for tables in self._symbol_tables():
-            found = [
-                (symbol["st_info"]["bind"] == "STB_LOCAL", symbol.name, symbol["st_value"], symbol["st_size"])
-                for table in tables
-                for symbol in table.iter_symbols()
-                if symbol["st_info"]["type"] == "STT_FUNC"
-                and symbol["st_shndx"] != "SHN_UNDEF"
-                and symbol["st_size"]
-                and not _FRAGMENT.search(symbol.name)
-            ]
-            # Sorted, so that of several names of one address always the same one comes first: C1 and C2 of a
-            # constructor, for example.
-            for _, symbol, address, size in sorted(found):
-                yield symbol.partition("@")[0], address, size
-            if found:
-                return
+        # Sorted, so that of several names of one address always the same one comes first: C1 and C2 of a
+        # constructor, for example.
+        for _, symbol, address, size in sorted(next(filter(None, self._symbol_tables()), [])):
+            yield symbol.partition("@")[0], address, size
 
-    def _symbol_tables(self) -> Iterator[list[Any]]:
-        """The tables with the functions of the file, the best first: all its own, those of the file with its
-        debug information, the small one of a stripped file, and those that other files use."""
-        used_by_others = self._elf.get_section_by_name(".dynsym")
-        others = [used_by_others] if used_by_others is not None else []
-        for elf in (self._elf, self._debug_elf):
-            table = elf.get_section_by_name(".symtab") if elf is not None else None
-            if table is not None:
-                yield [table]
-        small = self._elf.get_section_by_name(".gnu_debugdata")
-        if small is not None:
-            with contextlib.suppress(Exception):  # pyelftools raises what it likes for what it cannot read
-                elf = type(self._elf)(BytesIO(unpacked(small.data())))
-                yield [elf.get_section_by_name(".symtab"), *others]
+    def _symbol_tables(self) -> Iterator[list[_Symbol]]:
+        """The functions in the tables of the file, the best first: all its own, those of the file with its
+        debug information, the small table of a stripped file, and those that other files use."""
+        with self._needed():
+            found = list(_functions(self._headers, SYMBOLS))
+        yield found
+        found = []
+        if self._debug_elf is not None:
+            with self._noting(_DEBUG):
+                found += _functions(ElfFile(self._debug_elf.stream), SYMBOLS)
+        yield found
+        with self._needed():
+            others = list(_functions(self._headers, DYNAMIC_SYMBOLS))
+        if small := self._headers.section(".gnu_debugdata"):
+            with contextlib.suppress(Damaged):
+                inner = ElfFile(BytesIO(unpacked(self._headers.content(small))))
+                others += _functions(inner, SYMBOLS)
         yield others
 
     def _entries(self) -> Iterator[tuple[int, int]]:
@@ -338,7 +403,7 @@ class Binary:
         for unit in self.debug.iter_CUs():
             yield from with_code(unit.get_top_DIE())
         for number, debug in self._split.items():
-            with contextlib.suppress(Exception):  # pyelftools raises what it likes for what it cannot read
+            with self._noting(_DEBUG):
                 for unit in debug.iter_CUs():
                     for address, offset in with_code(unit.get_top_DIE()):
                         yield address, offset + number * _FILE
@@ -346,9 +411,11 @@ class Binary:
     @cached_property
     def _skeletons(self) -> list[Skeleton]:
         """What `-gsplit-dwarf` left in the program of the debug information of each source."""
-        if self.debug is None:
-            return []
-        return [found for unit in self.debug.iter_CUs() if (found := Skeleton.of(unit)) is not None]
+        found: list[Skeleton] = []
+        with self._noting(_DEBUG):
+            units = map(Skeleton.of, self.debug.iter_CUs() if self.debug is not None else ())
+            found += [one for one in units if one is not None]
+        return found
 
     @cached_property
     def _split(self) -> dict[int, Any]:
@@ -356,9 +423,10 @@ class Binary:
         found: dict[int, Any] = {}
         for number, skeleton in enumerate(self._skeletons, 1):
             path = skeleton.path(self.path)
-            debug = read_split(skeleton, self.debug, path) if path else None
-            if debug is not None:
-                found[number] = debug
+            with contextlib.suppress(Damaged):
+                debug = read_split(skeleton, self.debug, path) if path else None
+                if debug is not None:
+                    found[number] = debug
         return found
 
     def _unread(self) -> list[str]:
@@ -367,35 +435,41 @@ class Binary:
         return [skeleton.name for number, skeleton in skeletons if number not in self._split]
 
     def _imports_throw(self) -> bool:
-        for name in (".dynsym", ".symtab"):
-            table = self._elf.get_section_by_name(name)
-            if table is not None and any(
-                table.get_symbol_by_name(one) for one in (*_EXCEPTIONS, *_SWITCHES)
-            ):
-                return True
-        return False
+        with self._needed():
+            tables = (self._headers.symbols(kind) for kind in (DYNAMIC_SYMBOLS, SYMBOLS))
+            known = {text_at(table[1], at) for table in tables if table for at in table[0]["name"].tolist()}
+            return not known.isdisjoint(name.encode() for name in (*_EXCEPTIONS, *_SWITCHES))
 
     def _open(self, path: str) -> Any:
         try:
-            from elftools.common.exceptions import ELFError
-            from elftools.elf.elffile import ELFFile
-        except ImportError:
-            raise CollectorUnavailable(
-                "Perun needs pyelftools to read programs", "install it with: pip install pyelftools"
-            ) from None
-        try:
             file = self._files.enter_context(Path(path).open("rb"))  # noqa: SIM115
-            return ELFFile(file)
+            start = file.read(len(MAGIC))
+            return with_debug_information(file)
         except OSError as problem:
             raise JobFailed(
                 f"cannot read the program {path}: {problem.strerror}", "check the path and its permissions"
             ) from None
-        except ELFError:
+        except Damaged as problem:
             self._files.close()
+            if start == MAGIC:
+                raise JobFailed(
+                    f"{path} is damaged, so that its functions cannot be read: {problem}",
+                    "build the program again",
+                ) from None
             raise JobFailed(
                 f"{path} is not an ELF program, so it has no functions to trace",
                 "name the program that the command runs with --binary (-b)",
             ) from None
+
+
+def _functions(elf: ElfFile, kind: int) -> Iterator[_Symbol]:
+    """The functions in a table of symbols."""
+    rows, names = elf.symbols(kind) or ((), b"")
+    for name, info, _, section, address, size in (one.item() for one in rows):
+        if info & 15 == _FUNCTION and section and size:
+            symbol = text_at(names, name).decode("utf-8", "replace")
+            if not _FRAGMENT.search(symbol):
+                yield not info >> 4, symbol, address, size
 
 
 def _nearest(wanted: str, names: set[str]) -> str:

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from perun.elf import Damaged, checked
+
 
 def lines_of(program: Any, source: str) -> Iterator[tuple[int, int]]:
     """Lines of a source, and the addresses where their statements begin."""
@@ -41,7 +43,7 @@ def _first_range(entry: Any) -> Iterator[tuple[int, int]]:
     lists = entry.dwarfinfo.range_lists()
     if lists is None:
         return
-    with contextlib.suppress(Exception):  # pyelftools raises what it likes for what it cannot read
+    with contextlib.suppress(Damaged), checked():
         ranges = lists.get_range_list_at_offset(entry.attributes["DW_AT_ranges"].value, cu=entry.cu)
         base = entry.cu.get_top_DIE().attributes.get("DW_AT_low_pc")
         for one in ranges:

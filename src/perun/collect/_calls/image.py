@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
@@ -22,18 +23,29 @@ from perun.collect._calls.go_functions import SECTION as SECTION_OF_GO
 from perun.collect._calls.go_functions import functions_of_go
 from perun.collect._calls.names import demangled, is_own, profile_name, source_name
 from perun.collect._common.debug_files import debug_file
-from perun.collect._common.elf import read_elf
-from perun.collect._common.elf_sections import DYNAMIC_SYMBOLS, EXECUTABLE, SYMBOLS, Section, read_sections
 from perun.collect._common.symbol_table import unpacked
+from perun.elf import (
+    ALLOCATED,
+    DYNAMIC_SYMBOLS,
+    EXECUTABLE,
+    MAGIC,
+    NO_BITS,
+    RELOCATIONS,
+    SYMBOLS,
+    WRITABLE,
+    X86_64,
+    Damaged,
+    ElfFile,
+    Section,
+    checked,
+    text_at,
+)
 from perun.errors import JobFailed
 
-_X86_64: Final = 62
 _MACHINES: Final = {8: "MIPS", 21: "PowerPC", 22: "IBM Z", 183: "arm64", 243: "RISC-V", 258: "LoongArch"}
 """Other machines of 64 bits, by their numbers in ELF files."""
 _FIXED_PLACE: Final = 2
 """Type of a file that is loaded where it says: ET_EXEC."""
-_ALLOCATED, _WRITABLE = 2, 1
-_NO_BITS, _RELOCATIONS = 8, 4
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _RELOCATION: Final = struct.Struct("<QIIq")
 _OBJECT, _FUNCTION, _FILE, _INDIRECT = 1, 2, 4, 10
@@ -69,38 +81,34 @@ def static_graph(path: str | Path, earlier: CallGraph | None = None) -> CallGrap
 def read_image(path: str | Path) -> Image:
     """What the call graph of an ELF file is made from. Errors as :func:`static_graph`."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb") as file, checked():
             return _read(file, str(path))
     except OSError as problem:
         raise JobFailed(
             f"cannot read the program {path}: {problem.strerror}", "check the path and its permissions"
         ) from None
-    except (ValueError, OverflowError, IndexError, struct.error) as problem:
+    except Damaged as problem:
         raise JobFailed(
             f"{path} is damaged, so that it has no call graph: {problem}", "build the program again"
         ) from None
 
 
 def _read(file: BinaryIO, path: str) -> Image:
-    sections = read_sections(file)
-    file.seek(16)
-    kind, machine = struct.unpack("<HH", file.read(4)) if sections else (0, 0)
-    if machine != _X86_64:
-        name = _MACHINES.get(machine, f"another machine (number {machine})")
-        what = f"is a program for {name}" if sections else "is no 64-bit ELF program"
+    elf = ElfFile(file) if file.read(4) == MAGIC else None
+    is_known = elf is not None and elf.is_usual and bool(elf.sections)
+    if elf is None or not is_known or elf.machine != X86_64:
+        name = _MACHINES.get(elf.machine, f"another machine (number {elf.machine})") if elf else ""
+        what = f"is a program for {name}" if is_known else "is no 64-bit ELF program"
         raise JobFailed(
             f"{path} {what}: Perun reads call graphs of programs for x86-64 only",
             "build it for x86-64; or trace it without optimizations, which choose functions by the call graph"
-            if sections
+            if is_known
             else "name the program that the command runs with --binary (-b)",
         )
-    elf = read_elf(path)
-    if elf is None:
-        raise ValueError("its headers contradict each other")
-    areas = [_area(file, number, section) for number, section in enumerate(sections)]
+    areas = [_area(elf, number, section) for number, section in enumerate(elf.sections)]
     loaded = sorted((area for area in areas if area is not None), key=lambda one: one.address)
-    entries = _all_entries(file, sections, path, elf.build_id)
-    imports, pointers, resolvers = _relocated(file, sections)
+    entries = _all_entries(elf, path)
+    imports, pointers, resolvers = _relocated(elf)
     objects = sorted({
         (one.address, one.size, one.name) for one in entries if one.kind == _OBJECT and one.section
     })
@@ -109,7 +117,7 @@ def _read(file: BinaryIO, path: str) -> Image:
     return Image(
         elf.build_id,
         elf.entry,
-        kind != _FIXED_PLACE,
+        elf.type != _FIXED_PLACE,
         loaded,
         _functions(entries),
         tuple(frames),
@@ -120,59 +128,57 @@ def _read(file: BinaryIO, path: str) -> Image:
     )
 
 
-def _area(file: BinaryIO, number: int, section: Section) -> Area | None:
-    if not number or not section.flags & _ALLOCATED or not section.size or section.flags & 0x400:
+def _area(elf: ElfFile, number: int, section: Section) -> Area | None:
+    if not number or not section.flags & ALLOCATED or not section.size or section.flags & 0x400:
         return None
     return Area(
         section.name,
         section.address,
-        b"" if section.type == _NO_BITS else section.content(file),
+        b"" if section.type == NO_BITS else elf.content(section),
         section.size,
         bool(section.flags & EXECUTABLE),
-        bool(section.flags & _WRITABLE),
+        bool(section.flags & WRITABLE),
     )
 
 
-def _all_entries(
-    file: BinaryIO, sections: Sequence[Section], path: str, build_id: str
-) -> list[_Entry]:
+def _all_entries(elf: ElfFile, path: str) -> list[_Entry]:
     """The symbols of a file: all, from itself or from its debug information, or those that others use."""
-    own = _entries(file, sections, SYMBOLS)
+    own = _entries(elf, SYMBOLS)
     if own:
         return own
-    other = debug_file(path, build_id)
+    other = debug_file(path, elf.build_id)
     if other:
-        with open(other, "rb") as debug:
-            found = _entries(debug, read_sections(debug), SYMBOLS)
+        with suppress(Damaged), open(other, "rb") as debug:
+            found = _entries(ElfFile(debug), SYMBOLS)
             if found:
                 return found
-    small = next((one for one in sections if one.name == ".gnu_debugdata"), None)
+    small = elf.section(".gnu_debugdata")
     found = []
     if small is not None:
-        inner = BytesIO(unpacked(small.content(file)))
-        found = _entries(inner, read_sections(inner), SYMBOLS)
-    return found + _entries(file, sections, DYNAMIC_SYMBOLS) + _entries_of_go(file, sections)
+        with suppress(Damaged):
+            found = _entries(ElfFile(BytesIO(unpacked(elf.content(small)))), SYMBOLS)
+    return found + _entries(elf, DYNAMIC_SYMBOLS) + _entries_of_go(elf)
 
 
-def _entries_of_go(file: BinaryIO, sections: Sequence[Section]) -> list[_Entry]:
-    table = next((one for one in sections if one.name == SECTION_OF_GO), None)
+def _entries_of_go(elf: ElfFile) -> list[_Entry]:
+    table = elf.section(SECTION_OF_GO)
     if table is None:
         return []
     return [
         _Entry(name, _FUNCTION, False, 1, address, size, "")
-        for name, address, size in functions_of_go(table.content(file))
+        for name, address, size in functions_of_go(elf.content(table))
     ]
 
 
-def _entries(file: BinaryIO, sections: Sequence[Section], kind: int) -> list[_Entry]:
-    table = next((one for one in sections if one.type == kind and one.link < len(sections)), None)
-    if table is None:
+def _entries(elf: ElfFile, kind: int) -> list[_Entry]:
+    table = next((one for one in elf.sections if one.type == kind), None)
+    if table is None or not elf.is_usual:
         return []
-    data, names = table.content(file), sections[table.link].content(file)
+    data, names = elf.content(table), elf.linked(table)
     found = []
     source = ""
     for name, info, _, section, address, size in _SYMBOL.iter_unpack(_whole(data, _SYMBOL)):
-        text = names[name : names.find(b"\0", name)].decode("utf-8", "replace").partition("@")[0]
+        text = text_at(names, name).decode("utf-8", "replace").partition("@")[0]
         is_local = not info >> 4
         if info & 15 == _FILE:
             source = text
@@ -205,21 +211,18 @@ def _functions(entries: Sequence[_Entry]) -> list[Symbol]:
     return symbols
 
 
-def _relocated(
-    file: BinaryIO, sections: Sequence[Section]
-) -> tuple[dict[int, str], dict[int, int], set[int]]:
+def _relocated(elf: ElfFile) -> tuple[dict[int, str], dict[int, int], set[int]]:
     """What the dynamic linker puts where: names of what is in other files, and addresses in this one; and the
     functions that it asks for the address to put."""
     imports: dict[int, str] = {}
     pointers: dict[int, int] = {}
     resolvers: set[int] = set()
-    for section in sections:
-        if section.type != _RELOCATIONS or not section.flags & _ALLOCATED:
+    for section in elf.sections:
+        if section.type != RELOCATIONS or not section.flags & ALLOCATED:
             continue
-        table = sections[section.link] if 0 < section.link < len(sections) else None
-        has_names = table is not None and table.link < len(sections)
-        symbols = _Dynamic(file, table, sections) if table is not None and has_names else None
-        data = _whole(section.content(file), _RELOCATION)
+        table = elf.sections[section.link] if 0 < section.link < len(elf.sections) else None
+        symbols = _Dynamic(elf, table) if table is not None else None
+        data = _whole(elf.content(section), _RELOCATION)
         for place, kind, symbol, addend in _RELOCATION.iter_unpack(data):
             if kind in (_RELATIVE, _RESOLVED):
                 pointers[place] = addend
@@ -236,11 +239,11 @@ def _relocated(
 class _Dynamic:
     """The symbols that relocations name: name and address, 0 for what is in another file."""
 
-    def __init__(self, file: BinaryIO, table: Section, sections: Sequence[Section]) -> None:
-        self._data = table.content(file)
-        self._names = sections[table.link].content(file)
+    def __init__(self, elf: ElfFile, table: Section) -> None:
+        self._data = elf.content(table)
+        self._names = elf.linked(table)
 
     def __getitem__(self, number: int) -> tuple[str, int]:
         name, _, _, section, address, _ = _SYMBOL.unpack_from(self._data, number * _SYMBOL.size)
-        text = self._names[name : self._names.find(b"\0", name)].decode("utf-8", "replace")
+        text = text_at(self._names, name).decode("utf-8", "replace")
         return text.partition("@")[0], address if section else 0

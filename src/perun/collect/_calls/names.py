@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import subprocess
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, TypeVar
+
+from perun.process import programs
 
 _RUNTIME: Final = re.compile(
     r"_start|_init|_fini|(de)?register_tm_clones|__do_global_(c|d)tors_aux|frame_dummy|__libc_csu_\w+"
@@ -249,10 +250,8 @@ def _demangle(symbols: list[str]) -> list[str]:
 
 def _filt(symbols: list[str]) -> list[str]:
     try:
-        done = subprocess.run(
-            ["c++filt"], input="\n".join(symbols), capture_output=True, text=True, check=False
-        )
+        done = programs.run(["c++filt"], given="\n".join(symbols).encode("utf-8", "surrogateescape"))
     except OSError:
         return symbols
-    names = done.stdout.splitlines()
+    names = done.stdout.decode("utf-8", "surrogateescape").splitlines()
     return names if len(names) == len(symbols) else symbols

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from perun.collect._calls.binary import Binary, Function
@@ -63,11 +64,12 @@ class Size(NamedTuple):
 
 def find_size(binary: Binary, function: Function) -> Size | None:
     """The size on which `function` most likely depends; None where its parameters show none."""
-    entry = binary.description(function)
-    if entry is None or binary.machine != "EM_X86_64" or function.symbol == "main":
+    if not binary.is_x86_64 or function.symbol == "main" or _has_own_convention(binary, function):
         return None
-    if _has_own_convention(binary, function):
-        return None
+    return binary.described(function, partial(_likeliest, function), None)
+
+
+def _likeliest(function: Function, entry: Any) -> Size | None:
     parameters = [one for one in parameters_of(entry, function.clone) if one.place is not None]
     for parameter in parameters:
         found = _in_parameter(parameter)
@@ -99,19 +101,27 @@ def size_of(binary: Binary, function: Function, expression: str) -> Size:
             f"{where} cannot be read: compilers of Go and Rust pass parameters in ways of their own",
             "leave out --size: the sizes are the numbers of the calls then",
         )
+    found = binary.described(function, partial(_named, function, expression, where), None)
+    if found is not None:
+        return found
     numbered = _PARAMETER.match(expression.strip())
-    entry = binary.description(function)
-    if numbered and (entry is None or not 1 <= int(numbered[1]) <= len(formal_parameters(entry))):
+    if numbered:
         number = int(numbered[1]) - 1
         if not 0 <= number < len(REGISTERS):
             last = len(REGISTERS)
             raise UsageError(f"{where} is not one of the parameters $1 to ${last}", "name one of these")
         return Size(number, 0, (Term(1, (), 8, True),), text=expression)
-    if entry is None:
-        raise UsageError(
-            f"{where} needs debug information, which the program does not have for this function",
-            "compile with -g, or name the parameter by its number, e.g. $1",
-        )
+    raise UsageError(
+        f"{where} needs debug information, which the program does not have for this function",
+        "compile with -g, or name the parameter by its number, e.g. $1",
+    )
+
+
+def _named(function: Function, expression: str, where: str, entry: Any) -> Size | None:
+    """The size by the debug information; None for a parameter that is known by its number only."""
+    numbered = _PARAMETER.match(expression.strip())
+    if numbered and not 1 <= int(numbered[1]) <= len(formal_parameters(entry)):
+        return None
     parameters = list(parameters_of(entry, function.clone))
     name, steps = _parse(expression, where)
     if numbered:

@@ -12,6 +12,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from perun.elf import Damaged, checked, with_debug_information
+
 _HEADER: Final = 8
 """Bytes before the first address of a table of its own, as readers expect it."""
 _VERSION: Final = 5
@@ -49,22 +51,21 @@ class Skeleton(NamedTuple):
 
 
 def read_split(skeleton: Skeleton, program: Any, path: Path) -> Any:
-    """The debug information (DWARFInfo of pyelftools) in a file; None where it cannot be read.
+    """The debug information (DWARFInfo of pyelftools) in a file; None where it is of a kind that is not read.
 
     :param program: that of the program itself.
+    :raises Damaged: where it cannot be read.
     """
-    from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DWARFInfo
-    from elftools.elf.elffile import ELFFile
-
     if skeleton.version < _VERSION or program.debug_addr_sec is None:
         return None
     table = program.debug_addr_sec
     table.stream.seek(max(skeleton.addresses - _HEADER, 0))
     addresses = BytesIO(table.stream.read())
     sections: dict[str, Any] = dict.fromkeys(_SECTIONS)
-    with contextlib.suppress(Exception), path.open("rb") as file:  # pyelftools raises errors of many kinds
-        elf = ELFFile(file)
-        for section in elf.iter_sections():
+    with checked(), path.open("rb") as file:
+        from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DWARFInfo
+
+        for section in with_debug_information(file).iter_sections():
             key = section.name.removesuffix(".dwo").removeprefix(".") + "_sec"
             if section.name.endswith(".dwo") and key in sections:
                 data = section.data()
@@ -74,12 +75,11 @@ def read_split(skeleton: Skeleton, program: Any, path: Path) -> Any:
         for unit in found.iter_CUs():
             _add_positions(unit)
         return found
-    return None
 
 
 def _add_positions(unit: Any) -> None:
     """Add what such a file leaves out: its tables begin right behind their headers."""
-    with contextlib.suppress(Exception):  # of the first entry itself, which refers to the tables
+    with contextlib.suppress(Damaged), checked():  # of the first entry itself, which refers to the tables
         unit.get_top_DIE()
     attributes = unit.get_top_DIE().attributes
     example = next(iter(attributes.values()))

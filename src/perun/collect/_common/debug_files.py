@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import struct
 import zlib
 from typing import BinaryIO, Final
 
 from perun.collect._common.elf import Elf, read_elf
-from perun.collect._common.elf_sections import read_sections
+from perun.elf import Damaged, ElfFile
 
 DEBUG_FOLDER: Final = "/usr/lib/debug"
 """The folder of the debug information of packages."""
@@ -42,12 +41,13 @@ def debug_file(path: str, build_id: str) -> str:
 
 def _debug_link(path: str) -> tuple[str, int]:
     """Name and checksum of the file that `.gnu_debuglink` names; an empty name where there is none."""
-    with contextlib.suppress(OSError, ValueError, OverflowError, struct.error), open(path, "rb") as file:
-        for section in read_sections(file):
-            if section.name == ".gnu_debuglink" and 5 < section.size < 4096:
-                data = section.content(file)
-                name, _, _ = data.partition(b"\0")
-                return os.path.basename(os.fsdecode(name)), int.from_bytes(data[-4:], "little")
+    with contextlib.suppress(OSError, Damaged), open(path, "rb") as file:
+        elf = ElfFile(file)
+        section = elf.section(".gnu_debuglink")
+        if section is not None and 5 < section.size < 4096:
+            data = elf.content(section)
+            name, _, _ = data.partition(b"\0")
+            return os.path.basename(os.fsdecode(name)), int.from_bytes(data[-4:], "little")
     return "", 0
 
 

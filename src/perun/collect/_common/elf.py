@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import os
-import struct
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
-from perun.collect._common.elf_headers import PT_INTERP, PT_LOAD, ElfHeaders
-
-
-class Segment(NamedTuple):
-    """A part of the file that is mapped: `size` bytes from `offset` on, at the address `address`."""
-
-    offset: int
-    address: int
-    size: int
+from perun.elf import PT_INTERP, PT_LOAD, Damaged, ElfFile, Segment
 
 
 class Elf(NamedTuple):
@@ -66,36 +57,21 @@ def read_elf(path: str) -> Elf | None:
     try:
         with open(path, "rb") as file:
             return _read(file)
-    except (OSError, ValueError, OverflowError, struct.error):  # also places that no file has
+    except (OSError, Damaged):
         return None
 
 
 def _read(file: BinaryIO) -> Elf:
-    elf = ElfHeaders(file)
+    elf = ElfFile(file)
+    names = {section.name for section in elf.sections}
     loaders = [segment for segment in elf.segments if segment.type == PT_INTERP]
     return Elf(
         elf.build_id,
-        os.fsdecode(elf.content(loaders[0]).partition(b"\0")[0]) if loaders else "",
+        os.fsdecode(elf.text_of(loaders[0]).partition(b"\0")[0]) if loaders else "",
         elf.bits,
-        elf.has_section(".debug_line"),
+        ".debug_line" in names,
         elf.entry,
-        tuple(Segment(*segment[1:]) for segment in elf.segments if segment.type == PT_LOAD),
-        elf.has_section(".symtab") or elf.has_section(".gnu_debugdata"),
+        tuple(segment for segment in elf.segments if segment.type == PT_LOAD),
+        not names.isdisjoint((".symtab", ".gnu_debugdata")),
     )
 
-
-def build_id(elf: Any) -> str:
-    """The build-id of a file opened by pyelftools in hexadecimal; empty where it has none."""
-    for segment in elf.iter_segments("PT_NOTE"):
-        for note in segment.iter_notes():
-            if note["n_type"] == "NT_GNU_BUILD_ID":
-                return str(note["n_desc"])
-    return ""
-
-
-def load_segments(elf: Any) -> tuple[Segment, ...]:
-    """The segments of a file opened by pyelftools that are mapped."""
-    return tuple(
-        Segment(segment["p_offset"], segment["p_vaddr"], segment["p_filesz"])
-        for segment in elf.iter_segments("PT_LOAD")
-    )

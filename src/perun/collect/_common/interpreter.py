@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from perun.errors import UsageError
 from perun.plugin.api import Run
+from perun.process import programs
 from perun.process.finding import find_executable
 
 _NAME: Final = re.compile(r"python(\d+(\.\d+)?)?[dt]?")
@@ -56,15 +56,7 @@ def program_of(run: Run, what: str = "--python", others: str = _OTHERS) -> Inter
 
 def succeeds(code: str, run: Run, python: str, options: Sequence[str] = ()) -> bool:
     """Whether the interpreter, in the place of the run, executes the code and ends with success."""
-    done = subprocess.run(
-        [python, *options, "-c", code],
-        cwd=run.cwd,
-        env=dict(run.environ),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    return not done.returncode
+    return not programs.run([python, *options, "-c", code], cwd=run.cwd, environ=run.environ).code
 
 
 def _interpreter(path: str) -> list[str]:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from perun.collect._common.elf import read_elf
 from perun.errors import CollectorUnavailable, JobFailed
+from perun.extras import reinstall_command
 from perun.plugin.api import Readiness, Run
 from perun.process.finding import find_executable
-
-_REINSTALL: Final = (
-    "on 64-bit Linux with glibc, reinstall Perun from its sources: pip install --force-reinstall ."
-)
 
 
 def readiness(library: Path, what: str) -> Readiness:
     """Whether the library was built; `what` it is, for the message: `the recorder of allocations`."""
-    return Readiness() if library.is_file() else Readiness("", f"{what} is missing", _REINSTALL)
+    if library.is_file():
+        return Readiness()
+    hint = f"on 64-bit Linux with glibc, reinstall Perun from its sources: {reinstall_command()}"
+    return Readiness("", f"{what} is missing", hint)
 
 
 def require(library: Path, what: str) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterable, Mapping
 from shutil import which
 from typing import Final
+
+from perun.process import programs
 
 _PATIENCE: Final = 10.0
 _SUFFIX: Final = "-dbgsym"
@@ -24,14 +25,10 @@ def debug_packages(paths: Iterable[str], environ: Mapping[str, str]) -> list[str
     if not tool or not names:
         return []
     try:
-        done = subprocess.run(
-            [tool, "-S", "--", *sorted(names)],
-            env={**environ, "LC_ALL": "C"},
-            capture_output=True,
-            check=False,
-            timeout=_PATIENCE,
+        done = programs.run(
+            [tool, "-S", "--", *sorted(names)], environ={**environ, "LC_ALL": "C"}, timeout=_PATIENCE
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, programs.TimeoutExpired):
         return []
     owners = [line.split(": ", 1)[0] for line in done.stdout.decode("utf-8", "replace").splitlines()]
     # `libc6:amd64, libc6:i386: /path`; a diversion is told in a sentence.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 IGNORE_FAILURE: Final = "correct the command, or measure it anyway with --ignore-failure (-i)"
 """The hint for a command that fails."""
+CONFINED: Final = 4095
+"""The number of an error in files of recorders: RECORD_CONFINED of `native/confining.h`."""
+_FILTERED: Final = " for a system call that it forbids (seccomp), which may be one of the recorder"
 
 
 def require_recorded(
@@ -54,10 +58,17 @@ def shortfalls(sample: Sample, timeout: float, lost: int = 0, what: str = "calls
     return found
 
 
+def stopped_because(error: int) -> str:
+    """Why a recorder stopped recording, for the number of an error in its files."""
+    if error == CONFINED:
+        return "the program took system calls or the clock from itself: seccomp or PR_SET_TSC"
+    return os.strerror(error)
+
+
 def early_end(sample: Sample, timeout: float) -> str:
     """How the run ended early, in words; empty if it ended normally."""
     if os.WIFSIGNALED(sample.status) and not sample.early:
-        return outcome(sample.status)
+        return outcome(sample.status) + _FILTERED * (os.WTERMSIG(sample.status) == signal.SIGSYS)
     return "".join(f"was {reason}" for reason in shortfalls(sample, timeout))
 
 

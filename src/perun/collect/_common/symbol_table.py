@@ -10,23 +10,19 @@ from __future__ import annotations
 
 import contextlib
 import io
-import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.collect._common.elf_sections import DYNAMIC_SYMBOLS, EXECUTABLE, SYMBOLS, Section, read_sections
+from perun.elf import DYNAMIC_SYMBOLS, EXECUTABLE, SYMBOL, SYMBOLS, Damaged, ElfFile, checked, text_at
 
 MAX_DEBUGDATA: Final = 64 * 2**20
 """The most bytes that `.gnu_debugdata` may have when it is unpacked."""
 _MAX_MEMORY: Final = 128 * 2**20
 """Bytes of memory for unpacking it; what xz makes with its highest level needs 65 MiB."""
-_ENTRY: Final = np.dtype(
-    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
-)
-"""A symbol of a 64-bit file for a little-endian machine (`Elf64_Sym`)."""
+_ENTRY: Final = np.dtype([(name, f"<u{size}") for name, size in SYMBOL])
 _NO_TYPE, _FUNCTION, _INDIRECT_FUNCTION = 0, 2, 10
 _LOCAL: Final = 0
 _SMALL_TABLE: Final = ".gnu_debugdata"
@@ -82,9 +78,8 @@ class SymbolTable:
 
     def _name(self, number: int) -> str:
         text = self._texts[int(self._table[number])]
-        begin = int(self._symbols[number]["name"])
-        end = text.find(b"\0", begin)
-        return text[begin:end].decode("utf-8", "replace").partition("@")[0] if 0 <= begin < end else ""
+        name = text_at(text, int(self._symbols[number]["name"]))
+        return name.decode("utf-8", "replace").partition("@")[0]
 
 
 _Part = tuple[NDArray[Any], bytes, bool, NDArray[np.uint64]]
@@ -92,24 +87,21 @@ _Part = tuple[NDArray[Any], bytes, bool, NDArray[np.uint64]]
 
 
 def _tables(path: str) -> Iterator[_Part]:
-    damaged = (ValueError, OverflowError, IndexError, struct.error)
-    with contextlib.suppress(OSError, *damaged), open(path, "rb") as file:
+    with contextlib.suppress(OSError, Damaged), open(path, "rb") as file:
         yield from _tables_of(file)
 
 
 def _tables_of(file: BinaryIO, *, inner: bool = False) -> Iterator[_Part]:
-    sections = read_sections(file)
+    elf = ElfFile(file)
     # A file has one of each (gABI 4.1). A damaged one that has thousands must not take the memory of all.
-    kinds: set[int | str] = set()
-    for section in sections:
-        kind = section.type if section.type in (SYMBOLS, DYNAMIC_SYMBOLS) else section.name
-        if kind in kinds:
-            continue
-        kinds.add(kind)
-        if kind in (SYMBOLS, DYNAMIC_SYMBOLS) and section.link < len(sections):
-            yield _functions(file, section, sections)
-        elif kind == _SMALL_TABLE and not inner:
-            yield from _tables_of(io.BytesIO(unpacked(section.content(file))), inner=True)
+    for kind in (SYMBOLS, DYNAMIC_SYMBOLS):
+        if (table := elf.symbols(kind)) is not None:
+            with checked():
+                part = _functions(elf, kind, *table)
+            yield part
+    small = elf.section(_SMALL_TABLE) if not inner else None
+    if small is not None:
+        yield from _tables_of(io.BytesIO(unpacked(elf.content(small))), inner=True)
 
 
 def unpacked(data: bytes) -> bytes:
@@ -124,19 +116,16 @@ def unpacked(data: bytes) -> bytes:
     return found if unpacker.eof else b""
 
 
-def _functions(file: BinaryIO, section: Section, sections: Sequence[Section]) -> _Part:
-    data = section.content(file)
-    symbols = np.frombuffer(data[: len(data) // _ENTRY.itemsize * _ENTRY.itemsize], _ENTRY)
-    complete = section.type == SYMBOLS
+def _functions(elf: ElfFile, kind_of_table: int, symbols: NDArray[Any], names: bytes) -> _Part:
+    complete = kind_of_table == SYMBOLS
     ends = np.zeros(1 << 16, np.uint64)  # by number of a section; 0 for what holds no code
-    for number, one in enumerate(sections):
+    for number, one in enumerate(elf.sections):
         if one.flags & EXECUTABLE:
             ends[number] = one.address + one.size
     kind = symbols["info"] & 0xF
     kept = symbols[np.isin(kind, (_FUNCTION, _INDIRECT_FUNCTION)) | ((kind == _NO_TYPE) & complete)]
     limits = ends[kept["section"]]
     inside = limits > kept["value"]
-    names = sections[section.link].content(file)
     return kept[inside], names, complete, limits[inside]
 
 

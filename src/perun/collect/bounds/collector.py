@@ -110,7 +110,8 @@ def _analysed(
     ctx.report("reading sources", 0, len(paths))
     for task, answer in analysed(tasks, Setup(params, folder), run.cwd, run.environ, processes):
         if isinstance(answer, Progress):
-            ctx.report(f"analysing {answer.function} of {task.path}", done, len(paths))
+            if answer.bounds is None:
+                ctx.report(f"analysing {answer.function} of {task.path}", done, len(paths))
             continue
         several = parts[task.path]
         several.append(answer)

@@ -48,6 +48,14 @@ class BoundsParams:
         "not in another loop, or plain back edges.",
     )
 
+    timeout: float = param(
+        10.0,
+        metavar="<seconds>",
+        help="Give up a function, or reading a source, that takes longer; 0 for never. The others go on.",
+    )
+
     def __post_init__(self) -> None:
+        if not 0 <= self.timeout < float("inf"):
+            raise ValueError(f"timeout: {self.timeout:g} is no number of seconds")
         if not (self.source or self.source_dir or self.compile_commands):
             raise ValueError("name the C sources to analyse by source, source-dir or compile-commands")

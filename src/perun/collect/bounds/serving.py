@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import sys
 import threading
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Final
 
 from perun.collect.bounds import cache
@@ -14,19 +15,35 @@ from perun.collect.bounds.analysis import AnalysisOptions, analyse
 from perun.collect.bounds.answer import UNBOUNDED, UNBOUNDED_CLASS, FunctionBounds, LoopBound
 from perun.collect.bounds.digests import at, by_digest, digester
 from perun.collect.bounds.found import Gap, SourceBounds, of_unreadable
-from perun.collect.bounds.front import Function, ReadOptions, Unit, preprocess, read
+from perun.collect.bounds.front import (
+    LARGEST,
+    Function,
+    PreprocessorFailed,
+    ReadOptions,
+    Unit,
+    preprocess,
+    read,
+)
 from perun.collect.bounds.params import BoundsParams
 from perun.collect.bounds.workers import Answer, Progress, Refused, Setup, Task
 from perun.errors import PerunError
+from perun.regular import read_regular
 
 _DEPTH: Final = 40_000
 """Calls that parsing a deeply nested expression may take, for which the stack below is large enough."""
 _STACK: Final = 512 << 20
+_MEMORY: Final = 3 << 30
+"""Bytes of address space of this process, and of the preprocessor that it starts."""
+_WRITTEN: Final = 64 << 20
+"""Bytes of a preprocessed source."""
 
 
 def main(descriptor: int) -> None:
     """Answer tasks until the other side is gone, with a stack for deeply nested sources."""
     connection = Connection(descriptor)
+    for what, limit in ((resource.RLIMIT_AS, _MEMORY), (resource.RLIMIT_FSIZE, _WRITTEN)):
+        _, hard = resource.getrlimit(what)
+        resource.setrlimit(what, (limit if hard < 0 else min(limit, hard), hard))
     for part in (1, 8):
         sys.setrecursionlimit(_DEPTH // part)
         threading.stack_size(_STACK // part)
@@ -52,15 +69,15 @@ def _serve(connection: Connection) -> None:
 def answers(task: Task, setup: Setup) -> Iterator[Answer]:
     """What is found of the task: its functions as they are done, and in the end all of it."""
     params = setup.params
-    options = ReadOptions(params.include, params.define, params.compile_commands or None)
+    options = ReadOptions(params.include, params.define, params.compile_commands or None, params.timeout)
     wanted = _analysis_options(params)
     try:
-        content = Path(task.path).read_bytes()
+        content = read_regular(os.path.realpath(task.path), LARGEST)
         preprocessed = preprocess(task.path, options)
         key = cache.key_of(task.path, content, preprocessed, wanted, sorted(params.function))
-        known = cache.read(setup.cache, key, task.path)
-        if known is not None:
-            yield known if task.part == 0 else known._replace(functions=(), gaps=(), digests=())
+        cached = cache.read(setup.cache, key, task.path)
+        if cached is not None:
+            yield cached if task.part == 0 else cached._replace(functions=(), gaps=(), digests=())
             return
         unit = read(task.path, options, preprocessed)
     except PerunError as problem:
@@ -75,13 +92,23 @@ def answers(task: Task, setup: Setup) -> Iterator[Answer]:
     unread, gaps = of_unreadable(unit.unreadable, task.path)
     found = [one for one in unread if task.part == 0 and _is_wanted(one.name, params)]
     digests = [""] * len(found)
-    for function in unit.functions[task.part :: task.parts]:
-        if _is_wanted(function.name, params):
-            digest = digest_of(function)
-            before = earlier.get(digest)
-            found.append(at(before, function) if before else _analysed(function, unit, wanted))
-            digests.append(digest)
-            yield Progress(function.name)
+    for number, function in enumerate(unit.functions[task.part :: task.parts]):
+        if not _is_wanted(function.name, params):
+            continue
+        if number in task.lost:  # on a faster machine it might not be
+            found.append(_unbounded(function, task.lost[number]))
+            gaps.append(Gap(function.line + 1, function.name, task.lost[number]))
+            digests.append("")
+            continue
+        yield Progress(function.name, number)
+        digest = digest_of(function)
+        before = earlier.get(digest)
+        known = at(before, function) if before else task.known.get(number)
+        bounds = known or _analysed(function, unit, wanted)
+        found.append(bounds)
+        digests.append(digest)
+        yield Progress(function.name, number, bounds)
+    key = "" if task.lost else key
     yield SourceBounds(task.path, tuple(found), tuple(gaps), key, name, tuple(digests))
 
 
@@ -97,14 +124,17 @@ def _analysed(function: Function, unit: Unit, options: AnalysisOptions) -> Funct
     try:
         return analyse(function, unit, options)
     except Exception as problem:  # what is wrong with one function must not lose the others
-        reason = _failure(problem)
-        loops = tuple(
-            LoopBound(one.first_line, one.last_line, one.column, UNBOUNDED, UNBOUNDED_CLASS, reason)
-            for one in function.loops
-        )
-        return FunctionBounds(
-            function.name, function.line, function.column, loops, UNBOUNDED, UNBOUNDED_CLASS, reason
-        )
+        return _unbounded(function, _failure(problem))
+
+
+def _unbounded(function: Function, reason: str) -> FunctionBounds:
+    loops = tuple(
+        LoopBound(one.first_line, one.last_line, one.column, UNBOUNDED, UNBOUNDED_CLASS, reason)
+        for one in function.loops
+    )
+    return FunctionBounds(
+        function.name, function.line, function.column, loops, UNBOUNDED, UNBOUNDED_CLASS, reason
+    )
 
 
 def _failure(problem: Exception) -> str:
@@ -112,4 +142,8 @@ def _failure(problem: Exception) -> str:
         return "it is nested too deeply"
     if isinstance(problem, OSError):
         return f"it cannot be read: {problem.strerror}"
+    if isinstance(problem, MemoryError):
+        return f"it needs more memory than {_MEMORY >> 30} GiB"
+    if isinstance(problem, PreprocessorFailed):
+        return str(problem)
     return f"the analysis failed: {type(problem).__name__}: {problem}"

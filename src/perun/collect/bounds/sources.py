@@ -7,8 +7,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from perun.collect.bounds.front.commands import LARGEST_DATABASE
 from perun.collect.bounds.params import BoundsParams
 from perun.errors import JobFailed
+from perun.regular import read_regular
 
 SUFFIX = ".c"
 
@@ -32,6 +34,8 @@ def _file(path: str, folder: Path) -> str:
     if place.is_dir():
         raise JobFailed(f"the source {path!r} is a folder", f"analyse what it holds: --source-dir {path}")
     if not place.is_file():
+        if place.exists():
+            raise JobFailed(f"the source {path!r} is a pipe, a device or the like", "name a regular file")
         hint = f"paths are relative to the folder of the project, here {folder}"
         raise JobFailed(f"there is no source {path!r}", hint)
     return os.path.normpath(path)
@@ -59,7 +63,7 @@ def _walk(place: Path) -> Iterator[str]:
 def _listed(path: str, folder: Path) -> list[str]:
     """The C sources of a compilation database (clang's `JSONCompilationDatabase`)."""
     try:
-        entries = json.loads((folder / path).read_bytes())
+        entries = json.loads(read_regular(os.path.realpath(folder / path), LARGEST_DATABASE))
     except OSError as problem:
         raise JobFailed(
             f"cannot read {path}: {problem.strerror}",

@@ -1,15 +1,15 @@
 """Processes that analyse sources, so that all processors are used and nothing of the analysis stays behind.
 
-A solver that crashes or a source that is nested too deeply ends its process only, and what it had to do is
-reported as not read. An interruption ends them all at once.
+A solver that crashes, or a function that takes too long, ends its process only: that function is reported as
+not analysed, and another process goes on with the rest. An interruption ends them all at once.
 """
 
 from __future__ import annotations
 
 import signal
 import socket
-import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
@@ -17,11 +17,16 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Final, NamedTuple
 
+from perun.collect.bounds.answer import FunctionBounds
 from perun.collect.bounds.found import Gap, SourceBounds
 from perun.collect.bounds.params import BoundsParams
 from perun.errors import JobFailed
+from perun.process import programs
+from perun.process.waiting import waited
 
 MAX_WORKERS: Final = 8
+_LOOK: Final = 1.0
+"""Seconds after which a process that says nothing is looked at."""
 _START: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; "
     "from perun.collect.bounds.serving import main; main(int(sys.argv[1]))"
@@ -29,17 +34,25 @@ _START: Final = (
 
 
 class Task(NamedTuple):
-    """Each `parts`-th function of a source, beginning with the number `part`; the whole of it by default."""
+    """Each `parts`-th function of a source, beginning with the number `part`; the whole of it by default.
+
+    :ivar known: the bounds of functions that another process has found, by their numbers. :ivar lost: why
+        such a process had to be ended, by the numbers of the functions that it was at.
+    """
 
     path: str
     part: int = 0
     parts: int = 1
+    known: Mapping[int, FunctionBounds] = {}  # nobody changes it, and a proxy is not pickled
+    lost: Mapping[int, str] = {}
 
 
 class Progress(NamedTuple):
-    """A function of the task was analysed."""
+    """The function of this number is analysed now, or has been, with these bounds."""
 
     function: str
+    number: int
+    bounds: FunctionBounds | None = None
 
 
 class Refused(NamedTuple):
@@ -103,22 +116,40 @@ class _Processes:
             idle = _Process(self._setup, self._folder, self._environ)
             self._all.append(idle)
         self.working[idle.connection] = idle, task
-        idle.send(task)
+        idle.begin(task)
 
     def answers(self) -> list[tuple[Task, Answer]]:
         """What the processes have to say next; at least one answer, which may take long."""
         found: list[tuple[Task, Answer]] = []
-        for connection in wait(list(self.working)):
-            process, task = self.working[connection]  # type: ignore[index]
-            answer = process.receive()
-            if answer is None:
-                self._all.remove(process)
-                gap = Gap(1, "", f"the analysis of it {process.end()}")
-                answer = SourceBounds(task.path, (), (gap,))
-            if not isinstance(answer, Progress):
-                del self.working[connection]  # type: ignore[arg-type]
-            found.append((task, answer))
+        limit = self._setup.params.timeout
+        while not found:
+            ready = wait(list(self.working), min(_LOOK, limit / 4) if limit else None)
+            for connection, (process, task) in list(self.working.items()):
+                if connection in ready:
+                    answer = process.receive() or self._lost(process, task, "")
+                elif limit and process.is_over(limit):
+                    why = f"takes longer than {limit:g} s; --timeout gives it more"
+                    answer = self._lost(process, task, why)
+                else:
+                    continue
+                if answer is not None:
+                    found.append((task, answer))
+                    if not isinstance(answer, Progress):
+                        self.working.pop(connection, None)
         return found
+
+    def _lost(self, process: _Process, task: Task, why: str) -> Answer | None:
+        """What is known of a task whose process has ended, or is ended for that reason; None if another one
+        goes on with it."""
+        del self.working[process.connection]
+        self._all.remove(process)
+        how = process.end()
+        reason = f"the analysis of it {why or how}"
+        if process.at is None:
+            return SourceBounds(task.path, (), (Gap(1, "", reason),))
+        known = {**task.known, **process.known}
+        self.start(task._replace(known=known, lost={**task.lost, process.at: reason}))
+        return None
 
 
 class _Process:
@@ -128,18 +159,41 @@ class _Process:
         ours, theirs = socket.socketpair()
         self._errors = TemporaryFile()  # noqa: SIM115  # closed by `end`
         with theirs:
-            self._process = subprocess.Popen(
+            self._process = programs.Program(
                 [sys.executable, "-P", "-c", _START, str(theirs.fileno()), *sys.path],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                stdout=programs.DEVNULL,
                 stderr=self._errors,
                 cwd=folder,
-                env=environ,
-                pass_fds=[theirs.fileno()],
-                process_group=0,  # Ctrl-C goes to the process that waits for them, which ends them
+                environ=environ,
+                inherit=[theirs.fileno()],
             )
         self.connection = Connection(ours.detach())
+        self.known: dict[int, FunctionBounds] = {}
+        self.at: int | None = None
+        """The number of the function that it is at; None while it reads the source."""
+        self._begun = 0.0
+        self._waited: float | None = None
         self.send(setup)
+
+    def begin(self, task: Task) -> None:
+        """Give it a task."""
+        self.known, self.at = {}, None
+        self._restart_clock()
+        self.send(task)
+
+    def is_over(self, limit: float) -> bool:
+        """Whether the function that it is at has taken more seconds than that, in which it had a core;
+        reading a source, which is preprocessed and parsed, twice as many."""
+        taken = time.monotonic() - self._begun
+        if self._waited is None:
+            if taken > min(_LOOK, limit / 4):
+                self._waited = waited(self._process.pid)
+            return False
+        limit *= 1 if self.at is not None else 2
+        return taken > limit and taken - (waited(self._process.pid) - self._waited) > limit
+
+    def _restart_clock(self) -> None:
+        self._begun, self._waited = time.monotonic(), None
 
     def send(self, request: Any) -> None:
         """Send a request; one that has ended is found out when its answer is read."""
@@ -154,13 +208,16 @@ class _Process:
             answer: Answer = self.connection.recv()
         except (EOFError, OSError):
             return None
+        self._restart_clock()
+        if isinstance(answer, Progress):
+            self.at = answer.number
+            if answer.bounds is not None:
+                self.known[answer.number] = answer.bounds
         return answer
 
     def end(self) -> str:
         """End the process now; how it ended."""
-        self._process.poll()
-        self._process.kill()
-        status = self._process.wait()
+        status = self._process.end()
         self.connection.close()
         with self._errors as errors:
             errors.seek(0)

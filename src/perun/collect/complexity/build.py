@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
+from perun.process import programs
 
 _C: Final = (".c",)
 _CPP: Final = (".cpp", ".cc", ".cxx", ".c++", ".C", ".cp")
@@ -103,7 +103,7 @@ def build_command(command: str, folder: Path, cwd: Path, environ: Mapping[str, s
 def instrumenting(compiler: Sequence[str], environ: Mapping[str, str], *, whole: bool) -> list[str]:
     """The options that make the compiler call the runtime."""
     try:
-        done = subprocess.run([*compiler, "--version"], env=dict(environ), capture_output=True, check=False)
+        done = programs.run([*compiler, "--version"], environ=environ)
     except OSError as problem:
         raise CollectorUnavailable(
             f"cannot start the compiler {shlex.join(compiler)}: {problem.strerror}",
@@ -169,20 +169,12 @@ def _no_compiler(language: str) -> CollectorUnavailable:
 
 def _run(argv: list[str], cwd: Path, environ: Mapping[str, str]) -> None:
     try:
-        done = subprocess.run(
-            argv,
-            cwd=cwd,
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
+        done = programs.run(argv, cwd=cwd, environ=environ, stderr=programs.STDOUT)
     except OSError as problem:
         raise JobFailed(
             f"cannot build in {cwd}: {argv[0]}: {problem.strerror}", "check the path and its permissions"
         ) from None
-    if done.returncode:
+    if done.code:
         output = done.stdout.decode("utf-8", "replace").splitlines()
         errors = [line for line in output if "error" in line] or output
         shown = "\n  ".join(["", *errors[:_ERRORS]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -228,6 +227,8 @@ def _summary(
 def _notes(
     gaps: Gaps, total: int, found: Sequence[Process], functions: Sequence[Function], early: str
 ) -> list[str]:
+    from perun.collect._common.runs import CONFINED, stopped_because
+
     notes = []
     if gaps.missed:
         notes.append(
@@ -237,9 +238,12 @@ def _notes(
     if early:
         notes.append(f"the run ended early: it {early}; {counted(gaps.open, 'call')} had not ended")
     if gaps.lost:
-        reason = os.strerror(gaps.error)
-        lost = counted(gaps.lost, "call")
-        notes.append(f"the profile lacks {lost}, because the runtime could not write its file: {reason}")
+        lost, reason = counted(gaps.lost, "call"), stopped_because(gaps.error)
+        notes.append(
+            f"the profile lacks {lost} and all later ones of their threads, because {reason}"
+            if gaps.error == CONFINED
+            else f"the profile lacks {lost}, because the runtime could not write its file: {reason}"
+        )
     if gaps.too_deep:
         notes.append(f"the profile lacks {counted(gaps.too_deep, 'call')} that were nested too deeply")
     if gaps.skipped:

@@ -8,8 +8,10 @@ the function itself and wherever it is inlined.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from perun.collect._calls.dwarf import MAX_DEPTH
 from perun.collect.complexity.table import FRAME, Operation, Place, Program, Step
 
 if TYPE_CHECKING:
@@ -49,21 +51,25 @@ def programs(binary: Binary, sizes: Mapping[Function, Size]) -> list[Program]:
 
     A place has none if the hook cannot read the parameter there.
     """
-    if binary.debug is None or binary.machine != "EM_X86_64":
+    if binary.debug is None or not binary.is_x86_64:
         return []
     wanted: dict[_Identity, tuple[Function, Size, int]] = {}
     for function, size in sizes.items():
-        entry = binary.description(function)
-        index = _index(entry, size) if entry is not None else -1
+        identity, index = binary.described(function, partial(_identity_and_index, size), ((0, 0), -1))
         if index >= 0:
-            wanted[_identity(entry)] = (function, size, index)
+            wanted[identity] = (function, size, index)
     found: list[Program] = []
-    for function in binary.functions:
-        entry = binary.description(function) if wanted else None
-        if entry is not None:
-            reader = _Reader(entry)
-            found += _within(reader, entry, wanted)
+    for function in binary.functions if wanted else ():
+        found += binary.described(function, partial(_of_function, wanted), [])
     return found
+
+
+def _of_function(wanted: Mapping[_Identity, tuple[Function, Size, int]], entry: Any) -> list[Program]:
+    return list(_within(_Reader(entry), entry, wanted))
+
+
+def _identity_and_index(size: Size, entry: Any) -> tuple[_Identity, int]:
+    return _identity(entry), _index(entry, size)
 
 
 def _within(
@@ -144,7 +150,9 @@ def steps_of(size: Size) -> Iterator[Step]:
 
 def _identity(entry: Any) -> _Identity:
     """The abstract entry of a function, which all its concrete ones share: its file and its offset there."""
-    while "DW_AT_abstract_origin" in entry.attributes:
+    for _ in range(MAX_DEPTH):
+        if "DW_AT_abstract_origin" not in entry.attributes:
+            break
         entry = entry.get_DIE_from_attribute("DW_AT_abstract_origin")
     return id(entry.dwarfinfo), entry.offset
 

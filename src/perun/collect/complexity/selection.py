@@ -79,7 +79,7 @@ def select(
             )
         return Selection(encoded([], only_listed=False), "", {}, [])
     with Binary(program, ctx.cache) as binary:
-        notes: list[str] = list(binary.notes)
+        notes: list[str] = []
         if not binary.functions:
             notes.append(
                 f"{os.path.basename(program)} has no symbols: its functions are named by addresses, and have "
@@ -100,7 +100,7 @@ def select(
             [Module(binary.path, functions, programs(binary, sizes))], only_listed=bool(params.rules)
         )
         texts = {one.address: size.text for one, size in sizes.items()}
-        return Selection(table, binary.path, texts, notes, applied)
+        return Selection(table, binary.path, texts, [*binary.notes, *notes], applied)
 
 
 def _optimized(

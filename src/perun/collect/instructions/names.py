@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from shutil import which
@@ -13,6 +12,7 @@ from typing import Final
 from perun.collect.instructions.graph import Function
 from perun.collect.instructions.python_functions import MARK
 from perun.collect.instructions.tree import Frame
+from perun.process import programs
 
 INTERPRETER: Final = Frame("(interpreter)")
 """What the interpreter of Python does outside of all functions of Python."""
@@ -109,9 +109,7 @@ class Names:
     def _ask(self, symbols: list[str]) -> list[str]:
         if self._tool:
             try:
-                done = subprocess.run(
-                    [self._tool], input="\n".join(symbols).encode(), capture_output=True, check=False
-                )
+                done = programs.run([self._tool], given="\n".join(symbols).encode())
             except OSError:
                 pass
             else:

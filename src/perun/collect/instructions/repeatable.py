@@ -9,12 +9,12 @@ path, or by a user with another environment, must not count differently for that
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from shutil import which
 from typing import Final
 
 from perun.plugin.api import Run
+from perun.process import programs
 
 PADDING: Final = "PERUN_PADDING"
 """The variable that fills the environment up."""
@@ -52,9 +52,7 @@ def fixed_addresses(environ: Mapping[str, str]) -> list[str]:
         return []
     words = [path, "-R"]
     try:
-        done = subprocess.run(
-            [*words, "true"], env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
+        done = programs.run([*words, "true"], environ=environ)
     except OSError:
         return []
-    return words if done.returncode == 0 else []
+    return words if done.code == 0 else []

@@ -7,12 +7,14 @@ so that its symbols are all that tells of it; a stripped program says nothing.
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Iterable, Iterator
-from mmap import ACCESS_READ, mmap
-from typing import Final, NamedTuple
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+from perun.elf import DYNAMIC_SYMBOLS, SYMBOLS, Damaged, ElfFile
 
 _OWN: Final = (
     *("malloc", "je_malloc", "_rjem_malloc", "rjem_malloc", "tc_malloc", "mi_malloc", "rpmalloc"),
@@ -24,11 +26,6 @@ _DIRECT: Final = (
     *("mi_malloc", "mi_calloc", "mi_realloc", "mi_new", "mi_heap_malloc", "mi_malloc_aligned"),
 )
 """Functions of shared allocators besides those of C and C++."""
-_SECTION: Final = struct.Struct("=IIQQQQIIQQ")
-_SYMBOL: Final = np.dtype(
-    [("name", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2"), ("value", "u8"), ("size", "u8")]
-)
-_SYMBOLS, _DYNAMIC_SYMBOLS = 2, 11  # types of sections: SHT_SYMTAB, SHT_DYNSYM
 _LOCAL, _DEFAULT = 0, 0  # STB_LOCAL, STV_DEFAULT
 _FUNCTION, _NO_TYPE = 2, 0  # STT_FUNC, STT_NOTYPE
 
@@ -72,30 +69,19 @@ def notes(program: str, libraries: Iterable[str]) -> Iterator[str]:
 
 def functions(path: str, names: Iterable[str]) -> Iterator[Symbol]:
     """The functions of these names in the symbol tables of a 64-bit ELF file; none for any other file."""
-    try:
-        with open(path, "rb") as file:
-            content = mmap(file.fileno(), 0, access=ACCESS_READ)
-        if content[:5] == b"\x7fELF\x02":
-            yield from _functions(content, {name.encode() for name in names})
-    except (OSError, struct.error, ValueError):
-        return
+    with suppress(OSError, Damaged), open(path, "rb") as file:
+        elf = ElfFile(file)
+        for kind in (SYMBOLS, DYNAMIC_SYMBOLS):
+            if (table := elf.symbols(kind)) is not None:
+                yield from _functions(*table, {name.encode() for name in names})
 
 
-def _functions(content: mmap, names: set[bytes]) -> Iterator[Symbol]:
-    start, size, count = *struct.unpack_from("=Q", content, 0x28), *struct.unpack_from("=HH", content, 0x3A)
-    if size != _SECTION.size:
-        return
-    headers = [_SECTION.unpack_from(content, start + number * size) for number in range(count)]
-    for _, kind, _, _, offset, length, link, _, _, _ in headers:
-        if kind not in (_SYMBOLS, _DYNAMIC_SYMBOLS) or link >= len(headers):
-            continue
-        text = content[headers[link][4] : headers[link][4] + headers[link][5]]
-        positions = {at: name for name in names for at in _ends(text, name)}
-        symbols = np.frombuffer(content, _SYMBOL, length // _SYMBOL.itemsize, offset)
-        for symbol in symbols[np.isin(symbols["name"], list(positions))] if positions else ():
-            if int(symbol["info"]) & 0xF in (_FUNCTION, _NO_TYPE):
-                hidden = int(symbol["info"]) >> 4 == _LOCAL or int(symbol["other"]) & 3 != _DEFAULT
-                yield Symbol(positions[int(symbol["name"])].decode(), bool(symbol["section"]), hidden)
+def _functions(symbols: NDArray[Any], text: bytes, names: set[bytes]) -> Iterator[Symbol]:
+    positions = {at: name for name in names for at in _ends(text, name)}
+    for symbol in symbols[np.isin(symbols["name"], list(positions))] if positions else ():
+        if int(symbol["info"]) & 0xF in (_FUNCTION, _NO_TYPE):
+            hidden = int(symbol["info"]) >> 4 == _LOCAL or int(symbol["other"]) & 3 != _DEFAULT
+            yield Symbol(positions[int(symbol["name"])].decode(), bool(symbol["section"]), hidden)
 
 
 def _ends(text: bytes, name: bytes) -> Iterator[int]:

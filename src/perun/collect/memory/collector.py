@@ -313,6 +313,7 @@ class _ProfileBuilder:
         ) or any(name in (function, plain) for name in self._params.no_func)
 
     def _note_what_is_missing(self, recordings: Sequence[Recorded], sample: Sample) -> None:
+        from perun.collect._common.runs import stopped_because
         from perun.collect.memory.places import readable
 
         notes = self._notes
@@ -323,8 +324,8 @@ class _ProfileBuilder:
             end = recording.end
             if end.error:
                 notes.append(
-                    f"the recording stopped before the end of the program ({os.strerror(end.error)}); the "
-                    f"profile lacks {counted(end.lost, 'event')}"
+                    f"the recording stopped before the end of the program ({stopped_because(end.error)}); "
+                    f"the profile lacks {counted(end.lost, 'event')}"
                 )
             elif end.skipped:
                 skipped = counted(end.skipped, "allocation")
@@ -380,11 +381,11 @@ class _ProfileBuilder:
 
     def _early_end(self, first: Recorded, sample: Sample) -> str:
         """How the run ended early, in words; empty if it ended normally."""
-        from perun.collect._common.runs import early_end
+        from perun.collect._common.runs import CONFINED, early_end
         from perun.collect.memory.records import State
 
         early = early_end(sample, self._params.timeout)
-        if not early and first.end.state == State.RUNNING:
+        if not early and first.end.state == State.RUNNING and first.end.error != CONFINED:
             return _ANOTHER_PROGRAM
         return early
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
@@ -27,6 +26,7 @@ from perun.collect.memory.records import End, State
 from perun.collect.memory.symbols import Frame
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.plugin.api import Run
+from perun.process import programs
 
 AGENT: Final = Path(__file__).with_name("python_agent.py")
 UNWINDER: Final = "python"
@@ -86,12 +86,11 @@ class PythonRecording:
         """
         with (
             self.path.with_name(f"{self.path.name}.errors").open("w+b") as errors,
-            subprocess.Popen(
+            programs.Program(
                 [self._python, str(AGENT), "read", str(self.path.absolute())],
                 cwd=self._run.cwd,
-                env=dict(self._run.environ),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                environ=self._run.environ,
+                stdout=programs.PIPE,
                 stderr=errors,
             ) as process,
         ):
@@ -99,11 +98,8 @@ class PythonRecording:
             try:
                 yield from self._read(process.stdout)
             except (ValueError, KeyError, TypeError, IndexError):
-                process.kill()
+                process.end()
                 raise self._damaged(errors) from None
-            except GeneratorExit:
-                process.kill()
-                raise
             if process.wait():
                 raise self._damaged(errors)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +21,7 @@ from perun import atomic
 from perun.collect._calls.names import demangled
 from perun.collect._common.elf import Elf
 from perun.collect._common.symbol_table import SymbolTable
+from perun.process import programs
 
 TOOLS: Final = ("addr2line", "llvm-symbolizer")
 CACHED_MODULES: Final = 300
@@ -108,7 +108,7 @@ class Symboliser:
         command = [self.tool, "-i", "-f", "-C", *([] if self._is_llvm else ["-a"]), "-e", path]
         text = "".join(f"{address:#x}\n" for address in addresses)
         try:
-            done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
+            done = programs.run(command, given=text.encode())
         except OSError:
             return {}
         answer = done.stdout.decode("utf-8", "replace")

@@ -133,9 +133,10 @@ class _Session:
         with ExitStack() as stack:
             try:
                 binaries = [stack.enter_context(Binary(path, self._ctx.cache)) for path in paths]
+                plan = make_plan(binaries, wanted)
                 for note in (note for binary in binaries for note in binary.notes):
                     self._note(note)
-                return make_plan(binaries, wanted)
+                return plan
             except (JobFailed, UsageError) as problem:
                 if not self._follow or self._params.libs:
                     raise

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from perun.elf import DYNAMIC, PT_INTERP, SYMBOLS, Damaged, ElfFile, text_at
 from perun.errors import UsageError
 from perun.plugin.params import nearest
+from perun.process import programs
 
 if TYPE_CHECKING:
     from perun.plugin.api import Run
+
+
+_SONAME, _RPATH, _RUNPATH = 14, 15, 29
+"""Tags of what the dynamic linker is told: DT_SONAME, DT_RPATH, DT_RUNPATH."""
 
 
 class FileKind(NamedTuple):
@@ -33,31 +38,27 @@ class FileKind(NamedTuple):
 
 def kind_of(path: str) -> FileKind:
     """What the ELF file at `path` is; the defaults for a file that cannot be read."""
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
-
     try:
         with open(path, "rb") as file:
-            elf: Any = ELFFile(file)
-            tags: dict[str, Any] = {}
-            dynamic = elf.get_section_by_name(".dynamic")
-            for tag in dynamic.iter_tags() if dynamic is not None else ():
-                tags.setdefault(tag.entry.d_tag, tag)
-            interpreted = any(True for _ in elf.iter_segments("PT_INTERP"))
-            soname = tags["DT_SONAME"].soname if "DT_SONAME" in tags else ""
-            searched = [
-                folder.replace("$ORIGIN", os.path.dirname(path)).replace("${ORIGIN}", os.path.dirname(path))
-                for name, attribute in (("DT_RPATH", "rpath"), ("DT_RUNPATH", "runpath"))
-                if name in tags
-                for folder in getattr(tags[name], attribute).split(":")
-            ]
+            elf = ElfFile(file)
+            tags = elf.dynamic()
+            table = next((one for one in elf.sections if one.type == DYNAMIC), None)
+            names = elf.linked(table) if table is not None else b""
+            soname, *searched = (
+                os.fsdecode(text_at(names, tags[tag])) if tag in tags else ""
+                for tag in (_SONAME, _RPATH, _RUNPATH)
+            )
+            origin = os.path.dirname(path)
             return FileKind(
                 soname,
-                not interpreted and not soname and elf["e_entry"] != 0,
-                elf.get_section_by_name(".symtab") is None,
-                tuple(searched),
-            )
-    except (OSError, ELFError):
+                not any(one.type == PT_INTERP for one in elf.segments) and not soname and elf.entry != 0,
+                all(one.type != SYMBOLS for one in elf.sections),
+                tuple(
+                    folder.replace("$ORIGIN", origin).replace("${ORIGIN}", origin)
+                    for text in searched if text for folder in text.split(":")
+                ),
+            )  # fmt: skip
+    except (OSError, Damaged):
         return FileKind()
 
 
@@ -108,10 +109,11 @@ def _of_the_system() -> Iterator[str]:
     """The libraries that the dynamic linker knows, those of this machine's kind first."""
     for tool in ("ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig"):
         try:
-            done = subprocess.run([tool, "-p"], capture_output=True, text=True, errors="replace", check=False)
+            done = programs.run([tool, "-p"])
         except OSError:
             continue
-        lines = [line.partition(" => ") for line in done.stdout.splitlines() if " => " in line]
+        text = done.stdout.decode("utf-8", "replace")
+        lines = [line.partition(" => ") for line in text.splitlines() if " => " in line]
         lines.sort(key=lambda line: "x86-64" not in line[0])
         yield from (path for _, _, path in lines)
         return

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import subprocess
 from typing import Final
 
 import numpy
@@ -20,6 +19,7 @@ from perun.fuzz.coverage.api import Target
 from perun.fuzz.coverage.counting import Counting
 from perun.fuzz.coverage.inputs import Input
 from perun.fuzz.coverage.running import Ended, ForkServer, NoServer
+from perun.process import programs
 
 _SIZE: Final = 65536
 """Bytes of the map of programs that do not tell."""
@@ -54,18 +54,15 @@ class AflCoverage(Counting):
     def _size(self, given: Input) -> int:
         """The size of the map, as the program tells it."""
         try:
-            told = subprocess.run(
+            told = programs.run(
                 given.argv,
                 executable=given.program,
-                env={**self._target.environ, "AFL_DUMP_MAP_SIZE": "1"},
+                environ={**self._target.environ, "AFL_DUMP_MAP_SIZE": "1"},
                 cwd=self._target.cwd,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
                 timeout=10,
-                check=False,
             ).stdout
             return max(_SIZE, int(told.split()[-1]))
-        except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
+        except (OSError, ValueError, IndexError, programs.TimeoutExpired):
             return _SIZE
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -12,6 +11,7 @@ from typing import Final, NamedTuple
 from perun.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.fuzz.coverage.api import Backend
 from perun.fuzz.coverage.shared import LIBRARY
+from perun.process import programs
 
 _PLACES: Final = ("flags", "cc", "cxx")
 _VARIABLES: Final = ("CFLAGS", "CXXFLAGS", "LDFLAGS")
@@ -68,19 +68,13 @@ def build(
         "CXX": made.cxx,
         **{name: f"{environ.get(name, '')} {made.flags}".strip() for name in _VARIABLES},
     }
-    done = subprocess.run(
-        ["/bin/sh", "-c", words],
-        cwd=cwd,
-        env={**environ, **variables},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
+    done = programs.run(
+        ["/bin/sh", "-c", words], cwd=cwd, environ={**environ, **variables}, stderr=programs.STDOUT
     )
-    if done.returncode:
+    if done.code:
         printed = done.stdout.decode(errors="replace").rstrip().splitlines()
         raise JobFailed(
-            f"--build {command!r} failed with exit code {done.returncode}, run in {cwd} as: {words}",
+            f"--build {command!r} failed with exit code {done.code}, run in {cwd} as: {words}",
             "\n".join(printed[-_LAST_LINES:]) or "it printed nothing",
         )
 

@@ -6,22 +6,20 @@ For each function gcc writes a description, `__gcov_.NAME`, which says what the 
 
 from __future__ import annotations
 
-import mmap
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy
 
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
-    from numpy.typing import NDArray
+from perun.elf import DYNAMIC_SYMBOLS, PT_LOAD, SYMBOLS, Damaged, ElfFile, checked, text_at
 
-_SYMBOL: Final = numpy.dtype(
-    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
-)
 _RELOCATION: Final = numpy.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
-_RELATIVE: Final = {"EM_X86_64": 8, "EM_AARCH64": 1027}
+_RELATIVE: Final = {62: 8, 183: 1027}
+"""Of x86-64 and arm64: the type of a relocation that is an address in the file."""
+_SHARED: Final = 3
+"""Type of a file that may be loaded anywhere: ET_DYN."""
 
 
 class Function(NamedTuple):
@@ -57,7 +55,7 @@ class Module(NamedTuple):
     functions: list[Function]
 
 
-class NotElf(ValueError):
+class NotElf(Damaged):
     """The file is no program or library for 64-bit little-endian Linux."""
 
 
@@ -67,38 +65,31 @@ def read_module(path: Path) -> Module:
     :raises NotElf: if it is something else, e.g. a script.
     :raises OSError: if it cannot be read.
     """
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
-
     with path.open("rb") as file:
         try:
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                stream: Any = data  # it reads and seeks, though it is no IO
-                elf = ELFFile(stream)
-                if elf.elfclass != 64 or not elf.little_endian:
+            with checked():
+                elf = ElfFile(file)
+                if not elf.is_usual:
                     raise NotElf("it is not for a 64-bit little-endian processor")
                 return _Reader(elf).module(path)
-        # What the library raises of damaged files; a `ValueError` also of an empty one.
-        except (ELFError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as problem:
+        except Damaged as problem:
             raise NotElf(str(problem)) from None
 
 
 class _Reader:
-    def __init__(self, elf: ELFFile) -> None:
+    def __init__(self, elf: ElfFile) -> None:
         self._elf = elf
-        self._segments = [
-            (int(one["p_vaddr"]), one.data()) for one in elf.iter_segments() if one["p_type"] == "PT_LOAD"
-        ]
+        self._segments = [(one.address, elf.content(one)) for one in elf.segments if one.type == PT_LOAD]
         self._relocated = dict(self._relocations())
 
     def module(self, path: Path) -> Module:
-        names, symbols = self._symbols()
-        dynamic, _ = self._symbols(".dynsym", ".dynstr")
+        names, symbols = self._symbols(SYMBOLS)
+        dynamic, _ = self._symbols(DYNAMIC_SYMBOLS)
         known = set(names) | set(dynamic)
         return Module(
             path,
             _kind(known),
-            self._elf.get_section_by_name(".interp") is not None or self._elf["e_type"] == "ET_DYN",
+            self._elf.section(".interp") is not None or self._elf.type == _SHARED,
             any(name in known for name in (b"__gcov_fork", b"__gcov_execv", b"__gcov_execvp", b"__gcov_execl",
                                            b"__gcov_execlp", b"__gcov_execle", b"__gcov_execve")),
             any(name.startswith(b"llvm_gcov") or name.startswith(b"__llvm_gcov") for name in known),
@@ -109,23 +100,19 @@ class _Reader:
             ],
         )  # fmt: skip
 
-    def _symbols(
-        self, table: str = ".symtab", strings: str = ".strtab"
-    ) -> tuple[list[bytes], NDArray[numpy.void]]:
-        section = self._elf.get_section_by_name(table)
-        text = self._elf.get_section_by_name(strings)
-        if section is None or text is None or section["sh_type"] == "SHT_NOBITS":
-            return [], numpy.zeros(0, _SYMBOL)
-        symbols = numpy.frombuffer(section.data(), _SYMBOL)
-        data = text.data()
-        return [data[start : data.index(b"\0", start)] for start in symbols["name"].tolist()], symbols
+    def _symbols(self, kind: int) -> tuple[list[bytes], Iterable[Any]]:
+        table = self._elf.symbols(kind)
+        if table is None:
+            return [], ()
+        symbols, text = table
+        return [text_at(text, int(one["name"])) for one in symbols], symbols
 
     def _relocations(self) -> list[tuple[int, int]]:
-        section = self._elf.get_section_by_name(".rela.dyn")
-        kind = _RELATIVE.get(self._elf["e_machine"])
+        section = self._elf.section(".rela.dyn")
+        kind = _RELATIVE.get(self._elf.machine)
         if section is None or kind is None:
             return []
-        every = numpy.frombuffer(section.data(), _RELOCATION)
+        every = numpy.frombuffer(self._elf.content(section), _RELOCATION)
         relative = every[every["info"] == kind]
         return list(zip(relative["offset"].tolist(), relative["addend"].tolist(), strict=True))
 

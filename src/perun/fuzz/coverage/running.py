@@ -9,7 +9,6 @@ import os
 import resource
 import select
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from perun.errors import JobFailed
 from perun.fuzz.coverage.api import Outcome
 from perun.fuzz.coverage.inputs import Input
 from perun.fuzz.coverage.shared import Record
-from perun.process.guarding import guard
+from perun.process import programs
 from perun.process.waiting import await_end, ending_of, waited
 
 _CONTROL: Final = 198
@@ -95,8 +94,6 @@ class ForkServer:
         self.pid = self._process.pid
         self._poll = select.poll()
         self._poll.register(self._read, select.POLLIN)
-        if (protector := guard()) is not None:
-            protector.add(self.pid)
         self._is_ready = False
         try:
             self._greet()
@@ -136,11 +133,9 @@ class ForkServer:
         try:
             if self._is_ready:
                 self._process.wait(_END)
-        except subprocess.TimeoutExpired:
+        except programs.TimeoutExpired:
             pass
         finally:
-            if (protector := guard()) is not None:
-                protector.remove(self.pid)
             _kill(self.pid)
             self._process.wait()
 
@@ -220,9 +215,6 @@ def spawn(
     """
     started = time.monotonic()
     process = _start(given, given.words(data), cwd, environ, inherit=inherit)
-    if (protector := guard()) is not None:
-        protector.add(process.pid)
-
     def computed() -> float:
         return max(0.0, time.monotonic() - started - waited(process.pid))
 
@@ -238,8 +230,6 @@ def spawn(
         if seconds >= _LONG:
             seconds = computed()
     finally:
-        if protector is not None:
-            protector.remove(process.pid)
         _kill(process.pid)
         process.wait()
     return _ended(process.returncode, spent, seconds)
@@ -248,25 +238,24 @@ def spawn(
 def _start(
     given: Input, words: Sequence[str | bytes], cwd: Path, environ: Mapping[str, str],
     prepare: Callable[[], None] | None = None, inherit: Sequence[int] = (),
-) -> subprocess.Popen[bytes]:  # fmt: skip
+) -> programs.Program:  # fmt: skip
     """Start the program; without `prepare` this takes a quarter of the time.
 
     :raises JobFailed: if it cannot be started.
     """
     stdin = given.stdin
     try:
-        return subprocess.Popen(
+        return programs.Program(
             words,
             executable=given.program,
-            stdin=subprocess.DEVNULL if stdin is None else stdin,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdin=programs.DEVNULL if stdin is None else stdin,
+            stdout=programs.DEVNULL,
+            stderr=programs.DEVNULL,
             cwd=cwd,
-            env=environ,
+            environ=environ,
             close_fds=prepare is None,
-            pass_fds=inherit,
+            inherit=inherit,
             preexec_fn=prepare,
-            process_group=0,
         )
     except OSError as problem:
         raise JobFailed(f"cannot run {given.program} in {cwd}: {problem.strerror}") from None

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perun import conditions
@@ -21,8 +18,9 @@ from perun.porcelain.bench.measuring import Measurement, Runner, Series, measure
 from perun.porcelain.bench.options import BenchOptions
 from perun.porcelain.bench.plan import Benchmark, plan
 from perun.porcelain.bench.results import Result, of_series, with_earlier, with_ratios
-from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.repository import Repository
 from perun.porcelain.run import pre_run
+from perun.porcelain.run.checkouts import scratch_folder
 from perun.porcelain.run.collecting import describe_machine
 from perun.porcelain.run.in_place import refuse_after_interruption
 from perun.porcelain.timed_runs import time_profile
@@ -124,13 +122,10 @@ def _measured(
     progress: Callable[[Series, Sequence[Series], float], None],
     dice: random.Random | None,
 ) -> Measurement:
-    temporary = repo.root / PERUN_FOLDER / "tmp"
-    temporary.mkdir(exist_ok=True)
-    prefix = f"collect-{os.getpid()}-"
     dice = dice or random.Random()
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=temporary, ignore_cleanup_errors=True) as scratch:
+    with scratch_folder(repo) as scratch:
         environ = pre_run.environment(repo)
-        with Runner(repo.working_root, environ, Path(scratch), dice, options.ignore_failure) as runner:
+        with Runner(repo.working_root, environ, scratch, dice, options.ignore_failure) as runner:
             return measure(benchmarks, runner, options, dice, progress)
 
 

@@ -14,7 +14,7 @@ from perun.porcelain.changes.data import Step, VersionChanges
 from perun.porcelain.changes.finding import changes
 from perun.porcelain.compare.metrics import CLOCKS, PEAK
 from perun.porcelain.compare.options import CompareOptions
-from perun.porcelain.compare.plan import Case, cases_of
+from perun.porcelain.compare.plan import Case, cases_of, require_own
 from perun.porcelain.repository import Repository
 from perun.wording import listed
 
@@ -138,10 +138,13 @@ def _of_change(asked: Asked, found: _Found, note: Note) -> Asked:
     )
 
 
-def case_of(repo: Repository, asked: Asked) -> Case:
+def case_of(repo: Repository, asked: Asked, typed: Asked | None = None) -> Case:
     """The one configuration that is measured: that of the job matrix where the command is one of those.
 
+    :param typed: what the user asks for himself, where the rest may be that of profiles.
     :raises UsageError: where there is no command, or the job matrix has several.
+    :raises NotTrusted: where others may have brought the profiles, and the user has not said that he trusts
+        their command.
     """
     given = tuple(filter(None, (asked.cmd, asked.args, asked.workload)))
     try:
@@ -166,6 +169,8 @@ def case_of(repo: Repository, asked: Asked) -> Case:
     if not fitting and asked.cmd:
         options = CompareOptions(cmd=asked.cmd, args=asked.args, workload=asked.workload)
         (case,) = cases_of(repo, options)
+        if typed is not None and given != tuple(filter(None, (typed.cmd, typed.args, typed.workload))):
+            require_own(repo, [case.job], "bisecting versions")
         # What the job matrix has of a collector is used for any command.
         units = {unit.name: unit for one in there for unit in one.collectors}
         return case._replace(collectors=tuple(units.values()))

@@ -62,10 +62,10 @@ def bisect(
         journal = journals.resume(repo)
         asked = replace(_planned(journal), budget=asked.budget)
     else:
-        asked = resolved(repo, asked, watcher.note)
+        typed, asked = asked, resolved(repo, asked, watcher.note)
         path(repo, str(asked.good), str(asked.bad))  # raises, before there is anything to resume
         if not asked.script:
-            case = case_of(repo, asked)
+            case = case_of(repo, asked, typed)
             quantity(repo, case, asked.metric, asked.location, asked.sizes)
         journal = journals.begin(repo, {"asked": asdict(asked)})
     with journal:

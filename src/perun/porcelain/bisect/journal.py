@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from perun.errors import UsageError
+from perun.porcelain import journal_file
+from perun.porcelain.journal_file import JournalFile
+from perun.porcelain.marks import marked
 from perun.porcelain.repository import BISECTIONS, PERUN_FOLDER, Repository
-from perun.porcelain.run import journal_file
-from perun.porcelain.run.journal_file import JournalFile
 
 
 class Journal:
@@ -69,7 +70,7 @@ def folder(repo: Repository) -> Path:
 
 def begin(repo: Repository, plan: Mapping[str, Any]) -> Journal:
     """The journal of a new bisection."""
-    return Journal(journal_file.create(folder(repo), plan))
+    return Journal(journal_file.create(folder(repo), marked(repo.root, repo.environ, BISECTIONS, plan)))
 
 
 def resume(repo: Repository) -> Journal:
@@ -86,8 +87,7 @@ def interrupted(repo: Repository) -> Mapping[str, Any] | None:
     """What the newest bisection asked for that was not finished and that no process works on; None if there
     is none. Its keys are the fields of :class:`~perun.porcelain.bisect.data.Asked`.
     """
-    for file in journal_file.unlocked(folder(repo)):
-        file.close()
+    for file in journal_file.unlocked(folder(repo), to_read=True):
         asked = file.plan.get("asked")
         return asked if isinstance(asked, dict) else {}
     return None

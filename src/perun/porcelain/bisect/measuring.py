@@ -6,10 +6,8 @@ All that is measured is stored as `perun compare` stores it, and then written to
 from __future__ import annotations
 
 import math
-import os
 import random
 import re
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -35,8 +33,8 @@ from perun.porcelain.compare.plan import Plan, Side
 from perun.porcelain.compare.sides import built
 from perun.porcelain.compare.storing import profiles_of, store
 from perun.porcelain.compare.trial import Trial, run
-from perun.porcelain.repository import PERUN_FOLDER, Repository
-from perun.porcelain.run.checkouts import remove_leftovers
+from perun.porcelain.repository import Repository
+from perun.porcelain.run.checkouts import remove_leftovers, scratch_folder
 from perun.porcelain.run.collecting import describe_machine
 from perun.porcelain.run.in_place import refuse_after_interruption
 from perun.profile.changes import PerformanceChange
@@ -305,11 +303,8 @@ class Measuring:
             else:
                 yield OneNumber(collected, wanted, self._metric)
             return
-        temporary = self._repo.root / PERUN_FOLDER / "tmp"
-        with tempfile.TemporaryDirectory(
-            prefix=f"collect-{os.getpid()}-", dir=temporary, ignore_cleanup_errors=True
-        ) as scratch:
-            yield Clocks(self._repo, wanted.case, (wanted.metric,), Path(scratch), self._dice)
+        with scratch_folder(self._repo) as scratch:
+            yield Clocks(self._repo, wanted.case, (wanted.metric,), scratch, self._dice)
 
     def _version_of(self, folder: Path) -> MinorVersion:
         return self._repo.vcs.get_minor_version_info(self._copies.version_of(folder))

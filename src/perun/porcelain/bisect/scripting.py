@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from perun.errors import JobFailed
@@ -14,7 +11,8 @@ from perun.plugin.api import MinorVersion, Run
 from perun.porcelain.bisect.journal import Journal
 from perun.porcelain.bisect.measuring import Copies, Skipped
 from perun.porcelain.compare.instruments import BudgetSpent
-from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.repository import Repository
+from perun.porcelain.run.checkouts import scratch_folder
 from perun.porcelain.run.pre_run import environment
 from perun.process.execution import Execution
 from perun.process.outcome import exit_status
@@ -77,11 +75,10 @@ class Script:
             return SKIP
         self._tell(f"running the script at {version.checksum[:7]}")
         run = Run(self._command, cwd=folder, environ=environment(self._repo))
-        prefix, place = f"collect-{os.getpid()}-", self._repo.root / PERUN_FOLDER / "tmp"
         try:
             with (
-                tempfile.TemporaryDirectory(prefix=prefix, dir=place, ignore_cleanup_errors=True) as scratch,
-                Execution(run, Path(scratch), 0.0, output=Output.DISCARD) as execution,
+                scratch_folder(self._repo) as scratch,
+                Execution(run, scratch, 0.0, output=Output.DISCARD) as execution,
             ):
                 return exit_status(execution.run().status)
         except JobFailed as problem:

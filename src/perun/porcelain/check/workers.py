@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import pickle
 import socket
-import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from typing import TypeVar
 from perun.porcelain.check.compare import Comparer, Outcome, Pair
 from perun.porcelain.check.report import Options
 from perun.porcelain.repository import Repository
+from perun.process import programs
 
 CHUNKS_AHEAD = 2
 """Chunks for each process that are being compared or wait for those before them."""
@@ -105,12 +105,10 @@ class _Worker:
     def __init__(self, environ: dict[str, str], setup: object) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = subprocess.Popen(
+            self._process = programs.Program(
                 [sys.executable, "-P", "-c", _START, str(theirs.fileno()), *sys.path],
-                stdin=subprocess.DEVNULL,
-                env=environ,
-                pass_fds=[theirs.fileno()],
-                process_group=0,  # Ctrl-C goes to the process that waits for them, which ends them
+                environ=environ,
+                inherit=[theirs.fileno()],
             )
         self.connection = Connection(ours.detach())
         self._send(setup)
@@ -135,8 +133,7 @@ class _Worker:
 
     def kill(self) -> None:
         """End the process now."""
-        self._process.kill()
-        self._process.wait()
+        self._process.end()
 
 
 def serve(descriptor: int) -> None:

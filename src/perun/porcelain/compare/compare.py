@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,7 +25,8 @@ from perun.porcelain.compare.sides import Folders, prepared
 from perun.porcelain.compare.storing import Stored, profiles_of, store
 from perun.porcelain.compare.trial import Trial, run
 from perun.porcelain.compare.watching import opens_any
-from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.repository import Repository
+from perun.porcelain.run.checkouts import scratch_folder
 from perun.porcelain.run.collecting import describe_machine
 from perun.porcelain.run.pre_run import environment
 
@@ -160,7 +158,7 @@ class _Session:
             if len(builds) > 1
             and all(self._why_identical(case, builds[0], other, shares) for other in builds[1:])
         ]
-        with self._scratch() as scratch:
+        with scratch_folder(self._repo) as scratch:
             instruments = list(self._instruments(case, metrics, folders, scratch))
             for number, instrument in enumerate(instruments):
                 seconds = self._left / shares / (len(instruments) - number)
@@ -168,20 +166,13 @@ class _Session:
                 if self.interruption is not None:
                     return
 
-    @contextmanager
-    def _scratch(self) -> Iterator[Path]:
-        temporary = self._repo.root / PERUN_FOLDER / "tmp"
-        prefix = f"collect-{os.getpid()}-"
-        with tempfile.TemporaryDirectory(prefix=prefix, dir=temporary, ignore_cleanup_errors=True) as scratch:
-            yield Path(scratch)
-
     def _why_identical(self, case: Case, first: Path, second: Path, shares: int) -> str:
         run_of = Run(case.job.cmd, case.job.args, case.workload, environ=environment(self._repo))
 
         def opens(run: Run, names: Collection[str]) -> bool | None:
             begun = time.monotonic()
             self._watched.report(f"{case.job}: looking what it reads", 0, self._options.most_pairs)
-            with self._scratch() as scratch:
+            with scratch_folder(self._repo) as scratch:
                 found = opens_any(run, names, scratch, max(self._left / shares, LEAST))
             self._left -= time.monotonic() - begun
             return found

@@ -17,11 +17,11 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final
 
+from perun.elf import ALLOCATED, MAGIC, NO_BITS, Damaged, ElfFile
 from perun.errors import PerunError
 from perun.plugin.api import Run
 from perun.process.finding import find_executable
 
-_MAGIC: Final = b"\x7fELF"
 _NOT_COMPARED: Final = frozenset({".git", ".perun"})
 
 
@@ -70,7 +70,7 @@ def _is_compiled(program: Path, run: Run) -> bool:
     if not program.resolve().is_relative_to(run.cwd.resolve()):
         return False
     with open(program, "rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
+        return file.read(len(MAGIC)) == MAGIC
 
 
 def _of_program(program: Path, run: Run) -> list[tuple[str, str]]:
@@ -91,21 +91,19 @@ def _of_program(program: Path, run: Run) -> list[tuple[str, str]]:
 def loaded_parts(path: Path) -> str:
     """A checksum of the sections of an ELF file that are loaded when it runs, without its build id; of any
     other file, of all of it."""
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
-
     digest = hashlib.sha256()
     try:
         with open(path, "rb") as file:
-            for section in ELFFile(file).iter_sections():
-                header = section.header
-                if header["sh_flags"] & 2 and section.name != ".note.gnu.build-id":  # SHF_ALLOC
-                    digest.update(f"\0{section.name}\0{header['sh_addr']}\0{header['sh_size']}\0".encode())
-                    if header["sh_type"] != "SHT_NOBITS":
-                        digest.update(section.data())
-    except ELFError:
-        return _checksum(path)
-    return digest.hexdigest()
+            elf = ElfFile(file)
+            loaded = [one for one in elf.sections if one.flags & ALLOCATED]
+            for section in loaded:
+                if section.name != ".note.gnu.build-id":
+                    digest.update(f"\0{section.name}\0{section.address}\0{section.size}\0".encode())
+                    if section.type != NO_BITS:
+                        digest.update(elf.content(section))
+    except Damaged:
+        loaded = []
+    return digest.hexdigest() if loaded else _checksum(path)  # sections may be removed
 
 
 def _of_folder(folder: Path) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
@@ -11,6 +11,7 @@ from perun.plugin.api import MinorVersion, Run
 from perun.porcelain.compare.options import CompareOptions
 from perun.porcelain.repository import Repository
 from perun.porcelain.run.jobs import EmptyMatrix, Job, Unit, combine_units, matrix, needs_command
+from perun.porcelain.trust import by_profiles
 
 MAIN_BRANCHES: Final = ("origin/HEAD", "main", "master", "origin/main", "origin/master")
 """Where the main branch is looked for when `vcs.main_branch` does not name it."""
@@ -134,6 +135,15 @@ def _matrix(repo: Repository, seed: int | None) -> list[Job]:
     except EmptyMatrix as problem:
         hint = "name a command with --cmd (-c), or set up the job matrix: perun config edit"
         raise EmptyMatrix(problem.message, hint) from None
+
+
+def require_own(repo: Repository, jobs: Iterable[Job], doing: str) -> None:
+    """See that commands that only profiles name may run: others may have made the profiles.
+
+    :raises NotTrusted: if the user has not said that he trusts them.
+    """
+    commands = [" ".join(filter(None, (job.cmd, job.args, job.workload))) for job in jobs]
+    repo.require_trust(doing, by_profiles(repo.root, repo.config, repo.environ, commands))
 
 
 def cases_of(repo: Repository, wanted: CompareOptions) -> Iterator[Case]:

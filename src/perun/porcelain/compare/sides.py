@@ -3,7 +3,6 @@ they are."""
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,9 +11,9 @@ from pathlib import Path
 from perun.errors import PerunError
 from perun.plugin.api import MinorVersion, Report
 from perun.porcelain.compare.plan import Side
-from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.repository import Repository
 from perun.porcelain.run import pre_run
-from perun.porcelain.run.checkouts import inside, remove_leftovers
+from perun.porcelain.run.checkouts import copy_folder, inside, remove_leftovers
 from perun.porcelain.run.in_place import refuse_after_interruption
 
 Folders = Mapping[str, Sequence[Path]]
@@ -59,8 +58,7 @@ def built(
     :raises PerunError: where it cannot be checked out or built.
     """
     checksum, uncommitted = version.checksum, tuple(uncommitted)
-    place = repo.root / PERUN_FOLDER / "tmp" / f"worktree-{os.getpid()}-{name}"
-    copy = stack.enter_context(repo.vcs.working_copy(place))
+    copy = stack.enter_context(repo.vcs.working_copy(copy_folder(repo, name)))
     top = copy.switch(checksum)
     copy_changes(repo.vcs.root, uncommitted, top)
     folder = top / inside(repo)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from perun.elf import MAGIC, Damaged, checked, debug_information, with_debug_information
 from perun.porcelain.explain.functions import Range
 
 MOST: Final = 256 << 20
@@ -42,17 +43,12 @@ def read(path: Path, sources: Collection[str]) -> DebugLines:
 
     :param sources: base names of files; others are not read, as large programs have very many.
     """
-    from elftools.common.exceptions import DWARFError, ELFError
-    from elftools.elf.elffile import ELFFile
-
-    # A damaged file fails in one of many ways within the library.
-    damaged = (ELFError, DWARFError, ValueError, KeyError, IndexError, TypeError, AttributeError)
-    with suppress(OSError, *damaged), path.open("rb") as file:
-        if path.stat().st_size > MOST or file.read(4) != b"\x7fELF":
+    with suppress(OSError, Damaged), path.open("rb") as file, checked():
+        if path.stat().st_size > MOST or file.read(len(MAGIC)) != MAGIC:
             return NONE
-        elf = ELFFile(file)
-        if elf.has_dwarf_info(strict=True):
-            return _collect(elf.get_dwarf_info(), frozenset(sources))
+        debug = debug_information(with_debug_information(file))
+        if debug is not None:
+            return _collect(debug, frozenset(sources))
     return NONE
 
 

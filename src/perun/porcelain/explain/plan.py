@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from perun.errors import ConfigError, UsageError, VersionControlError
 from perun.plugin.api import MinorVersion, Run
 from perun.porcelain.compare.options import CompareOptions
-from perun.porcelain.compare.plan import CLOCKS, Case, Side, cases_of
+from perun.porcelain.compare.plan import CLOCKS, Case, Side, cases_of, require_own
 from perun.porcelain.explain.costs import Place
 from perun.porcelain.ranges import ends_of
 from perun.porcelain.repository import Repository
@@ -137,6 +137,8 @@ def _cases(
             f"no command has profiles of both {base.checksum[:_SHOWN]} and {head.checksum[:_SHOWN]}",
             "leave out --no-collect to measure them, and name a command with -c, or set up the job matrix",
         )
+    if wanted.collects:
+        require_own(repo, [case.job for case in found], "explaining a version")
     return found
 
 

@@ -7,7 +7,7 @@ import random
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
@@ -29,7 +29,7 @@ from perun.fuzz.settings import Settings
 from perun.plugin.api import Report, silent
 from perun.porcelain.fuzz.counting import coverage_of
 from perun.porcelain.fuzz.ending import OneInterruption
-from perun.porcelain.fuzz.options import FuzzOptions, of_settings
+from perun.porcelain.fuzz.options import FuzzOptions, marked, trusted
 from perun.porcelain.fuzz.place import Place, entered
 from perun.porcelain.fuzz.testing import Tester
 from perun.porcelain.repository import Repository
@@ -116,13 +116,12 @@ def resume(
     """Go on with a campaign that was interrupted, killed, or has ended as its time was over.
 
     :param changes: what is different now, e.g. how long it takes. :raises ProfileError: if `folder` holds
-        none.
+        none. :raises NotTrusted: if the user did not begin it, and has not said that he trusts it.
     """
-    repo.require_trust("fuzzing")
     head = next(read_journal(folder), None)
     if head is None or head.kind != "campaign":
         raise ProfileError(f"{folder} holds no campaign that has begun", "fuzz without --resume")
-    options = changes(replace(of_settings(head.values["settings"]), output=folder))
+    options = changes(trusted(repo, folder, head.values.get("settings") or {}, "resuming a campaign"))
     options.check()
     folders.probe(folder)
     before = list(takewhile(lambda one: one.kind != BEGAN, read_journal(folder)))
@@ -179,7 +178,7 @@ class _Session:
             stack.callback(journal.close)
             if not self._resumed:
                 number = self._started.random_seed
-                settings = options.as_settings()
+                settings = marked(self._repo, options)
                 journal.write("campaign", format=FORMAT, settings=settings, random_seed=number)
             campaign = Campaign(self._rules, executor, self._settings(), tester, journal, self._random())
             return self._search(campaign, place, signals)
@@ -277,7 +276,7 @@ class _Session:
             options.build,
             options.backend if options.coverage else "",
         )
-        settings = options.as_settings()
+        settings = marked(self._repo, options)
         return folders.write(options.output, campaign, program, settings, self._started.random_seed)
 
     def _understand(self, written: results.Campaign, place: Place, left: float) -> results.Campaign:

@@ -22,6 +22,7 @@ from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Result
 from perun.porcelain.bench import matrix
 from perun.porcelain.bench.matrix import Setting
 from perun.porcelain.bench.plan import Benchmark
+from perun.porcelain.fuzz.options import FuzzOptions, trusted
 from perun.porcelain.repository import KEPT_INPUTS, PERUN_FOLDER, Repository
 from perun.porcelain.run.jobs import Job, Unit
 from perun.process.command import split
@@ -80,14 +81,17 @@ def keep(repo: Repository, folder: Path, names: Sequence[str] = ()) -> Kept:
     :raises ProfileError: if the folder holds no results.
     :raises UsageError: if there is no such result, or the job matrix cannot express the command.
     :raises ConfigError: if the configuration cannot be changed.
+    :raises NotTrusted: if the user did not begin the campaign, and has not said that he trusts it.
     """
     campaign = results.load(folder)
     chosen = choose(campaign, folder, names) if names else campaign.of_kind(SLOW)[:BEST]
     if not chosen:
         raise UsageError(f"{folder} holds no slow input", "name a hang or a fault with --result NAME")
     contents = [_content(folder, one) for one in chosen]
-    start = "< " if campaign.settings.get("input") == "stdin" else ""
-    wanted = _settings(repo, campaign, start)
+    # What is written into the configuration is trusted there.
+    options = trusted(repo, folder, campaign.settings, "making workloads of results")
+    start = "< " if options.input == "stdin" else ""
+    wanted = _settings(repo, options, start)
     home = repo.root / PERUN_FOLDER / KEPT_INPUTS
     with repo.store.lock():
         home.mkdir(parents=True, exist_ok=True)
@@ -165,18 +169,18 @@ def safe_name(name: str) -> str:
     return f"{safe[: _LONGEST - 20]}-{mark}"
 
 
-def _settings(repo: Repository, campaign: Campaign, start: str) -> list[Setting]:
+def _settings(repo: Repository, options: FuzzOptions, start: str) -> list[Setting]:
     """What the configuration lacks to measure the command with these workloads.
 
     :raises UsageError: where the job matrix cannot express it.
     """
-    name, generators = _generator(repo, campaign)
-    job = Job(_command(campaign), "", start + name, Unit("time", None))
+    name, generators = _generator(repo, options)
+    job = Job(_command(options), "", start + name, Unit("time", None))
     added = matrix.additions(repo, [Benchmark(str(job), job, {})], "--keep")
     return [*generators, *added]
 
 
-def _generator(repo: Repository, campaign: Campaign) -> tuple[str, list[Setting]]:
+def _generator(repo: Repository, options: FuzzOptions) -> tuple[str, list[Setting]]:
     """The id of the generator that gives the files to jobs, and the setting that adds it where it lacks."""
     home = repo.root / PERUN_FOLDER / KEPT_INPUTS
     wanted: dict[str, Any] = {
@@ -184,7 +188,7 @@ def _generator(repo: Repository, campaign: Campaign) -> tuple[str, list[Setting]
         "path": os.path.relpath(home, repo.working_root),
         "profile_for_each_workload": True,
     }
-    if campaign.settings.get("input") == "argument":
+    if options.input == "argument":
         wanted["content"] = True
     taken: dict[str, Any] = {}
     for one in repo.config.gather(_KEY):
@@ -198,12 +202,12 @@ def _generator(repo: Repository, campaign: Campaign) -> tuple[str, list[Setting]
     raise AssertionError("unreachable: names do not end")
 
 
-def _command(campaign: Campaign) -> str:
+def _command(options: FuzzOptions) -> str:
     """The command and its arguments, without the place of the input at the end.
 
     :raises UsageError: where the input is not the last argument.
     """
-    whole = " ".join(filter(None, (campaign.program.cmd, campaign.program.args)))
+    whole = " ".join(filter(None, (options.cmd, options.args)))
     words = split("command", whole)
     if words and words[-1] == PLACE:
         whole = whole.rstrip().removesuffix(PLACE).rstrip()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from perun.errors import UsageError
+from perun.errors import ProfileError, UsageError
 from perun.fuzz.sizes import SizeLimit
 from perun.fuzz.strategies import DEFAULT
+from perun.porcelain import marks
+from perun.porcelain.repository import Repository
+from perun.porcelain.trust import Brought, RunnableItem
 
 BACKENDS: Final = ("auto", "gcov", "sancov")
 INPUTS: Final = ("file", "stdin", "argument")
@@ -90,6 +93,51 @@ class FuzzOptions:
         """All of it as JSON values, for the results and for `--resume`."""
         found = {name: value for name, value in asdict(self).items() if name != "size"}
         return {**found, "output": str(self.output), "size": list(self.size)}
+
+
+_KIND: Final = "fuzz"
+
+
+def marked(repo: Repository, options: FuzzOptions) -> dict[str, Any]:
+    """The options as JSON values, with the mark of the user, so that what they run is known as his own."""
+    settings = options.as_settings()
+    return {**settings, marks.FIELD: marks.mark(repo.root, repo.environ, _KIND, _anywhere(settings))}
+
+
+def trusted(repo: Repository, folder: Path, settings: Mapping[str, Any], doing: str) -> FuzzOptions:
+    """The options of a campaign, if the user has begun it himself or trusts what it runs.
+
+    :param settings: as :func:`marked` wrote them into a file of `folder`, which anybody may have brought.
+    :param doing: what would run it.
+    :raises ProfileError: if they are none. :raises NotTrusted: if he has not said that he trusts it.
+    """
+    try:
+        options = replace(of_settings(settings), output=folder)
+        runs = tuple(_runs(options))
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise ProfileError(
+            f"{folder} holds no campaign: its settings cannot be read: {problem}",
+            "give the folder that perun fuzz --output-dir wrote",
+        ) from None
+    own = _anywhere({key: value for key, value in settings.items() if key != marks.FIELD})
+    brought = None
+    if not marks.holds(repo.root, repo.environ, _KIND, own, settings.get(marks.FIELD)):
+        brought = Brought(str(folder), runs, own)
+    repo.require_trust(doing, brought)
+    return options
+
+
+def _anywhere(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the folder, which may be moved."""
+    return {key: value for key, value in settings.items() if key != "output"}
+
+
+def _runs(options: FuzzOptions) -> Iterator[RunnableItem]:
+    yield RunnableItem("cmd", f"{options.cmd} {options.args}".strip())
+    if options.build:
+        yield RunnableItem("build", str(options.build))
+    for name, params in ((options.collector, options.collector_params), *options.postprocessors):
+        yield RunnableItem("collector, postprocessor", f"{name} {params or ''}".rstrip())
 
 
 def of_settings(settings: Mapping[str, Any]) -> FuzzOptions:

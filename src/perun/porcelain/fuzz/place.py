@@ -6,8 +6,6 @@ takes its time, and not everywhere the same.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,9 +16,9 @@ from perun.plugin.api import MinorVersion, Report
 from perun.porcelain.compare.plan import Side
 from perun.porcelain.compare.sides import prepared
 from perun.porcelain.fuzz.options import FuzzOptions
-from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.repository import Repository
 from perun.porcelain.run import pre_run
-from perun.porcelain.run.checkouts import remove_leftovers
+from perun.porcelain.run.checkouts import remove_leftovers, scratch_folder
 from perun.porcelain.run.in_place import refuse_after_interruption
 
 PLAIN: Final = Flags("-O2 -g", "cc", "c++")
@@ -48,8 +46,6 @@ def entered(repo: Repository, options: FuzzOptions, report: Report) -> Iterator[
     version = repo.vcs.get_minor_version_info(repo.version(options.minor))
     environ = pre_run.environment(repo)
     with ExitStack() as stack:
-        temporary = repo.root / PERUN_FOLDER / "tmp"
-        temporary.mkdir(exist_ok=True)
         if options.build or options.minor is not None:
             changed = () if options.minor is not None else tuple(repo.vcs.changed_files())
             side = Side("head", version, changed)
@@ -68,8 +64,5 @@ def entered(repo: Repository, options: FuzzOptions, report: Report) -> Iterator[
             state = version.checksum + "-uncommitted" * uncommitted
             pre_run.run_commands(repo, state, repo.working_root)
             counting = measured = repo.working_root
-        prefix = f"collect-{os.getpid()}-"
-        scratch = stack.enter_context(
-            tempfile.TemporaryDirectory(prefix=prefix, dir=temporary, ignore_cleanup_errors=True)
-        )
-        yield Place(counting, measured, version, uncommitted, Path(scratch), environ)
+        scratch = stack.enter_context(scratch_folder(repo))
+        yield Place(counting, measured, version, uncommitted, scratch, environ)

@@ -23,7 +23,7 @@ from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Confirmation, Result
 from perun.plugin.api import MinorVersion, Report, silent
 from perun.porcelain.fuzz.counting import coverage_of
 from perun.porcelain.fuzz.keep import choose
-from perun.porcelain.fuzz.options import FuzzOptions, of_settings
+from perun.porcelain.fuzz.options import FuzzOptions, trusted
 from perun.porcelain.fuzz.place import entered
 from perun.porcelain.fuzz.testing import Tester
 from perun.porcelain.repository import Repository
@@ -107,15 +107,15 @@ def replay(
     :param folder: of the campaign. :param names: of results; all where there are none.
     :param revision: the version; None for the working directory as it is.
     :raises ProfileError: if the folder holds no campaign. :raises UsageError: if there is no such result.
+    :raises NotTrusted: if the user did not begin it, and has not said that he trusts it.
     :raises PerunError: if the version cannot be checked out or built, or the program cannot be run.
     """
     campaign = results.load(folder)
     chosen = choose(campaign, folder, names) if names else list(campaign.results)
     if not chosen:
         raise UsageError(f"{folder} holds no results to measure again", "give the folder of another campaign")
-    repo.require_trust("fuzzing")
+    options = replace(trusted(repo, folder, campaign.settings, "measuring results again"), minor=revision)
     seeds = _seeds(folder)
-    options = replace(of_settings(campaign.settings), output=folder, minor=revision)
     with ExitStack() as stack:
         place = stack.enter_context(entered(repo, options, report))
         tester = Tester(repo, options, place, dice or random.Random(), thorough=True)

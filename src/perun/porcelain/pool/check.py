@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from perun.errors import RemoteError
 from perun.plugin.api import Report, silent
+from perun.porcelain.pool import hosts
 from perun.porcelain.pool import worker as remote
 from perun.porcelain.pool.calibration import Calibration
 from perun.porcelain.pool.dispatch import Settings
@@ -55,7 +56,7 @@ def check(repo: Repository, place: Place, *, reset: bool = False, report: Report
     :param reset: what they take now is what later calibrations are compared with.
     :raises RemoteError: if the pool cannot be reached, or has no worker at all.
     """
-    repo.require_trust("using a pool of machines")
+    repo.require_trust("using a pool of machines", hosts.brought(place, repo.environ))
     settings = Settings.of(repo)
     with connected(place, settings.patience) as engine:
         machines = _by_machine(engine.workers())

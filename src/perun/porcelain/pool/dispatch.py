@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from perun.errors import ConfigError, JobFailed, PerunError, RemoteError, UsageError
 from perun.plugin.api import Report, silent
-from perun.porcelain.pool import orders
+from perun.porcelain.pool import hosts, orders
 from perun.porcelain.pool import worker as remote
 from perun.porcelain.pool.commits import Commits
 from perun.porcelain.pool.engine import Ended, Engine, Worker, connected
@@ -89,7 +89,7 @@ def run(
     :param open_log: opens the journal of the batch; it is closed at the end.
     :raises PerunError: if the pool cannot be used at all. What is left then is run with `--resume`.
     """
-    repo.require_trust("measuring on a pool")
+    repo.require_trust("measuring on a pool", hosts.brought(place, repo.environ))
     if planned.placement != IN_A_COPY:
         raise UsageError(
             "on a pool versions are measured as they are committed",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perun.config.reader import loads
 from perun.errors import ConfigError
+from perun.plugin.registry import Registry
+from perun.porcelain.pool.places import Hosts, Place
+from perun.porcelain.trust import Brought, RunnableItem
 from perun.regular import read_regular
 
 _MAX_BYTES: Final = 1 << 20
@@ -42,6 +46,20 @@ def read(path: Path) -> list[Host]:
     if not hosts:
         raise ConfigError(f"{path}: no machine is listed", _EXAMPLE)
     return hosts
+
+
+def brought(place: Place, environ: Mapping[str, str]) -> Brought | None:
+    """What the file would have run by ssh, where version control has it, so that a pull may change it.
+
+    :raises ConfigError: as :func:`read`.
+    """
+    if not isinstance(place, Hosts):
+        return None
+    listed = read(place.file)
+    if not Registry().get("vcs", "git").tracks(place.file.resolve(), environ):
+        return None
+    runs = tuple(RunnableItem(one.host, one.python) for one in listed)
+    return Brought(str(place.file.resolve()), runs, listed)
 
 
 def _refuse_unknown(found: dict[Any, Any], known: set[str], where: str) -> None:

@@ -12,7 +12,6 @@ import random
 import re
 import shlex
 import socket
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,6 +21,7 @@ from perun import __version__
 from perun.errors import RemoteError
 from perun.porcelain.pool.hosts import Host
 from perun.porcelain.pool.worker import dask_release
+from perun.process import programs
 
 _LOCALHOST: Final = "127.0.0.1"
 _PORTS: Final = range(20_000, 32_000)
@@ -46,7 +46,7 @@ _LAST_LINES: Final = 5
 class Started(NamedTuple):
     """The connection to a worker, which keeps it alive."""
 
-    process: subprocess.Popen[str]
+    process: programs.Program
     host: Host
 
 
@@ -100,14 +100,13 @@ def _started(host: Host, scheduler: int, security: Any, patience: float, log: st
     )
 
 
-def _ssh(words: Sequence[str], errors: Any) -> subprocess.Popen[str]:
+def _ssh(words: Sequence[str], errors: Any) -> programs.Program:
     try:
-        return subprocess.Popen(
+        return programs.Program(
             ["ssh", *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=programs.PIPE,
+            stdout=programs.PIPE,
             stderr=errors,
-            text=True,
             start_new_session=True,  # Ctrl-C is for this process, which ends the workers in its own time
         )
     except FileNotFoundError:
@@ -120,9 +119,9 @@ def _is_ready(one: Started, told: dict[str, Any]) -> bool:
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(OSError):
-        process.stdin.write(json.dumps(told) + "\n")
+        process.stdin.write(f"{json.dumps(told)}\n".encode())
         process.stdin.flush()
-        return process.stdout.readline().strip() == READY
+        return process.stdout.readline().strip() == READY.encode()
     return False
 
 
@@ -132,11 +131,10 @@ def _end(one: Started) -> None:
         with suppress(OSError):
             if stream is not None:
                 stream.close()
-    with suppress(subprocess.TimeoutExpired):
+    with suppress(programs.TimeoutExpired):
         one.process.wait(10)
         return
-    one.process.kill()
-    one.process.wait()
+    one.process.end()
 
 
 def _free_port() -> int:

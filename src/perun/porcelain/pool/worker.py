@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from perun.errors import PerunError
 from perun.porcelain.pool import folders, generated, orders
 from perun.porcelain.pool.calibration import Calibration
 from perun.porcelain.pool.measuring import Place, Result
+from perun.process import programs
 from perun.regular import read_regular
 
 _STOPPING: Final = 30.0
@@ -28,7 +28,7 @@ _STOPPING: Final = 30.0
 _LAST_WORDS: Final = 4000
 _MAX_LOG: Final = 1 << 28
 
-_running: dict[str, set[subprocess.Popen[bytes]]] = {}
+_running: dict[str, set[programs.Program]] = {}
 _guard: Final = threading.Lock()
 
 
@@ -124,12 +124,13 @@ def _run_job(batch: str, told: Mapping[str, Any], log: Path) -> str:
     """Run the process of a job to its end; how it ended."""
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     with open(descriptor, "wb") as file, _guard:
-        process = subprocess.Popen(
+        process = programs.Program(
             [sys.executable, "-P", "-m", "perun.porcelain.pool.job"],
-            stdin=subprocess.PIPE,
+            stdin=programs.PIPE,
             stdout=file,
             stderr=file,
             start_new_session=True,
+            outlives=True,
         )
         _running.setdefault(batch, set()).add(process)
     process.communicate(json.dumps(told).encode())
@@ -155,8 +156,8 @@ def stop(batch: str) -> int:
     for process in processes:
         try:
             process.wait(_STOPPING)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        except programs.TimeoutExpired:
+            process.end()
     return len(processes)
 
 

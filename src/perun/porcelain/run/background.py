@@ -1,31 +1,33 @@
 """Measuring commits in the background for a hook: a queue of versions, and one worker process.
 
-The queue is a folder with an empty file for each version, so that adding one needs no lock. The worker holds
-a lock, which the kernel releases at its end; a second worker that finds it taken ends at once. A stranger may
-have filled the folder: what is not an empty file for a version is neither followed nor measured.
+The queue is a folder with a file for each version, so that adding one needs no lock. The worker holds a lock,
+which the kernel releases at its end; a second worker that finds it taken ends at once. A stranger may have
+filled the folder: what is not a file with the mark of the user (:mod:`perun.porcelain.marks`) is left alone.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import stat
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from perun import atomic
-from perun.errors import DamagedStore, LockTimeout
+from perun.errors import DamagedStore, LockTimeout, PerunError
+from perun.porcelain import marks
 from perun.porcelain.repository import PERUN_FOLDER, Repository
-from perun.regular import IrregularFile, open_for_writing
+from perun.process import programs
+from perun.regular import IrregularFile, open_for_writing, open_regular
 from perun.store import tree
-from perun.store.lock import Lock
+from perun.store.lock import Lock, is_held
 
 FOLDER: Final = "hooks"
 """In `.perun`: the queue, the lock, and what was found last."""
 LOG_SUFFIX: Final = "-hook.log"
+_QUEUE: Final = "queue"
+_MARK_BYTES: Final = 64
 _LOCK_TIMEOUT: Final = 0.2
 """Seconds that a worker waits for the lock of another one."""
 _START_TIMEOUT: Final = 10.0
@@ -48,24 +50,26 @@ def start(repo: Repository, version: str, command: Sequence[str]) -> Path:
     :param command: the command that starts Perun.
     :raises DamagedStore: if a link or the like is in the place of its file in the queue.
     """
-    _enqueue(_queue(repo) / version)
-    process = subprocess.Popen(
+    _enqueue(_queue(repo) / version, marks.mark(repo.root, repo.environ, _QUEUE, version))
+    process = programs.Program(
         [*command, "hooks", "work"],
         cwd=repo.working_root,
-        env=dict(repo.environ),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        environ=repo.environ,
+        stdout=programs.DEVNULL,
+        stderr=programs.DEVNULL,
         start_new_session=True,  # it survives the end of the terminal
+        outlives=True,
     )
     process.returncode = 0  # this process does not wait for it; without this Python warns
     return log_of(repo, version)
 
 
-def _enqueue(path: Path) -> None:
+def _enqueue(path: Path, mark: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with open_for_writing(path, append=True) as file:
+        with open_for_writing(path) as file:
+            file.write(mark.encode())
+            file.flush()
             os.utime(file.fileno())  # the queue is in the order of these times, also of what is there already
     except IrregularFile as problem:
         raise DamagedStore(f"cannot queue a commit: {path}: {problem.strerror}", "remove it") from None
@@ -80,7 +84,10 @@ def work(repo: Repository, measure: Callable[[str], str]) -> None:
         try:
             with _lock(repo).hold():
                 for version in iter(lambda: next(iter(waiting(repo)), ""), ""):
-                    news = measure(version)
+                    try:
+                        news = measure(version)
+                    except (PerunError, OSError) as problem:  # the others are measured nevertheless
+                        news = f"could not be measured: {problem}"
                     (_queue(repo) / version).unlink(missing_ok=True)
                     if news:
                         _add_news(repo, f"{version[:10]} {news}")
@@ -113,11 +120,19 @@ def waiting(repo: Repository) -> list[str]:
     queue = _queue(repo)
     found = []
     for name in tree.listing(queue):
-        with contextlib.suppress(FileNotFoundError):
-            status = (queue / name).lstat()
-            if stat.S_ISREG(status.st_mode):
-                found.append((status.st_mtime_ns, name))
+        # Gone meanwhile, a link, larger than a mark: nothing that was queued here.
+        with contextlib.suppress(OSError), open_regular(queue / name, _MARK_BYTES) as file:
+            mark = file.read(_MARK_BYTES).decode("ascii", "replace")
+            if tree.is_minor_version(name) and _is_own(repo, name, mark):
+                found.append((os.fstat(file.fileno()).st_mtime_ns, name))
     return [name for _, name in sorted(found)]
+
+
+def _is_own(repo: Repository, version: str, mark: str) -> bool:
+    """Whether this user has queued the version; where he can keep no key, trust in the whole must do."""
+    if mark:
+        return marks.holds(repo.root, repo.environ, _QUEUE, version, mark)
+    return repo.trust_state.because in ("environment", "plugins.trusted")
 
 
 def news(repo: Repository) -> list[str]:
@@ -141,18 +156,15 @@ def _add_news(repo: Repository, line: str) -> None:
 
 
 def _is_working(repo: Repository) -> bool:
-    path = _folder(repo) / "lock"
-    if not path.exists():
-        return False
-    try:
-        with Lock(path, 0).hold():
-            return False
-    except LockTimeout:
-        return True
+    return is_held(_lock_file(repo))
 
 
 def _lock(repo: Repository) -> Lock:
-    return Lock(_folder(repo) / "lock", _LOCK_TIMEOUT)
+    return Lock(_lock_file(repo), _LOCK_TIMEOUT)
+
+
+def _lock_file(repo: Repository) -> Path:
+    return _folder(repo) / "lock"
 
 
 def _folder(repo: Repository) -> Path:
@@ -160,7 +172,7 @@ def _folder(repo: Repository) -> Path:
 
 
 def _queue(repo: Repository) -> Path:
-    return _folder(repo) / "queue"
+    return _folder(repo) / _QUEUE
 
 
 def _news(repo: Repository) -> Path:

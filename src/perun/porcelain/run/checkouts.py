@@ -7,22 +7,20 @@ measured in a working copy of Perun's own. Only `--in-place` changes the user's 
 from __future__ import annotations
 
 import contextlib
-import os
-import re
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from perun.atomic import process_mark
 from perun.errors import PerunError, VersionControlError
-from perun.leftovers import is_alive
+from perun.leftovers import is_left_over, is_of_a_run
 from perun.plugin.api import WorkingCopy
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run.in_place import InPlace, refuse_after_interruption
 from perun.store import tree
-
-_OF_A_RUN = re.compile(r"(?:worktree|collect)-(\d+)(?:-.*)?", re.ASCII)
-"""Names in `.perun/tmp` that a run makes, with the number of its process."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ class Checkouts:
     def _working_copy(self) -> WorkingCopy:
         if self._copy is None:
             self.usable = False
-            self._copy = self._repo.vcs.working_copy(_copy_folder(self._repo)).__enter__()
+            self._copy = self._repo.vcs.working_copy(copy_folder(self._repo)).__enter__()
             self.usable = True
         return self._copy
 
@@ -151,19 +149,16 @@ def remove_leftovers(repo: Repository) -> None:
 
 def leftovers(repo: Repository) -> list[Path]:
     """The working copies and scratch folders of runs that were killed, sorted."""
-    temporary = repo.root / PERUN_FOLDER / "tmp"
-    found = []
-    for name in sorted(tree.listing(temporary)):
-        match = _OF_A_RUN.fullmatch(name)
-        if match is not None and not is_alive(int(match[1])):
-            found.append(temporary / name)
-    return found
+    temporary = _temporary(repo)
+    names = sorted(filter(is_of_a_run, tree.listing(temporary)))
+    return [temporary / name for name in names if is_left_over(temporary / name)]
 
 
 def remove_leftover(repo: Repository, folder: Path) -> None:
     """Remove one of :func:`leftovers`."""
-    import shutil
-
+    if folder.is_symlink() or not folder.is_dir():
+        folder.unlink(missing_ok=True)
+        return
     if folder.name.startswith("worktree"):
         # Entering removes what a killed run left; a folder that git knows nothing of is only a folder.
         with contextlib.suppress(PerunError), repo.vcs.working_copy(folder):
@@ -171,9 +166,27 @@ def remove_leftover(repo: Repository, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _copy_folder(repo: Repository) -> Path:
-    # One per process: two runs at once must not pull the folder from under each other.
-    return repo.root / PERUN_FOLDER / "tmp" / f"worktree-{os.getpid()}"
+@contextmanager
+def scratch_folder(repo: Repository) -> Iterator[Path]:
+    """A new folder for temporary files of a run; where that is killed, the next one removes it."""
+    temporary = _temporary(repo)
+    temporary.mkdir(exist_ok=True)
+    prefix = f"collect-{process_mark()}-"
+    # What cannot be removed is no reason to lose what was measured.
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=temporary, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def copy_folder(repo: Repository, name: str = "") -> Path:
+    """Where a working copy of that name is made.
+
+    It is of this process alone: two runs at once must not pull the folder from under each other.
+    """
+    return _temporary(repo) / "-".join(filter(None, ("worktree", process_mark(), name)))
+
+
+def _temporary(repo: Repository) -> Path:
+    return repo.root / PERUN_FOLDER / "tmp"
 
 
 def _head(repo: Repository) -> str | None:

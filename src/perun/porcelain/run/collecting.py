@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +13,7 @@ from perun.plugin.failing import errors_of
 from perun.plugin.params import to_mapping
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.porcelain.run import pre_run, workloads
+from perun.porcelain.run.checkouts import scratch_folder
 from perun.porcelain.run.jobs import Job
 from perun.porcelain.run.pre_run import environment
 from perun.porcelain.run.statistics import VersionStatistics
@@ -115,13 +114,8 @@ def _each_workload(
 
 def _run_collector(repo: Repository, job: Job, run: Run, context: CollectContext) -> Profile:
     collector = repo.registry.get("collect", job.collector.name)
-    temporary = repo.root / PERUN_FOLDER / "tmp"
-    temporary.mkdir(exist_ok=True)
-    # What cannot be removed is no reason to lose what was measured; the next run removes it.
-    with tempfile.TemporaryDirectory(
-        prefix=f"collect-{os.getpid()}-", dir=temporary, ignore_cleanup_errors=True
-    ) as scratch:
-        own = context._replace(scratch=Path(scratch))
+    with scratch_folder(repo) as scratch:
+        own = context._replace(scratch=scratch)
         with errors_of(collector, f"the collector {collector.name!r}", JobFailed):
             profile: Profile = collector.collect(run, job.collector.params, own)
     return profile

@@ -17,9 +17,10 @@ from typing import Any
 from perun import atomic
 from perun.errors import DamagedStore, LockTimeout, PerunError, VersionControlError
 from perun.plugin.api import SavedState
+from perun.porcelain.marks import FIELD, marked
 from perun.porcelain.repository import PERUN_FOLDER, Repository
 from perun.store import tree
-from perun.store.lock import Lock
+from perun.store.lock import Lock, is_held
 
 LOCK = "in-place.lock"
 LOCK_TIMEOUT = 0.2
@@ -79,10 +80,9 @@ def interruption(repo: Repository) -> str:
         journal = read_journal(repo)
         if journal is None:
             return ""
-        with _lock(repo):
-            return f"{_interrupted(journal)}; perun recover restores it and your uncommitted changes"
-    except LockTimeout:
-        return "an in-place run is active: HEAD and the files are those of the version it measures"
+        if is_held(_lock_file(repo)):
+            return "an in-place run is active: HEAD and the files are those of the version it measures"
+        return f"{_interrupted(journal)}; perun recover restores it and your uncommitted changes"
     except PerunError as problem:
         return problem.message
 
@@ -126,6 +126,7 @@ def read_journal(repo: Repository) -> InPlaceJournal | None:
         return None
     with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
         noted = json.loads(data)
+        noted.pop(FIELD, None)
         if noted.pop("sha1", None) not in (None, _checksum(noted)):
             raise DamagedStore(
                 f"{path}: its checksum does not match its content",
@@ -140,7 +141,9 @@ def read_journal(repo: Repository) -> InPlaceJournal | None:
 
 def _write_journal(repo: Repository, saved: SavedState) -> None:
     noted = {**saved._asdict(), "folder": str(repo.working_root)}
-    atomic.write(repo.in_place_journal, json.dumps({**noted, "sha1": _checksum(noted)}).encode())
+    journal = {**noted, "sha1": _checksum(noted)}
+    path = repo.in_place_journal
+    atomic.write(path, json.dumps(marked(repo.root, repo.environ, path.name, journal)).encode())
 
 
 def _checksum(noted: Mapping[str, Any]) -> str:
@@ -171,7 +174,11 @@ def _interrupted(journal: InPlaceJournal) -> str:
 @contextmanager
 def _lock(repo: Repository) -> Iterator[None]:
     try:
-        with Lock(repo.root / PERUN_FOLDER / LOCK, LOCK_TIMEOUT).hold():
+        with Lock(_lock_file(repo), LOCK_TIMEOUT).hold():
             yield
     except LockTimeout as problem:
         raise LockTimeout(f"an in-place run is active: {problem.message}", "wait until it ends") from None
+
+
+def _lock_file(repo: Repository) -> Path:
+    return repo.root / PERUN_FOLDER / LOCK

@@ -1,20 +1,21 @@
 """The journal of a batch: written to disk before and after each step, so that the batch can be resumed after
 any interruption, such as Ctrl-C, `kill -9` or a power failure.
 
-A journal is a file of `.perun/batches` as :mod:`perun.porcelain.run.journal_file` has it: the plan of the
+A journal is a file of `.perun/batches` as :mod:`perun.porcelain.journal_file` has it: the plan of the
 batch, and then one line for each step of one task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from perun.errors import NotPerunRepository
-from perun.porcelain.run import journal_file
-from perun.porcelain.run.journal_file import JournalFile
+from perun.porcelain import journal_file
+from perun.porcelain.journal_file import JournalFile
 
 
 class StepLog:
@@ -123,6 +124,10 @@ class Journal(StepLog):
         """As :class:`StepLog`, written at once."""
         self._write_step("leased", number, machine)
 
+    def resumed(self) -> None:
+        """The batch goes on from now, after an interruption."""
+        self._write_step("resumed", time.time())
+
     def end(self) -> None:
         """The batch has come to its end. Where something failed or is incomplete, the journal is kept, to try
         that again."""
@@ -177,11 +182,11 @@ def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
     return Journal(journal_file.create(folder, plan))
 
 
-def newest(folder: Path) -> Journal | None:
-    """The journal to resume, locked: the newest of a batch that was interrupted, else the newest of one
-    that came to its end but had failures; None if there is neither."""
+def newest(folder: Path, *, to_read: bool = False) -> Journal | None:
+    """The journal to resume, locked unless it is only read: the newest of a batch that was interrupted, else
+    the newest of one that came to its end but had failures; None if there is neither."""
     failed: Journal | None = None
-    for file in journal_file.unlocked(folder):
+    for file in journal_file.unlocked(folder, to_read=to_read):
         journal = Journal(file)
         if not journal.ended:
             if failed is not None:
@@ -194,14 +199,9 @@ def newest(folder: Path) -> Journal | None:
     return failed
 
 
-@contextmanager
-def interrupted(folder: Path) -> Iterator[Journal | None]:
+def interrupted(folder: Path) -> Journal | None:
     """The newest journal of a batch that was interrupted, to read only."""
     journal = None
     with suppress(NotPerunRepository):  # a file system without locks is no reason not to look
-        journal = newest(folder)
-    try:
-        yield journal if journal is not None and not journal.ended else None
-    finally:
-        if journal is not None:
-            journal.close()
+        journal = newest(folder, to_read=True)
+    return journal if journal is not None and not journal.ended else None

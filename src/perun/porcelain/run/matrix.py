@@ -16,6 +16,7 @@ from perun.config.places import item_place
 from perun.errors import ConfigError, DamagedStore, PerunError, UsageError
 from perun.plugin.api import MinorVersion, Report, silent
 from perun.porcelain import saving
+from perun.porcelain.marks import marked
 from perun.porcelain.repository import BATCHES, PERUN_FOLDER, Repository
 from perun.porcelain.run import journal as journals
 from perun.porcelain.run import pre_run, schedule, versions
@@ -117,8 +118,8 @@ def resumable(repo: Repository) -> tuple[Plan, Journal]:
 
 def interrupted(repo: Repository) -> str:
     """The path of the journal of the batch that was interrupted last; empty if none was."""
-    with journals.interrupted(folder(repo)) as journal:
-        return str(journal.path) if journal is not None else ""
+    journal = journals.interrupted(folder(repo))
+    return str(journal.path) if journal is not None else ""
 
 
 def run(
@@ -154,7 +155,7 @@ def run(
 
 def new_journal(repo: Repository, planned: Plan) -> Journal:
     """The journal of a batch that begins now."""
-    return journals.create(folder(repo), _to_json(planned))
+    return journals.create(folder(repo), marked(repo.root, repo.environ, BATCHES, _to_json(planned)))
 
 
 def _checked_jobs(repo: Repository, template: str | None, seed: int | None) -> list[Job]:

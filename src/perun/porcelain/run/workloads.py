@@ -8,10 +8,8 @@ paths in every run, and a file that a measured program has changed is detected a
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shlex
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +25,7 @@ from perun.plugin.api import GenerateContext, Run, Workload
 from perun.plugin.failing import errors_of
 from perun.plugin.params import from_mapping
 from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.run.checkouts import scratch_folder
 from perun.profile import incomplete
 
 if TYPE_CHECKING:
@@ -188,12 +187,8 @@ def _check(start: str, workload: Workload) -> None:
 
 def _made(repo: Repository, name: str, plugin: Any, params: Any, seed: int) -> tuple[list[Workload], str]:
     """The workloads, their files where they stay, and a checksum of it all."""
-    temporary = repo.root / PERUN_FOLDER / "tmp"
-    temporary.mkdir(exist_ok=True)
-    # The name is one that the next run removes where this one is killed.
-    prefix = f"collect-{os.getpid()}-"
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=temporary, ignore_cleanup_errors=True) as scratch:
-        folder = Path(scratch, "files")
+    with scratch_folder(repo) as scratch:
+        folder = scratch / "files"
         folder.mkdir()
         context = GenerateContext(folder, seed, repo.working_root, repo.environ)
         with errors_of(plugin, f"the workload generator {name!r}", PluginError):
@@ -204,8 +199,8 @@ def _made(repo: Repository, name: str, plugin: Any, params: Any, seed: int) -> t
             raise ConfigError(f"it generates more than {LIMIT} workloads", "make the step larger")
         content = _checksum([(one.value, one.size) for one in made], files_of(folder))
         if any(workload.file for workload in made):
-            home = temporary / FOLDER / f"{_safe(name)}-{checksum_of(folder)}"
-            _move_into_place(folder, home, Path(scratch))
+            home = repo.root / PERUN_FOLDER / "tmp" / FOLDER / f"{_safe(name)}-{checksum_of(folder)}"
+            _move_into_place(folder, home, scratch)
             made = [_moved(workload, folder, home) for workload in made]
     return made, content
 

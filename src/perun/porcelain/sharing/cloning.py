@@ -45,7 +45,7 @@ def join(folder: Path, environ: Mapping[str, str], name: str, url: str, asks: As
     for one in remotes.remotes(repo):
         if one.name == name and one.url != url:
             raise UsageError(
-                f"there is a remote {name!r} already, at {one.url}",
+                f"there is a remote {name!r} already, at {one.shown}",
                 f"remove it first: perun remote remove {name}; or give another name: --name NAME",
             )
         if one.url == url:

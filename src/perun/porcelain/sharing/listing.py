@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from perun.errors import VersionControlError
 from perun.plugin.api import MinorVersion
+from perun.porcelain import walking
 from perun.porcelain.repository import Repository
 from perun.porcelain.sharing.known import Known
 from perun.porcelain.sharing.registered import caches, registered_here
@@ -46,7 +46,7 @@ def fetch(repo: Repository, remote: Remote, minors: Collection[str] | None = Non
     for one in union:
         if minors is None or one.entry.minor in minors:
             there.setdefault(one.entry.minor, []).append(one.entry)
-    infos = _infos(repo, here.keys() | there.keys())
+    infos = walking.infos(repo, here.keys() | there.keys())
     found = []
     for version in here.keys() | there.keys():
         ours, theirs = here.get(version, set()), there.get(version, [])
@@ -63,22 +63,3 @@ def _by_date(one: HeldVersion) -> tuple[str, str]:
 
 def _by_time(entry: Entry) -> tuple[int, str, str]:
     return entry.time, entry.name, entry.checksum
-
-
-def _infos(repo: Repository, versions: Collection[str]) -> dict[str, MinorVersion]:
-    """What version control says of the versions that are in this clone."""
-    left = set(versions)
-    found = {}
-    if left:
-        for one in repo.vcs.walk_subjects(repo.version(None)):
-            if one.checksum in left:
-                left.discard(one.checksum)
-                found[one.checksum] = one
-                if not left:
-                    break
-    for version in left:
-        try:
-            found[version] = repo.vcs.get_minor_version_info(version)
-        except VersionControlError:
-            continue
-    return found

@@ -14,7 +14,7 @@ from perun.porcelain.config import set_value
 from perun.porcelain.repository import Repository
 from perun.remote.contract import Remote
 from perun.remote.opening import checked_url, opened
-from perun.wording import listed
+from perun.wording import listed, without_secrets
 
 KEY: Final = "remotes"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -25,6 +25,11 @@ class NamedRemote(NamedTuple):
 
     name: str
     url: str
+
+    @property
+    def shown(self) -> str:
+        """The URL for messages: without a password or a token that somebody wrote into the file."""
+        return without_secrets(self.url)
 
 
 def remotes(repo: Repository) -> list[NamedRemote]:
@@ -90,7 +95,7 @@ def open_remote(repo: Repository, name: str | None) -> Remote:
         hint = f"name one: {names}" if known else "add one: perun remote add NAME URL"
         raise UsageError("there are several remotes" if known else "there is no remote", hint)
     one = known[0] if name is None else _named(known, name)
-    repo.require_trust(f"using the remote {one.name} ({one.url})")
+    repo.require_trust(f"using the remote {one.name} ({one.shown})")
     scratch = repo.store.root / "cache" / "remotes"
     return opened(one.url, folder=repo.working_root, environ=repo.environ, scratch=scratch)
 

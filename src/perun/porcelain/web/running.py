@@ -6,23 +6,30 @@ import calendar
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
+from perun.porcelain import journal_file
 from perun.porcelain.repository import BATCHES, PERUN_FOLDER, Repository
-from perun.porcelain.run import journal_file
 from perun.porcelain.web.data import Running
 from perun.wording import plural
-
-_ENDS: Final = ("done", "failed")
 
 
 def running(repo: Repository) -> Running | None:
     """How far the newest batch is that a process works on; None if there is none."""
     for path, plan, lines in journal_file.locked(repo.root / PERUN_FOLDER / BATCHES):
         total = _total(plan)
-        done = len({line[1] for line in lines if len(line) > 1 and line[0] in _ENDS})
-        left = int((time.time() - _started(path.name)) / done * (total - done)) if done and total else None
-        return Running(f"measuring {plural(_versions(plan), 'version')}", done, total, left)
+        begun, ends, lately = _started(path.name), dict[int, str](), set[int]()
+        for line in lines:
+            match line:
+                case ["resumed", int() | float() as begun]:  # the pause tells nothing of what is left
+                    ends = {number: end for number, end in ends.items() if end == "done"}
+                    lately.clear()
+                case ["done" | "failed" as end, int(number), *_]:
+                    ends[number] = end
+                    lately.add(number)
+        each = (time.time() - begun) / len(lately) if lately else 0.0
+        left = int(each * (total - len(ends))) if each and total else None
+        return Running(f"measuring {plural(_versions(plan), 'version')}", len(ends), total, left)
     return None
 
 

@@ -3,8 +3,8 @@
  * Usage: perun_guard PERUN, with the file that both share as descriptor 3
  *
  * PERUN is the number of the process. The file is an array of numbers of processes: that of each running command, which
- * leads a process group of its own, and 0 where none runs. Perun writes them to memory, which neither takes time from
- * the command that is measured nor wakes this program. A command with its group and all processes below it is killed;
+ * leads a process group of its own if it does not use the terminal, and 0 where none runs. Perun writes them to
+ * memory, which neither takes time from the command that is measured nor wakes this program. A command with its group and all processes below it is killed;
  * what has left both, such as a daemon of an earlier command, goes on.
  */
 #define _GNU_SOURCE
@@ -109,13 +109,15 @@ static void kill_command(pid_t command)
             read_processes();
             for (number = 0; number < process_count; number++)
                 if (!is_chosen(processes[number].pid) &&
-                    (processes[number].group == command || is_chosen(processes[number].parent)))
+                    (processes[number].pid == command || processes[number].group == command ||
+                     is_chosen(processes[number].parent)))
                     choose(processes[number].pid);
         } while (chosen_count > before);
         for (number = 0; number < chosen_count; number++)
             kill(chosen[number], SIGKILL);
     }
     kill(-command, SIGKILL);
+    kill(command, SIGKILL);
 }
 
 int main(int argc, char **argv)

@@ -30,6 +30,13 @@ def are_shared(git: GitCommand) -> bool:
     return not any(place.is_relative_to(one.resolve()) for one in own)
 
 
+def names_folder(git: GitCommand) -> bool:
+    """Whether the repository itself names the folder of hooks, in `.git/config` or what that includes."""
+    answer = git.attempt("config", "--null", "--show-scope", "--get-all", "core.hooksPath")
+    values = answer.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
+    return any(scope in ("local", "worktree") for scope in values[::2])
+
+
 def configured_folder(git: GitCommand) -> str:
     """The value of `core.hooksPath` of the user or the repository; empty if it is not set."""
     answer = git.attempt("config", "--null", "--type=path", "--get-all", "core.hooksPath")

@@ -48,6 +48,13 @@ class Git(GitVcs):
             return ""
         return "this is a shallow clone, get the rest with: git fetch --unshallow"
 
+    def missing_tags(self) -> str:
+        """Tells of a shallow clone, which CI makes without tags, and of remotes fetched without them."""
+        told = self._git.attempt("config", "--get-regexp", r"^remote\..*\.tagopt$")
+        if "--no-tags" in told.text.split():
+            return "this clone is set to fetch no tags, get them with: git fetch --tags"
+        return self.missing_history()
+
     @staticmethod
     def main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:
         """See :func:`perun.vcs._common.git.worktree.main_working_tree`."""
@@ -56,13 +63,14 @@ class Git(GitVcs):
         return main_working_tree(folder, environ)
 
     @staticmethod
-    def tracks(folder: Path, environ: Mapping[str, str]) -> bool:
-        """Whether git has any file in `folder`; it has none outside of a repository.
+    def tracks(place: Path, environ: Mapping[str, str]) -> bool:
+        """Whether git has that file, or any file in that folder; it has none outside of a repository.
 
         :raises VersionControlError: if git cannot tell.
         """
+        folder, name = (place, ".") if place.is_dir() else (place.parent, place.name)
         git = GitCommand(folder, environ)
-        answer = git.attempt("ls-files", "--cached", "-z", "--", ".")
+        answer = git.attempt("--literal-pathspecs", "ls-files", "--cached", "-z", "--", name)
         if answer.code and "not a git repository" not in answer.stderr:
             raise git.failure("ls-files", answer)
         return bool(answer.stdout)
@@ -123,6 +131,12 @@ class Git(GitVcs):
         from perun.vcs.git import hooks
 
         return hooks.folder(self._git)
+
+    def names_hooks_folder(self) -> bool:
+        """Whether the repository itself says where; see :func:`perun.vcs.git.hooks.names_folder`."""
+        from perun.vcs.git import hooks
+
+        return hooks.names_folder(self._git)
 
     def shares_hooks(self) -> bool:
         """Whether other repositories run the same hooks; see :func:`perun.vcs.git.hooks.are_shared`."""

@@ -8,6 +8,10 @@ import shlex
 from typing import Any, NamedTuple
 
 from perun.errors import UsageError
+from perun.regular import read_regular
+
+LARGEST_DATABASE = 256 << 20
+"""Bytes of a compilation database that is read."""
 
 _WITH_VALUE = (
     "-I",
@@ -58,8 +62,7 @@ def _split(entry: dict[str, Any], database: str) -> list[str]:
 def _entries(database: str) -> list[dict[str, Any]]:
     hint = "CMake and bear write it: a list of objects with 'directory', 'file' and 'command' or 'arguments'."
     try:
-        with open(database, encoding="utf-8") as file:
-            entries = json.load(file)
+        entries = json.loads(read_regular(os.path.realpath(database), LARGEST_DATABASE))
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"'{database}' cannot be read as a compilation database: {error}.", hint) from error
     if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):

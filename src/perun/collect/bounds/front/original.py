@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+
+from perun.regular import read_regular
+
+from .unit import LARGEST
 
 _LOOP = re.compile(r"\b(?:for|while|do)\b")
 _INDENT = re.compile(r"\s*")
@@ -13,8 +18,9 @@ class Original:
 
     def __init__(self, file: str) -> None:
         try:
-            with open(file, encoding="utf-8", errors="replace", newline="") as opened:
-                self._lines = opened.read().split("\n")
+            # A source may name any file as the one that it was made from, such as a device.
+            text = read_regular(os.path.realpath(file), LARGEST).decode("utf-8", "replace")
+            self._lines = text.split("\n")
         except (OSError, ValueError):
             self._lines = []
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from perun.errors import CollectorUnavailable
+from perun.process import programs
 
 from .commands import flags_for
 from .standard_headers import CONTENT
@@ -32,6 +33,10 @@ _MOST_MISSING = 500
 _DEPTH = 8
 """How many folders deep substitutes for headers lie: an `#include` may begin with as many `../`."""
 _FLAGS = ("-E", "-x", "c", "-w", "-U_FORTIFY_SOURCE", "-D__NO_INLINE__", "-D__NO_CTYPE")
+
+
+class PreprocessorFailed(Exception):
+    """The preprocessor was ended, or did not end in time; why, as a sentence."""
 
 
 class Preprocessed(NamedTuple):
@@ -68,6 +73,8 @@ def preprocess(path: str, options: ReadOptions) -> Preprocessed:
 
     A header that does not exist is replaced by an empty one, and listed in `problems`; so are other errors of
     the preprocessor, such as `#error`, and that the compilation database has no flags for it.
+
+    :raises PreprocessorFailed: if it takes too long, or needs more than the limits of this process.
     """
     given = flags_for(path, options.compile_commands) if options.compile_commands else None
     flags = [*(given.flags if given else ()), *(f"-I{os.path.abspath(one)}" for one in options.include)]
@@ -80,11 +87,7 @@ def preprocess(path: str, options: ReadOptions) -> Preprocessed:
         command = [compiler(), *_FLAGS, *flags, "-idirafter", str(deep), source]
         missing: dict[str, Unreadable] = {}
         while True:
-            done = subprocess.run(
-                command, cwd=folder, env={**os.environ, "LC_ALL": "C"}, stdin=subprocess.DEVNULL,
-                capture_output=True, check=False,
-            )  # fmt: skip
-            said = done.stderr.decode("utf-8", "replace")
+            code, text, said = _output(command, folder, options.timeout)
             absent = _MISSING.search(said)
             if (
                 absent is None
@@ -95,14 +98,38 @@ def preprocess(path: str, options: ReadOptions) -> Preprocessed:
             missing[absent["header"]] = Unreadable(
                 _seen(absent["file"], folder), int(absent["line"]), f"there is no header '{absent['header']}'"
             )
+        errors = list(_ERROR.finditer(said))
+        if code and not errors:
+            last = said.strip().rpartition("\n")[2]
+            raise PreprocessorFailed(f"the preprocessor failed: {last or f'it ended with status {code}'}")
         problems = list(_without_flags(path, options)) if given is None else []
         problems += [one for name, one in missing.items() if name not in CONTENT]
         problems += [
             Unreadable(_seen(one["file"], folder), int(one["line"]), one["reason"].strip())
-            for one in _ERROR.finditer(said)
+            for one in errors
         ]
-        text = done.stdout.decode("utf-8", "replace").replace("\r", " ").replace("\0", " ")
+        text = text.replace("\r", " ").replace("\0", " ")
         return Preprocessed(_UNIVERSAL.sub(lambda match: chr(int(match.group(1), 16)), text), tuple(problems))
+
+
+def _output(command: Sequence[str], folder: str | None, timeout: float) -> tuple[int, str, str]:
+    """The exit code of the preprocessor, its output and its messages, which the limits of files hold for."""
+    environ = {**os.environ, "LC_ALL": "C"}
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        try:
+            code = programs.run(
+                command, cwd=folder, environ=environ, stdout=output, stderr=errors, timeout=timeout
+            ).code
+        except programs.TimeoutExpired:
+            raise PreprocessorFailed(
+                f"the preprocessor did not end within {timeout:g} s: the source may include a device or a "
+                "pipe, or have macros that grow without end; --timeout gives it more"
+            ) from None
+        if os.fstat(output.fileno()).st_size >= (limit := resource.getrlimit(resource.RLIMIT_FSIZE)[0]) > 0:
+            raise PreprocessorFailed(f"it has more than {limit >> 20} MiB when it is preprocessed")
+        output.seek(0)
+        errors.seek(0)
+        return code, output.read().decode("utf-8", "replace"), errors.read().decode("utf-8", "replace")
 
 
 def _without_flags(path: str, options: ReadOptions) -> Iterator[Unreadable]:

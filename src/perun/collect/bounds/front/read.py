@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pycparser import c_ast
 
 from perun.errors import UsageError
+from perun.regular import open_regular
 
 from .declarations import Declarations, with_prototype
 from .dialect import BUILT_IN_TYPES, KEYWORDS, Edit, Standardised, edited, standardised
@@ -18,7 +19,7 @@ from .pieces import Piece, needed, pieces
 from .preprocessing import Preprocessed, preprocess
 from .spans import Span, loop_spans
 from .tokens import Place, Places, tokens, without_system_bodies
-from .unit import Function, Loop, ReadOptions, Unit, Unreadable, UnreadLoop
+from .unit import LARGEST, Function, Loop, ReadOptions, Unit, Unreadable, UnreadLoop
 
 CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".c++", ".C", ".hh", ".hpp", ".hxx", ".h++")
 _UNDEFINED_VALUES = {"NULL": "0"}
@@ -47,8 +48,7 @@ def _refuse(path: str) -> None:
     if os.path.isdir(path):
         raise UsageError(f"'{path}' is a folder, not a source file.", "Name folders by '--source-dir'.")
     try:
-        with open(path, "rb"):
-            pass
+        open_regular(os.path.realpath(path), LARGEST).close()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"'{path}' cannot be read: {reason}.", "Check the path of the source.") from error

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pycparser import c_ast
+
+
+LARGEST: Final = 32 << 20
+"""Bytes of a source that are read."""
 
 
 @dataclass(frozen=True)
@@ -15,12 +19,14 @@ class ReadOptions:
 
     `include` are folders of headers (`-I`), `define` macros as `NAME` or `NAME=VALUE` (`-D`).
     `compile_commands` is a `compile_commands.json`: the flags that it has for a file, as far as they
-    matter to the preprocessor, come before these.
+    matter to the preprocessor, come before these. `timeout` is how many seconds the preprocessor may take, 0
+    for any number.
     """
 
     include: tuple[str, ...] = ()
     define: tuple[str, ...] = ()
     compile_commands: str | None = None
+    timeout: float = 0.0
 
 
 @dataclass(frozen=True)

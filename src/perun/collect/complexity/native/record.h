@@ -47,7 +47,7 @@ struct record_thread {
   char magic[8];
   uint32_t byte_order, version;
   uint32_t pid, tid;
-  uint32_t error;      /* number of the error that ended the recording; 0 for none */
+  uint32_t error;      /* number of the error that ended the recording, or RECORD_CONFINED; 0 for none */
   uint32_t number;     /* of the thread in the process */
   uint64_t events_at;  /* position of the window in the file */
   uint64_t written_at; /* position in the file of the events that were moved out of the window */

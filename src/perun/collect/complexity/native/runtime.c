@@ -6,11 +6,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../_common/native/confining.h"
 #include "clock.h"
 #include "output.h"
 #include "table.h"
@@ -52,6 +54,7 @@ static pthread_key_t key;
 static __thread struct record_thread *self __attribute__((tls_model("initial-exec")));
 static __thread struct thread_state *local __attribute__((tls_model("initial-exec")));
 static __thread bool starting __attribute__((tls_model("initial-exec")));
+static __thread bool confined __attribute__((tls_model("initial-exec"))); /* reading a clock would kill the program */
 
 /* The time of a thread stands still while the runtime maps a file or looks something up. */
 static inline uint64_t time_of(const struct record_thread *thread) { return clock_ticks() - thread->zero; }
@@ -140,7 +143,26 @@ static __attribute__((noinline)) struct record_thread *thread_starts(void) {
 }
 
 __attribute__((destructor)) static void process_ends(void) {
-  if (state == RUNNING) output_clock(true);
+  if (state == RUNNING && !confined) output_clock(true);
+}
+
+/* What a thread calls from now on is not recorded. */
+static void confine(void) {
+  if (confined) return;
+  starting = confined = true;
+  if (state == RUNNING) output_clock(false);
+  if (self) self->error = RECORD_CONFINED;
+  self = NULL;
+}
+
+EXPORTED int prctl(int option, ...) {
+  unsigned long words[4];
+  va_list given;
+  va_start(given, option);
+  for (unsigned i = 0; i < 4; i++) words[i] = va_arg(given, unsigned long);
+  va_end(given);
+  if (is_confining(option, words[0])) confine();
+  return (int)syscall(SYS_prctl, option, words[0], words[1], words[2], words[3]);
 }
 
 /* -- calls ------------------------------------------------------------------------------------------------------------ */
@@ -381,7 +403,6 @@ static __attribute__((noinline)) void left_unmatched(struct record_thread *threa
 
 static __attribute__((noinline)) void left_slowly(uint64_t function, uint64_t frame, uint64_t tick) {
   struct record_thread *thread = self;
-  if (UNLIKELY(!thread)) return;
   if (UNLIKELY(thread->busy)) {
     thread->skipped++;
     return;
@@ -403,13 +424,14 @@ static __attribute__((noinline)) void left_without_counter(uint64_t function, ui
 }
 
 static inline void left(uint64_t function, uint64_t frame) {
+  struct record_thread *thread = self;
+  if (UNLIKELY(!thread)) return;
   if (UNLIKELY(!clock_is_counter)) {
     left_without_counter(function, frame);
     return;
   }
   uint64_t tick = clock_counter();
-  struct record_thread *thread = self;
-  if (UNLIKELY(!thread || thread->busy)) {
+  if (UNLIKELY(thread->busy)) {
     left_slowly(function, frame, tick);
     return;
   }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from shutil import rmtree, which
@@ -22,6 +21,7 @@ from perun.collect.instructions.repeatable import fixed_addresses
 from perun.collect.instructions.tree import ROOT, Frame, Tree, grow
 from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Run
+from perun.process import programs
 from perun.process.execution import Execution
 from perun.process.finding import find_executable
 from perun.profile import incomplete
@@ -76,16 +76,10 @@ class CallgrindEngine:
     def version(self) -> str:
         """The version of Valgrind, e.g. `valgrind-3.19.0`; empty where it does not run."""
         try:
-            done = subprocess.run(
-                [self._path, "--version"],
-                env=dict(self._environ),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-            )
+            done = programs.run([self._path, "--version"], environ=self._environ)
         except OSError:
             return ""
-        return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else ""
+        return done.stdout.decode("utf-8", "replace").strip() if done.code == 0 else ""
 
     def record(self, run: Run, options: Options, ctx: CollectContext) -> Recorded:
         """Run the command and record it.

@@ -6,8 +6,8 @@ the call stacks by the samples of a second run.
 
 from __future__ import annotations
 
+import io
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from shutil import rmtree, which
@@ -22,6 +22,7 @@ from perun.collect.instructions.repeatable import fixed_addresses
 from perun.collect.instructions.tree import MAX_DEPTH, ROOT, Frame, Tree, rounded
 from perun.errors import JobFailed
 from perun.plugin.api import CollectContext, Run
+from perun.process import programs
 from perun.process.execution import Execution, Sample
 from perun.process.finding import find_executable
 
@@ -134,28 +135,21 @@ class PerfEngine:
             return
         # perf asks addr2line for each inlined function, which takes minutes.
         words = [self._path, "script", "-i", str(self._data), "--no-inline", "-F", perf_text.SCRIPT_FIELDS]
-        with subprocess.Popen(
+        with programs.Program(
             words,
-            env={**self._environ, "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
-            errors="replace",
+            environ={**self._environ, "LC_ALL": "C"},
+            stdout=programs.PIPE,
+            stderr=programs.DEVNULL,
         ) as process:
             assert process.stdout
-            yield from perf_text.samples(process.stdout)
+            with io.TextIOWrapper(process.stdout, "utf-8", "replace") as lines:
+                yield from perf_text.samples(lines)
 
     def _ask(self, *words: str) -> str:
         """What perf prints."""
         try:
-            done = subprocess.run(
-                [self._path, *words],
-                env={**self._environ, "LC_ALL": "C"},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                check=False,
+            done = programs.run(
+                [self._path, *words], environ={**self._environ, "LC_ALL": "C"}, stderr=programs.STDOUT
             )
         except OSError:
             return ""

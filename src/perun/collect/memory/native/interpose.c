@@ -3,10 +3,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../_common/native/confining.h"
 #include "recorder.h"
 #include "system.h"
 
@@ -467,6 +469,16 @@ EXPORT int dlclose(void *handle) {
   int result = behind(handle);
   recorder_unloaded();
   return result;
+}
+
+EXPORT int prctl(int option, ...) {
+  unsigned long words[4];
+  va_list given;
+  va_start(given, option);
+  for (unsigned i = 0; i < 4; i++) words[i] = va_arg(given, unsigned long);
+  va_end(given);
+  if (is_confining(option, words[0])) recorder_confined();
+  return (int)syscall(SYS_prctl, option, words[0], words[1], words[2], words[3]);
 }
 
 static __attribute__((noreturn)) void leave(const char *name, int status) {

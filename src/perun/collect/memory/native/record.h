@@ -207,7 +207,7 @@ struct record_tail { /* 128 bytes */
   uint32_t version;
   uint32_t pid;
   uint32_t state; /* enum record_state */
-  uint32_t error; /* errno of the failed write that ended the recording; 0 for none */
+  uint32_t error; /* errno of the failed write that ended the recording, or RECORD_CONFINED; 0 for none */
   uint32_t words_capacity;
   uint32_t events_capacity;
   uint32_t reserved;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../../_common/native/confining.h"
 #include "chunk.h"
 #include "clock.h"
 #include "environment.h"
@@ -590,6 +591,15 @@ void recorder_end(enum record_state state, bool allocator_of_libc) {
   if (settings.reachable) with_record(search, &allocator_of_libc);
   with_record(end, &state);
 }
+
+static void confine(void *nothing) {
+  (void)nothing;
+  enum record_state state = RECORD_RUNNING;
+  end(&state);
+  if (!off) fail(RECORD_CONFINED);
+}
+
+void recorder_confined(void) { with_record(confine, NULL); }
 
 uint32_t recorder_pause(void) {
   uint32_t busy = own.busy;

@@ -63,6 +63,9 @@ void recorder_ready(void);
 /* The process ends with this state; events may still come. `allocator_of_libc`: malloc is that of the C library. */
 void recorder_end(enum record_state, bool allocator_of_libc);
 
+/* The program is about to take from itself what the recorder needs: it records no more. */
+void recorder_confined(void);
+
 /* Run `action` without recording what it allocates. */
 void recorder_aside(void (*action)(void));
 

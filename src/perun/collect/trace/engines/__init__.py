@@ -37,16 +37,22 @@ class EngineContext(NamedTuple):
     cached: bool = True
     follow: Callable[[str], Plan] | None = None
 
-    def execute(self, engine: Sequence[str], environ: Mapping[str, str]) -> Ended:
+    def execute(
+        self,
+        engine: Sequence[str],
+        environ: Mapping[str, str],
+        is_over: Callable[[int], bool] | None = None,
+    ) -> Ended:
         """Have the engine run the command; after a timeout or an interruption it can still write its files.
 
-        :param engine: the command line of the engine, the measured command included.
+        :param engine: the command line of the engine, the measured command included. :param is_over: see
+            :class:`~perun.process.execution.Execution`.
         :raises JobFailed: where the engine cannot be started.
         """
         run = self.run._replace(environ=environ)
         output = OUTPUTS[self.output]
         with Execution(
-            run, self.folder, self.timeout, output=output, engine=engine, single_run=True
+            run, self.folder, self.timeout, output=output, engine=engine, single_run=True, is_over=is_over
         ) as execution:
             sample = execution.record()
             return Ended(sample, [line for line in execution.last_errors() if line])

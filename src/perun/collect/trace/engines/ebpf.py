@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shutil import which
@@ -34,6 +33,8 @@ from perun.collect.trace.engines.instructions import Code, read_code
 from perun.collect.trace.engines.records import boundaries, pieces, sizes_from_sums
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
+from perun.extras import reinstall_command
+from perun.process import programs
 from perun.process.outcome import outcome
 from perun.wording import counted, listed
 
@@ -92,7 +93,7 @@ class EbpfEngine:
         if not all((self.folder / name).is_file() for name in ("perun_trace", "trace.bpf.o")):
             return (
                 "its probes were not built when Perun was installed",
-                "apt-get install clang libbpf-dev, and reinstall Perun from its sources",
+                f"apt-get install clang libbpf-dev; then, in the sources of Perun: {reinstall_command()}",
             )
         if not os.path.exists("/sys/kernel/btf/vmlinux"):
             return "the kernel was built without BTF", "use --engine uftrace"
@@ -490,11 +491,11 @@ def _sizes(specs: Sequence[Size | None], function: Ints, sums: Ints) -> Ints:
 def _find_method(loader: Path, wanted: str) -> tuple[str, str]:
     """The method by which the loader attaches probes on this kernel, or an empty text and why it cannot."""
     try:
-        done = subprocess.run([loader, wanted], capture_output=True, text=True, errors="replace", check=False)
+        done = programs.run([loader, wanted])
     except OSError as problem:
         return "", f"its loader {loader} does not start: {problem.strerror}"
-    why = done.stderr.strip().partition("\n")[0].removeprefix("perun_trace: ")
-    return done.stdout.strip(), why or f"its loader ended with status {done.returncode}"
+    why = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0].removeprefix("perun_trace: ")
+    return done.stdout.decode("utf-8", "replace").strip(), why or f"its loader ended with status {done.code}"
 
 
 def _events(plan: Plan) -> int:

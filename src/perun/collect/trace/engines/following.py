@@ -13,6 +13,7 @@ from threading import Thread
 from types import TracebackType
 from typing import Final, Self
 
+from perun.atomic import write_all
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import PerunError
 from perun.process import threads
@@ -79,7 +80,7 @@ class Following:
             for line in lines:
                 if not line:
                     return
-                os.write(self._answer, self._plan(os.fsdecode(line)) + b"\n")
+                write_all(self._answer, self._plan(os.fsdecode(line)) + b"\n")
 
     def _plan(self, path: str) -> bytes:
         """The path of the plan for a program; empty if nothing of it is traced. The program waits for it."""

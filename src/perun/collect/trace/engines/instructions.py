@@ -9,13 +9,13 @@ exactly once, if the instructions before it change nothing that the probe reads.
 from __future__ import annotations
 
 import re
-import subprocess
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.collect._calls.binary import Binary
 from perun.collect._calls.probeable import is_probeable
+from perun.process import programs
 
 if TYPE_CHECKING:
     from perun.collect._calls.sizes import Size
@@ -197,7 +197,7 @@ def _instructions(tool: str, path: str, start: int, end: int) -> Iterator[tuple[
     """Address, bytes, mnemonic and operands of the instructions from `start` to `end`."""
     span = (f"--start-address={start}", f"--stop-address={end}")
     command = [tool, "--disassemble", "-w", *span, path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    with programs.Program(command, stdout=programs.PIPE, stderr=programs.DEVNULL) as process:
         assert process.stdout is not None
         for line in process.stdout:
             found = _LINE.match(line.decode("latin-1"))

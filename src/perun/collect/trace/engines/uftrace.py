@@ -26,6 +26,8 @@ from perun.collect.trace.engines.uftrace_data import (
 from perun.collect.trace.engines.uftrace_safety import KEPT, NO_DEBUG_INFORMATION, unsafe_functions, unwinds
 from perun.collect.trace.plan import Plan, Probe
 from perun.errors import CollectorUnavailable
+from perun.process.ending import descendants, fields_of
+from perun.process.outcome import failed
 from perun.profile.incomplete import Incomplete
 from perun.wording import counted, listed
 
@@ -35,6 +37,10 @@ _MAX_OPTIONS: Final = 120_000
 """Characters of options of one kind, which uftrace passes on as one; the kernel allows it 131,072."""
 _NAMED: Final = 5
 """How many functions a note names."""
+_LOOKS: Final = 13
+"""Looks at uftrace, 0.1 s apart, after which it is taken to wait for ever: it sleeps for 1 s at most."""
+_START: Final = 19
+"""The place of the time of the start in what the kernel tells of a process, from its state on."""
 
 
 class UftraceEngine:
@@ -129,11 +135,20 @@ class UftraceEngine:
         ]
         before = _shared_memory()
         try:
-            ended = context.execute(argv, context.run.environ)
+            ended = context.execute(argv, context.run.environ, _Waiting(data))
         finally:
             _remove_shared_memory(data, before)
         if not (data / "task.txt").is_file() and ended.sample.interruption is not None:
             raise ended.sample.interruption  # before anything was recorded
+        sample = ended.sample._replace(status=_status(data, ended.sample.status))
+        if not (data / "task.txt").is_file() and sample.status and (data / "info").is_file():
+            raise failed(
+                context.run,
+                sample.status,
+                ended.errors,
+                "uftrace recorded nothing of it; if it does not fail without Perun, the engine is the "
+                "reason: choose another one (--engine)",
+            )
         self._note_what_is_not_patched(plan, log)
         if not (data / "task.txt").is_file() and _was_loaded(log):
             raise CollectorUnavailable("; ".join(self.notes), "use --engine ebpf")
@@ -156,7 +171,6 @@ class UftraceEngine:
                 "uftrace recorded all the time, and the profile has the calls that began while "
                 "timed-sampling was on: the profile is smaller, but the run is no faster; use --engine ebpf"
             )
-        sample = ended.sample._replace(status=_status(data, ended.sample.status))
         return Recorded(calls, sample, ended.errors, processes, lacks=lacks, switched_off=off)
 
     def _note_what_is_missing(self, plan: Plan) -> None:
@@ -248,6 +262,50 @@ class UftraceEngine:
         self.missed += nesting.missed
         self.lost += decoder.lost
         self._deepest |= decoder.deepest
+
+
+class _Waiting:
+    """Whether uftrace 0.13 waits for ever for a program that has ended.
+
+    It does where it has not heard of the begin or the end of one of its processes: the program could not be
+    loaded or ended before it could tell (AddressSanitizer), a child has changed its root and cannot tell, or
+    has another number in its own namespace. Asked to end, it writes down what it has, and the status.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._looks = self._written = self._slept = 0
+
+    def __call__(self, engine: int) -> bool:
+        """Whether the process of uftrace does so; to be asked every :data:`~perun.process.ending.LOOK`."""
+        with contextlib.suppress(OSError):
+            if set(descendants(engine).values()) == {"Z"} and not self._is_one_left(engine):
+                written = sum(file.stat().st_size for file in self._data.iterdir())
+                if not self._looks or written != self._written or fields_of(engine)[0] == "D":
+                    self._looks, self._written, self._slept = 0, written, _sleeps(engine)
+                self._looks += 1
+                # On a busy machine it may just have had no core to go on.
+                return self._looks > _LOOKS and _sleeps(engine) > self._slept
+        self._looks = 0
+        return False
+
+    def _is_one_left(self, engine: int) -> bool:
+        """Whether a process that uftrace knows runs, which its parent has left behind."""
+        try:
+            tasks = set(re.findall(rb"[pt]id=(\d+)", (self._data / "task.txt").read_bytes()))
+        except OSError:
+            return False
+        start = int(fields_of(engine)[_START])
+        known = (fields_of(int(task)) for task in tasks)
+        # Older ones have the number by chance, which is that in a namespace of the program.
+        return any(fields and fields[0] != "Z" and int(fields[_START]) >= start for fields in known)
+
+
+def _sleeps(pid: int) -> int:
+    """How often a process has gone to sleep."""
+    status = Path(f"/proc/{pid}/status").read_bytes()
+    found = re.search(rb"^voluntary_ctxt_switches:\s*(\d+)", status, re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 def _timed(pieces: Iterator[Calls], plan: Plan) -> Iterator[Calls]:

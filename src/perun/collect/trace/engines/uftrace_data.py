@@ -14,7 +14,7 @@ import numpy as np
 from perun.collect._calls.events import UNKNOWN, Events
 from perun.collect._calls.sizes import Size
 from perun.collect._common.columns import Ints
-from perun.collect._common.elf import load_segments
+from perun.collect._common.elf import read_elf
 from perun.collect.trace.engines.records import Piece, boundaries, sizes_from_sums
 from perun.collect.trace.plan import Probe
 
@@ -166,11 +166,8 @@ def _bases(file: Path, paths: set[str]) -> dict[str, int]:
 
 
 def _first_address(path: str) -> int:
-    from elftools.elf.elffile import ELFFile
-
-    with open(path, "rb") as file:
-        starts = [segment.address for segment in load_segments(ELFFile(file))]
-    return min(starts, default=0) & ~0xFFF
+    elf = read_elf(path)
+    return min((segment.address for segment in elf.segments), default=0) & ~0xFFF if elf else 0
 
 
 def _nanoseconds(text: str) -> int:

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +28,8 @@ from perun.collect._calls.dwarf import STRUCTS, defined, number_of, resolved, ty
 from perun.collect._calls.parameters import formal_parameters
 from perun.collect.trace.engines.vector_registers import Instruction, keeps_over_calls, target_of
 from perun.collect.trace.plan import Probe
+from perun.elf import DYNAMIC_SYMBOLS, SYMBOLS, Damaged, ElfFile, checked, text_at
+from perun.process import programs
 
 OWN: Final = Path(__file__).parents[3]
 """The folder of Perun, whose programs are written for the engines to record them."""
@@ -73,22 +76,17 @@ class _Code(NamedTuple):
 
 def unwinds(path: str) -> str:
     """The first of :data:`UNWINDING` that a program or library uses; empty where it uses none."""
-    from elftools.elf.elffile import ELFFile
-
-    with open(path, "rb") as file:
-        elf: Any = ELFFile(file)
-        for name in (".dynsym", ".symtab"):
-            table = elf.get_section_by_name(name)
-            if table is not None:
-                names = {
-                    symbol.name.partition("@")[0]
-                    for symbol in table.iter_symbols()
-                    if symbol["st_shndx"] == "SHN_UNDEF"
-                }
-                for one in UNWINDING:
-                    if one in names:
-                        return one
-    return ""
+    found: set[str] = set()
+    with suppress(OSError, Damaged), open(path, "rb") as file:
+        elf = ElfFile(file)
+        for kind in (DYNAMIC_SYMBOLS, SYMBOLS):
+            symbols, names = elf.symbols(kind) or ([], b"")
+            found |= {
+                text_at(names, int(one["name"])).decode("utf-8", "replace").partition("@")[0]
+                for one in symbols
+                if not one["section"]
+            }
+    return next((one for one in UNWINDING if one in found), "")
 
 
 def unsafe_functions(probes: Sequence[Probe], tool: str, cache: Path | None = None) -> dict[int, str]:
@@ -107,11 +105,13 @@ def unsafe_functions(probes: Sequence[Probe], tool: str, cache: Path | None = No
             units: dict[int, int] = {}
             for number in numbers:
                 function = probes[number].function
-                entry = binary.description(function)
-                if reason := _reason(function, entry):
+                reason, unit = binary.described(
+                    function, partial(_reason, function), (NO_DEBUG_INFORMATION, -1)
+                )
+                if reason:
                     unsafe[number] = reason
                 else:
-                    units[function.address] = entry.cu.cu_offset
+                    units[function.address] = unit
             suspects = _in_doubtful_code(binary, units, tool)
             for number in numbers:
                 if reason := suspects.get(probes[number].function.address, ""):
@@ -119,20 +119,22 @@ def unsafe_functions(probes: Sequence[Probe], tool: str, cache: Path | None = No
     return unsafe
 
 
-def _reason(function: Function, entry: Any) -> str:
-    """Why the parameters or the result of a function make it unsafe; empty where they do not."""
-    if entry is None:
-        return NO_DEBUG_INFORMATION
+def _reason(function: Function, entry: Any) -> tuple[str, int]:
+    """Why the parameters or the result of a function make it unsafe, empty where they do not; and the
+    offset of its unit in the debug information."""
+    reason = ""
     if function.clone:
-        return CHANGED
-    if _has_vectors(type_of(entry)):
-        return IN_VECTORS
-    for one in _descriptions(entry):
+        reason = CHANGED
+    elif _has_vectors(type_of(entry)):
+        reason = IN_VECTORS
+    for one in _descriptions(entry) if not reason else ():
         if any(child.tag == "DW_TAG_unspecified_parameters" for child in one.iter_children()):
-            return VARIADIC
-        if any(_has_vectors(type_of(parameter)) for parameter in formal_parameters(one)):
-            return IN_VECTORS
-    return ""
+            reason = VARIADIC
+        elif any(_has_vectors(type_of(parameter)) for parameter in formal_parameters(one)):
+            reason = IN_VECTORS
+        if reason:
+            break
+    return reason, entry.cu.cu_offset
 
 
 def _descriptions(entry: Any) -> Iterator[Any]:
@@ -172,9 +174,7 @@ def _in_doubtful_code(binary: Binary, units: Mapping[int, int], tool: str) -> di
     if not tool:
         return {address: KEPT for address in units if _keeps(binary, units[address])}
     code = _code_of(binary, tool)
-    doubtful = {
-        address: JUMPED_INTO for address in units if address in code and code[address].comes_back
-    }
+    doubtful = {address: JUMPED_INTO for address in units if address in code and code[address].comes_back}
     keeping = {unit for unit in set(units.values()) if _keeps(binary, unit)}
     if not keeping:
         return doubtful
@@ -182,10 +182,12 @@ def _in_doubtful_code(binary: Binary, units: Mapping[int, int], tool: str) -> di
     of_unit: dict[int, set[int]] = {}
     without_result: set[int] = set()
     for function in binary.functions:
-        entry = binary.description(function)
-        if entry is not None:
-            of_unit.setdefault(0 if whole else entry.cu.cu_offset, set()).add(function.address)
-            if not _has_vectors(type_of(entry)):
+        unit, returns_vectors = binary.described(
+            function, lambda entry: (entry.cu.cu_offset, _has_vectors(type_of(entry))), (-1, True)
+        )
+        if unit >= 0:
+            of_unit.setdefault(0 if whole else unit, set()).add(function.address)
+            if not returns_vectors:
                 without_result.add(function.address)
     for unit in {0} if whole else keeping:
         for address in _called_by_keepers(code, of_unit.get(unit, set()), without_result):
@@ -215,9 +217,11 @@ def _keeps_over_calls(code: Mapping[int, _Code], address: int, without_result: s
 
 
 def _producer(binary: Binary, unit: int) -> str:
-    entry = binary.debug.get_CU_at(unit).get_top_DIE()
-    attribute = entry.attributes.get("DW_AT_producer")
-    return str(attribute.value.decode("utf-8", "replace")) if attribute is not None else "GNU"
+    with suppress(Damaged), checked():
+        entry = binary.debug.get_CU_at(unit).get_top_DIE()
+        attribute = entry.attributes.get("DW_AT_producer")
+        return str(attribute.value.decode("utf-8", "replace")) if attribute is not None else "GNU"
+    return "GNU"
 
 
 def _keeps(binary: Binary, unit: int) -> bool:
@@ -276,8 +280,8 @@ def _instructions(tool: str, path: str) -> Iterator[Instruction]:
     """All instructions of a file."""
     command = [tool, "--disassemble", "--no-show-raw-insn", "-w", path]
     environ = {**os.environ, "LC_ALL": "C"}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ
+    with programs.Program(
+        command, stdout=programs.PIPE, stderr=programs.DEVNULL, environ=environ
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:

@@ -12,7 +12,8 @@ CONTEXT: Final = 3
 """Lines around each change."""
 MOST: Final = 32 << 20
 """Bytes of patches that are read; the files of what is beyond them have none."""
-_OPTIONS: Final = ("--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", "--no-relative")
+_OPTIONS: Final = ("--no-ext-diff", "--no-textconv", "--diff-algorithm=default", "--ignore-submodules=none")
+"""What settings that have names of the user's would change: of drivers, and of single submodules."""
 
 
 def between(git: GitCommand, first: str, second: str) -> list[FileDiff]:

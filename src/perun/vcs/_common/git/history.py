@@ -13,10 +13,7 @@ SUBJECT: Final = "%s"
 MESSAGE: Final = "%B"
 
 _FIELDS: Final = len(MinorVersion._fields)
-_NO_PROGRAMS: Final = ("--no-ext-diff", "--no-textconv")
-_OPTIONS: Final = (
-    "--no-decorate", "--no-color", *_NO_PROGRAMS, "--date=format-local:%Y-%m-%d %H:%M:%S"
-)  # fmt: skip
+_OPTIONS: Final = ("--no-ext-diff", "--no-textconv", "--date=format-local:%Y-%m-%d %H:%M:%S")
 _UTC: Final = {"TZ": "UTC"}
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from perun.atomic import process_mark
 from perun.errors import VersionControlError
-from perun.leftovers import is_alive
+from perun.leftovers import is_left_over
 from perun.process.git import GitCommand
 from perun.vcs._common import folders
 
 _NOTED: Final = ("gitdir", "commondir", "HEAD")
 """What git writes of each linked working tree; if one is missing or empty, it lists none of the trees."""
+
+_SECONDS_TO_NOTE: Final = 600.0
+"""After so long nobody is still writing these, which takes milliseconds."""
 
 
 class GitWorkingCopy:
@@ -95,14 +98,11 @@ class GitWorkingCopy:
 
         With such a half of a note git lists, makes and removes no working tree at all.
         """
-        common = self._folder_of_git()
-        named = re.compile(re.sub("[0-9]+", "([0-9]+)", re.escape(self._folder.name)))
-        for notes in (common / "worktrees").glob("*"):
-            match = named.fullmatch(notes.name)
-            if match is None or all(_has_content(notes / name) for name in _NOTED):
-                continue
-            numbers = [int(digits) for digits in match.groups()]
-            if not any(number != os.getpid() and is_alive(number) for number in numbers):
+        for notes in (self._folder_of_git() / "worktrees").glob("*"):
+            is_own = notes.name.startswith(f"worktree-{process_mark()}")
+            if (is_own or is_left_over(notes, _SECONDS_TO_NOTE)) and not all(
+                _has_content(notes / name) for name in _NOTED
+            ):
                 folders.remove(notes)
 
     def _folder_of_git(self) -> Path:

@@ -19,9 +19,9 @@ from typing import Any
 from perun import leftovers
 from perun.atomic import Naming, temporary_name, write_all
 from perun.errors import NotPerunRepository
-from perun.regular import read_regular
+from perun.regular import open_regular, read_regular
 from perun.store import tree
-from perun.store.lock import try_lock
+from perun.store.lock import is_held, is_locked, try_lock
 
 SUFFIX = ".jsonl"
 MAX_BYTES = 256 << 20
@@ -87,27 +87,34 @@ def create(folder: Path, plan: Mapping[str, Any]) -> JournalFile:
     return JournalFile(folder / name, descriptor, plan, [], 0)
 
 
-def unlocked(folder: Path) -> Iterator[JournalFile]:
-    """The journals that no process has, the newest first, each locked until it is closed."""
+def unlocked(folder: Path, *, to_read: bool = False) -> Iterator[JournalFile]:
+    """The journals that no process has, the newest first, each locked until it is closed.
+
+    :param to_read: lock and change none of them.
+    """
     for path in reversed(_paths(folder)):
-        journal = _open(path)
+        journal = _open(path, to_read=to_read)
         if journal is not None:
             yield journal
 
 
-def _open(path: Path) -> JournalFile | None:
-    """The journal, locked; None if another process has it, or it is none."""
+def _open(path: Path, *, to_read: bool = False) -> JournalFile | None:
+    """The journal, locked unless it is only read; None if another process has it, or it is none."""
+    flags = os.O_RDONLY if to_read else os.O_RDWR | os.O_APPEND
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
-        free = try_lock(descriptor, path)
+        free = not is_locked(descriptor, path) if to_read else try_lock(descriptor, path)
         data = _content(descriptor) if free else b""
         plan, lines = _parse(data)
         if plan is not None and path.exists():  # it may have come to its end meanwhile
-            # A line that was not finished would spoil the next one.
-            os.ftruncate(descriptor, data.rfind(b"\n") + 1)
+            if to_read:
+                os.close(descriptor)
+                descriptor = -1
+            else:  # a line that was not finished would spoil the next one
+                os.ftruncate(descriptor, data.rfind(b"\n") + 1)
             return JournalFile(path, descriptor, plan, lines, _damaged_line(data))
     except OSError:
         pass
@@ -132,22 +139,23 @@ def _parse(data: bytes) -> tuple[Mapping[str, Any] | None, list[list[Any]]]:
     return plan if isinstance(plan, dict) else None, lines
 
 
+def plans(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The plans of the journals, whichever processes have them."""
+    for path in _paths(folder):
+        with suppress(OSError), open_regular(path, MAX_BYTES) as file:
+            plan, _ = _parse(file.readline(MAX_BYTES))
+            if plan is not None:
+                yield path, plan
+
+
 def locked(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any], list[list[Any]]]]:
     """The journals that a process works by, the newest first: path, plan and the steps up to now."""
     for path in reversed(_paths(folder)):
         with suppress(OSError, NotPerunRepository):
-            if _is_locked(path):
+            if is_held(path):
                 plan, lines = _parse(read_regular(path, MAX_BYTES))
                 if plan is not None:
                     yield path, plan, lines
-
-
-def _is_locked(path: Path) -> bool:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-    try:
-        return not try_lock(descriptor, path)
-    finally:
-        os.close(descriptor)
 
 
 def damaged(folder: Path) -> Iterator[tuple[Path, str]]:
