@@ -37,7 +37,7 @@ def value(one: Estimate, unit: str, *, counted: bool = True) -> str:
     stands alone."""
     text = readable(one.value, unit)
     half = one.half_width
-    if half and one.low is not None and one.low > 0 and half >= one.value:
+    if half and one.low is not None and one.low >= 0 and half >= one.value > 0:
         text = f"{text} ± >100 %"
     elif half:
         with_half = readable_spread(one.value, half, unit)
