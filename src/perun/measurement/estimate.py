@@ -154,7 +154,11 @@ class Point(NamedTuple):
     @property
     def positive(self) -> bool:
         """Whether all values are above 0, so that there are ratios."""
-        return all(sample.positive for one in self.rounds for sample in one.samples.values())
+        for one in self.rounds:
+            for sample in one.samples.values():
+                if not sample.positive:
+                    return False
+        return True
 
     @property
     def repeats(self) -> bool:
