@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
+import math
 import os
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -20,7 +23,7 @@ import pytest
 from perun.porcelain.repository import open_repository
 from perun.profile.factory import Profile
 
-LINE = r"{} +[\d.]+ [mµn]?s ± [\d.]+ \(n = {}\)"
+LINE = r"{} +[\d.]+ [mµn]?s ± (?:[\d.]+|>100 %) \(n = {}\)"
 """What a command is answered with."""
 
 
@@ -108,17 +111,18 @@ def test_on_a_terminal_it_asks(stranger: Any, terminal: Any) -> None:
 
 def test_what_was_measured_before_stands_beside_it(project: Any, bench: Any, perun: Any) -> None:
     first = bench("true")["benchmarks"][0]
-    assert first["since"] is None and first["difference"] is None
+    assert first["difference"] is None
     before = project.head
     project.commit("Another")
     answer = bench("true")
     second = answer["benchmarks"][0]
-    assert (second["since"], second["before"]) == (before, first["measured"])
-    share = second["measured"]["value"] / first["measured"]["value"] - 1
-    assert second["difference"]["percent"] == pytest.approx(100 * share)
-    low, high = second["difference"]["interval"]
-    assert low <= second["difference"]["percent"] <= high
+    difference = second["difference"]
+    assert difference["since"] == before
+    assert difference["ratio"] == pytest.approx(second["measured"]["value"] / first["measured"]["value"])
+    assert difference["ratio_low"] < difference["ratio"] < difference["ratio_high"]
     assert answer["minor_version"] == project.head
+    (logged,) = perun("log", "--json", "-n", "1").json["versions"][0]["values"]
+    assert (logged["measured"], logged["difference"]) == (second["measured"], difference)
     assert all(isinstance(one, str) for one in answer["environment"])
     shown = perun("bench", "true", "--runs", "2")
     assert f"since {before[:7]}" in shown.lines[0]
@@ -132,8 +136,10 @@ def test_uncommitted_changes_are_pending(project: Any, bench: Any, perun: Any) -
     found = bench("cat file.txt")
     assert found["uncommitted"] and not found["benchmarks"][0]["registered"]
     # They are compared with what they change.
-    assert found["benchmarks"][0]["since"] == project.head
-    assert found["benchmarks"][0]["before"] == committed["benchmarks"][0]["measured"]
+    before, now = (one["benchmarks"][0] for one in (committed, found))
+    assert now["difference"]["since"] == project.head
+    ratio = now["measured"]["value"] / before["measured"]["value"]
+    assert now["difference"]["ratio"] == pytest.approx(ratio)
     assert [one["header"]["session"] for one in pending()] == [{"uncommitted": True}]
     assert len(registered()) == 1
     assert "uncommitted changes: pending, not registered" in perun("bench", "true", "-r", "2").err
@@ -144,7 +150,7 @@ def test_damage_of_the_version_costs_nothing_that_was_measured(project: Any, ben
     index = project.path / ".perun/objects" / project.head[:2] / project.head[2:]
     index.write_bytes(index.read_bytes()[:-3])
     project.write({"file.txt": "changed\n"})
-    assert bench("cat file.txt")["benchmarks"][0]["since"] is None
+    assert bench("cat file.txt")["benchmarks"][0]["difference"] is None
     assert len(pending()) == 1
 
 
@@ -162,22 +168,21 @@ def test_ratios_are_those_to_the_fastest(bench: Any, perun: Any) -> None:
     found = bench("true", "sleep 0.05", "--runs", "4")["benchmarks"]
     fastest, slower = found
     assert fastest["ratio"] is None
-    expected = slower["measured"]["value"] / fastest["measured"]["value"]
-    assert slower["ratio"]["factor"] == pytest.approx(expected)
-    low, high = slower["ratio"]["interval"]
-    assert low < expected < high
+    rounds = [math.log(slow / fast) for slow, fast in zip(slower["times"], fastest["times"], strict=True)]
+    walsh = [(a + b) / 2 for a, b in itertools.combinations_with_replacement(rounds, 2)]
+    assert slower["ratio"] == pytest.approx(math.exp(statistics.median(walsh)))
+    assert slower["ratio_low"] < slower["ratio"] < slower["ratio_high"]
     shown = perun("bench", "sleep 0.05", "true", "--runs", "2").out
     assert "true is the fastest" in shown
     assert re.search(r"\n  [\d.,]+x \[[\d.,]+, [\d.,]+\]  sleep 0.05\n", shown)
 
 
 def test_a_ratio_is_never_negative(bench: Any) -> None:
-    # Of the three runs one takes far longer: the interval of such a mean is wider than the mean.
+    # Of the three runs one takes far longer: the interval is wider than the ratio.
     Path("odd.sh").write_text("echo >> ../odd; [ $(wc -l < ../odd) = 2 ] && sleep 1; true\n")
     found = bench("sh odd.sh", "true", "--warmup", "0")["benchmarks"]
-    (ratio,) = [one["ratio"] for one in found if one["ratio"]]
-    assert ratio["interval"][0] == 0
-    assert ratio["factor"] < ratio["interval"][1]
+    (slower,) = [one for one in found if one["ratio"]]
+    assert 0 < slower["ratio_low"] < 1 < slower["ratio"] < slower["ratio_high"]
 
 
 def test_parameters_are_the_workloads_of_one_command(bench: Any) -> None:
@@ -324,13 +329,14 @@ def test_files_in_each_format(project: Any, perun: Any) -> None:
     assert re.match(LINE.format("echo 1", 2), done.lines[0])  # the terminal has the text
     with open("times.csv") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["command"], row["parameter_n"], row["runs"]) for row in rows] == [
+    assert [(row["command"], row["parameter_n"], row["n"]) for row in rows] == [
         ("echo 1", "1", "2"),
         ("echo 2", "2", "2"),
     ]
-    assert float(rows[0]["min"]) <= float(rows[0]["mean"]) <= float(rows[0]["max"])
+    assert float(rows[0]["min"]) <= float(rows[0]["value"]) <= float(rows[0]["max"])
+    assert [bool(row["ratio"]) for row in rows].count(True) == 1
     perun(*commands, "times.md")
-    assert Path("times.md").read_text().startswith("| Command | Mean | Range | Ratio |\n| :--- | ---: |")
+    assert Path("times.md").read_text().startswith("| Command | Time | Range | Ratio |\n| :--- | ---: |")
     perun(*commands, "times.json")
     assert json.loads(Path("times.json").read_text())["schema"] == "perun.bench/2"
     assert "--format" in perun(*commands, "times.txt", check=False).err

@@ -302,7 +302,8 @@ def test_a_long_history(perun, git_repository):
 
 
 def test_values_and_differences(perun, merged, write_profile):
-    """Those of the first configuration that was measured, beside the nearest ancestor, also over a merge."""
+    """Those of the first configuration that was measured, beside the version before, which of a merge is the
+    first parent."""
     side, first = merged.git("rev-parse", "side", "HEAD~1").split()
     write_profile("a.perf", origin=first, amounts=(1.0, 1.02, 0.98))
     write_profile("b.perf", origin=side, amounts=(2.0, 2.02, 1.98))
@@ -313,18 +314,23 @@ def test_values_and_differences(perun, merged, write_profile):
     assert lines[0] == "minor    (a|m|x|t profiles) value                 difference info changes"
     shown = {line.split()[0]: line for line in lines[1:]}
     assert [line[28:60] for line in lines[1:]].count(" " * 21 + " " + " " * 10) == 2
-    assert shown[merged.head[:8]][28:] == "3.00 s ± 0.02 (+1)    +50.0 %    Merge side"
-    assert shown[side[:8]][28:] == f"{'2.00 s ± 0.02':21} {'':10} On the side"
-    assert shown[first[:8]][28:] == f"{'1.00 s ± 0.02':21} {'':10} Commit 3"
+    assert shown[merged.head[:8]][28:] == "3.00 s ± 0.06 (+1)    +200 % !?  Merge side"
+    assert shown[side[:8]][28:] == f"{'2.00 s ± 0.06':21} {'':10} On the side"
+    assert shown[first[:8]][28:] == f"{'1.00 s ± 0.06':21} {'':10} Commit 3"
     versions = {one["checksum"]: one for one in perun("log", "--json").json["versions"]}
     value, other = versions[merged.head]["values"]
     assert (value["cmd"], value["workload"], value["collector"]) == ("./app", "input.txt", "time")
     assert value["measured"]["value"] == pytest.approx(3.0)
-    assert value["difference"]["since"] == side
-    assert value["difference"]["percent"] == pytest.approx(50.0)
+    difference = value["difference"]
+    assert difference["since"] == first
+    assert difference["ratio"] == pytest.approx(3.0)
+    # Twice as much may be the machine, as it was measured once at each.
+    assert 1.25 < difference["ratio_low"] < 3 < difference["ratio_high"]
+    assert (difference["verdict"], difference["decides"]) == ("SevereDegradation", True)
     assert other["difference"] is None
     assert versions[side]["values"][0]["difference"] is None  # it branched off before
-    assert "\x1b[31m+50.0 %\x1b[0m" in perun("log", "-s", env={"CLICOLOR_FORCE": "1"}).out
+    # Of one profile each: unconfirmed, and yellow.
+    assert "\x1b[33m+200 % !?\x1b[0m" in perun("log", "-s", env={"CLICOLOR_FORCE": "1"}).out
 
 
 def test_the_values_of_a_column_are_of_one_configuration(perun, merged, write_profile):
@@ -343,7 +349,7 @@ def test_widths_of_numbers(shortlog, perun, write_profile):
     perun("add", "0@p")
     assert shortlog("%value:3%|%desc%")[:3] == [
         "value|info",
-        "1.00 s ± 0.02|Commit 3",  # a part of a number is another number
+        "1.00 s ± 0.06|Commit 3",  # a part of a number is another number
         "     |Commit 2",
     ]
 

@@ -60,6 +60,9 @@ def test_short(perun, project, write_profile):
     assert lines[-2].startswith("0@p | time ")
 
 
+ANY_VALUE = object()
+
+
 def test_json(perun, project, write_profile):
     write_profile("a.perf", args="-v", postprocessors=["normalizer"])
     perun("add", "0@p")
@@ -74,14 +77,13 @@ def test_json(perun, project, write_profile):
         "other_machine": None,
         "incomplete": None,
         "difference": None,
-        "measured": {
-            "metric": "real time",
-            "value": 1.5,
-            "unit": "s",
-            "standard_deviation": 0.5,
-            "count": 3,
-        },
+        "measured": ANY_VALUE,
     }
+    for one in (*answer["registered"], *answer["pending"]):
+        measured, one["measured"] = one["measured"], ANY_VALUE
+        low, high = measured.pop("low"), measured.pop("high")
+        assert measured == {"metric": "real time", "value": 1.5, "unit": "s", "n": 3}
+        assert 0 < low < 1.0 < 2.0 < high
     assert answer == {
         "schema": "perun.status/2",
         "major_version": "main",
@@ -301,8 +303,8 @@ def test_on_a_narrow_terminal_columns_are_shortened(terminal, write_profile):
 
 
 def test_on_a_narrow_terminal_the_command_is_more_than_the_count(terminal, write_profile):
-    write_profile("a.perf", cmd="./list_bench", workload="10000 --all-of-it")
-    for columns, value in ((100, "1.50 s ± 0.50 (n = 3)"), (84, "1.50 s ± 0.50")):
+    write_profile("a.perf", cmd="./list_bench", workload="10000 --all-of-it", amounts=(1.5, 1.52, 1.48))
+    for columns, value in ((100, "1.50 s ± 0.06 (n = 3)"), (84, "1.50 s ± 0.06")):
         row = terminal("--no-color", "status", columns=columns).out.splitlines()[-2]
         assert row.startswith(f"0@p | time      | ./list_bench 10000 --all-of-it | {value}")
         assert ("(n = 3)" in row) == ("(n = 3)" in value)
@@ -361,19 +363,19 @@ def test_what_was_measured_and_how_it_differs(perun, measured):
     ]
     rows = [[cell.strip() for cell in line.split("|")] for line in registered.splitlines()[4:6]]
     assert [row[:5] for row in rows] == [
-        ["0@i", "time", "./app input.txt", "1.50 s ± 0.02 (n = 3)", "+50.0 %"],
+        ["0@i", "time", "./app input.txt", "1.50 s ± 0.06 (n = 3)", "+50.0 %"],
         ["1@i", "time", "./other", "250 ms", ""],
     ]
     assert all(row[5].endswith(" years ago") for row in rows)
     # The pending profile is of HEAD, and is compared with HEAD~1 as well.
     row = [cell.strip() for cell in pending.splitlines()[4].split("|")]
-    assert row[:5] == ["0@p", "time", "./app input.txt", "1.00 s ± 0.02 (n = 3)", "0.0 %"]
+    assert row[:5] == ["0@p", "time", "./app input.txt", "1.00 s ± 0.06 (n = 3)", "0.0 %"]
 
 
 def test_verbose_names_files_and_versions(perun, measured):
     before = measured.git("rev-parse", "HEAD~1")
     line = next(line for line in perun("-v", "status").lines if line.startswith("0@i"))
-    assert f"+50.0 % [+43.9, +56.1] since {before[:7]}" in line
+    assert f"+50.0 % [-25.4, +202] since {before[:7]}" in line
     assert line.endswith("| new.perf")
     assert "new.perf" not in perun("status").out
     perun("config", "set", "format.status", "%source% %value%")
@@ -386,15 +388,22 @@ def test_numbers_in_json(perun, measured):
     assert first["measured"] == {
         "metric": "real time",
         "value": pytest.approx(1.5),
+        "low": pytest.approx(1.439, abs=1e-3),
+        "high": pytest.approx(1.564, abs=1e-3),
+        "n": 3,
         "unit": "s",
-        "standard_deviation": pytest.approx(0.02),
-        "count": 3,
     }
     difference = first["difference"]
-    assert difference["since"] == measured.git("rev-parse", "HEAD~1")
-    assert difference["percent"] == pytest.approx(50.0)
-    assert difference["interval"][0] < 50 < difference["interval"][1]
-    assert second["measured"]["standard_deviation"] is None
+    assert difference.pop("reason").endswith("measure in rounds, perun compare does")
+    assert difference == {
+        "ratio": pytest.approx(1.5),
+        "ratio_low": pytest.approx(0.746, abs=1e-3),
+        "ratio_high": pytest.approx(3.018, abs=1e-3),
+        "verdict": "Unknown",
+        "decides": False,
+        "since": measured.git("rev-parse", "HEAD~1"),
+    }
+    assert second["measured"]["low"] is second["measured"]["high"] is None
     assert second["difference"] is None
 
 
@@ -415,10 +424,16 @@ def test_of_another_version(perun, measured):
     assert (failed.code, failed.out) == (4, "")
 
 
-def test_colours_of_differences(terminal, measured):
+def test_colours_of_differences(terminal, measured, perun, write_profile):
+    # Where each was measured once, that may be the machine: no mark, and no colour.
+    assert " +50.0 % " in terminal("status").out
+    write_profile("old.perf", origin="HEAD~1", amounts=(1.01, 1.02, 0.99))
+    perun("add", "--to-origin", "1@p")
+    write_profile("new.perf", amounts=(1.51, 1.5, 1.49))
+    perun("add", "1@p")
     shown = terminal("status").out
-    assert "\x1b[31m+50.0 %\x1b[0m" in shown
-    assert " 0.0 % " in shown  # within its interval it has no colour
+    assert "\x1b[1;31m+49.3 % !!\x1b[0m" in shown
+    assert "marks: !! severe" in shown
 
 
 def test_a_store_without_facts_shows_values_too(perun, measured):

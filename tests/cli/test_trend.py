@@ -26,8 +26,8 @@ def test_the_tables(perun, measured):
     assert done.lines == [
         "./app input.txt  real time (time)",
         f"▁█  between 1 s and 1.5 s, +50.0 % since {old}",
-        f"{old}  2024-03-04  1.00 s ± 0.02 (n = 3)                          {'█' * 10}▋       Commit 1",
-        f"{new}  2024-03-04  1.50 s ± 0.02 (n = 3)  +50.0 % [+43.9, +56.1]  {'█' * 16}  Commit 3",
+        f"{old}  2024-03-04  1.00 s ± 0.06 (n = 3)                         {'█' * 10}▋       Commit 1",
+        f"{new}  2024-03-04  1.50 s ± 0.06 (n = 3)  +50.0 % [-25.4, +202]  {'█' * 16}  Commit 3",
         "",
         "./other -v  real time (time)",
         f"{new}  2024-03-04  250 ms    {'█' * 16}  Commit 3",
@@ -63,23 +63,27 @@ def test_json(perun, measured):
     answer = perun("trend", "app", "--json").json
     assert (answer["schema"], answer["versions"], answer["measured"]) == ("perun.trend/2", 3, 2)
     (series,) = answer["series"]
-    assert series["difference"]["percent"] == pytest.approx(50)
     first, last = series["points"]
     assert (first["version"], first["subject"]) == (measured.git("rev-parse", "HEAD~2"), "Commit 1")
     assert first["difference"] is None
     assert last["measured"]["value"] == pytest.approx(1.5)
-    assert last["difference"]["interval"][0] == pytest.approx(43.9, abs=0.1)
+    difference = last["difference"]
+    assert difference["ratio"] == pytest.approx(1.5)
+    assert difference["ratio_low"] == pytest.approx(0.746, abs=1e-3)
+    assert (difference["since"], difference["verdict"]) == (first["version"], "Unknown")
+    assert series["difference"] == difference  # of two points, the first and the last are neighbours
 
 
 def test_csv(perun, measured):
     rows = list(csv.DictReader(io.StringIO(perun("trend", "--csv").out)))
-    assert [(row["cmd"], row["subject"], row["count"]) for row in rows] == [
+    assert [(row["cmd"], row["subject"], row["n"]) for row in rows] == [
         ("./app", "Commit 1", "3"),
         ("./app", "Commit 3", "3"),
         ("./other", "Commit 3", "1"),
     ]
-    assert float(rows[1]["difference_percent"]) == pytest.approx(50)
-    assert rows[0]["difference_percent"] == rows[2]["standard_deviation"] == ""
+    assert float(rows[1]["ratio"]) == pytest.approx(1.5)
+    assert (rows[1]["since"], rows[1]["verdict"]) == (rows[0]["version"], "Unknown")
+    assert rows[0]["ratio"] == rows[2]["low"] == rows[2]["high"] == ""
     assert perun("trend", "--csv", "--json", check=False).code == 2
 
 
@@ -146,12 +150,16 @@ def test_nothing_is_registered(perun, project):
     assert perun("trend", "--json").json["series"] == []
 
 
-def test_on_a_terminal(terminal, measured):
+def test_on_a_terminal(terminal, measured, perun, write_profile):
+    for number, amount in ((2, 1.0), (0, 1.5)):  # seen twice, so it is no matter of the machine
+        amounts = (amount, amount + 0.01, amount - 0.02)
+        write_profile(f"c{number}.perf", origin=f"HEAD~{number}", amounts=amounts)
+    perun("add", "--to-origin", "0@p-1@p")
     shown = terminal("trend", "app", columns=80)
     lines = shown.out.splitlines()
-    assert "\x1b[31m+50.0 %\x1b[0m" in lines[3]
+    assert "\x1b[1;31m+50.0 % !!\x1b[0m" in lines[3]
     assert "2024" not in lines[3] and "(n = 3)" not in lines[3]
-    assert "\x1b[31m+50.0 % [+43.9, +56.1]\x1b[0m" in terminal("trend", "app", columns=120).out
+    assert "\x1b[1;31m+50.0 % [+44.3, +55.9] !!\x1b[0m" in terminal("trend", "app", columns=120).out
     narrow = terminal("trend", "app", columns=40, env={"NO_COLOR": "1"}).out
     assert "\x1b" not in narrow
     assert "Commit" not in narrow

@@ -142,17 +142,23 @@ class Point(NamedTuple):
     @property
     def sessions(self) -> int:
         """How many sessions have seen it."""
-        return len({one.session for one in self.rounds})
+        return len({one.session for one in self.rounds}) if len(self.rounds) > 1 else 1
 
     @property
     def workloads(self) -> tuple[str, ...]:
         """The members of the family; `("",)` of a single benchmark."""
+        if len(self.rounds) == 1:
+            return tuple(self.rounds[0].samples)
         return tuple(dict.fromkeys(name for one in self.rounds for name in one.samples))
 
     @property
     def positive(self) -> bool:
         """Whether all values are above 0, so that there are ratios."""
-        return all(sample.positive for one in self.rounds for sample in one.samples.values())
+        for one in self.rounds:
+            for sample in one.samples.values():
+                if not sample.positive:
+                    return False
+        return True
 
     @property
     def repeats(self) -> bool:

@@ -61,7 +61,9 @@ def headline(profile: Profile) -> Headline | None:
     of any other profile stands for it.
     """
     groups = [group for group in profile.groups() if group.size]
-    chosen = _by_choice(groups) or _by_calls(profile, groups) or _only_series(groups)
+    calls = [group for group in groups if _kind(group)[0] == _CALLS]
+    entry = [group for group in calls if _uid(group).rpartition(":")[2] == _ENTRY]
+    chosen = _by_choice(groups) or (_by_calls(profile, entry) if entry else _only_series(groups))
     if chosen is None:
         return None
     session = sessions.of(profile)
@@ -102,10 +104,8 @@ def _by_choice(groups: Sequence[Group]) -> _Chosen | None:
     return None
 
 
-def _by_calls(profile: Profile, groups: Sequence[Group]) -> _Chosen | None:
-    calls = [group for group in groups if group.constants.get("type") == _CALLS]
-    entry = [group for group in calls if _uid(group).rpartition(":")[2] == _ENTRY]
-    if not entry or len({_uid(group) for group in entry}) > 1:
+def _by_calls(profile: Profile, entry: Sequence[Group]) -> _Chosen | None:
+    if len({_uid(group) for group in entry}) > 1:
         return None
     uncertain = of_function(profile, _uid(entry[0]), "inclusive", total=True)
     if uncertain is not None and uncertain.below:

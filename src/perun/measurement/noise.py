@@ -50,7 +50,7 @@ class Noise(NamedTuple):
 NOTHING: Final = Noise()
 
 
-Kept = dict[tuple[int, int], tuple[Point, Point, list[float], "float | None"]]
+Kept = dict[tuple[int, int], tuple[Point, Point, list[float], list[float]]]
 """What is known of two neighbours, which are compared again for each of the versions after them."""
 _KEPT: Final = 4096
 
@@ -67,22 +67,20 @@ def learn(points: Sequence[Point], kept: Kept | None = None) -> Noise:
     if len(kept) > _KEPT:
         kept.clear()
     squares, freedom = 0.0, 0.0
-    apart: list[float] = []
+    apart = _between_sessions(points[0]) if points else []
     for old, new in itertools.pairwise(points):
         known = kept.get((id(old), id(new)))
         if known is None:  # both are kept, too, so that nothing else gets their ids
             together = [one for own in shared(old, new).values() for one in own]
-            found = None if len(together) > 1 else _apart(old, new)
+            found = [] if len(together) > 1 else _apart(old, new)
+            found += _between_sessions(new)
             known = kept[id(old), id(new)] = (old, new, together, found)
         *_, differences, found = known
+        apart += found
         if len(differences) > 1:
             middle = math.fsum(differences) / len(differences)
             squares += math.fsum((one - middle) ** 2 for one in differences)
             freedom += len(differences) - 1
-        elif found is not None:
-            apart.append(found)
-    for point in points:
-        apart += _between_sessions(point)
     rounds = Error(math.sqrt(squares / freedom), freedom * _OVERLAP) if freedom else None
     return Noise(rounds, scale(apart))
 
@@ -121,15 +119,15 @@ def _of_rounds(old: Round, new: Round) -> float | None:
     return math.fsum(new.samples[name].centre - old.samples[name].centre for name in common) / len(common)
 
 
-def _apart(old: Point, new: Point) -> float | None:
-    """The difference of two versions, as if each had been seen in one session."""
+def _apart(old: Point, new: Point) -> list[float]:
+    """The difference of two versions, as if each had been seen in one session, if there is one."""
     if not (old.positive and new.positive):
-        return None
+        return []
     common = [name for name in new.workloads if name in set(old.workloads)]
     if not common:
-        return None
+        return []
     difference = new.centre_of(common, logarithmic=True) - old.centre_of(common, logarithmic=True)
-    return difference / math.sqrt((1 / old.sessions + 1 / new.sessions) / 2)
+    return [difference / math.sqrt((1 / old.sessions + 1 / new.sessions) / 2)]
 
 
 def _between_sessions(point: Point) -> list[float]:

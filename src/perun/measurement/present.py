@@ -33,10 +33,13 @@ _COLOURS: Final = {"!!": "bold {}", "!": "{}", "!?": "yellow", "?": "dim"}
 
 def value(one: Estimate, unit: str, *, counted: bool = True) -> str:
     """A value with half the width of its interval and, if wanted, how often it was measured:
-    `208 ms ± 3 (n = 10)`. What does not vary, or was measured once, stands alone."""
+    `208 ms ± 3 (n = 10)`, or `± >100 %` where it may be anything. What does not vary, or was measured once,
+    stands alone."""
     text = readable(one.value, unit)
     half = one.half_width
-    if half:
+    if half and one.low is not None and one.low >= 0 and half >= one.value > 0:
+        text = f"{text} ± >100 %"
+    elif half:
         with_half = readable_spread(one.value, half, unit)
         text = with_half if re.search("[1-9∞]", with_half.rpartition("±")[2]) else text
     return f"{text} (n = {one.size})" if counted and one.size > 1 else text
@@ -82,15 +85,14 @@ def word(one: Verdict, *, confirmed: bool = True) -> str:
 
 
 def value_data(one: Estimate, unit: str) -> dict[str, Any]:
-    """The value in JSON."""
-    return {"value": one.value, "low": one.low, "high": one.high, "n": one.size, "unit": unit}
+    """The value in JSON; bounds are null where there are none."""
+    low, high = map(_finite, (one.low, one.high))
+    return {"value": one.value, "low": low, "high": high, "n": one.size, "unit": unit}
 
 
 def verdict_data(one: Verdict) -> dict[str, Any]:
     """The verdict in JSON; bounds are null where there are none."""
-    ratio, low, high = (
-        number if math.isfinite(number) else None for number in (one.difference.ratio, one.low, one.high)
-    )
+    ratio, low, high = map(_finite, (one.difference.ratio, one.low, one.high))
     return {
         "ratio": ratio,
         "ratio_low": low,
@@ -99,6 +101,10 @@ def verdict_data(one: Verdict) -> dict[str, Any]:
         "reason": one.reason,
         "decides": one.decides,
     }
+
+
+def _finite(number: float | None) -> float | None:
+    return None if number is None or not math.isfinite(number) else number
 
 
 def _signed(number: float, unit: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from perun.measurement.noise import WINDOW, Kept
@@ -28,9 +29,10 @@ class _Seen(Generic[_T]):
     """An item of the stream that was not given yet, and the lines of its values as far as they were followed.
 
     :ivar cursor: the first parent to look at next; empty after the last one.
+    :ivar pure: whether there are none but first parents in its lines.
     """
 
-    __slots__ = ("checksum", "cursor", "item", "lines", "number", "open", "parents", "values")
+    __slots__ = ("checksum", "cursor", "item", "lines", "number", "open", "parents", "pure", "values")
 
     def __init__(
         self, item: _T, number: int, checksum: str, parents: tuple[str, ...], values: Mapping[Wanted, Value]
@@ -42,14 +44,28 @@ class _Seen(Generic[_T]):
         self.cursor = parents[0] if parents else ""
         self.values = values
         self.open = set(values)
-        self.lines: dict[Wanted, list[tuple[str, Value]]] = {one: [] for one in values}
+        self.pure = True
+        self.lines: dict[Wanted, deque[tuple[str, Value]]] = {one: deque() for one in values}
 
     def take(self, other: _Seen[_T]) -> None:
-        """Add the values of an ancestor."""
-        for one in self.open & other.values.keys():
-            self.lines[one].append((other.checksum, other.values[one]))
-            if len(self.lines[one]) == WINDOW:
-                self.open.discard(one)
+        """Add the values of an ancestor; the lines of all series, so that they end at the same one."""
+        for one, value in other.values.items():
+            line = self.lines.get(one)
+            if line is not None:
+                line.append((other.checksum, value))
+                if len(line) == WINDOW:
+                    self.open.discard(one)
+
+    def leave_to(self, parent: _Seen[_T]) -> None:
+        """Give the lines to the first parent, of which they are the rest."""
+        if not self.pure or not parent.values.keys() <= self.values.keys():
+            return
+        parent.cursor = self.cursor
+        for one in parent.values:
+            line = parent.lines[one] = self.lines[one]
+            line.popleft()  # the parent itself
+            if len(line) >= WINDOW:
+                parent.open.discard(one)
 
 
 class WithValues(Generic[_T]):
@@ -107,6 +123,7 @@ class WithValues(Generic[_T]):
         """Where first parents do not suffice, the other ancestors follow them, in the order of the walk."""
         if self._is_complete(one):
             return
+        one.pure = False
         ancestors, line = set(one.parents), one.parents[:1]
         for other in self._seen.values():
             if other.checksum in line:
@@ -122,9 +139,13 @@ class WithValues(Generic[_T]):
         given = []
         for wanted, value in one.values.items():
             again = wanted in self._again.get(one.checksum, ())
-            found = judged(value, one.lines[wanted], self._rules, again=again, kept=self._kept)
+            line = list(islice(one.lines[wanted], WINDOW))
+            found = judged(value, line, self._rules, again=again, kept=self._kept)
             if found.verdict is not None and not is_change(found.verdict):
                 self._again.setdefault(found.since, set()).add(wanted)
-            given.append(LogValue(wanted, found, one.lines[wanted]))
+            given.append(LogValue(wanted, found, line))
         self._again.pop(one.checksum, None)
+        parent = self._seen.get(one.parents[0]) if one.parents else None
+        if parent is not None and parent.cursor != one.cursor:
+            one.leave_to(parent)
         return one.item, tuple(given)

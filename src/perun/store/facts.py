@@ -178,12 +178,14 @@ def _read_headline(
 
 
 def _is_sample(one: Sample) -> bool:
-    numbers = (one.median, 0.0 if one.spread is None else one.spread)
+    spread = 0.0 if one.spread is None else one.spread
     return (
         isinstance(one.size, int)
         and 0 < one.size < _LARGEST
-        and all(isinstance(number, (int, float)) and abs(number) < _LARGEST for number in numbers)
-        and numbers[1] >= 0
+        and isinstance(one.median, (int, float))
+        and abs(one.median) < _LARGEST
+        and isinstance(spread, (int, float))
+        and 0 <= spread < _LARGEST
         and isinstance(one.positive, bool)
         and (one.median > 0 or not one.positive)
     )

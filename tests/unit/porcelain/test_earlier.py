@@ -1,4 +1,4 @@
-"""The value of the same configuration in the nearest ancestor, in real git repositories."""
+"""The values of the same series in the ancestors of a version, in real git repositories."""
 
 from __future__ import annotations
 
@@ -8,19 +8,51 @@ from typing import Any
 
 import pytest
 
-from perun.porcelain import earlier
-from perun.porcelain.earlier import Earlier, Wanted
+from perun.measurement.estimate import point_of_headlines
+from perun.measurement.noise import WINDOW
+from perun.porcelain import config, earlier
+from perun.porcelain.earlier import Judged, Line, Wanted
 from perun.porcelain.init import init
 from perun.porcelain.known import KnownFacts
 from perun.porcelain.repository import Repository, open_repository
 from perun.profile.factory import Profile
 from perun.profile.head import Configuration
-from perun.profile.measured import Measured
 from perun.store.linking import link, unlink
 
 HERE = {"architecture": "x86_64", "cpu": {"model": "M 1", "total": 4}}
 CLASS = "M 1, 4 processors, x86_64"
 WANTED = Wanted(Configuration("time", "./app", "", "in", ()), CLASS, "real time", "s")
+
+
+def profile_of(
+    amounts: Iterable[float],
+    *,
+    args: str = "",
+    machine: dict[str, Any] | None = HERE,
+    incomplete: str = "",
+    unit: str = "s",
+) -> Profile:
+    profile = Profile(
+        {
+            "header": {
+                **{"type": "time", "cmd": "./app", "args": args, "workload": "in"},
+                "units": {"time": unit},
+            },
+            "collector_info": {"name": "time", "params": {}},
+            "postprocessors": [],
+        }
+    )
+    if machine:
+        profile["machine"] = machine
+    if incomplete:
+        profile["header"]["incomplete"] = incomplete
+    profile.update_resources(
+        [
+            {"amount": amount, "order": n, "uid": "./app", "type": "time", "subtype": "real"}
+            for n, amount in enumerate(amounts)
+        ]
+    )
+    return profile
 
 
 class Project:
@@ -42,33 +74,24 @@ class Project:
         incomplete: str = "",
         unit: str = "s",
     ) -> str:
-        profile = Profile(
-            {
-                "header": {
-                    **{"type": "time", "cmd": "./app", "args": args, "workload": "in"},
-                    "units": {"time": unit},
-                },
-                "collector_info": {"name": "time", "params": {}},
-                "postprocessors": [],
-            }
-        )
-        if machine:
-            profile["machine"] = machine
-        if incomplete:
-            profile["header"]["incomplete"] = incomplete
-        profile.update_resources(
-            [
-                {"amount": amount, "order": n, "uid": "./app", "type": "time", "subtype": "real"}
-                for n, amount in enumerate(amounts)
-            ]
-        )
+        profile = profile_of(amounts, args=args, machine=machine, incomplete=incomplete, unit=unit)
         self._number += 1
         linked = link(self.repo.store, version, [(profile, f"{self._number}.perf", self._number)])
         return linked.added[0].checksum
 
-    def nearest(self, version: str = "HEAD", wanted: Wanted = WANTED, **options: Any) -> Earlier | None:
+    def line(self, version: str = "HEAD", wanted: Wanted = WANTED, **options: Any) -> Line:
         checksum = self.git.git("rev-parse", version)
-        return earlier.nearest(self.repo, checksum, [wanted], **options).get(wanted)
+        return earlier.lines(self.repo, checksum, [wanted], **options)[wanted]
+
+    def before(self, version: str = "HEAD", wanted: Wanted = WANTED, **options: Any) -> str:
+        """The version before; empty if there is none."""
+        return next((checksum for checksum, _ in self.line(version, wanted, **options)), "")
+
+    def judged(self, amounts: Iterable[float], **options: Any) -> Judged:
+        """What was measured of HEAD, and is not stored."""
+        found = earlier.of_profile(self.repo, self.git.head, profile_of(amounts), **options)
+        assert found is not None
+        return found
 
     def forget(self) -> None:
         for path in (self.repo.store.root / "cache" / "facts").glob("*.json"):
@@ -86,27 +109,79 @@ def line(project: Project) -> list[str]:
     return project.git.git("rev-list", "--reverse", "HEAD").split()
 
 
-def test_the_nearest_ancestor_that_has_the_configuration(project: Project, line: list[str]) -> None:
-    assert project.nearest() is None
+def test_the_version_before_is_the_nearest_that_has_the_series(project: Project, line: list[str]) -> None:
+    assert project.before() == ""
     project.register(line[0], [1.0, 3.0])
     project.register(line[3], [9.0])
-    assert project.nearest() == Earlier(Measured("real time", 2.0, "s", pytest.approx(2**0.5), 2), line[0])
+    ((checksum, value),) = project.line()
+    assert (checksum, value.metric, value.unit, value.larger_is_better) == (line[0], "real time", "s", False)
+    assert (value.estimate.value, value.estimate.size) == (2.0, 2)
     project.register(line[2], [5.0], args="-v")
-    assert project.nearest().minor_version == line[0]
+    assert project.before() == line[0]
     project.register(line[1], [4.0])
-    found = project.nearest()
-    assert (found.measured.value, found.minor_version) == (4.0, line[1])
+    assert [(one, value.point.value) for one, value in project.line()] == [
+        (line[1], 4.0),
+        (line[0], 2.0),
+    ]
     other = WANTED._replace(configuration=WANTED.configuration._replace(args="-v"))
-    assert project.nearest(wanted=other).minor_version == line[2]
-    assert project.nearest("HEAD~3") is None
-    several = earlier.nearest(project.repo, line[3], [WANTED, other])
-    assert {one: found.minor_version for one, found in several.items()} == {WANTED: line[1], other: line[2]}
+    assert project.before(wanted=other) == line[2]
+    assert project.before("HEAD~3") == ""
+    assert project.before(itself=True) == line[3]
+    several = earlier.lines(project.repo, line[3], [WANTED, other])
+    assert {one: found[0][0] for one, found in several.items()} == {WANTED: line[1], other: line[2]}
 
 
-def test_profiles_of_one_version_are_one_sample(project: Project, line: list[str]) -> None:
+def test_profiles_of_one_version_are_one_point(project: Project, line: list[str]) -> None:
     project.register(line[2], [1.0, 2.0])
     project.register(line[2], [3.0])
-    assert project.nearest() == Earlier(Measured("real time", 2.0, "s", pytest.approx(1.0), 3), line[2])
+    ((_, value),) = project.line()
+    assert [sample.size for one in value.point.rounds for sample in one.samples.values()] == [2, 1]
+    assert (value.estimate.size, value.point.sessions) == (3, 2)
+
+
+def test_no_more_is_looked_at_than_verdicts_need(git_repository: Callable[..., Any]) -> None:
+    project = Project(git_repository(commits=WINDOW + 3))
+    line = project.git.git("rev-list", "HEAD").split()
+    for checksum in line:
+        project.register(checksum, [1.0])
+    assert [checksum for checksum, _ in project.line()] == line[1 : WINDOW + 1]
+
+
+def test_a_value_is_judged_with_the_others_of_its_version(project: Project, line: list[str]) -> None:
+    alone = project.judged([3.0, 3.01, 3.02], registering=True)
+    assert (alone.verdict, alone.since, alone.value.estimate.size) == (None, "", 3)
+    project.register(line[2], [1.0, 1.01, 1.02])
+    once = project.judged([3.0, 3.01, 3.02], registering=True)
+    assert once.verdict is not None
+    assert (once.verdict.change.name, once.since, once.confirmed) == ("SevereDegradation", line[2], False)
+    assert once.verdict.difference.ratio == pytest.approx(3.01 / 1.01)
+    project.register(line[3], [3.0, 3.01, 3.02])
+    again = project.judged([2.98, 3.01, 3.02], registering=True)
+    assert (again.value.estimate.size, again.value.point.sessions, again.since) == (6, 2, line[2])
+    pending = project.judged([2.98, 3.01, 3.02], registering=False)
+    assert (pending.value.estimate.size, pending.since) == (3, line[2])
+    changed = project.judged([2.98, 3.01, 3.02], registering=False, itself=True)
+    assert (changed.since, changed.verdict and changed.verdict.change.name) == (line[3], "Unknown")
+
+
+def test_a_change_is_confirmed_where_both_sides_were_seen_twice(project: Project, line: list[str]) -> None:
+    def confirmed() -> bool:
+        return project.judged([3.0, 3.01, 3.02], registering=True).confirmed
+
+    project.register(line[3], [3.0, 3.01, 3.02])
+    project.register(line[2], [1.0, 1.01, 1.02])
+    assert not confirmed()  # the version before was seen once
+    project.register(line[1], [1.0, 1.01, 1.02])
+    assert confirmed()
+
+
+def test_the_rules_are_those_of_the_repository(project: Project, line: list[str]) -> None:
+    project.register(line[2], [1.0, 1.01, 1.02])
+    assert project.judged([1.5, 1.51, 1.52], registering=True).verdict.change.name == "Unknown"
+    config.set_value(project.repo, "degradation.hodges_lehmann_ratio.apart", "0.05", scope="local")
+    project.repo = open_repository(project.git.path, os.environ)
+    assert earlier.rules_of(project.repo).apart == 0.05
+    assert project.judged([1.5, 1.51, 1.52], registering=True).verdict.change.name == "SevereDegradation"
 
 
 def test_only_ancestors_count_where_branches_merge(project: Project, line: list[str]) -> None:
@@ -118,38 +193,39 @@ def test_only_ancestors_count_where_branches_merge(project: Project, line: list[
     project.register(line[0], [1.0])
     project.register(side, [2.0])
     # The side branch is newer than all of main but its last commit, and no ancestor of that.
-    assert project.nearest(later).minor_version == line[0]
+    assert project.before(later) == line[0]
     git.git("merge", "-q", "--no-ff", "-m", "merge", "side")
-    assert project.nearest().minor_version == side
+    # First parents come first, however far away they are.
+    assert [checksum for checksum, _ in project.line()] == [line[0], side]
     project.register(later, [3.0])
-    assert project.nearest().minor_version == later
-    assert project.nearest(side).minor_version == line[0]
+    assert [checksum for checksum, _ in project.line()] == [later, line[0], side]
+    assert project.before(side) == line[0]
 
 
 def test_machines_metrics_and_units_are_kept_apart(project: Project, line: list[str]) -> None:
     project.register(line[2], [1.0], machine={**HERE, "cpu": {"model": "M 2", "total": 4}})
     project.register(line[1], [1.0], machine=None)
     project.register(line[1], [1.0], unit="ms")
-    assert project.nearest() is None
-    assert project.nearest(wanted=WANTED._replace(machine="")).minor_version == line[1]
-    assert project.nearest(wanted=WANTED._replace(machine="M 2, 4 processors, x86_64")) is not None
-    assert project.nearest(wanted=WANTED._replace(unit="ms")).minor_version == line[1]
-    assert project.nearest(wanted=WANTED._replace(metric="peak memory")) is None
+    assert project.before() == ""
+    assert project.before(wanted=WANTED._replace(machine="")) == line[1]
+    assert project.before(wanted=WANTED._replace(machine="M 2, 4 processors, x86_64")) == line[2]
+    assert project.before(wanted=WANTED._replace(unit="ms")) == line[1]
+    assert project.before(wanted=WANTED._replace(metric="peak memory")) == ""
 
 
 def test_incomplete_profiles_are_not_compared_with(project: Project, line: list[str]) -> None:
     project.register(line[2], [1.0], incomplete="interrupted")
-    assert project.nearest() is None
+    assert project.before() == ""
     project.register(line[1], [1.0])
-    assert project.nearest().minor_version == line[1]
+    assert project.before() == line[1]
     project.register(line[2], [3.0])
-    assert project.nearest().measured == Measured("real time", 3.0, "s", None, 1)
+    assert [(one, value.point.value) for one, value in project.line()] == [(line[2], 3.0), (line[1], 1.0)]
 
 
 def test_what_was_removed_from_the_index_is_not_found(project: Project, line: list[str]) -> None:
     project.register(line[2], [1.0])
     unlink(project.repo.store, line[2], project.repo.store.indexes.read(line[2]))
-    assert project.nearest() is None
+    assert project.before() == ""
 
 
 def test_a_damaged_index_is_passed_over(project: Project, line: list[str]) -> None:
@@ -157,23 +233,24 @@ def test_a_damaged_index_is_passed_over(project: Project, line: list[str]) -> No
     project.register(line[2], [2.0])
     path = project.repo.store.indexes.path(line[2])
     path.write_bytes(path.read_bytes()[:-5])
-    assert project.nearest().minor_version == line[1]
+    assert project.before() == line[1]
 
 
 def test_a_bounded_number_of_ancestors_is_looked_at(project: Project, line: list[str]) -> None:
     project.register(line[0], [1.0])
-    assert project.nearest(most=3).minor_version == line[0]
-    assert project.nearest(most=2) is None
+    assert project.before(most=3) == line[0]
+    assert project.before(most=2) == ""
 
 
 def test_facts_that_are_not_cached_are_read_from_profiles(project: Project, line: list[str]) -> None:
     found = project.register(line[1], [1.0])
     facts = project.repo.store.facts
     project.forget()
-    assert project.nearest(known=KnownFacts(project.repo, most=0)) is None
+    assert project.before(known=KnownFacts(project.repo, most=0)) == ""
     assert facts.of_version(line[1]) == {}
-    assert project.nearest().minor_version == line[1]
-    assert facts.of_version(line[1])[found].measured.value == 1.0
+    assert project.before() == line[1]
+    headline = facts.of_version(line[1])[found].headline
+    assert headline is not None and point_of_headlines([headline]).value == 1.0
 
 
 def test_at_most_so_many_profiles_are_read(project: Project, line: list[str]) -> None:
@@ -195,12 +272,12 @@ def test_a_lost_profile_has_no_value(project: Project, line: list[str]) -> None:
     checksum = project.register(line[1], [1.0])
     project.forget()
     (project.repo.store.objects.root / checksum[:2] / checksum[2:]).unlink()
-    assert project.nearest() is None
+    assert project.before() == ""
 
 
 def test_before_the_first_commit_nothing_is_earlier(git_repository: Callable[..., Any]) -> None:
     repo = Project(git_repository("unborn")).repo
-    assert earlier.nearest(repo, "HEAD", [WANTED]) == {}
+    assert earlier.lines(repo, "HEAD", [WANTED]) == {WANTED: []}
 
 
 def test_pending_facts_name_the_version(project: Project, line: list[str]) -> None:

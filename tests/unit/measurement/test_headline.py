@@ -1,0 +1,162 @@
+"""Which series stands for a profile, and what is read of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from perun.measurement.estimate import Headline, Kind, estimate, point_of_headlines
+from perun.measurement.headline import headline
+from perun.measurement.series import point, readings
+from perun.profile.factory import Profile
+
+
+def profile_of(rows: Sequence[Mapping[str, Any]], header: Mapping[str, Any] | None = None) -> Profile:
+    profile = Profile()
+    profile["header"] = {"type": "time", "units": {"time": "s"}, **(header or {})}
+    profile.update_resources([dict(row) for row in rows])
+    return profile
+
+
+def timed(real: Sequence[float], user: Sequence[float] = (1.0,), **header: Any) -> Profile:
+    return profile_of(
+        [
+            {"uid": "./prog", "type": "time", "subtype": name, "amount": value, "order": number}
+            for name, values in (("user", user), ("real", real))
+            for number, value in enumerate(values, 1)
+        ],
+        header,
+    )
+
+
+def found_of(profile: Profile) -> Headline:
+    found = headline(profile)
+    assert found is not None
+    return found
+
+
+def told(profile: Profile) -> tuple[str, str, Kind, float, int]:
+    """Metric, unit and kind, the value and of how many measurements it is."""
+    found = found_of(profile)
+    value = estimate(point_of_headlines([found]))
+    return found.metric, found.unit, found.kind, value.value, value.size
+
+
+def test_of_a_command_it_is_the_real_time() -> None:
+    assert told(timed([2.0, 4.0, 7.0])) == ("real time", "s", Kind.TIMED, 4.0, 3)
+
+
+def test_of_memory_it_is_the_peak_of_the_program_not_that_of_a_function() -> None:
+    rows = [
+        {"uid": {"source": "p.c", "function": "main", "memory": "peak"}, "subtype": "peak", "amount": 10},
+        {"uid": {"source": "p", "memory": "peak"}, "subtype": "peak", "amount": 30},
+        {"uid": {"source": "p.c", "function": "main"}, "subtype": "malloc", "amount": 500, "address": 1},
+    ]
+    profile = profile_of([{"type": "memory", **row} for row in rows], {"units": {"memory": "B"}})
+    assert told(profile) == ("peak memory", "B", Kind.COUNTED, 30.0, 1)
+
+
+def test_of_instructions_it_is_the_number_of_the_program() -> None:
+    rows = [
+        {"uid": uid, "type": "instructions", "subtype": subtype, "amount": amount}
+        for uid, subtype, amount in (
+            ("main", "inclusive", 900.0),
+            ("f", "inclusive", 600.0),
+            ("main", "exclusive", 300.0),
+            ("f", "exclusive", 600.0),
+        )
+    ]
+    profile = profile_of(rows, {"units": {"instructions": ""}})
+    assert told(profile)[0::3] == ("instructions", 900.0)
+    assert found_of(profile).whole == 900.0
+
+
+def of_main(amounts: Sequence[float] = (12.0,), optimization: object = None) -> Profile:
+    rows = [("f", 5.0), *(("prog.c:main", amount) for amount in amounts)]
+    profile = profile_of(
+        [{"uid": uid, "type": "mixed", "subtype": "time delta", "amount": amount} for uid, amount in rows],
+        {"units": {"mixed(time delta)": "us"}},
+    )
+    if optimization is not None:
+        profile["trace"] = {"optimization": optimization}
+    return profile
+
+
+def test_of_calls_it_is_the_time_of_main_in_all_its_calls() -> None:
+    assert told(of_main([12.0, 30.0])) == ("time of main", "us", Kind.TIMED, 42.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("optimization", "metric"),
+    [
+        ({"pipeline": "basic", "methods": ["cg-shaping"]}, "time of main (basic)"),
+        ({"pipeline": "custom", "methods": ["a", "b"]}, "time of main (a, b)"),
+        ({"pipeline": "custom", "methods": []}, "time of main"),
+        ({"pipeline": 7, "methods": {}}, "time of main"),
+        ([], "time of main"),
+    ],
+)
+def test_a_time_of_main_is_not_that_of_another_choice_of_functions(optimization: Any, metric: str) -> None:
+    """Recording fewer calls takes less time: the one would seem to be faster than the other."""
+    assert found_of(of_main(optimization=optimization)).metric == metric
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_a_time_of_main_that_recording_may_explain_stands_for_nothing(below: bool) -> None:
+    """It may be 0 where recording took more time than the program."""
+    row = {"uid": "main", "type": "mixed", "subtype": "time delta", "amount": 0.0}
+    profile = profile_of([row], {"units": {"mixed(time delta)": "us"}})
+    time = {"time": 0, "uncertainty": 38690, "below": below}
+    profile["trace"] = {"overhead": {"functions": {"main": {"calls": 1, "inclusive": time}}}}
+    assert (headline(profile) is None) is below
+
+
+def test_the_only_series_of_an_unknown_kind_stands_for_its_profile() -> None:
+    rows = [{"uid": uid, "type": "speed", "amount": 1.0} for uid in ("a", "b")]
+    assert headline(profile_of(rows)) is None
+    assert told(profile_of(rows[:1])) == ("a", "", Kind.PRINTED, 1.0, 1)
+    assert headline(Profile()) is None
+
+
+def test_what_is_better_the_larger_it_is_says_so() -> None:
+    header = {"units": {"rate": "MB/s"}, "larger_is_better": ["rate"]}
+    row = {"uid": "read", "type": "rate", "amount": 5}
+    assert found_of(profile_of([row], header)).larger_is_better
+    assert not found_of(profile_of([row], {"units": {"rate": "MB/s"}})).larger_is_better
+
+
+def test_what_is_no_number_is_left_out() -> None:
+    assert told(timed([1.0, math.nan, 3.0]))[3:] == (2.0, 2)
+    assert headline(timed([math.nan])) is None
+
+
+def test_workloads_are_members_of_a_family() -> None:
+    rows = [
+        {"uid": "p", "type": "time", "subtype": "real", "amount": amount, "workload": workload, "order": n}
+        for n, (workload, amount) in enumerate((("10", 1.0), ("20", 4.0), ("10", 1.0), ("20", 4.0)))
+    ]
+    (only,) = found_of(profile_of(rows)).rounds
+    assert {name: sample.size for name, sample in only.samples.items()} == {"10": 2, "20": 2}
+    assert told(profile_of(rows))[3:] == (pytest.approx(2.0), 4)  # the geometric mean
+    (alone,) = found_of(profile_of(rows[::2])).rounds
+    assert list(alone.samples) == [""]  # so that it continues the series of that command
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1.0, 1e140])
+@pytest.mark.parametrize(
+    "amounts", [[2.0], [2.0, 2.0], [2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 1.0], [-1.0, 2.0, 3.0]]
+)
+def test_its_numbers_are_those_of_all_series(amounts: list[float], scale: float) -> None:
+    """What lists read without numpy, and what checks read with it."""
+    profile = timed([amount * scale for amount in amounts])
+    found = found_of(profile)
+    every = readings(profile)
+    (reading,) = [own for one, own in every.items() if one.location == found.location]
+    mine, other = (own.samples_of("") for own in (point_of_headlines([found]), point([reading], found.kind)))
+    assert len(mine) == len(other) == 1
+    assert mine[0] == other[0]._replace(spread=mine[0].spread)
+    spreads = [one[0].spread for one in (mine, other)]
+    assert spreads == [None, None] or spreads[0] == pytest.approx(spreads[1], rel=1e-9)
