@@ -193,7 +193,7 @@ def test_log_and_status_show_steps_and_what_is_acknowledged(perun, measured):
     perun("config", "set", "format.shortlog", "%checksum:7% %steps%")
     lines = perun("log", "--short").lines
     assert f"{version[:8]} unique [total] +9,125 % acknowledged" in lines
-    assert f"{measured.merge[:8]} fold [total] 4x" in lines and measured.commits[0][:8] in lines
+    assert f"{measured.merge[:8]} fold [total] +300 %" in lines and measured.commits[0][:8] in lines
     # What is remembered of part of the history, or of part of the series, is not lost.
     perun("changes", version, "--series", "fold")
     perun("changes", measured.before(measured.merge))

@@ -119,7 +119,7 @@ def test_profiles_that_lists_know_nothing_of_are_read(perun, project, write_prof
     assert repaired["repaired"] == "read them"
     assert perun("fsck", "--json").json["findings"] == []
     answer = perun("status", "--json").json
-    assert [one["measured"]["count"] for one in answer["registered"] + answer["pending"]] == [3, 80_000]
+    assert [one["measured"]["n"] for one in answer["registered"] + answer["pending"]] == [3, 80_000]
 
 
 def test_acknowledged_changes(perun, project, stored):

@@ -28,6 +28,7 @@ MARKS: Final = {
     "?": "maybe",
 }
 """What stands behind a difference that is none of chance alone, the strongest first."""
+_FAR: Final = 1000.0
 _COLOURS: Final = {"!!": "bold {}", "!": "{}", "!?": "yellow", "?": "dim"}
 
 
@@ -54,6 +55,8 @@ def difference(one: Verdict | None, unit: str, *, interval: bool = True) -> str:
     low, high = one.low, one.high
     if found.delta is None:
         bounded = interval and low < high and (low > 0 or high < math.inf)
+        if high > _FAR * max(found.ratio, 1.0):
+            high = math.inf  # that far out it is none that anybody reads
         return amounts.percent(found.ratio - 1, (low - 1, high - 1) if bounded else None)
     shift, *bounds = (_signed(number, unit) for number in found.delta)
     bounded = interval and bounds[0] != bounds[1] and all(map(math.isfinite, found.delta))
