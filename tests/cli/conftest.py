@@ -225,13 +225,13 @@ def project(
 
 @pytest.fixture
 def small_disk() -> Iterator[Callable[[Path, int], None]]:
-    """Mounts a file system of so many megabytes on a folder; the test is skipped where that is not allowed."""
+    """Mounts a file system of so many megabytes on a folder; skips the test where that is not allowed."""
     mounted: list[Path] = []
 
     def mount(folder: Path, size: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         command = ["mount", "-t", "tmpfs", "-o", f"size={size}m", "tmpfs", folder]
-        if shutil.which("mount") is None or subprocess.run(command, capture_output=True, check=False).returncode:
+        if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
             pytest.skip("no file system can be mounted: that needs root")
         mounted.append(folder)
 
