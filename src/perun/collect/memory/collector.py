@@ -490,10 +490,9 @@ def _why_not(path: str, file: Path) -> tuple[str, str]:
     :raises OSError: where nothing speaks against loading it, but the system refuses it its file.
     """
     import struct
-    from tempfile import TemporaryFile
 
-    from perun.atomic import Naming
     from perun.collect._common.elf import read_elf
+    from perun.collect._common.recordings import require_room
     from perun.collect.memory.records import ROOM
 
     elf = read_elf(path)
@@ -516,9 +515,7 @@ def _why_not(path: str, file: Path) -> tuple[str, str]:
             "runs with other privileges than yours (setuid, capabilities), so that it loads no recorder",
             "measure a copy without these privileges, or run Perun as the user of the program",
         )
-    # The recorder is within the program, and cannot tell anybody what it was refused.
-    with Naming(file), TemporaryFile(dir=file.parent) as same:
-        os.posix_fallocate(same.fileno(), 0, ROOM)
+    require_room(file, ROOM)
     return (
         "did not load the recorder",
         "check whether the program, or a script that starts it, changes LD_PRELOAD",
