@@ -374,7 +374,7 @@ def test_the_runtime_of_complexity_on_a_full_disk(
     """There is room to compile the program, and none for what it records."""
     project.write({"prog.c": "void work(void) {}\nint main(void) { work(); return 0; }\n"})
     scratch = project.path / ".perun" / "tmp"
-    small_disk(scratch, 3)
+    small_disk(scratch, 16)
     disk = os.statvfs(scratch)
     filler = scratch / "filler"
     filler.write_bytes(bytes(disk.f_bfree * disk.f_frsize - room))
