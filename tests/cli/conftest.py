@@ -224,6 +224,23 @@ def project(
 
 
 @pytest.fixture
+def small_disk() -> Iterator[Callable[[Path, int], None]]:
+    """Mounts a file system of so many megabytes on a folder; skips the test where that is not allowed."""
+    mounted: list[Path] = []
+
+    def mount(folder: Path, size: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}m", "tmpfs", folder]
+        if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip("no file system can be mounted: that needs root")
+        mounted.append(folder)
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.fixture
 def write_profile(project: Any) -> Callable[..., Path]:
     """Write the file of a time profile and get its path: `write_profile("a.perf", workload="big.txt")`.
 

@@ -37,24 +37,13 @@ OUT_OF_ROOM = 3
 
 
 @pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 6 MB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", folder]
-    if shutil.which("mount") is None or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted: that needs root")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-@pytest.fixture
-def searching(project, command, environment, small_disk):
+def searching(project, command, environment, small_disk, tmp_path):
     """A search that has found something, with its folder on the small disk."""
     (project.path / "slow.c").write_text(SOURCE)
     subprocess.run(["gcc", "-g", "-O1", "--coverage", "-o", "slow", "slow.c"], cwd=project.path, check=True)
     (project.path / "words.txt").write_text("one two  three\n" * 20)
-    out = small_disk / "out"
+    out = tmp_path / "small" / "out"
+    small_disk(out.parent, 6)
 
     def start(*options):
         search = subprocess.Popen(
@@ -109,9 +98,9 @@ def goes_on(perun, out, before):
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_disk_that_becomes_full_loses_nothing_of_what_was_found(searching, perun, small_disk, jobs):
+def test_a_disk_that_becomes_full_loses_nothing_of_what_was_found(searching, perun, jobs):
     search, out = searching("--jobs", jobs)
-    filler = fill(small_disk)
+    filler = fill(out.parent)
     _, said = search.communicate(timeout=60)
     assert search.returncode == OUT_OF_ROOM
     assert f"cannot read or write {out / 'logs' / 'campaign.jsonl'}: No space left on device" in said
@@ -128,7 +117,7 @@ def test_a_disk_that_becomes_full_loses_nothing_of_what_was_found(searching, per
     goes_on(perun, out, before)
 
 
-def test_a_process_that_is_killed_ends_the_search_and_loses_nothing(searching, perun, small_disk):
+def test_a_process_that_is_killed_ends_the_search_and_loses_nothing(searching, perun):
     search, out = searching("--jobs", "2")
     children = Path(f"/proc/{search.pid}/task/{search.pid}/children").read_text().split()
     served = [pid for pid in map(int, children) if b"perun.fuzz.pool" in cmdline(pid)]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from perun.collect.memory.collector import LIBRARY
+from perun.collect.memory.records import ROOM
 
 C_PROGRAM = """\
 #include <stdio.h>
@@ -340,6 +341,30 @@ def test_what_is_missing_is_told(perun: Callable[..., Any], built: Any, environm
     outcome = perun("collect", "-c", "./list", "memory", env={"PATH": str(only)})
     assert "neither addr2line nor llvm-symbolizer is installed" in outcome.out
     assert "apt-get install binutils" in outcome.out
+
+
+@pytest.mark.parametrize("lacking", [1, 4096, 8192, 1 << 20, ROOM])
+def test_a_full_disk_is_named(perun: Callable[..., Any], built: Any, small_disk: Any, lacking: int) -> None:
+    """Where the disk has less room than the recorder needs, and where it has just enough."""
+    scratch = built.path / ".perun" / "tmp"
+    small_disk(scratch, 3)
+    filler = scratch / "filler"
+
+    def leave(room: int) -> None:
+        filler.unlink(missing_ok=True)
+        disk = os.statvfs(scratch)
+        filler.write_bytes(bytes(disk.f_bfree * disk.f_frsize - room))
+
+    whole = -(-ROOM // 4096) * 4096
+    leave(max(whole - lacking, 0) // 4096 * 4096)
+    outcome = perun("collect", "-c", "./list", "memory", check=False)
+    assert outcome.code == 3 and list(scratch.iterdir()) == [filler]
+    assert f"error: cannot read or write {scratch}/collect-" in outcome.err
+    assert "/allocations: No space left on device\nhint: check the free disk space" in outcome.err
+    assert not list((built.path / ".perun" / "jobs").glob("*.perf"))
+    leave(whole + (64 << 10))
+    assert perun("collect", "-c", "./list", "memory").err == ""
+    assert latest(built)["memory"]["allocations"] == 155
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")

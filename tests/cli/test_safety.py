@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
 import resource
 import shutil
@@ -364,3 +365,23 @@ def test_a_damaged_object_is_stored_anew(
     perun("add", "b.perf")
     assert perun("fsck").code == 0
     assert len(State.of(project).registered) == 2
+
+
+@pytest.mark.parametrize("room", [200 << 10, 1 << 20])
+def test_the_runtime_of_complexity_on_a_full_disk(
+    perun: Callable[..., Any], project: Any, small_disk: Any, room: int
+) -> None:
+    """There is room to compile the program, and none for what it records."""
+    project.write({"prog.c": "void work(void) {}\nint main(void) { work(); return 0; }\n"})
+    scratch = project.path / ".perun" / "tmp"
+    small_disk(scratch, 16)
+    disk = os.statvfs(scratch)
+    filler = scratch / "filler"
+    filler.write_bytes(bytes(disk.f_bfree * disk.f_frsize - room))
+    collect = ("collect", "-c", "./prog", "complexity", "-f", "prog.c")
+    outcome = perun(*collect, check=False)
+    assert outcome.code == 3 and list(scratch.iterdir()) == [filler]
+    assert f"error: cannot read or write {scratch}/collect-" in outcome.err
+    assert "/calls: No space left on device\n" in outcome.err
+    filler.unlink()
+    assert perun(*collect).out.startswith("stored complexity-prog-")

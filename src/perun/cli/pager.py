@@ -41,7 +41,7 @@ def _start(environ: Mapping[str, str], stream: TextIO) -> tuple[Program, TextIO]
     command = _command(environ)
     if command in ([], ["cat"]) or environ.get("TERM") == "dumb":
         return None
-    from perun.process.programs import PIPE
+    from perun.process.programs import PIPE, Program
 
     stream.flush()
     # Leave at once what fits on one screen, keep colours, and leave the text on the terminal at the end.

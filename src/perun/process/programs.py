@@ -73,11 +73,12 @@ class Program(Popen[bytes]):
         try:
             # A signal that came before the guard knows it would leave behind a program that nobody ends.
             with threads.interruptions_deferred():
+                protector = None if outlives else guard()  # to start the guard itself takes time
                 super().__init__(
                     words, cwd=cwd, env=environ, stdin=stdin, stdout=stdout, stderr=stderr,
                     pass_fds=inherit, **rest,
                 )  # fmt: skip
-                if not outlives and (protector := guard()) is not None:
+                if protector is not None:
                     protector.add(self.pid)
                     self._guard = protector
         except BaseException as problem:

@@ -6,6 +6,7 @@ mark of the byte order and the version, both numbers of 32 bits.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from perun.atomic import Naming
 from perun.errors import ProfileError
 
 BYTE_ORDER: Final = 0x01020304
@@ -79,6 +81,20 @@ class RecordedFile(NamedTuple):
                 f"its format has version {version}, but this release of Perun reads version {layout.version}"
             )
         return fields
+
+
+def require_room(file: Path, size: int) -> None:
+    """Ask for the room that a recorder needs for a file, where it recorded nothing.
+
+    It is within the program, and cannot tell anybody what the system refused it.
+
+    :param file: that it writes. :param size: bytes that it reserves at once.
+    :raises OSError: with the name of the file, where there is no such room: a full disk, a quota, a limit.
+    """
+    from tempfile import TemporaryFile
+
+    with Naming(file), TemporaryFile(dir=file.parent) as same:
+        os.posix_fallocate(same.fileno(), 0, size)
 
 
 def words(file: BinaryIO, most: int, total: int | None = None) -> Iterator[Words]:

@@ -76,9 +76,10 @@ class ComplexityCollector:
     def _record(
         self, run: Run, measured: Run, program: str, params: ComplexityParams, ctx: CollectContext
     ) -> Profile:
+        from perun.collect._common.recordings import DamagedRecording, require_room
         from perun.collect._common.runs import require_recorded
         from perun.collect.complexity.calibration import correction
-        from perun.collect.complexity.records import processes
+        from perun.collect.complexity.records import ROOM, ROOM_OF_A_THREAD, processes
         from perun.collect.complexity.selection import select
         from perun.process.execution import Execution
 
@@ -99,8 +100,14 @@ class ComplexityCollector:
             errors = execution.last_errors()
             require_recorded(run, sample, errors, ignore_failure=params.ignore_failure)
         ctx.report("reading the calls", 0, 0)
-        found = processes(folder)
+        try:
+            found = processes(folder)
+        except DamagedRecording:
+            require_room(folder, ROOM)
+            raise
         if not any(process.places for process in found):
+            if sample.interruption is None:
+                require_room(folder, ROOM_OF_A_THREAD)
             raise sample.interruption or _nothing_recorded(program, params, sample)
         return _profile(run, params, ctx, found, selection, corrected, sample)
 

@@ -29,6 +29,10 @@ PROCESS: Final = Layout(b"PERUNCXP", 2, struct.Struct("=8sIIIIII3Q3QII"))
 THREAD: Final = Layout(b"PERUNCXC", 2, struct.Struct("=8sIIIIIIQQQQQQ48xQQQQ"))
 """`struct record_thread`."""
 FUNCTION: Final = np.dtype([("address", "u8"), ("module", "u4"), ("reserved", "u4")])
+ROOM: Final = HEADER_SIZE + MAX_FUNCTIONS * FUNCTION.itemsize
+"""Bytes that the runtime needs for the file of a process."""
+ROOM_OF_A_THREAD: Final = HEADER_SIZE + (16 << 10)
+"""Bytes that it needs at first for the calls of a thread."""
 _MIN_MOVED: Final = 4096
 """Bytes; a smaller number may be equal by chance."""
 _MAX_SPEED: Final = 10_000.0

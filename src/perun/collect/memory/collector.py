@@ -164,7 +164,7 @@ class MemoryCollector:
         with Execution(recorded, ctx.scratch, params.timeout, single_run=True) as execution:
             sample = _record(execution, run, params)
             if not file.exists():
-                raise sample.interruption or _nothing_recorded(execution, sample)
+                raise sample.interruption or _nothing_recorded(execution, sample, file)
         ctx.report("finding functions and lines", 0, 0)
         recordings = [Recording(path, load()) for path in _recordings(file)]
         return _ProfileBuilder(run, params, ctx).profile(recordings, sample)
@@ -471,21 +471,29 @@ def _remove_recordings(file: Path) -> None:
         path.unlink()
 
 
-def _nothing_recorded(execution: Execution, sample: Sample) -> JobFailed:
+def _nothing_recorded(execution: Execution, sample: Sample, file: Path) -> JobFailed:
+    """
+    :raises OSError: where the system refuses the recorder its file: a full disk, a quota, a limit.
+    """
     from perun.process.finding import find_executable
     from perun.process.outcome import outcome
 
     run = execution.command
     path = find_executable(run.command().argv[0], run.cwd, run.environ)
-    reason, hint = _why_not(path)
+    reason, hint = _why_not(path, file)
     return JobFailed(f"no allocation was recorded: {path} {reason} (it {outcome(sample.status)})", hint)
 
 
-def _why_not(path: str) -> tuple[str, str]:
-    """Why a program did not load the recorder (a text that continues its path), and what to do."""
+def _why_not(path: str, file: Path) -> tuple[str, str]:
+    """Why a program did not load the recorder (a text that continues its path), and what to do.
+
+    :raises OSError: where nothing speaks against loading it, but the system refuses it its file.
+    """
     import struct
 
     from perun.collect._common.elf import read_elf
+    from perun.collect._common.recordings import require_room
+    from perun.collect.memory.records import ROOM
 
     elf = read_elf(path)
     status = os.stat(path)
@@ -507,8 +515,9 @@ def _why_not(path: str) -> tuple[str, str]:
             "runs with other privileges than yours (setuid, capabilities), so that it loads no recorder",
             "measure a copy without these privileges, or run Perun as the user of the program",
         )
+    require_room(file, ROOM)
     return (
-        "did not load the recorder, or the recorder could not write its file",
+        "did not load the recorder",
         "check whether the program, or a script that starts it, changes LD_PRELOAD",
     )
 

@@ -37,6 +37,9 @@ TAIL: Final = Layout(b"PERUNTAI", 2, struct.Struct("8sIIIIIII4xIIIIIIIIQQQQ24x")
 EVENTS_CHUNK, TEXT_CHUNK, REACH_CHUNK = 1, 2, 3
 STACK, THREAD, MODULE = 1, 2, 3
 MARK, NO_CHUNK = 0x80, 0xFFFFFFFF
+ROOM: Final = TAIL.form.size + 2 * ((8 << 14) + (32 << 15)) + 4096
+"""Bytes that the recorder needs at its start: the tail, which has a header and twice the words and events of
+a chunk, and a page for what its file begins with."""
 _MAX_EVENTS: Final = 1 << 24
 _MAX_BYTES: Final = 1 << 30
 _HELD_BACK: Final = 1024

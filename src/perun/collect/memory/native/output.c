@@ -87,10 +87,14 @@ struct record_tail *output_make(const char *name, bool child, size_t tail_size) 
     tail_mapped = tail_size;
     return tail;
   }
-  unlink(path);
-  system_close(file);
-  file = -1;
+  output_discard();
   return NULL;
+}
+
+void output_discard(void) {
+  unlink(path);
+  if (tail) unlink(tail_path);
+  output_forget();
 }
 
 /* Make sure that the descriptor is that of the file, and open the file again otherwise; false if that fails. */

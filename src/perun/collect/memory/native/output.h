@@ -11,6 +11,9 @@
  * the file. NULL if that fails or, for the first process, if the file exists. */
 struct record_tail *output_make(const char *file, bool child, size_t tail_size);
 
+/* Remove both files, of which nothing can be read yet. */
+void output_discard(void);
+
 /* Append to the file; returns 0 or an errno. */
 int output_append(const void *data, size_t size);
 

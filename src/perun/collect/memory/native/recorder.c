@@ -416,7 +416,11 @@ static bool start_record(bool child) {
   lay_out_tail(CHUNK_WORDS, CHUNK_EVENTS);
   tail->half[1].chunk = RECORD_NO_CHUNK;
   open_chunk(0, 0);
-  if (!write_head()) return false;
+  if (!write_head()) {
+    output_discard();
+    tail = NULL;
+    return false;
+  }
   alive->pid = (int)header.pid;
   __atomic_store_n(&alive->recording, 1, __ATOMIC_RELEASE);
   return true;
