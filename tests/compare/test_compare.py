@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,9 @@ def test_two_versions(project: Any) -> None:
     assert (change.location, change.rate_degradation) == ("sh run.sh", pytest.approx(1.1))
     assert (change.from_baseline, change.to_target) == ("1000", "1100")
     assert found.baseline_version.checksum == project.git.git("rev-parse", "HEAD~1")
-    # Warmed up once each, then three pairs with the base twice.
-    assert sorted(project.record.read_text().split()) == ["1000"] * 7 + ["1100"] * 4
+    # Warmed up once each, then three pairs with the base twice; on a busy machine up to three are repeated.
+    runs = Counter(project.record.read_text().split())
+    assert 4 <= runs["1100"] <= 7 and runs == {"1000": 2 * runs["1100"] - 1, "1100": runs["1100"]}
     assert project.leftovers == []
 
 
