@@ -57,7 +57,7 @@ def read_elf(path: str) -> Elf | None:
     try:
         with open(path, "rb") as file:
             return _read(file)
-    except (OSError, Damaged):
+    except (OSError, ValueError, Damaged):  # a damaged recording may name no path at all
         return None
 
 
