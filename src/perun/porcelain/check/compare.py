@@ -26,7 +26,6 @@ from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 from perun.profile.negligible import without_negligible
 from perun.profile.session import are_pairs
-from perun.profile.session import of as session_of
 from perun.profile.uncertainty import without_doubtful
 from perun.profile.units import larger_is_better, locations_of_larger
 from perun.profile.untraced import Alike
@@ -207,12 +206,6 @@ class Comparer:
 def _notes_of(check: Any) -> tuple[str, ...]:
     """What holds for all that the check says."""
     return tuple(getattr(check, "notes", ()))
-
-
-def session_id(profile: Mapping[str, Any]) -> str:
-    """The id of the session that the profile is of; empty if it was measured alone."""
-    found = session_of(profile)
-    return found.id if found else ""
 
 
 def _unknown(target: Profile, baseline_lacks: str, target_lacks: str) -> DegradationInfo:
