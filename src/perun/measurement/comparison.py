@@ -8,14 +8,13 @@ p-values are adjusted for how many there are (Benjamini-Hochberg).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from perun.measurement.estimate import Point
 from perun.measurement.headline import headline
-from perun.measurement.noise import WINDOW, learn
 from perun.measurement.series import (
     CALLS,
     CPU,
@@ -28,7 +27,16 @@ from perun.measurement.series import (
     point,
     readings_of,
 )
-from perun.measurement.verdict import Difference, Rules, Verdict, difference, judge, of_ratio
+from perun.measurement.verdict import (
+    Difference,
+    Rules,
+    Verdict,
+    difference,
+    judge,
+    noise_before,
+    of_ratio,
+    severity,
+)
 from perun.models.two_samples.many import benjamini_hochberg
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, Sample, described, of_each, of_sizes
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -124,10 +132,14 @@ def changes(
     p_values = benjamini_hochberg([one.p_value for _, one in details]).tolist() if details else []
     for (pair, one), p_value in zip(details, p_values, strict=True):
         found.append(_judged(pair, one._replace(p_value=p_value), rules))
-    whole = {pair.old.metric for pair in pairs if pair.old.metric.subtype == CPU}
-    hidden = {pair.location for pair in pairs if _is_told_by_cpu(pair, whole)}
-    told = [one for one in found if one.result is not PerformanceChange.Unknown or one.location not in hidden]
-    return sorted(told, key=lambda change: change.location)
+    by_location = {one.location: one.result for one in found}
+    whole = {
+        pair.old.metric: by_location[pair.location]
+        for pair in pairs
+        if pair.old.metric.subtype == CPU and pair.location in by_location
+    }
+    hidden = {pair.location for pair in pairs if _is_told_by_cpu(pair, by_location, whole)}
+    return sorted((one for one in found if one.location not in hidden), key=lambda change: change.location)
 
 
 def info_of(verdict: Verdict, location: str, unit: str) -> DegradationInfo:
@@ -170,7 +182,7 @@ def _of_points(
     pair: _Pair, old: Measurements, new: Measurements, rules: Rules, line: Line
 ) -> Difference | str | None:
     before, after = _point(pair.location, pair.old, old), _point(pair.location, pair.new, new)
-    learned = learn(list(reversed(line(pair.new.metric.name)[:WINDOW])))
+    learned = noise_before(before, after, line(pair.new.metric.name))
     found = difference(before, after, learned, rules)
     if found is None:
         return "the two were measured on different workloads"
@@ -228,13 +240,19 @@ def _judged(pair: _Pair, found: Difference, rules: Rules) -> DegradationInfo:
     return info_of(verdict, pair.location, metric.unit)
 
 
-def _is_told_by_cpu(pair: _Pair, whole: Set[Metric]) -> bool:
-    """Whether it is a part of the processor time of a command whose sum is compared as well.
+def _is_told_by_cpu(
+    pair: _Pair, words: Mapping[str, PerformanceChange], whole: Mapping[Metric, PerformanceChange]
+) -> bool:
+    """Whether it is a part of the processor time of a command whose sum is compared as well, and did not
+    change together with it.
 
-    The parts of a short run are guesses of the kernel, of which often nothing can be said; the sum is none.
+    The parts of a short run are guesses of the kernel, which divides the time by samples; the sum is none.
     """
     metric = pair.old.metric
-    return metric.subtype in PARTS_OF_CPU and metric._replace(subtype=CPU) in whole
+    if metric.subtype not in PARTS_OF_CPU or pair.location not in words:
+        return False
+    of_whole = whole.get(metric._replace(subtype=CPU))
+    return of_whole is not None and severity(words[pair.location]) * severity(of_whole) <= 0
 
 
 def _instead(other: Series | None) -> Series | None:

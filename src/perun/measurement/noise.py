@@ -41,10 +41,12 @@ class Noise(NamedTuple):
 
     :param rounds: the standard deviation of the difference of two versions in a round that visited both.
     :param apart: the same of two versions that were each seen in one session, of their own.
+    :param numbers: as `apart`, in the unit of the values.
     """
 
     rounds: Error | None = None
     apart: Error | None = None
+    numbers: Error | None = None
 
 
 NOTHING: Final = Noise()
@@ -72,7 +74,8 @@ def learn(points: Sequence[Point], kept: Kept | None = None) -> Noise:
         known = kept.get((id(old), id(new)))
         if known is None:  # both are kept, too, so that nothing else gets their ids
             together = [one for own in shared(old, new).values() for one in own]
-            found = [] if len(together) > 1 else _apart(old, new)
+            positive = old.positive and new.positive
+            found = _apart(old, new, logarithmic=True) if positive and len(together) < 2 else []
             found += _between_sessions(new)
             known = kept[id(old), id(new)] = (old, new, together, found)
         *_, differences, found = known
@@ -83,6 +86,15 @@ def learn(points: Sequence[Point], kept: Kept | None = None) -> Noise:
             freedom += len(differences) - 1
     rounds = Error(math.sqrt(squares / freedom), freedom * _OVERLAP) if freedom else None
     return Noise(rounds, scale(apart))
+
+
+def learn_numbers(points: Sequence[Point]) -> Noise:
+    """As :func:`learn`, of values some of which are not above 0, so that they are compared as they are."""
+    return Noise(numbers=scale([
+        one
+        for old, new in itertools.pairwise(points[-WINDOW:])
+        for one in _apart(old, new, logarithmic=False)
+    ]))  # fmt: skip
 
 
 def scale(differences: Sequence[float]) -> Error | None:
@@ -119,14 +131,13 @@ def _of_rounds(old: Round, new: Round) -> float | None:
     return math.fsum(new.samples[name].centre - old.samples[name].centre for name in common) / len(common)
 
 
-def _apart(old: Point, new: Point) -> list[float]:
+def _apart(old: Point, new: Point, *, logarithmic: bool) -> list[float]:
     """The difference of two versions, as if each had been seen in one session, if there is one."""
-    if not (old.positive and new.positive):
-        return []
     common = [name for name in new.workloads if name in set(old.workloads)]
     if not common:
         return []
-    difference = new.centre_of(common, logarithmic=True) - old.centre_of(common, logarithmic=True)
+    before, after = (one.centre_of(common, logarithmic=logarithmic) for one in (old, new))
+    difference = after - before
     return [difference / math.sqrt((1 / old.sessions + 1 / new.sessions) / 2)]
 
 

@@ -22,7 +22,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.measurement.estimate import Error, Kind, Point, combined, exp
-from perun.measurement.noise import NOTHING, WINDOW, Kept, Noise, learn, shared
+from perun.measurement.noise import NOTHING, WINDOW, Kept, Noise, learn, learn_numbers, shared
 from perun.models.student import p_value as student
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.negligible import REPEATABLE
@@ -213,12 +213,22 @@ def along(
     """
     if not line:
         return None
-    counted = _is_counted(line[0], target)  # which has no noise
-    learned = NOTHING if counted else learn(list(reversed(line[:WINDOW])), kept)
+    learned = noise_before(line[0], target, line, kept)
     found = difference(line[0], target, learned, rules, tested=False)
     if found is None:
         return None
     return judge(found, rules, larger_is_better=larger_is_better, whole=max(line[0].whole, target.whole))
+
+
+def noise_before(baseline: Point, target: Point, line: Sequence[Point], kept: Kept | None = None) -> Noise:
+    """What the versions before a version show of the noise that its difference to the baseline has.
+
+    :param line: and :param kept: as of :func:`along`.
+    """
+    if _is_counted(baseline, target):  # which has no noise
+        return NOTHING
+    before = list(reversed(line[:WINDOW]))
+    return learn(before, kept) if baseline.positive and target.positive else learn_numbers(before)
 
 
 def difference(
@@ -245,7 +255,7 @@ def difference(
     if _hardly_varies(baseline) and _hardly_varies(target):
         return _of_runs(baseline, target)
     if not (baseline.positive and target.positive):
-        return _of_numbers(baseline, target, common, rules)
+        return _of_numbers(baseline, target, common, noise, rules)
     by_session = shared(baseline, target)
     if by_session:
         levels = target.levels if len(by_session) == 1 else None
@@ -386,14 +396,25 @@ def _of_counts(baseline: Point, target: Point, common: tuple[str, ...]) -> Diffe
     return of_counts((old, new), (baseline.size, target.size))
 
 
-def _of_numbers(baseline: Point, target: Point, common: tuple[str, ...], rules: Rules) -> Difference:
-    """Values that are not all above 0 are compared as they are."""
+def _of_numbers(
+    baseline: Point, target: Point, common: tuple[str, ...], noise: Noise, rules: Rules
+) -> Difference:
+    """Values that are not all above 0 are compared as they are.
+
+    Of those that vary with the machine, what it may make of two versions measured apart is in the interval.
+    """
     old, new = (one.centre_of(common, logarithmic=False) for one in (baseline, target))
     error = combined([one.error_of(common, logarithmic=False) for one in (baseline, target)])
-    shift = new - old
-    half = error.half_width(rules.confidence)
+    shift, beside = new - old, 0.0
+    steady = baseline.kind is Kind.COUNTED or (baseline.steady and target.steady)
+    if not steady and noise.numbers is not None:
+        visits = (1 / baseline.sessions + 1 / target.sessions) / 2
+        error = max(error, noise.numbers._replace(size=noise.numbers.size * math.sqrt(visits)))
+    elif not steady and min(baseline.sessions, target.sessions) < 2:
+        beside = rules.apart * max(abs(old), abs(new))
+    half = math.hypot(error.half_width(rules.confidence), beside)
     probability = float(not shift) if not error.size else 1.0
-    if error.size and math.isfinite(error.size):
+    if error.size and math.isfinite(error.size) and not beside:
         probability = student(shift / error.size, error.freedom)
     ratio = new / old if old > 0 else 1.0 if new == old else math.nan
     low, high = (0.0, math.inf) if half else (ratio, ratio)
@@ -629,7 +650,7 @@ def _judge_numbers(found: Difference, rules: Rules) -> Verdict:
     if -slack <= low and high <= slack:
         return verdict(PerformanceChange.NoChange, f"{interval} lies within the threshold, {slack:.3g}")
     if low <= 0 <= high:
-        reason = f"{interval} is too wide, and there is no ratio to or from 0"
+        reason = f"{interval} is too wide, and 0 has no ratio: measure in rounds, perun compare does"
         return verdict(PerformanceChange.Unknown, reason)
     labels = _GROWTH if shift > 0 else _DECREASE
     if min(abs(low), abs(high)) <= slack:

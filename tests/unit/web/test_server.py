@@ -195,12 +195,12 @@ def answered(connection: socket.socket) -> bytes:
 def test_a_request_that_does_not_come_is_not_waited_for(serve, measured, capfd, begin):
     server = serve(measured, patience=1.0)
     if b"%d" in begin:
-        given = "".join(f"{name}: {value}\r\n" for name, value in allowed(server).items()).replace("_", "-")
+        given = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in allowed(server).items())
         begin %= (server.serving.port, given.encode())
     with connected(server) as connection:
         connection.sendall(begin)
-        while data := answered(connection):
-            assert data.startswith(b"HTTP/1.1") or begin.count(b"GET") == 2
+        answer = b"".join(iter(lambda: answered(connection), b""))
+        assert not answer or answer.startswith(b"HTTP/1.1")
     assert server.ask("/api/site").status == 200
     assert capfd.readouterr().err == ""
 
