@@ -133,7 +133,8 @@ def _of_rounds(old: Round, new: Round) -> float | None:
 
 def _apart(old: Point, new: Point, *, logarithmic: bool) -> list[float]:
     """The difference of two versions, as if each had been seen in one session, if there is one."""
-    common = [name for name in new.workloads if name in set(old.workloads)]
+    there = set(old.workloads)
+    common = tuple(name for name in new.workloads if name in there)
     if not common:
         return []
     before, after = (one.centre_of(common, logarithmic=logarithmic) for one in (old, new))
