@@ -277,7 +277,8 @@ def test_caches_are_made_anew(perun, project, store, write_profile):
     perun("collect", "-c", "true", "time", "-r", "1", "-w", "0")
     perun("config", "set", "format.status", "%command% %value% (%time%)")  # an age would not stay the same
     table = perun("status").out
-    kept = {kind: store.cache.all(kind, bytes) for kind in ("facts", "summaries")}
+    kept = store.cache.all("summaries", bytes)
+    assert kept
     index = store.pending.root / ".index"
     before = index.read_bytes()
     for path in (index, store.cache.path):
@@ -285,8 +286,8 @@ def test_caches_are_made_anew(perun, project, store, write_profile):
     assert {one["path"] for one in findings(perun)} == {str(index), str(store.cache.path)}
     perun("fsck", "--repair")
     assert index.read_bytes() == before
-    cache = Cache(store.cache.path)
-    assert {kind: cache.all(kind, bytes) for kind in ("facts", "summaries")} == kept
+    assert Cache(store.cache.path).all("summaries", bytes) == kept
+    assert len(Cache(store.cache.path).all("facts", bytes)) == 1  # lists read the pending one
     assert perun("status").out == table
 
 
