@@ -78,8 +78,8 @@ def learn(points: Sequence[Point], kept: Kept | None = None) -> Noise:
             found = _apart(old, new, logarithmic=True) if positive and len(together) < 2 else []
             found += _between_sessions(new)
             known = kept[id(old), id(new)] = (old, new, together, found)
-        *_, differences, found = known
-        apart += found
+        apart += known[3]
+        differences = known[2]
         if len(differences) > 1:
             middle = math.fsum(differences) / len(differences)
             squares += math.fsum((one - middle) ** 2 for one in differences)
