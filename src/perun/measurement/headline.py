@@ -27,6 +27,8 @@ _WORKLOAD: Final = "workload"
 _INSTRUCTIONS: Final = "instructions"
 _BOUND: Final = 0.9
 """The share of its real time that a command uses the processor, from which on that limits it."""
+_WAITS: Final = 0.5
+"""The same below which one of its workloads is taken to wait, and not to be disturbed."""
 _SIDE_BY_SIDE: Final = 1.05
 """The same beyond which its threads run side by side."""
 
@@ -93,8 +95,8 @@ def processor(profile: Profile) -> Headline | None:
     clock, as it does not count what other programs take of the processor. None of any other profile.
 
     What the command waited for would be in its real time alone, and what its threads do side by side is in
-    its processor time several times: so the two have to be nearly the same in the least disturbed run of
-    each workload.
+    its processor time several times: so the two have to be nearly the same in the least disturbed run, and
+    no workload may wait for most of its time.
     """
     groups = [group for group in profile.groups() if group.size and _kind(group)[0] == "time"]
     if len({_uid(group) for group in groups}) != 1:
@@ -116,7 +118,8 @@ def processor(profile: Profile) -> Headline | None:
         if not (took > 0 and amount > 0) or _is_coarse(amount):
             return None
         shares.setdefault(workload, []).append(amount / took)
-    if any(max(own) < _BOUND or median(own) > _SIDE_BY_SIDE for own in shares.values()):
+    best = [max(own) for own in shares.values()]
+    if max(best) < _BOUND or min(best) < _WAITS or max(map(median, shares.values())) > _SIDE_BY_SIDE:
         return None
     session = sessions.of(profile)
     where = location(_uid(groups[0]), "cpu")
