@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 from zlib import crc32
 
-from perun.regular import open_regular
+from perun.regular import open_for_writing, open_regular
 from perun.store import tree
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Cache:
             if not makes:
                 return None
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_WRONLY, 0o666))
+            open_for_writing(self.path, append=True).close()  # with the permissions that the user sets
             mode = os.lstat(self.path).st_mode
         if not stat.S_ISREG(mode):
             self.problem = "it is not a regular file"

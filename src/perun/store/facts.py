@@ -23,13 +23,14 @@ READ_BY_LISTS = 1 << 20
 
 class Fact(NamedTuple):
     """What is known of one profile: the class of its machine, empty if it does not say, why it is
-    incomplete, empty if it is complete, the series that stands for it, if there is one, and of a pending
-    profile the minor version that it is of."""
+    incomplete, empty if it is complete, the series that stands for it, if there is one, of a pending profile
+    the minor version that it is of, and of a command that the processor limits its processor time."""
 
     machine: str = ""
     incomplete: str = ""
     headline: Headline | None = None
     origin: str = ""
+    processor: Headline | None = None
 
 
 class Facts:
@@ -63,17 +64,19 @@ def pending_key(name: str, time: int) -> str:
 def fact_of(profile: Profile) -> Fact:
     """What is known of the profile."""
     from perun.machine import class_of
-    from perun.measurement.headline import headline
+    from perun.measurement.headline import headline, processor
     from perun.profile.incomplete import text_of
 
     described = profile.get("machine")
     machine = class_of(described) if isinstance(described, dict) else ""
-    return Fact(machine, text_of(profile), headline(profile), str(profile.get("origin") or ""))
+    origin = str(profile.get("origin") or "")
+    return Fact(machine, text_of(profile), headline(profile), origin, processor(profile))
 
 
 def _read(data: bytes) -> Fact:
-    machine, incomplete, headline, origin = json.loads(data)
-    return Fact(machine, incomplete, None if headline is None else _headline(*headline), origin)
+    machine, incomplete, headline, origin, processor = json.loads(data)
+    read, limits = (None if one is None else _headline(*one) for one in (headline, processor))
+    return Fact(machine, incomplete, read, origin, limits)
 
 
 def _headline(

@@ -104,7 +104,10 @@ def _read_version(repo: Repository, checksum: str, state: State, damaged: list[s
     under = {(one.info.configuration, one.fact.machine): one.series.conditions for one in whole}
     incomplete = dict.fromkeys(one.info.configuration for one in profiles if one.fact.incomplete)
     found = _by_key(whole)
-    headlines = {(one.info.configuration, one.fact.headline.location) for one in whole if one.fact.headline}
+    headlines = {
+        (one.info.configuration, stands.location)
+        for one in whole if (stands := one.fact.processor or one.fact.headline) is not None
+    }  # fmt: skip
     leading = tuple(key for key in found if (key.configuration, key.location) in headlines)
     cells = cells_of([cell(point(own, key.kind)) for key, own in found.items()])
     return Column(state, tuple(found), cells, under, tuple(incomplete), len(profiles), leading)
