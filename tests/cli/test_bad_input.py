@@ -448,6 +448,7 @@ def test_an_object_that_expands_to_more_than_a_gibibyte(
         assert ("profiles.max_size" in done.stdout + done.stderr) == (length > GIBIBYTE)
 
 
+@pytest.mark.slow
 def test_an_object_within_the_limit_that_expands_to_much(
     places: dict[str, Path], within: Callable[..., Any], filled: Any, environment: Mapping[str, str]
 ) -> None:

@@ -249,21 +249,21 @@ def test_the_answer(make: Callable[..., History]) -> None:
     history = make([1.0, 1.0, 2.0])
     first = history.commits[2][:7]
     done = history.perun("bisect", "HEAD~2", "--metric", "counter")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
+    assert done.code == 0, done.err
+    assert done.out.splitlines() == [
         f"first slow commit: {first} Commit 2 (Jane Doe), 2x, 1 version measured",
         "  counter: sh build.sh  1 -> 2",
     ]
-    assert f"next: perun explain {first}" in done.stderr
-    answer = json.loads(history.perun("bisect", "HEAD~2", "--metric", "counter", "--json").stdout)
+    assert f"next: perun explain {first}" in done.err
+    answer = json.loads(history.perun("bisect", "HEAD~2", "--metric", "counter", "--json").out)
     assert (answer["schema"], answer["first"]["version"]) == ("perun.bisect/1", history.commits[2])
     assert answer["ratio"] == {
         "value": 2.0, "interval": None, "exact": True, "before": 1.0, "after": 2.0, "unit": "",
         "orders": None,
     }  # fmt: skip
     same = history.perun("bisect", "HEAD~2", "HEAD~1", "--metric", "counter")
-    assert same.returncode == 12
-    assert "do not differ: 1x" in same.stdout
+    assert same.code == 12
+    assert "do not differ: 1x" in same.out
 
 
 @pytest.fixture(scope="module")
