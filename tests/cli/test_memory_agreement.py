@@ -66,7 +66,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(
-    params=[pytest.param(name, marks=pytest.mark.slow if command != "./list" else ()) for name, (command, _) in RUNS.items()]
+    params=[
+        pytest.param(name, marks=pytest.mark.slow if command != "./list" else ())
+        for name, (command, _) in RUNS.items()
+    ]
 )
 def profile(request: pytest.FixtureRequest, perun: Callable[..., Any], project: Any, built: Path) -> Profile:
     command, options = RUNS[request.param]

@@ -298,8 +298,8 @@ SLOW = f"int g(int n, int k) {{ int i = 0; while (i < n) switch (k) {{ {SWITCH} 
     ("text", "reason", "timeout"),
     [
         ('#include "pipe.h"\n', "did not end within 0.5 s", 0.5),
-        ('#include "/dev/zero"\n', "the preprocessor", 10.0),
-        (BOMB, "the preprocessor|more than 64 MiB", 10.0),
+        pytest.param('#include "/dev/zero"\n', "the preprocessor", 10.0, marks=pytest.mark.slow),
+        pytest.param(BOMB, "the preprocessor|more than 64 MiB", 10.0, marks=pytest.mark.slow),
         ("/*" + "x" * (33 << 20) + "*/\n", "cannot be read", 10.0),
     ],
     ids=["a pipe", "a device", "macros that grow", "a huge source"],
