@@ -11,7 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import hypothesis
 import pytest
+
+THOROUGH = 200
+"""Examples of hypothesis in `make test-all`, of a test that names no number."""
 
 
 def folder_of_run(factory: pytest.TempPathFactory) -> Path:
@@ -29,6 +33,11 @@ def conftest_of(folder: str) -> ModuleType:
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
+
+
+def examples(count: int) -> int:
+    """How many examples of so many a run takes: all in `make test-all`, else a third."""
+    return count if hypothesis.settings.default.max_examples >= THOROUGH else count // 3
 
 
 def made_once(folder: Path, make: Callable[[Path], object]) -> Path:

@@ -27,6 +27,7 @@ from perun.store.changes import ChangeRecord
 from perun.store.index_file import serialize
 from perun.store.objects import FileObjects, encode
 from perun.store.stats import deflate, inflate
+from shared import examples
 
 DEEP = b"[" * 100_000
 HUGE = b'{"header": ' + b"9" * 20_000 + b"}"
@@ -561,7 +562,8 @@ def edges(data: bytes) -> st.SearchStrategy[bytes]:
 
 
 quick = settings(
-    max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=examples(100),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
