@@ -31,7 +31,6 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--in-process-gpu",
 )
 HOSTILE = (
     "<script>window.owned = 1</script>",
