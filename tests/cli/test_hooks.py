@@ -115,6 +115,7 @@ def test_what_was_found_is_told_at_the_next_commit(perun: Any, measured: Any, gi
     perun("hooks", "status", "--wait")
 
 
+@pytest.mark.slow
 def test_commits_in_a_row_are_measured_one_after_the_other(perun: Any, measured: Any, git: Any) -> None:
     perun("hooks", "install")
     for number in range(2):
@@ -228,6 +229,7 @@ def test_a_hook_that_refuses_still_does(perun: Any, measured: Any, git: Any, rem
     git("push", "origin", "main", code=1)
 
 
+@pytest.mark.slow
 def test_a_hook_that_is_switched_off_stays_so(perun: Any, measured: Any, git: Any) -> None:
     path = hook(measured, "post-commit", "#!/bin/sh\ntouch ../ran\n", 0o644)
     before = hooks_of(measured)
@@ -381,7 +383,9 @@ def killed_at(command: list[str], call: str) -> list[str]:
     return [command[0], "-P", "-c", KILLED.format(call=call)]
 
 
-@pytest.mark.parametrize("call", ["replace", "link", "rename"])
+@pytest.mark.parametrize(
+    "call", ["replace", *(pytest.param(one, marks=pytest.mark.slow) for one in ("link", "rename"))]
+)
 def test_a_killed_installation_leaves_the_hook_on(
     call: str, perun: Any, command: list[str], project: Any, git: Any
 ) -> None:

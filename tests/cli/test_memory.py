@@ -343,7 +343,9 @@ def test_what_is_missing_is_told(perun: Callable[..., Any], built: Any, environm
     assert "apt-get install binutils" in outcome.out
 
 
-@pytest.mark.parametrize("lacking", [1, 4096, 8192, 1 << 20, ROOM])
+@pytest.mark.parametrize(
+    "lacking", [1, *(pytest.param(one, marks=pytest.mark.slow) for one in (4096, 8192, 1 << 20)), ROOM]
+)
 def test_a_full_disk_is_named(perun: Callable[..., Any], built: Any, small_disk: Any, lacking: int) -> None:
     """Where the disk has less room than the recorder needs, and where it has just enough."""
     scratch = built.path / ".perun" / "tmp"

@@ -164,6 +164,7 @@ def asked_again(port):
     return 0
 
 
+@pytest.mark.slow
 def test_more_connections_than_it_may_have(serving):
     """Those beyond half of its descriptors are closed at once, so that it always has some for the others."""
     process, url = serving()

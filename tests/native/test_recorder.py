@@ -272,6 +272,7 @@ def killed(recorder: Path, file: Path, size: int, *command: str | Path) -> Recor
     return Recording(file)
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_much(
     record, program: Program, memory_recorder: Path, tmp_path: Path
 ) -> None:
