@@ -274,10 +274,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, project.Mad
 
 
 def test_what_a_merge_of_a_program_brought_is_found(
-    program: tuple[Path, project.Made], tmp_path: Path, isolated_environment: Path
+    program: tuple[Path, project.Made], tmp_path: Path, perun: Callable[..., Any]
 ) -> None:
     folder, made = program
-    history = History(folder, tmp_path / "record", made.commits, dict(os.environ))
+    history = History(folder, tmp_path / "record", made.commits, dict(os.environ), perun)
     prepare(history)
     place = made.commits.index(made.merge)
     good = place - 6  # a version that builds, from before the branch began
@@ -289,10 +289,10 @@ def test_what_a_merge_of_a_program_brought_is_found(
 
 @pytest.mark.slow
 def test_each_change_of_a_program_is_found_alone(
-    program: tuple[Path, project.Made], tmp_path: Path, isolated_environment: Path
+    program: tuple[Path, project.Made], tmp_path: Path, perun: Callable[..., Any]
 ) -> None:
     folder, made = program
-    history = History(folder, tmp_path / "record", made.commits, dict(os.environ))
+    history = History(folder, tmp_path / "record", made.commits, dict(os.environ), perun)
     prepare(history)
 
     def of(location: str, bad: str = made.commits[-1]) -> Bisected:
@@ -316,13 +316,13 @@ def test_each_change_of_a_program_is_found_alone(
     [("memory", "unique", "B"), pytest.param("instructions", "unique", "instr", marks=pytest.mark.slow)],
 )
 def test_what_collectors_count_of_a_function(
-    program: tuple[Path, project.Made], isolated_environment: Path, metric: str, location: str, unit: str
+    program: tuple[Path, project.Made], perun: Callable[..., Any], metric: str, location: str, unit: str
 ) -> None:
     """The quadratic commit allocates nothing any more, and executes more."""
     if metric == "instructions" and shutil.which("valgrind") is None:
         pytest.skip("there is no valgrind, which counts instructions; as root: apt-get install valgrind")
     folder, made = program
-    history = History(folder, folder.parent / "record", made.commits, dict(os.environ))
+    history = History(folder, folder.parent / "record", made.commits, dict(os.environ), perun)
     prepare(history)
     place = made.commits.index(made.quadratic)
     found = history.bisect(place - 3, place, metric=metric, location=location)
