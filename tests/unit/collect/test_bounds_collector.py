@@ -296,7 +296,7 @@ SLOW = f"int g(int n, int k) {{ int i = 0; while (i < n) switch (k) {{ {SWITCH} 
 
 
 def with_time_enough(collect: Any, *sources: str, timeout: float) -> tuple[Profile, float]:
-    """The profile within the limit, or one that leaves a busy machine the time for what is quick; the limit."""
+    """The profile within the limit, or a longer one where the machine is too busy; and the limit."""
     while timeout < 200:
         with contextlib.suppress(JobFailed):
             profile = collect(*sources, timeout=timeout)
