@@ -562,6 +562,7 @@ def test_a_program_that_takes_the_clock_from_itself(perun: Callable[..., Any], b
     assert profile["header"]["incomplete"] == [{"reason": "lost", "amount": 11, "unit": "events"}]
 
 
+@pytest.mark.slow
 def test_python_programs_that_are_killed_fork_and_have_threads(perun: Callable[..., Any], built: Any) -> None:
     pytest.importorskip("memray")
     start = "import os, sys, threading\ndef fill():\n    sys.kept = [bytes(5000) for _ in range(9)]\n"
