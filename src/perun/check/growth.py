@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from perun.check._common.runs import Runs
 from perun.check._common.sized import SIZES, Sized, sized
 from perun.check._common.standard_errors import Error
-from perun.measurement.verdict import Rules, Verdict, judge, of_ratio
+from perun.measurement.difference import Rules, of_ratio
+from perun.measurement.verdict import Verdict, judge
 from perun.models.growth.comparison import APART, Comparison, Curve, NotComparable, Quotient, compare
 from perun.models.growth.forms import CONSTANT
 from perun.models.growth.noise import widened

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from perun.measurement.difference import Difference, Rules, difference, noise_before, of_ratio
 from perun.measurement.estimate import Point
 from perun.measurement.headline import headline
 from perun.measurement.series import (
@@ -27,16 +28,7 @@ from perun.measurement.series import (
     point,
     readings_of,
 )
-from perun.measurement.verdict import (
-    Difference,
-    Rules,
-    Verdict,
-    difference,
-    judge,
-    noise_before,
-    of_ratio,
-    severity,
-)
+from perun.measurement.verdict import Verdict, judge, severity
 from perun.models.two_samples.many import benjamini_hochberg
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, Sample, described, of_each, of_sizes
 from perun.profile.changes import DegradationInfo, PerformanceChange

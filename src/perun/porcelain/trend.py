@@ -7,8 +7,9 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from perun.errors import DamagedStore, ProfileNotFound
+from perun.measurement.difference import Rules
 from perun.measurement.noise import learn
-from perun.measurement.verdict import Rules, compare
+from perun.measurement.verdict import compare
 from perun.plugin.api import MinorVersion
 from perun.porcelain import walking
 from perun.porcelain.earlier import Judged, Value, Wanted, of_version, rules_of

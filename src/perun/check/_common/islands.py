@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun.measurement.comparison import Measurements
+from perun.measurement.difference import Rules
 from perun.measurement.series import Metric, Series, measurements
-from perun.measurement.verdict import Rules
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.island import Usage, usage_of
 from perun.profile.units import readable_pair

@@ -7,7 +7,7 @@ from typing import Any
 
 from perun.cli.answers.data import finite
 from perun.cli.table import clean
-from perun.measurement.verdict import DEFAULTS
+from perun.measurement.difference import DEFAULTS
 from perun.models.two_samples.ratio import POWER
 from perun.porcelain.compare.options import MAX_PAIRS, SECONDS
 from perun.porcelain.noise import Clock, Effect, Noise

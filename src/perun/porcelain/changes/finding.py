@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from perun.errors import ProfileNotFound
-from perun.measurement.verdict import Rules
+from perun.measurement.difference import Rules
 from perun.models.change_points import voting
 from perun.porcelain import walking
 from perun.porcelain.changes import history

@@ -11,8 +11,8 @@ import numpy as np
 
 from perun import disturbance
 from perun.errors import Terminated
+from perun.measurement.difference import Rules
 from perun.measurement.series import Metric
-from perun.measurement.verdict import Rules
 from perun.porcelain.compare.decide import (
     EXACT_AFTER,
     FIRST_LOOK,
