@@ -20,8 +20,8 @@ from perun.models.two_samples.ratio import Ratio
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile import session
+from perun.profile.amounts import readable
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.units import readable
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -306,7 +306,7 @@ def _values(one: Sized | None) -> str:
 
 
 def _formula(curve: Curve, unit: str) -> str:
-    """`12.5us + 2.0us * n log n`, or `12.5us` of what is level."""
+    """`12.5 µs + 2 µs * n log n`, or `12.5 µs` of what is level."""
     start = readable(curve.line.c0, unit)
     if curve.form == CONSTANT:
         return start

@@ -31,8 +31,8 @@ from perun.measurement.series import (
 from perun.measurement.verdict import Verdict, judge, severity
 from perun.models.two_samples.many import benjamini_hochberg
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, Sample, described, of_each, of_sizes
+from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.units import readable, readable_pair
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -138,8 +138,9 @@ def info_of(verdict: Verdict, location: str, unit: str) -> DegradationInfo:
     """The verdict as a check reports it, with the interval that decided."""
     found = verdict.difference
     known = math.isfinite(found.ratio)
+    before, after = (written(one, unit) for one in found.values)
     info = DegradationInfo(
-        verdict.change, location, *readable_pair(*found.values, unit), _TYPE, found.ratio if known else 0.0,
+        verdict.change, location, before, after, _TYPE, found.ratio if known else 0.0,
         rule=verdict.reason, values=found.values, unit=unit, sizes=found.sizes,
     )  # fmt: skip
     if known:
@@ -265,8 +266,8 @@ def _in_one_only(location: str, before: Series | None, after: Series | None) -> 
     yield DegradationInfo(
         kind,
         location,
-        _ABSENT if before is None else readable(float(np.median(before.values)), one.metric.unit),
-        _ABSENT if after is None else readable(float(np.median(after.values)), one.metric.unit),
+        _ABSENT if before is None else written(float(np.median(before.values)), one.metric.unit),
+        _ABSENT if after is None else written(float(np.median(after.values)), one.metric.unit),
         _TYPE,
         rule=f"only the {'baseline' if after is None else 'target'} has it",
     )
@@ -276,7 +277,8 @@ def _info(pair: _Pair, change: PerformanceChange, rule: str) -> DegradationInfo:
     """Of two series of which no difference can be told."""
     values = float(np.median(pair.old.values)), float(np.median(pair.new.values))
     units = pair.old.metric.unit, pair.new.metric.unit
-    info = DegradationInfo(change, pair.location, *readable_pair(*values, *units), _TYPE, rule=rule)
+    before, after = map(written, values, units)
+    info = DegradationInfo(change, pair.location, before, after, _TYPE, rule=rule)
     if units[0] == units[1]:
         info.values, info.unit = values, units[0]
     return info

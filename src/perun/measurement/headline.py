@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.measurement.estimate import Headline, Kind, Round, sample_of
 from perun.profile import session as sessions
+from perun.profile.amounts import common_unit
 from perun.profile.format.grouping import Group
 from perun.profile.uid import flatten, location, shown_subtype
 from perun.profile.uncertainty import of_function
-from perun.profile.units import larger_is_better, units
+from perun.profile.units import UnitOf, larger_is_better, units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -63,32 +64,35 @@ def headline(profile: Profile) -> Headline | None:
     groups = [group for group in profile.groups() if group.size]
     calls = [group for group in groups if _kind(group)[0] == _CALLS]
     entry = [group for group in calls if _uid(group).rpartition(":")[2] == _ENTRY]
-    chosen = _by_choice(groups) or (_by_calls(profile, entry) if entry else _only_series(groups))
+    unit_of = units(profile)
+    others = _by_calls(profile, entry) if entry else _only_series(groups, unit_of)
+    chosen = _by_choice(groups, unit_of) or others
     if chosen is None:
         return None
     session = sessions.of(profile)
-    rounds = _rounds(chosen, session)
+    rounds = _rounds(chosen, session, unit_of)
     if not rounds:
         return None
     first = chosen.groups[0]
     kind, subtype = _kind(first)
-    unit = units(profile)(kind, subtype)
+    unit = unit_of(kind, subtype)
     better = bool(larger_is_better(profile) & {_uid(first), kind, subtype, unit})
     levels = session.levels if session else None
     noise = session.noise.get(chosen.location) if session else None
-    whole = _whole(groups) if kind == _INSTRUCTIONS else 0.0
+    whole = _whole(groups, unit_of) if kind == _INSTRUCTIONS else 0.0
+    common = common_unit(unit)[1]
     return Headline(
-        chosen.metric, chosen.location, unit, better, chosen.kind, rounds, levels, whole, noise
+        chosen.metric, chosen.location, common, better, chosen.kind, rounds, levels, whole, noise
     )
 
 
-def _whole(groups: Sequence[Group]) -> float:
+def _whole(groups: Sequence[Group], unit_of: UnitOf) -> float:
     """All instructions of the program."""
     own = [group for group in groups if _kind(group) == (_INSTRUCTIONS, "exclusive")]
-    return math.fsum(value for *_, value in _values(own))
+    return math.fsum(value for *_, value in _values(own, unit_of))
 
 
-def _by_choice(groups: Sequence[Group]) -> _Chosen | None:
+def _by_choice(groups: Sequence[Group], unit_of: UnitOf) -> _Chosen | None:
     for choice in _CHOICES:
         by_uid: dict[str, list[Group]] = {}
         for group in groups:
@@ -98,7 +102,7 @@ def _by_choice(groups: Sequence[Group]) -> _Chosen | None:
             continue
         uid = next(iter(by_uid))
         if choice.type != "time":
-            uid = max(by_uid, key=lambda one: math.fsum(value for *_, value in _values(by_uid[one])))
+            uid = max(by_uid, key=lambda one: math.fsum(value for *_, value in _values(by_uid[one], unit_of)))
         where = location(uid, shown_subtype(uid, choice.type, choice.subtype))
         return _Chosen(choice.metric, where, choice.kind, by_uid[uid], choice.type == "instructions")
     return None
@@ -126,8 +130,8 @@ def _optimized(profile: Profile) -> str:
     return f" ({name})" if name else ""
 
 
-def _only_series(groups: Sequence[Group]) -> _Chosen | None:
-    series = {(_uid(group), *_kind(group)) for group in groups}
+def _only_series(groups: Sequence[Group], unit_of: UnitOf) -> _Chosen | None:
+    series = {(_uid(group), *_common_kind(group, unit_of)) for group in groups}
     if len(series) != 1 or any("uid" in group.columns for group in groups):
         return None
     ((uid, kind, subtype),) = series
@@ -139,12 +143,21 @@ def _only_series(groups: Sequence[Group]) -> _Chosen | None:
     )
 
 
-def _rounds(chosen: _Chosen, session: sessions.Session | None) -> tuple[Round, ...]:
+def _common_kind(group: Group, unit_of: UnitOf) -> tuple[str, str]:
+    """Type and subtype; where the subtype is the unit, that which is common to all of its kind."""
+    kind, subtype = _kind(group)
+    unit = unit_of(kind, subtype)
+    return kind, common_unit(unit)[1] if subtype == unit else subtype
+
+
+def _rounds(
+    chosen: _Chosen, session: sessions.Session | None, unit_of: UnitOf
+) -> tuple[Round, ...]:
     """What the rounds of the session measured, by workload; of a profile without one there is one round."""
     found: dict[tuple[str, int], dict[str, list[float]]] = {}
     each = session is not None and session.runs_are_rounds
     seen: dict[str, int] = {}
-    values = sorted(_values(chosen.groups), key=lambda one: one[0])
+    values = sorted(_values(chosen.groups, unit_of), key=lambda one: one[0])
     if len({workload for _, workload, _ in values}) < 2:
         values = [(order, "", value) for order, _, value in values]
     for _, workload, value in values:
@@ -164,10 +177,11 @@ def _rounds(chosen: _Chosen, session: sessions.Session | None) -> tuple[Round, .
     return tuple(rounds)
 
 
-def _values(groups: Iterable[Group]) -> list[tuple[float, str, float]]:
-    """Order, workload and amount of each measurement; what is no number is left out."""
+def _values(groups: Iterable[Group], unit_of: UnitOf) -> list[tuple[float, str, float]]:
+    """Order, workload and amount of each measurement in the common unit; what is no number is left out."""
     found: list[tuple[float, str, float]] = []
     for group in groups:
+        factor = common_unit(unit_of(*_kind(group)))[0]
         amounts, orders, workloads = (
             group.columns.get(name) or [group.constants.get(name)] * group.size
             for name in ("amount", "order", _WORKLOAD)
@@ -175,7 +189,7 @@ def _values(groups: Iterable[Group]) -> list[tuple[float, str, float]]:
         for amount, order, workload in zip(amounts, orders, workloads, strict=True):
             if isinstance(amount, (int, float)) and not isinstance(amount, bool) and abs(amount) < 1e150:
                 rank = float(order) if isinstance(order, (int, float)) else float(len(found))
-                found.append((rank, _label(workload), float(amount)))
+                found.append((rank, _label(workload), float(amount) * factor))
     return found
 
 

@@ -14,8 +14,9 @@ from operator import add
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
+from perun.profile.amounts import written
 from perun.profile.pooling import count_of
-from perun.profile.units import readable, units
+from perun.profile.units import units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -122,14 +123,14 @@ class Amounts:
         return _SECONDS.get(self.unit or "", 1.0)
 
     def __str__(self) -> str:
-        return self.trouble or readable(self.total / self.count, self.unit or "")
+        return self.trouble or written(self.total / self.count, self.unit or "")
 
     @property
     def sum_text(self) -> str:
         """The sum with the number of calls: `3.5ms (7 calls)`."""
         calls = round(self.runs_calls, 2)
         noun = "call" if calls == 1 else "calls"
-        return self.trouble or f"{readable(self.total / self.runs, self.unit or '')} ({calls:g} {noun})"
+        return self.trouble or f"{written(self.total / self.runs, self.unit or '')} ({calls:g} {noun})"
 
 
 Metrics = dict[str, Amounts]
