@@ -8,7 +8,7 @@ p-values are adjusted for how many there are (Benjamini-Hochberg).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -21,14 +21,13 @@ from perun.measurement.series import (
     CPU,
     PARTS_OF_CPU,
     TOTAL,
-    Metric,
     Series,
     SeriesName,
     measurements,
     point,
     readings_of,
 )
-from perun.measurement.verdict import Verdict, judge, severity
+from perun.measurement.verdict import Verdict, judge, untold_parts
 from perun.models.two_samples.many import benjamini_hochberg
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, Sample, described, of_each, of_sizes
 from perun.profile.amounts import written
@@ -125,12 +124,7 @@ def changes(
     for (pair, one), p_value in zip(details, p_values, strict=True):
         found.append(_judged(pair, one._replace(p_value=p_value), rules))
     by_location = {one.location: one.result for one in found}
-    whole = {
-        pair.old.metric: by_location[pair.location]
-        for pair in pairs
-        if pair.old.metric.subtype == CPU and pair.location in by_location
-    }
-    hidden = {pair.location for pair in pairs if _is_told_by_cpu(pair, by_location, whole)}
+    hidden = untold_parts(by_location, by_location)
     return sorted((one for one in found if one.location not in hidden), key=lambda change: change.location)
 
 
@@ -231,21 +225,6 @@ def _judged(pair: _Pair, found: Difference, rules: Rules) -> DegradationInfo:
     metric = pair.new.metric
     verdict = judge(found, rules, larger_is_better=metric.larger_is_better, whole=whole)
     return info_of(verdict, pair.location, metric.unit)
-
-
-def _is_told_by_cpu(
-    pair: _Pair, words: Mapping[str, PerformanceChange], whole: Mapping[Metric, PerformanceChange]
-) -> bool:
-    """Whether it is a part of the processor time of a command whose sum is compared as well, and did not
-    change together with it.
-
-    The parts of a short run are guesses of the kernel, which divides the time by samples; the sum is none.
-    """
-    metric = pair.old.metric
-    if metric.subtype not in PARTS_OF_CPU or pair.location not in words:
-        return False
-    of_whole = whole.get(metric._replace(subtype=CPU))
-    return of_whole is not None and severity(words[pair.location]) * severity(of_whole) <= 0
 
 
 def _instead(other: Series | None) -> Series | None:

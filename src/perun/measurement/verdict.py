@@ -14,7 +14,7 @@ noise that there may be, so the numbers beside a word never deny it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from copy import copy
 from typing import Final, NamedTuple
 
@@ -179,6 +179,29 @@ def severity(change: PerformanceChange) -> int:
 def is_change(verdict: Verdict) -> bool:
     """Whether it is a definite change, for better or worse."""
     return abs(severity(verdict.change)) > 1
+
+
+def sum_of(location: str) -> str:
+    """Where the processor time is told whose user or system part the location is of: `./prog [cpu]` for
+    `./prog [sys]`; empty of anything else."""
+    name, bracket, part = location.rpartition(" [")
+    return f"{name} [cpu]" if bracket and part in ("user]", "sys]") else ""
+
+
+def untold_parts(words: Mapping[str, PerformanceChange], known: Container[str]) -> set[str]:
+    """The parts of processor times that did not change together with their sum, and are not told.
+
+    The parts of a short run are guesses of the kernel, which divides the time by samples; the sum is none.
+
+    :param words: by location, of one benchmark. :param known: the locations that were compared; a sum that
+        is not among the words did not change.
+    """
+    return {
+        place
+        for place, word in words.items()
+        if (whole := sum_of(place)) in known
+        and severity(word) * severity(words.get(whole, PerformanceChange.NoChange)) <= 0
+    }
 
 
 INCOMPARABLE: Final = frozenset(

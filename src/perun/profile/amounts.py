@@ -123,8 +123,8 @@ def written(value: float, unit: str) -> str:
     """
     while 0 < abs(value) < 0.1 and unit in _SMALLER_TIMES:
         value, unit = value * 1000, _SMALLER_TIMES[unit]
-    if math.isfinite(value):
-        value = round(value, max(_places(value, 3), 2))
+    if math.isfinite(value) and value:
+        value = round(value, max(2 - math.floor(math.log10(abs(value))), 2))
     return f"{value}{unit}"
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from perun.profile.factory import Profile
 
-_FORMAT = 5
+_FORMAT = 6
 _PENDING = "pending"
 _DIGITS = 20
 _LARGEST = 1e150

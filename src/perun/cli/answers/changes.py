@@ -49,6 +49,11 @@ def is_better(change: PerformanceChange) -> bool:
     return 0 < change.value < PerformanceChange.NotInTarget.value
 
 
+def is_maybe(change: PerformanceChange) -> bool:
+    """Whether it is a change that is not certain."""
+    return abs(change.value) == 1
+
+
 def style_of(change: PerformanceChange) -> str:
     """Red for what got worse, green for what got better; what is certain is bold."""
     if change in (PerformanceChange.Unknown, PerformanceChange.NoChange):
@@ -60,10 +65,11 @@ def style_of(change: PerformanceChange) -> str:
 
 
 def importance(change: DegradationInfo) -> tuple[int, int, float]:
-    """A key to sort by: what got worse first, then what got better, then the rest; the severe and the large
-    before the mild and the small. Differences in time are sorted by their size, all others by the ratio."""
+    """A key to sort by: what definitely got worse first, then what got better, then what may have, then the
+    rest; the severe and the large before the mild and the small. Differences in time are sorted by their
+    size, all others by the ratio."""
     kind = change.result
-    rank = 0 if is_worse(kind) else 1 if is_better(kind) else 2
+    rank = 2 if is_maybe(kind) else 0 if is_worse(kind) else 1 if is_better(kind) else 3
     ratio = ratio_of(change)
     if ratio is None or change.type == "time":
         rate = change.rate_degradation

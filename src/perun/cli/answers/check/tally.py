@@ -17,13 +17,15 @@ from perun.wording import plural
 
 class Counts(NamedTuple):
     """How many changes there are of which kind; `severe` ones are among the degradations, too, and
-    `inconclusive` ones, which are Unknown, among the `other` ones."""
+    `inconclusive` ones, which are Unknown, among the `other` ones. What may be one is both: `maybe`, too."""
 
     optimizations: int
     degradations: int
     severe: int
     other: int
     inconclusive: int
+    maybe_worse: int = 0
+    maybe_better: int = 0
 
 
 class Tally:
@@ -81,7 +83,9 @@ class Tally:
         kinds = list(self.changes.elements())
         better, worse = sum(map(is_better, kinds)), sum(map(is_worse, kinds))
         unknown = self.changes[PerformanceChange.Unknown]
-        return Counts(better, worse, sum(map(is_severe, kinds)), len(kinds) - better - worse, unknown)
+        rest = len(kinds) - better - worse
+        maybe = self.changes[PerformanceChange.MaybeDegradation], self.changes[PerformanceChange.MaybeOptimization]
+        return Counts(better, worse, sum(map(is_severe, kinds)), rest, unknown, *maybe)
 
     @property
     def nothing_compared(self) -> str:
@@ -112,11 +116,14 @@ class Tally:
 
     def _found(self, paint: Callable[[str, str], str]) -> Iterator[str]:
         counts = self.counts
-        if counts.degradations:
+        worse, better = counts.degradations - counts.maybe_worse, counts.optimizations - counts.maybe_better
+        if worse:
             severe = f" ({counts.severe} severe)" if counts.severe else ""
-            yield paint(plural(counts.degradations, "degradation") + severe, "red")
-        if counts.optimizations:
-            yield paint(plural(counts.optimizations, "optimization"), "green")
+            yield paint(plural(worse, "degradation") + severe, "red")
+        if better:
+            yield paint(plural(better, "optimization"), "green")
+        if maybe := counts.maybe_worse + counts.maybe_better:
+            yield f"{maybe} maybe"
         if counts.inconclusive:
             yield f"{counts.inconclusive} unknown"
         if counts.other > counts.inconclusive:
