@@ -32,7 +32,7 @@ _Stored = dict[str, list[Any]]
 
 
 class Summary(NamedTuple):
-    """What a minor version has: registered profiles by type, and definite changes by direction."""
+    """What a minor version has: registered profiles by type, and found changes by direction."""
 
     profiles: Mapping[str, int]
     degradations: int
@@ -193,5 +193,5 @@ def _count(minor: str, indexes: Indexes, changes: Changes) -> Summary:
         if (record.command, sum_of(record.info.location)) not in places
     ]
     return Summary(
-        dict(profiles), sum(one < -1 for one in found), sum(one > 1 for one in found)
+        dict(profiles), sum(one < 0 for one in found), sum(one > 0 for one in found)
     )

@@ -48,7 +48,7 @@ class Following:
         """How much is not listed, and the command that decides on the most of it; empty if all is."""
         if not self._undecided:
             return ""
-        maybe, unknown = (sum(one[place] for one in self._undecided) for place in (0, 1))
+        maybe, unknown = sum(one[0] for one in self._undecided), sum(one[1] for one in self._undecided)
         counts = ", ".join(f"{n} {word}" for n, word in ((maybe, "maybe"), (unknown, "unknown")) if n)
         *_, comparison, version = max(self._undecided, key=lambda one: one[:2])
         command = self._deciding(comparison, version)

@@ -17,15 +17,13 @@ from perun.wording import plural
 
 class Counts(NamedTuple):
     """How many changes there are of which kind; `severe` ones are among the degradations, too, and
-    `inconclusive` ones, which are Unknown, among the `other` ones. What may be one is both: `maybe`, too."""
+    `inconclusive` ones, which are Unknown, among the `other` ones."""
 
     optimizations: int
     degradations: int
     severe: int
     other: int
     inconclusive: int
-    maybe_worse: int = 0
-    maybe_better: int = 0
 
 
 class Tally:
@@ -84,8 +82,7 @@ class Tally:
         better, worse = sum(map(is_better, kinds)), sum(map(is_worse, kinds))
         unknown = self.changes[PerformanceChange.Unknown]
         rest = len(kinds) - better - worse
-        maybe = self.changes[PerformanceChange.MaybeDegradation], self.changes[PerformanceChange.MaybeOptimization]
-        return Counts(better, worse, sum(map(is_severe, kinds)), rest, unknown, *maybe)
+        return Counts(better, worse, sum(map(is_severe, kinds)), rest, unknown)
 
     @property
     def nothing_compared(self) -> str:
@@ -116,14 +113,16 @@ class Tally:
 
     def _found(self, paint: Callable[[str, str], str]) -> Iterator[str]:
         counts = self.counts
-        worse, better = counts.degradations - counts.maybe_worse, counts.optimizations - counts.maybe_better
+        maybe = PerformanceChange.MaybeDegradation, PerformanceChange.MaybeOptimization
+        may_be_worse, may_be_better = (self.changes[one] for one in maybe)
+        worse, better = counts.degradations - may_be_worse, counts.optimizations - may_be_better
         if worse:
             severe = f" ({counts.severe} severe)" if counts.severe else ""
             yield paint(plural(worse, "degradation") + severe, "red")
         if better:
             yield paint(plural(better, "optimization"), "green")
-        if maybe := counts.maybe_worse + counts.maybe_better:
-            yield f"{maybe} maybe"
+        if may_be_worse + may_be_better:
+            yield f"{may_be_worse + may_be_better} maybe"
         if counts.inconclusive:
             yield f"{counts.inconclusive} unknown"
         if counts.other > counts.inconclusive:
