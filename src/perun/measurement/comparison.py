@@ -15,7 +15,7 @@ import numpy as np
 
 from perun.measurement.difference import Difference, Rules, difference, noise_before, of_ratio
 from perun.measurement.estimate import Point
-from perun.measurement.headline import headline
+from perun.measurement.headline import headline, processor
 from perun.measurement.series import (
     CALLS,
     CPU,
@@ -55,7 +55,7 @@ class Measurements:
 
     def __init__(self, profile: Profile) -> None:
         self.series = measurements(profile)
-        found = headline(profile)
+        found = processor(profile) or headline(profile)
         self.headline = "" if found is None else found.location
         self.profile = profile
         self._points: dict[str, Point] = {}
