@@ -261,7 +261,8 @@ def test_axes_and_what_is_pointed_at_are_readable(opened: Open) -> None:
     assert tooltip(page) == "measured size: 1.25 M time [s]: 2.5 ms"
     # The page writes numbers as the program does.
     values = [0, 1, 999.96, 1e6, -1500, 12345, 0.125, 2.5e-6, 1e22, 1e-300, 5.5, 1023.99, 2**30, 86400]
-    asked = [[value, unit] for value in values for unit in ("", "us", "B", "KiB", "h", "ops")]
+    units = ("", "us", "B", "KiB", "h", "ops", "MB/s", "ns/op", "req/min", "Mbit/s")
+    asked = [[value, unit] for value in values for unit in units]
     written = page.evaluate("asked => asked.map(one => perunNumber(...one))", asked)
     assert written == [readable(value, unit) for value, unit in asked]
 

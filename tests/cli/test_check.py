@@ -657,7 +657,7 @@ def test_found_changes_are_stored_and_shown(
     assert lines[1].endswith(" Fix the degradation of search +")
     (slow,) = [line for line in lines if "Implement" in line]
     assert slow.endswith(" Implement new version of search -")
-    place = f"{SEARCH}  60.68 s -> 0.14 s  -99.8 %  0.00223x"
+    place = f"{SEARCH}  60.7 s -> 0.135 s  -99.8 %  0.00223x"
     assert perun("status").lines[-2:] == ["1 change: 1 optimization(+)", f"  Optimization  {place}"]
     assert f"Changes: 1 optimization(+)\n  Optimization  {place}\n" in perun("log").out
     assert "compared: 1 optimization\n" in perun("check", "head").out

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from perun import atomic
 from perun.regular import read_regular
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 _FILE: Final = "cache/series/by-version.json"
 _LARGEST: Final = 64 << 20
 """Bytes of the file, at most: more would keep `perun log` waiting."""

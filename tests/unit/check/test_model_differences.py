@@ -232,7 +232,7 @@ def test_one_interrupted_call_is_no_change(name: str) -> None:
     change = compare(name, profile({"f": line}), profile({"f": interrupted}), r_square=0.0)["f"]
     assert change.result is NO
     assert change.rate_degradation > 5
-    assert change.rule == "the models differ by more, but the medians of the measured points by +0.0% only"
+    assert change.rule == "the models differ by more, but the medians of the measured points by 0.0 % only"
     slower = compare(name, profile({"f": line}), profile({"f": 2 * interrupted}), r_square=0.0)["f"]
     assert slower.result is WORSE
 

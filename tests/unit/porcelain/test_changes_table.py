@@ -66,7 +66,7 @@ def test_columns_that_come_one_by_one_are_those_that_come_together(repo, monkeyp
 
 @pytest.mark.parametrize("spoil", [
     lambda data: b"", lambda data: data[:-1], lambda data: data + b"\0", lambda data: b"[]" + data,
-    lambda data: data.replace(b'"format": 4', b'"format": 3').replace(b"[4,", b"[3,", 1),
+    lambda data: data.replace(b'"format": 5', b'"format": 4').replace(b"[5,", b"[4,", 1),
 ])  # fmt: skip
 @pytest.mark.parametrize("file", FILES)
 def test_what_is_no_table_is_nothing(repo, file, spoil):

@@ -98,7 +98,7 @@ def test_what_changed_after_the_cache_is_counted_anew(store: Store, minor: Minor
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"[]", b"{}", b"\xff", b"[" * 100_000, b'{"format": 2, "minors": {}}',
+        b"", b"[]", b"{}", b"\xff", b"[" * 100_000, b'{"format": 1, "minors": {}}',
         b'{"format": 1, "minors": []}',
         b'{"format": 1, "minors": {"%s": [1]}}', b'{"format": 1, "minors": {"%s": null}}',
         b'{"format": 1, "minors": {"%s": [1,2,3,4,{"time":"x"},0,0]}}',

@@ -18,7 +18,8 @@ import numpy as np
 from perun import atomic
 from perun.errors import DamagedStore
 from perun.measurement.changes import Run, Track
-from perun.measurement.verdict import Rules, Verdict
+from perun.measurement.difference import Rules
+from perun.measurement.verdict import Verdict
 from perun.models.change_points.noise import deviation_of_differences, median
 from perun.models.change_points.voting import Change
 from perun.porcelain.repository import Repository
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """To be raised whenever the search finds other changes than before."""
 NEW: Final = 12
 """Points that may have come since a search."""
