@@ -95,7 +95,7 @@ def snapshot(project: Any) -> dict[str, tuple[int, bytes | str]]:
     return found
 
 
-CACHES = ("cache/summaries.json", "jobs/.index")
+CACHES = ("cache/measured.sqlite", "jobs/.index")
 
 
 @pytest.fixture(scope="module")
