@@ -145,7 +145,7 @@ def bounds_of(program: Program, called: Mapping[str, Callee] | None = None) -> t
             cost = cost_of_calls(bounding, called or {})
     except _TOO_MUCH as problem:
         lost = Bounded(INFINITY, _reason(problem)) if program.calls else Bounded(expression.ZERO)
-        return _one_by_one(program), lost
+        return _one_by_one(program, _reason(problem)), lost
     reason = "the cost of a function that it calls has no bound" if cost.infinite else None
     return found, Bounded(cost, reason)
 
@@ -153,13 +153,6 @@ def bounds_of(program: Program, called: Mapping[str, Callee] | None = None) -> t
 OUT_OF_STEPS = "its analysis takes more steps than --timeout gives it"
 WHOLE = 2 / 3
 """The share of the steps of a function that it has as a whole; with the rest its nests are analysed alone."""
-
-
-def out_of_steps(bounds: FunctionBounds) -> bool:
-    """Whether nothing of a function could be analysed with the steps that it has."""
-    return bounds.reason == OUT_OF_STEPS and all(each.reason == OUT_OF_STEPS for each in bounds.loops)
-
-
 _TOO_MUCH = (TooManyPaths, steps.TooManySteps)
 
 
@@ -167,8 +160,8 @@ def _reason(problem: Exception) -> str:
     return OUT_OF_STEPS if isinstance(problem, steps.TooManySteps) else "there are too many paths through it"
 
 
-def _one_by_one(program: Program) -> list[Bounded]:
-    """The back edges of each loop, where the nests of loops are analysed on their own."""
+def _one_by_one(program: Program, why: str) -> list[Bounded]:
+    """The back edges of each loop, where the nests of loops are analysed on their own, and why they are."""
     found = [Bounded(expression.ZERO) for _ in program.loops]
     alone = list(nests(program))
     for behind, (numbers, nest) in enumerate(alone):
@@ -184,6 +177,8 @@ def _one_by_one(program: Program) -> list[Bounded]:
                     found[number] = _loop(bounding, number)
                 except steps.TooManySteps as problem:
                     found[number] = Bounded(INFINITY, _reason(problem))
+    if why == OUT_OF_STEPS:  # as a whole it may have a bound
+        return [Bounded(INFINITY, why) if each.backedges.infinite else each for each in found]
     return found
 
 

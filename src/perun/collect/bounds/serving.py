@@ -19,7 +19,6 @@ from perun.collect.bounds.analysis import (
     Count,
     analyse,
     needed,
-    out_of_steps,
 )
 from perun.collect.bounds.answer import FunctionBounds, unbounded
 from perun.collect.bounds.digests import at, by_digest, digester
@@ -129,7 +128,7 @@ def answers(task: Task, setup: Setup) -> Iterator[Answer]:
         before = earlier.get(digest)
         known = at(before, function) if before else task.known.get(number)
         bounds = known or _analysed(function, unit, wanted)
-        if out_of_steps(bounds):
+        if bounds.reason == OUT_OF_STEPS:
             gaps.append(Gap(function.line + 1, function.name, OUT_OF_STEPS))
         found.append(bounds)
         digests.append(digest)

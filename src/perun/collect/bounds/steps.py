@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import Final
 
 PER_SECOND: Final = 60_000
-"""Steps that a limit of one second is. They take a quarter to a half of one, so that time limits only what does
-not count itself."""
+"""Steps that a limit of one second is. They take a quarter to a half of one, so that time limits only
+what does not count itself."""
 
 
 class TooManySteps(Exception):

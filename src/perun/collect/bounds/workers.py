@@ -29,6 +29,8 @@ from perun.process.waiting import waited
 MAX_WORKERS: Final = 8
 _LOOK: Final = 1.0
 """Seconds after which a process that says nothing is looked at."""
+_IDLE: Final = 4
+"""How often the limit passes before a process that does not work is ended."""
 _TIMES: Final = 11
 """The fields after the state that have its processor time, of itself and of the system (proc_pid_stat(5))."""
 _START: Final = (
@@ -180,14 +182,14 @@ class _Process:
         """The number of the function that it is at; None while it reads the source."""
         self._begun = 0.0
         self._waited: float | None = None
-        self._spent_before = 0.0
+        self._spent_before = self._spent_then = 0.0
         self.send(setup)
 
     def begin(self, task: Task) -> None:
         """Give it a task."""
         self.known, self.at = {}, None
         self._restart_clock()
-        self._spent_before = self._processor_time()
+        self._spent_before = self._spent_then
         self.send(task)
 
     def spent(self) -> float:
@@ -199,18 +201,24 @@ class _Process:
         return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
     def is_over(self, limit: float) -> bool:
-        """Whether the function that it is at has taken more seconds than that, in which it had a core;
-        reading a source, which is preprocessed and parsed, twice as many."""
+        """Whether the function that it is at has taken more seconds of processor time than that, or has not
+        gone on for a multiple of them in which it did not wait for a core; reading a source, which is
+        preprocessed and parsed, has twice as many."""
         taken = time.monotonic() - self._begun
         if self._waited is None:
             if taken > min(_LOOK, limit / 4):
                 self._waited = waited(self._process.pid)
             return False
         limit *= 1 if self.at is not None else 2
-        return taken > limit and taken - (waited(self._process.pid) - self._waited) > limit
+        if taken <= limit:
+            return False
+        if self._processor_time() - self._spent_then > limit:
+            return True
+        return taken - (waited(self._process.pid) - self._waited) > _IDLE * limit
 
     def _restart_clock(self) -> None:
         self._begun, self._waited = time.monotonic(), None
+        self._spent_then = self._processor_time()
 
     def send(self, request: Any) -> None:
         """Send a request; one that has ended is found out when its answer is read."""
