@@ -362,17 +362,19 @@ def test_each_function_that_is_called_has_the_time_of_one(collect: Any) -> None:
     assert "analysing g of a.c" in [activity for activity, _, _ in collect.reports]
 
 
-def test_a_function_that_takes_too_long_is_given_up(collect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("instead", ["time.sleep(3600)", "all(iter(int, 1)) or [0 for _ in iter(int, 1)]"])
+def test_a_function_that_takes_too_long_is_given_up(
+    instead: str, collect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that takes no steps, whether it works or waits."""
+    start = (
+        "import sys; sys.path[:] = sys.argv[2:]; import time; from perun.collect.bounds import serving; "
+        "one = serving.analyse; "
+        f"serving.analyse = lambda f, *rest: {instead} if f.name == 'g' else one(f, *rest); "
+        "serving.main(int(sys.argv[1]))"
+    )
     write(collect, "a.c", LOOP.format("f") + LOOP.format("g") + LOOP.format("h"))
-    receive = workers._Process.receive
-
-    def stopping(self: Any) -> Any:
-        answer = receive(self)
-        if isinstance(answer, workers.Progress) and (answer.function, answer.bounds) == ("g", None):
-            os.kill(self._process.pid, signal.SIGSTOP)
-        return answer
-
-    monkeypatch.setattr(workers._Process, "receive", stopping)
+    monkeypatch.setattr(workers, "_START", start)
     profile = collect("a.c", timeout=1)
     assert list(classes(profile)) == ["f", "g", "h"]
     assert classes(profile)["g"] == Growth.of("O(∞)")
