@@ -29,7 +29,7 @@ COMMANDS = {
     "a build of compare": ["compare", "HEAD", "HEAD~1"],
     "a question of doctor": ["doctor"],
     "git that answers": ["log"],
-    "a filter of git": ["run", "matrix", "HEAD~1"],
+    "a filter of git": ["collect", "-m", "HEAD~1", "-c", "true", "time"],
 }
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 CASES_OF_SWITCH = " ".join(f"case {one}: k = {one + 1}; i += {one % 7}; break;" for one in range(3000))
@@ -137,7 +137,10 @@ def test_nothing_goes_on(
     elif what == "a build of compare":
         configuration += f'execute: {{pre_run: ["{LONG}"]}}\n'
     elif what == "a filter of git":
-        (scene / ".git" / "config").open("a").write(f'[filter "slow"]\nsmudge = {LONG}\n')
+        (scene / "filter").write_text(f"#!/bin/sh\n{SLEEP} & {SLEEP}\n")
+        (scene / "filter").chmod(0o755)
+        git = ["git", "-C", scene, "config", "filter.slow.smudge", f"'{scene / 'filter'}'"]
+        subprocess.run(git, check=True)
         (scene / ".git" / "info").mkdir(exist_ok=True)
         (scene / ".git" / "info" / "attributes").write_text("* filter=slow\n")
     (scene / ".perun" / "local.yml").write_text(configuration)

@@ -144,8 +144,8 @@ attributes of the user would change nothing but which differences have lines."""
 
 _CHUNK: Final = 1 << 16
 _SOON: Final = 0.05
-"""Seconds that a git which only reads runs unwatched: nearly all have ended by then, and to start the guard takes longer
-than to answer many of them."""
+"""Seconds that a git which only reads runs without a guard: nearly all have ended by then, and to start the
+guard takes as long as to answer some of them."""
 _GRACE: Final = 2.0
 """Seconds that git has to end where Perun is interrupted."""
 _STDERR_TIMEOUT: Final = 1.0
@@ -369,7 +369,7 @@ class GitCommand:
 
 
 class _Git(subprocess.Popen[bytes]):
-    """A git that runs. It has no guard from the start on, as what :mod:`perun.process.programs` starts has."""
+    """A git that runs, not guarded from the start on as what :mod:`perun.process.programs` starts."""
 
     shielded = False
     _guard: Guard | None = None
@@ -385,7 +385,7 @@ class _Git(subprocess.Popen[bytes]):
                 self._guard.add(self.pid, ask=self.shielded)
 
     def await_output(self, ready: select.poll) -> list[int]:
-        """The descriptors that have something to read, or are at their end; it is guarded if it takes long."""
+        """The descriptors that have something to read or are at their end; guarded if that takes long."""
         while not (found := ready.poll(_SOON * 1000)):
             self.guard()
         return [one for one, _ in found]
