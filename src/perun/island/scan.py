@@ -206,7 +206,10 @@ class Scan:
                 raise self.damaged(f"the chunk at byte {offset} is of thread {chunk.thread}")
             yield chunk
             offset += size
-        self.cut = end if offset != end else 0
+            self.cut = end if offset > end else 0
+        file.seek(offset)
+        if file.read(1).strip(b"\0"):  # a part of the header of a chunk
+            self.cut = end
 
     def _body(self, file: BinaryIO, chunk: Chunk) -> bytes:
         file.seek(chunk.offset + layout.CHUNK.size)
