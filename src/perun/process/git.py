@@ -143,7 +143,7 @@ _NO_PROGRAMS: Final = (
 attributes of the user would change nothing but which differences have lines."""
 
 _CHUNK: Final = 1 << 16
-_SOON: Final = 0.05
+_SOON: Final = 0.25
 """Seconds that a git which only reads runs without a guard: nearly all have ended by then, and to start the
 guard takes as long as to answer some of them."""
 _GRACE: Final = 2.0
