@@ -20,9 +20,9 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
-from perun.profile.summary import summaries
 
 from histories import History, history
+from perun.measurement.series import readings
 from perun.porcelain.init import init
 from perun.profile.factory import Profile
 from perun.profile.format.grouping import Group
@@ -115,8 +115,8 @@ def _made(
 def _registered(work: tuple[list[float], int, int, str]) -> _Registered:
     values, seed, place, machine = work
     profile = _profile(values, np.random.default_rng([seed, place]), machine)
-    own = summaries(profile)
-    known = ProfileSeries(f"{machine}, 8 processors, x86_64", "", (("processor", machine),), tuple(own),
+    own = readings(profile)
+    known = ProfileSeries(f"{machine}, 8 processors, x86_64", "", (("processor", machine),), "", tuple(own),
                           tuple(own.values()))  # fmt: skip
     return _Registered(Head.of(profile), object_body(profile, COLUMNAR_FROM), known)
 

@@ -82,6 +82,36 @@ def test_what_explains_a_version_is_part_of_the_site(built):
     assert not (site / "data" / "explained" / f"{measured.main[3]}.js").exists()
 
 
+def test_another_threshold_makes_other_verdicts_of_what_was_compared(built):
+    measured, site = built
+    pair = f"{measured.main[SLOWER - 1]}..{measured.main[SLOWER]}"
+
+    def words():
+        rows = [row for case in piece(site, f"compare/{pair}")["cases"] for row in case["rows"]]
+        return {row["location"]: row["result"] for row in rows}
+
+    assert words()["./app [real]"] == "SevereDegradation"
+    with open(measured.path / ".perun" / "local.yml", "a") as file:
+        file.write("degradation: {hodges_lehmann_ratio: {severe: 4}}\n")
+    build(measured.open(), site)
+    assert words()["./app [real]"] == "Degradation"
+    assert {one["result"] for one in piece(site, "changes")["changes"]} == {"Degradation"}
+
+
+def test_a_profile_of_a_version_before_makes_comparisons_anew(built):
+    measured, site = built
+    pair = f"{measured.main[SLOWER - 1]}..{measured.main[SLOWER]}"
+    before = (site / "data" / "compare" / f"{pair}.js").read_bytes()
+    for place in range(SLOWER - 12, SLOWER - 1, 2):
+        measured_history.measure(measured, measured.main[place], 70 + place)
+    build(measured.open(), site)
+    fresh = site.parent / "fresh"
+    build(measured.open(), fresh)
+    after = (site / "data" / "compare" / f"{pair}.js").read_bytes()
+    assert after == (fresh / "data" / "compare" / f"{pair}.js").read_bytes()
+    assert after != before  # it is less certain now
+
+
 def test_a_second_build_writes_nothing_but_the_date(built):
     measured, site = built
     before = {name: (site / name).stat().st_mtime_ns for name in files(site)}

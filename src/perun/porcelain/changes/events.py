@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
+import shlex
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -18,6 +19,8 @@ ABSENT_FOR: Final = 3
 """Versions with profiles of its configuration that a series is missing from before it is said to be gone."""
 CANCELS: Final = 0.25
 """The largest rest of a cost that moved, as a share of what moved."""
+_SHORT: Final = 7
+"""Digits of a checksum."""
 TAKEN_BACK: Final = 0.25
 """The largest rest of a step that was taken back, as a share of it."""
 
@@ -44,6 +47,26 @@ def by_version(history: History, steps: Iterable[Placed]) -> list[VersionChanges
             )
         )
     return found
+
+
+def undecided(found: Sequence[VersionChanges]) -> list[tuple[VersionChanges, Step]]:
+    """The doubtful steps that no later one takes back, the newest first."""
+    return [(one, step) for one in reversed(found) for step in one.doubtful if not step.taken_back]
+
+
+def deciding(doubtful: Sequence[tuple[VersionChanges, Step]]) -> str:
+    """The command that measures side by side the two versions and the command that most of these steps share;
+    of several the newest ones.
+
+    :param doubtful: as :func:`undecided`, one at least.
+    """
+    shared = Counter((one.version, step.series.configuration) for one, step in doubtful)
+    one, step = max(doubtful, key=lambda own: shared[own[0].version, own[1].series.configuration])
+    own = step.series.configuration
+    words = ["perun", "compare", *(version.checksum[:_SHORT] for version in (one.since, one.version))]
+    words += [word for name, text in (("-c", own.cmd), ("-a", own.args), ("-w", own.workload)) if text
+              for word in (name, text)]  # fmt: skip
+    return shlex.join(words)
 
 
 def _rank(step: Step) -> tuple[bool, bool, float]:

@@ -25,7 +25,7 @@ class HeatMap {
         h(
           "li",
           {},
-          h("a", {href: seriesLink(row.series), title: row.title}, row.label ?? row.title),
+          h("a", {href: seriesLink(row.series), title: row.title}, row.name),
           row.on && h("small", {}, row.on),
         ),
       ),
@@ -140,24 +140,14 @@ class HeatMap {
   }
 }
 
-// Rows with what tells them apart: functions without the command where it is that of all, whole programs with what is
-// measured of them behind it, and with the machine where there are several.
-function labelled(rows, site) {
-  const brief = shortCommands(rows),
-    single = new Set(rows.map(row => row.command)).size === 1;
-  const label = row => {
-    if (isWhole(row)) return brief(row.command);
-    const end = ` in ${row.command}`;
-    if (!row.command || !row.title.endsWith(end)) return row.title;
-    const place = row.title.slice(0, -end.length);
-    return single ? place : `${place} in ${brief(row.command)}`;
-  };
-  return rows.map(row => ({
-    ...row,
-    label: label(row),
-    on: [isWhole(row) ? metricOfWhole(row).replace(/ time$/, "") : "", shortMachine(site, row.machine)].filter(Boolean).join(" · "),
-  }));
+// The columns that have a value in one of the rows, and these rows without the others.
+function withValues(at, rows) {
+  const kept = at.map((_, column) => column).filter(column => rows.some(row => known(row.value[column])));
+  const chosen = all => kept.map(column => all[column]);
+  return {at: chosen(at), rows: rows.map(row => ({...row, value: chosen(row.value)}))};
 }
+// Rows with the machine behind their names where there are several.
+const labelled = (rows, site) => rows.map(row => ({...row, on: shortMachine(site, row.machine)}));
 
 // How much worse each value is than that of the row, as a logarithm: 0 is as always, positive is worse.
 const isPositive = value => known(value) && value > 0;
@@ -207,5 +197,5 @@ function heatScale(map) {
   };
   paint();
   addEventListener("perun-theme", paint);
-  return h("span", {class: "scale"}, `${change(1 / most)} better`, bar, `${change(most)} worse`);
+  return h("span", {class: "scale"}, `${times(1 / most)} better`, bar, `${times(most)} worse`);
 }

@@ -135,9 +135,9 @@ function linesOf(lines) {
       high = new Float64Array(count),
       n = new Float64Array(count);
     for (let i = 0; i < count; i++) {
-      const half = (Array.isArray(line.half) ? line.half[i] : line.half) ?? 0;
-      low[i] = value[i] * Math.max(0, 1 - half / 1e4);
-      high[i] = value[i] * (1 + half / 1e4);
+      const half = line.half?.[i] ?? 0;
+      low[i] = value[i] > 0 ? Math.max(0, value[i] - half) : value[i] - half;
+      high[i] = value[i] + half;
       n[i] = (Array.isArray(line.n) ? line.n[i] : line.n) ?? 1;
     }
     return {machine: line.machine, branch: line.branch, at, value, low, high, n};
