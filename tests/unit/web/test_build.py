@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 import measured_history
 from measured_history import SLOWER
 from perun.errors import UsageError
+from perun.porcelain import config
 from perun.porcelain.acknowledged import acknowledge
 from perun.porcelain.explain import kept
 from perun.porcelain.web.pieces import PLAIN, Pieces, encoded
@@ -91,8 +93,8 @@ def test_another_threshold_makes_other_verdicts_of_what_was_compared(built):
         return {row["location"]: row["result"] for row in rows}
 
     assert words()["./app [real]"] == "SevereDegradation"
-    with open(measured.path / ".perun" / "local.yml", "a") as file:
-        file.write("degradation: {hodges_lehmann_ratio: {severe: 4}}\n")
+    key = "degradation.hodges_lehmann_ratio.severe"
+    config.set_in(measured.path, os.environ, key, "4", "local")
     build(measured.open(), site)
     assert words()["./app [real]"] == "Degradation"
     assert {one["result"] for one in piece(site, "changes")["changes"]} == {"Degradation"}

@@ -67,7 +67,8 @@ def text_of_value(value: float, half: float, unit: str) -> str:
     """A value with half the width of its interval, NaN where that is not known, as all commands write it."""
     if not np.isfinite(half):
         return present.value(Estimate(value, None, None, 1), unit)
-    low = value - half if value <= 0 or half < value else 0.0  # of what is above 0 it never reaches below
+    # Only how wide it is, and whether it is wider than the value, is written.
+    low = 0.0 if half >= value > 0 else -half
     return present.value(Estimate(value, low, low + 2 * half, 1), unit)
 
 

@@ -142,7 +142,7 @@ async function plainComparison(a, b, site) {
   rows.sort((one, other) => other.between.length - one.between.length);
   const changed = rows.filter(row => row.between.length).length;
   byId("sentence").textContent = rows.length
-    ? `Between the two ${changed} of ${plural(rows.length, "value")} changed level`
+    ? `${short(b.checksum)} beside ${short(a.checksum)}: ${changed} of ${plural(rows.length, "value")} changed level`
     : "These two have no measurement in common";
   fill(
     "result",
