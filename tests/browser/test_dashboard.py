@@ -169,9 +169,9 @@ def test_values_are_written_as_commands_write_them(visit: OpenPage) -> None:
     page = visit("overview")
     chance = random.Random(5)
     cases = [(0.0, 0.0, "s"), (1.0, 1.0, "s"), (0.2, 0.0035, "s"), (-3.0, 0.2, ""), (999.6, 0.96, "ms"),
-             (1e-7, 1e-9, "s"), (5e7, 1e5, "s"), (1e30, 1e28, "instr"), (12345.0, 150.0, "o/s")]  # fmt: skip
+             (1e-7, 1e-9, "s"), (5e7, 1e5, "s"), (1e30, 1e28, "instr"), (1e5 + 500, 0.0, "")]  # fmt: skip
     for _ in range(2000):
-        value = float(f"{10 ** chance.uniform(-9, 12):.6g}")
+        value = float(f"{10 ** chance.uniform(-9, 5.9):.6g}")
         half = float(f"{value * 10 ** chance.uniform(-6, 0.3):.4g}")
         cases.append((value, half, chance.choice(["s", "ms", "B", "KiB", "", "instr"])))
     written = page.evaluate("cases => cases.map(one => measured(...one))", cases)

@@ -28,15 +28,8 @@ function withSpread(text, value, half, unit) {
   const usual = places(scaled, 3),
     // One digit of the spread is to be seen, two where it is as small as 1.x.
     count = Math.max(usual, Math.min(places(own, own.toExponential(6)[0] === "1" ? 2 : 1), usual + 2));
-  const [shown, spread] = [scaled, own].map(one => fixed(one, count));
+  const [shown, spread] = [scaled, own].map(one => perunFixed(one, count));
   return `${[shown, prefix, rest].filter(Boolean).join(" ")} ± ${spread}`;
-}
-// A number with so many decimals; of two that are as near the even one, as Python has it.
-function fixed(number, places) {
-  const size = number * 10 ** places,
-    tie = Math.abs(size % 1) === 0.5 && (number * 2 ** (places + 1)) % 1 === 0;
-  const [whole, rest] = (tie ? (2 * Math.round(size / 2)) / 10 ** places : number).toFixed(places).split(".");
-  return [whole.replace(/\B(?=(\d{3})+$)/g, ","), rest].filter(Boolean).join(".");
 }
 // A multiple on a scale: 0.5x, 2x.
 const times = ratio => `${Number(ratio.toPrecision(2))}x`;
