@@ -25,7 +25,7 @@ class HeatMap {
         h(
           "li",
           {},
-          h("a", {href: seriesLink(row.series), title: row.title}, row.name),
+          h("a", {href: seriesLink(row.series), title: row.title}, row.label ?? row.name),
           row.on && h("small", {}, row.on),
         ),
       ),
@@ -146,17 +146,25 @@ function withValues(at, rows) {
   const chosen = all => kept.map(column => all[column]);
   return {at: chosen(at), rows: rows.map(row => ({...row, value: chosen(row.value)}))};
 }
-// Rows with the machine behind their names where there are several.
-const labelled = (rows, site) => rows.map(row => ({...row, on: shortMachine(site, row.machine)}));
+// Rows with what of their names is in brackets, and the machine where there are several, behind them: long names are
+// cut there.
+const labelled = (rows, site) =>
+  rows.map(row => {
+    const [, label, metric] = /^([^]+) \[([^\]]+)\]$/.exec(row.name) || [null, row.name, ""];
+    return {...row, label, on: [metric, shortMachine(site, row.machine)].filter(Boolean).join(" · ")};
+  });
 
 // How much worse each value is than that of the row, as a logarithm: 0 is as always, positive is worse.
-const isPositive = value => known(value) && value > 0;
-const rowMedian = ({value}) => (value.some(isPositive) ? median(value.filter(isPositive)) : null);
+// To and from 0 there is no ratio: it is as strong as can be, whatever else is shown.
+const rowMedian = ({value}) => middleOf(value);
 function shifts(row, base = rowMedian) {
-  const level = base(row);
-  if (!(level > 0)) return row.value.map(() => null);
-  const sign = row.larger_is_better ? -1 : 1;
-  return row.value.map(value => (known(value) && value > 0 ? sign * Math.log(value / level) : null));
+  const level = base(row),
+    sign = row.larger_is_better ? -1 : 1;
+  return row.value.map(value => {
+    if (!known(value) || !known(level)) return null;
+    if (value > 0 && level > 0) return sign * Math.log(value / level);
+    return value === level ? 0 : sign * (value > level ? Infinity : -Infinity);
+  });
 }
 // What has the strongest colour: nearly the largest shift, so that one spike does not make all else pale.
 function spanOf(rows) {

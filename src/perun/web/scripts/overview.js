@@ -79,7 +79,7 @@ function benchmarks(data, fits, site) {
   }
   panel("benchmarks", h("ul", {class: "benchmarks", "aria-label": "Benchmarks"}, rows.map(one => benchmark(one, site))), {
     note: [
-      plural(rows.length, "benchmark"),
+      plural(rows.reduce((sum, one) => sum + one.members.length, 0), "benchmark"),
       data.more > 0 && `; ${data.more.toLocaleString("en-US")} more are not shown`,
       ", what changed first",
     ],
@@ -121,15 +121,14 @@ function benchmark({name, metric, members}, site) {
       "div",
       {class: "what"},
       h("a", {class: "name", href: seriesLink(series.id), title: `${series.title}\n${series.command}`}, cut(name, 90)),
-      h("small", {class: "muted"}, [metric, shortMachine(site, first.machine)].filter(Boolean).join(" · ")),
+      h(
+        "small",
+        {class: "muted"},
+        [members.length > 1 ? series.name : metric, shortMachine(site, first.machine)].filter(Boolean).join(" · "),
+      ),
     ),
     spark(first.spark, {width: 240, height: 34}),
-    h(
-      "div",
-      {class: "now number"},
-      h("b", {}, series.text || "–"),
-      members.length > 1 && h("small", {class: "muted"}, cut(series.name, 60)),
-    ),
+    h("b", {class: "now number"}, series.text || "–"),
     h("div", {class: "state"}, benchmarkState(first)),
     (members.length > 1 || parts.length > 0) && fold,
   );
@@ -189,7 +188,7 @@ function heatOfOverview(heat, tag, changes, site) {
 // The level of a row at the tag: the median of its newest values until then; where these are not here, the level
 // before its first change since, or its median where nothing changed. Without a tag that of its oldest values.
 function levelUntil(row, places, tag, changes) {
-  const finite = row.value.map((one, i) => [one, places[i]]).filter(([one]) => isPositive(one));
+  const finite = row.value.map((one, i) => [one, places[i]]).filter(([one]) => known(one));
   if (!finite.length) return null;
   const until = finite.filter(([, at]) => !tag || at <= tag.at);
   if (until.length) return median((tag ? until.slice(-10) : until.slice(0, 8)).map(([one]) => one));
