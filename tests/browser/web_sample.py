@@ -208,8 +208,7 @@ class Sample:
                 "machine": [None if one["exact"] else 0 for one in self.series],
                 "value": [values[part] for values in self.values],
                 "half": [
-                    None if one["exact"] else [value and value / 100 for value in values[part]]
-                    for one, values in zip(self.series, self.values, strict=True)
+                    None if one["exact"] else [10_000] * len(self.commits[part]) for one in self.series
                 ],
             }
         for number, one in enumerate(self.series):
@@ -414,7 +413,7 @@ class Sample:
             "branch": branch,
             "at": differences(points),
             "value": list(points.values()),
-            "half": [value * self.random.uniform(0.006, 0.024) for value in points.values()],
+            "half": [self.random.randrange(6000, 24000) for _ in points],
             "n": 10,
         }
 

@@ -135,8 +135,7 @@ def test_the_points_of_a_series_are_what_was_measured(piece, made):
     assert [commits[place]["checksum"] for place in places(main)] == made.main
     assert main["value"][0] == pytest.approx(0.2, rel=0.02)
     assert main["value"][-1] == pytest.approx(0.4, rel=0.02)
-    shares = [half / value for half, value in zip(main["half"], main["value"], strict=True)]
-    assert all(0 < share < 0.04 for share in shares)  # noise of 0.4 % of five runs
+    assert all(0 < half < 40_000 for half in main["half"])  # millionths: noise of 0.4 % of five runs
     assert one["latest"] == main["value"][-1]
     assert one["title"] == "real time of ./app --all big.txt"
 

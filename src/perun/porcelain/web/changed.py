@@ -21,6 +21,7 @@ Reported = Callable[[str], bool]
 """Whether there is a comparison of a pair of versions, `A..B`."""
 MOST: Final = 2000
 """Changes of the list of all of them."""
+DOUBTFUL: Final = 200
 PICTURED: Final = 100
 """Of these as many get the values around them."""
 AROUND: Final = 20
@@ -31,7 +32,7 @@ def change_list(state: State, reported: Reported) -> data.ChangeList:
     """The piece `changes`. :param reported: of which pairs there is a comparison."""
     placed = state.changes[:MOST]
     made = [shown(state, one, reported, number < PICTURED) for number, one in enumerate(placed)]
-    doubtful = [shown(state, one, reported) for one in state.doubtful[:MOST] if one.step.leads]
+    doubtful = [shown(state, one, reported) for one in state.doubtful[:DOUBTFUL]]
     return data.ChangeList(made, len(state.changes), doubtful)
 
 
@@ -53,7 +54,7 @@ def _shown(state: State, placed: Placed) -> data.Change:
     return data.Change(
         version, since, len(of.possible), identity(key), title_of(key), key.location,
         text_of(key.configuration), state.machine_of(state.table.row[key]), key.unit, key.exact,
-        step.is_degradation, step.verdict.name, short(step.ratio), shorts((step.low, step.high)),
+        step.is_degradation, step.verdict.name, short(step.ratio), [short(step.low), short(step.high)],
         _level(step.before), _level(step.after),
         data.Acknowledged(entry.until or None, entry.because or None) if entry else None,
         step.taken_back, step.takes_back, list(step.moved_with), list(step.conditions), step.remark,
@@ -79,7 +80,7 @@ def _rank(one: Placed) -> tuple[bool, bool, bool, float]:
 
 
 def _level(level: Level) -> data.Level:
-    return data.Level(short(level.value), shorts((level.low, level.high)), level.points)
+    return data.Level(short(level.value), [short(level.low), short(level.high)], level.points)
 
 
 def _around(state: State, key: SeriesKey, position: int) -> data.Around:

@@ -77,7 +77,7 @@ class Line(Struct, frozen=True):
     """The points of a series on one machine and one branch.
 
     :ivar at: the first position, then differences. :ivar half: half the width of each interval at 95 %,
-    as the value, with four digits. :ivar n: samples; one number where all have the same.
+    in millionths of the value; of 0 as it is. :ivar n: samples; one number where all have the same.
     """
 
     machine: int | None
@@ -155,7 +155,7 @@ class Change(Struct, frozen=True):
 class ChangeList(Struct, frozen=True):
     """The piece `changes`: the newest first. :ivar total: of them, of which the newest ones are here.
 
-    :ivar doubtful: those that are not definite, of series that stand for what was measured.
+    :ivar doubtful: the newest ones that are not definite, of series that stand for what was measured.
     """
 
     changes: list[Change]

@@ -15,8 +15,9 @@ _LEAST, _MOST = 1e-16, 1e27
 """Between these the power of ten of the last of six digits is a float."""
 _FEW: Final = 50
 """Up to so many numbers are rounded one by one sooner than all together."""
-_OF_HALVES: Final = 4
-"""Digits of half the width of an interval."""
+_WIDEST: Final = 1e15
+HALVES: Final = 1_000_000
+"""Half the width of an interval is given in such parts of its value."""
 
 
 def short(value: float) -> float | int | None:
@@ -27,33 +28,33 @@ def short(value: float) -> float | int | None:
     return int(value) if value.is_integer() and abs(value) < _WHOLE else value
 
 
-def shorts(values: Iterable[float], digits: int = _DIGITS) -> list[float | int | None]:
+def shorts(values: Iterable[float]) -> list[float | int | None]:
     """Numbers with six digits, as :func:`short`; whole ones stay so only together."""
     numbers = np.asarray(values if isinstance(values, np.ndarray) else list(values), np.float64)
     size = np.abs(numbers)
     there = np.isfinite(numbers)
     if there.all() and (numbers == np.rint(numbers)).all() and (size < _WHOLE).all():
-        return [int(one) for one in _rounded(numbers, size, digits).tolist()]
-    found: list[float | int | None] = _rounded(np.where(there, numbers, 0.0), size, digits).tolist()
+        return [int(one) for one in _rounded(numbers, size).tolist()]
+    found: list[float | int | None] = _rounded(np.where(there, numbers, 0.0), size).tolist()
     if not there.all():
         found = [one if known else None for one, known in zip(found, there.tolist(), strict=True)]
     return found
 
 
-def _rounded(numbers: Floats, size: Floats, digits: int) -> Floats:
-    """The finite numbers with so many digits. :param size: their absolute values.
+def _rounded(numbers: Floats, size: Floats) -> Floats:
+    """The finite numbers with six digits. :param size: their absolute values.
 
-    An integer of so many digits by or times a power of ten that is a float itself is the float nearest to the
+    An integer of six digits by or times a power of ten that is a float itself is the float nearest to the
     decimal number, so that no digits but these are written.
     """
     if numbers.size < _FEW:
-        return np.array([float(f"{one:.{digits}g}") for one in numbers.tolist()])
+        return np.array([float(f"{one:.{_DIGITS}g}") for one in numbers.tolist()])
     there = (size > _LEAST) & (size < _MOST)
-    powers = np.floor(np.log10(np.where(there, size, 1.0))) - (digits - 1)
+    powers = np.floor(np.log10(np.where(there, size, 1.0))) - (_DIGITS - 1)
     scale = 10.0 ** np.abs(powers)
     found: Floats = np.where(powers < 0, np.rint(numbers * scale) / scale, np.rint(numbers / scale) * scale)
     for place in np.flatnonzero(~there & (numbers != 0)):
-        found[place] = float(f"{numbers[place]:.{digits}g}")
+        found[place] = float(f"{numbers[place]:.{_DIGITS}g}")
     return found
 
 
@@ -65,9 +66,27 @@ def deltas(places: NDArray[np.integer]) -> list[int]:
     return found
 
 
-def halves(half: NDArray[np.floating]) -> list[float | int | None] | None:
-    """Half the width of each interval, NaN where it is not known; None where none is."""
-    return shorts(half, _OF_HALVES) if np.isfinite(half).any() else None
+def halves(values: Floats, half: NDArray[np.floating]) -> list[float | int | None] | None:
+    """Half the width of each interval, NaN where it is not known, in parts of its value; of 0 as it is. None
+    where none is known.
+
+    :param values: shape (n,), as `half`.
+    """
+    size = np.abs(values)
+    zeros = size == 0
+    with np.errstate(over="ignore"):
+        parts = np.rint(half / np.where(zeros, 1.0, size) * HALVES)
+    there = parts < _WIDEST  # NaN is not
+    if there.all() and not zeros.any():
+        whole: list[float | int | None] = parts.astype(np.int64).tolist()
+        return whole
+    if not np.isfinite(half).any():
+        return None
+    found = np.where(there, parts, 0).astype(np.int64).tolist()
+    return [
+        (short(half[place]) if zeros[place] else one) if there[place] else None
+        for place, one in enumerate(found)
+    ]
 
 
 def counts(samples: NDArray[np.integer]) -> list[int] | int:

@@ -161,5 +161,5 @@ def line_of(state: State, row: int, line: int, own: Positions) -> data.Line:
     values = state.table.values[row, columns]
     return data.Line(
         state.machine_of(row), line, deltas(own), shorts(values),
-        halves(state.table.halves[row, columns]), counts(state.table.counts[row, columns]),
+        halves(values, state.table.halves[row, columns]), counts(state.table.counts[row, columns]),
     )  # fmt: skip

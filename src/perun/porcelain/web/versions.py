@@ -162,7 +162,7 @@ def values(state: State, chunk: int) -> data.Values:
     rows = [(identity_of(keys[row]), row) for row in np.flatnonzero(measured).tolist()]
     return data.Values(
         first, [name for name, _ in rows], [state.machine_of(row) for _, row in rows],
-        [shorts(found[row]) for _, row in rows], [halves(half[row]) for _, row in rows],
+        [shorts(found[row]) for _, row in rows], [halves(found[row], half[row]) for _, row in rows],
     )  # fmt: skip
 
 

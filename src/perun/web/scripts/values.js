@@ -89,7 +89,7 @@ async function valuesAt(at, site) {
       id,
       machine: data.machine?.[row] ?? null,
       value,
-      half: data.half?.[row]?.[place] ?? 0,
+      half: halfOf(data.half?.[row]?.[place], value),
     });
   });
   return found;
@@ -109,7 +109,7 @@ async function valuesBefore(commit, site, wanted) {
         const value = data.value[row][place],
           at = data.first + place;
         if (!known(value) || (all.line[at] && all.line[at] !== commit.branch)) continue;
-        found.set(key, {at, value, half: data.half?.[row]?.[place] ?? 0});
+        found.set(key, {at, value, half: halfOf(data.half?.[row]?.[place], value)});
         break;
       }
     });
