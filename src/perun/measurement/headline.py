@@ -11,12 +11,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.measurement.estimate import Headline, Kind, Round, sample_of
+from perun.measurement.estimate import Headline, Kind, Round, median, sample_of
 from perun.profile import session as sessions
+from perun.profile.amounts import common_unit
 from perun.profile.format.grouping import Group
 from perun.profile.uid import flatten, location, shown_subtype
 from perun.profile.uncertainty import of_function
-from perun.profile.units import larger_is_better, units
+from perun.profile.units import UnitOf, larger_is_better, units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -25,6 +26,12 @@ _CALLS: Final = "mixed"
 _ENTRY: Final = "main"
 _WORKLOAD: Final = "workload"
 _INSTRUCTIONS: Final = "instructions"
+_BOUND: Final = 0.9
+"""The share of its real time that a command uses the processor, from which on that limits it."""
+_WAITS: Final = 0.5
+"""The same below which one of its workloads is taken to wait, and not to be disturbed."""
+_SIDE_BY_SIDE: Final = 1.05
+"""The same beyond which its threads run side by side."""
 
 
 class _Choice(NamedTuple):
@@ -55,6 +62,8 @@ class _Chosen(NamedTuple):
 def headline(profile: Profile) -> Headline | None:
     """The series that stands for the profile; None where no single one does.
 
+    Of a command :func:`processor` tells whether its processor time stands for it instead.
+
     Of a command it is its real time, of memory the peak of the program, of instructions their number. Where
     calls were recorded, it is the time of `main`, in all its calls, if that is above what recording them may
     have cost; with the optimisations of the trace, as recording fewer calls makes it shorter. The only series
@@ -63,32 +72,82 @@ def headline(profile: Profile) -> Headline | None:
     groups = [group for group in profile.groups() if group.size]
     calls = [group for group in groups if _kind(group)[0] == _CALLS]
     entry = [group for group in calls if _uid(group).rpartition(":")[2] == _ENTRY]
-    chosen = _by_choice(groups) or (_by_calls(profile, entry) if entry else _only_series(groups))
+    unit_of = units(profile)
+    others = _by_calls(profile, entry) if entry else _only_series(groups, unit_of)
+    chosen = _by_choice(groups, unit_of) or others
     if chosen is None:
         return None
     session = sessions.of(profile)
-    rounds = _rounds(chosen, session)
+    rounds = _rounds(_values(chosen.groups, unit_of), session, summed=chosen.summed)
     if not rounds:
         return None
     first = chosen.groups[0]
     kind, subtype = _kind(first)
-    unit = units(profile)(kind, subtype)
+    unit = unit_of(kind, subtype)
     better = bool(larger_is_better(profile) & {_uid(first), kind, subtype, unit})
     levels = session.levels if session else None
     noise = session.noise.get(chosen.location) if session else None
-    whole = _whole(groups) if kind == _INSTRUCTIONS else 0.0
+    whole = _whole(groups, unit_of) if kind == _INSTRUCTIONS else 0.0
+    common = common_unit(unit)[1]
     return Headline(
-        chosen.metric, chosen.location, unit, better, chosen.kind, rounds, levels, whole, noise
+        chosen.metric, chosen.location, common, better, chosen.kind, rounds, levels, whole, noise
     )
 
 
-def _whole(groups: Sequence[Group]) -> float:
+def processor(profile: Profile) -> Headline | None:
+    """The processor time of a command, where that limits how long it takes: then it is the more precise
+    clock, as it does not count what other programs take of the processor. None of any other profile.
+
+    What the command waited for would be in its real time alone, and what its threads do side by side is in
+    its processor time several times: so the two have to be nearly the same in the least disturbed run, and
+    no workload may wait for most of its time.
+    """
+    groups = [group for group in profile.groups() if group.size and _kind(group)[0] == "time"]
+    if len({_uid(group) for group in groups}) != 1:
+        return None
+    unit_of = units(profile)
+    real, user, system = (
+        [one for group in groups if _kind(group)[1] == clock for one in _values([group], unit_of)]
+        for clock in ("real", "user", "sys")
+    )
+    runs = [sorted(one) for one in (real, user, system)]
+    keys = [[(order, workload) for order, workload, _ in one] for one in runs]
+    if not runs[0] or keys[0] != keys[1] or keys[0] != keys[2]:
+        return None
+    used = [
+        (order, workload, one + other)
+        for (order, workload, one), (*_, other) in zip(runs[1], runs[2], strict=True)
+    ]
+    shares: dict[str, list[float]] = {}
+    for (_, workload, took), (*_, amount) in zip(runs[0], used, strict=True):
+        if not (took > 0 and amount > 0) or _is_coarse(amount):
+            return None
+        shares.setdefault(workload, []).append(amount / took)
+    best = [max(own) for own in shares.values()]
+    if max(best) < _BOUND or min(best) < _WAITS or max(map(median, shares.values())) > _SIDE_BY_SIDE:
+        return None
+    session = sessions.of(profile)
+    where = location(_uid(groups[0]), "cpu")
+    noise = session.noise.get(where) if session else None
+    levels = session.levels if session else None
+    unit = common_unit(unit_of("time", "cpu"))[1]
+    return Headline(
+        "cpu time", where, unit, False, Kind.TIMED, _rounds(used, session), levels, 0.0, noise
+    )
+
+
+def _is_coarse(amount: float) -> bool:
+    """Whether a time in seconds was read off a clock of hundredths, and is too short for that."""
+    return amount < 1 and math.isclose(amount * 100, round(amount * 100), abs_tol=1e-6)
+
+
+def _whole(groups: Sequence[Group], unit_of: UnitOf) -> float:
     """All instructions of the program."""
     own = [group for group in groups if _kind(group) == (_INSTRUCTIONS, "exclusive")]
-    return math.fsum(value for *_, value in _values(own))
+    return math.fsum(value for *_, value in _values(own, unit_of))
 
 
-def _by_choice(groups: Sequence[Group]) -> _Chosen | None:
+def _by_choice(groups: Sequence[Group], unit_of: UnitOf) -> _Chosen | None:
     for choice in _CHOICES:
         by_uid: dict[str, list[Group]] = {}
         for group in groups:
@@ -98,7 +157,7 @@ def _by_choice(groups: Sequence[Group]) -> _Chosen | None:
             continue
         uid = next(iter(by_uid))
         if choice.type != "time":
-            uid = max(by_uid, key=lambda one: math.fsum(value for *_, value in _values(by_uid[one])))
+            uid = max(by_uid, key=lambda one: math.fsum(value for *_, value in _values(by_uid[one], unit_of)))
         where = location(uid, shown_subtype(uid, choice.type, choice.subtype))
         return _Chosen(choice.metric, where, choice.kind, by_uid[uid], choice.type == "instructions")
     return None
@@ -126,8 +185,8 @@ def _optimized(profile: Profile) -> str:
     return f" ({name})" if name else ""
 
 
-def _only_series(groups: Sequence[Group]) -> _Chosen | None:
-    series = {(_uid(group), *_kind(group)) for group in groups}
+def _only_series(groups: Sequence[Group], unit_of: UnitOf) -> _Chosen | None:
+    series = {(_uid(group), *_common_kind(group, unit_of)) for group in groups}
     if len(series) != 1 or any("uid" in group.columns for group in groups):
         return None
     ((uid, kind, subtype),) = series
@@ -139,23 +198,35 @@ def _only_series(groups: Sequence[Group]) -> _Chosen | None:
     )
 
 
-def _rounds(chosen: _Chosen, session: sessions.Session | None) -> tuple[Round, ...]:
-    """What the rounds of the session measured, by workload; of a profile without one there is one round."""
+def _common_kind(group: Group, unit_of: UnitOf) -> tuple[str, str]:
+    """Type and subtype; where the subtype is the unit, that which is common to all of its kind."""
+    kind, subtype = _kind(group)
+    unit = unit_of(kind, subtype)
+    return kind, common_unit(unit)[1] if subtype == unit else subtype
+
+
+def _rounds(
+    values: Iterable[tuple[float, str, float]], session: sessions.Session | None, *, summed: bool = False
+) -> tuple[Round, ...]:
+    """What the rounds of the session measured, by workload; of a profile without one there is one round.
+
+    :param values: order, workload and amount of each. :param summed: whether a round has their sum.
+    """
     found: dict[tuple[str, int], dict[str, list[float]]] = {}
     each = session is not None and session.runs_are_rounds
     seen: dict[str, int] = {}
-    values = sorted(_values(chosen.groups), key=lambda one: one[0])
+    values = sorted(values, key=lambda one: one[0])
     if len({workload for _, workload, _ in values}) < 2:
         values = [(order, "", value) for order, _, value in values]
     for _, workload, value in values:
-        number = seen.get(workload, 0) if each and not chosen.summed else session.round if session else 0
+        number = seen.get(workload, 0) if each and not summed else session.round if session else 0
         seen[workload] = number + 1
         key = (session.id if session else "", number)
         found.setdefault(key, {}).setdefault(workload, []).append(value)
     rounds = []
     for key, by_workload in found.items():
         of_each = {
-            workload: sample_of([math.fsum(own)] if chosen.summed else own)
+            workload: sample_of([math.fsum(own)] if summed else own)
             for workload, own in by_workload.items()
         }
         kept = {workload: sample for workload, sample in of_each.items() if sample is not None}
@@ -164,10 +235,11 @@ def _rounds(chosen: _Chosen, session: sessions.Session | None) -> tuple[Round, .
     return tuple(rounds)
 
 
-def _values(groups: Iterable[Group]) -> list[tuple[float, str, float]]:
-    """Order, workload and amount of each measurement; what is no number is left out."""
+def _values(groups: Iterable[Group], unit_of: UnitOf) -> list[tuple[float, str, float]]:
+    """Order, workload and amount of each measurement in the common unit; what is no number is left out."""
     found: list[tuple[float, str, float]] = []
     for group in groups:
+        factor = common_unit(unit_of(*_kind(group)))[0]
         amounts, orders, workloads = (
             group.columns.get(name) or [group.constants.get(name)] * group.size
             for name in ("amount", "order", _WORKLOAD)
@@ -175,7 +247,7 @@ def _values(groups: Iterable[Group]) -> list[tuple[float, str, float]]:
         for amount, order, workload in zip(amounts, orders, workloads, strict=True):
             if isinstance(amount, (int, float)) and not isinstance(amount, bool) and abs(amount) < 1e150:
                 rank = float(order) if isinstance(order, (int, float)) else float(len(found))
-                found.append((rank, _label(workload), float(amount)))
+                found.append((rank, _label(workload), float(amount) * factor))
     return found
 
 
