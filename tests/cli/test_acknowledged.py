@@ -174,7 +174,7 @@ def test_log_and_status_show_steps_and_what_is_acknowledged(perun, measured):
     assert "Steps:" not in perun("log").out and "Steps:" not in perun("status", version).out
     perun("changes")
     perun("check", "head", version)
-    line = "Severe Degradation  unique [total]  0.86 k -> 79.80 k  +9,125 %  ./words 400 (regex)"
+    line = "Severe Degradation  unique [total]  0.865 k -> 79.8 k  +9,125 %  ./words 400 (regex)"
     for words in (("log", version, "-n", "1"), ("status", version)):
         text = perun(*words).out
         assert "Steps: 1 degradation(-)\n" in text and f"  {line}\n" in text

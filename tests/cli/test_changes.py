@@ -129,7 +129,7 @@ def test_the_text(perun, history):
     text = done.out
     places = [text.index(f"{checksums[number][:7]} 2027") for number in (33, 20, SLOWER)]
     assert places == sorted(places)
-    assert "Severe Degradation  main [peak]  0.98 KiB -> 1.95 KiB  +100 %" in text
+    assert "Severe Degradation  main [peak]  0.977 KiB -> 1.95 KiB  +100 %" in text
     assert f"{checksums[SLOWER][:7]} 2027-01-15 Commit number {SLOWER} (Jane)" in text
     before = f"{checksums[13][:7]}, {checksums[14][:7]}"
     assert f"or one of 2 versions before it that were not measured: {before}" in text

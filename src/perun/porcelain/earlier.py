@@ -8,9 +8,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.errors import DamagedStore, VersionControlError
+from perun.measurement.difference import Basis, Rules
 from perun.measurement.estimate import Estimate, Kind, Point, estimate, point_of_headlines
 from perun.measurement.noise import WINDOW, Kept
-from perun.measurement.verdict import Basis, Rules, Verdict, along
+from perun.measurement.verdict import Verdict, along
 from perun.porcelain import walking
 from perun.porcelain.known import KnownFacts
 from perun.porcelain.repository import Repository

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from perun.errors import DamagedStore
-from perun.profile.changes import PerformanceChange
+from perun.measurement.verdict import severity, sum_of
 from perun.store import tree
 from perun.store.cache import Cache
 from perun.store.files import ON_DISK, Files
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from perun.store.changes import Changes
     from perun.store.index import Indexes
 
-_NO_DIRECTION = (PerformanceChange.Unknown, PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget)
 _MISSING = [0, -1]
 _NO_FILES = _MISSING + _MISSING
 
@@ -162,7 +161,14 @@ def _status(path: str, files: Files) -> list[int]:
 
 def _count(minor: str, indexes: Indexes, changes: Changes) -> Summary:
     profiles = Counter(indexes.types(minor))
-    found = [record.info.result for record in changes.read(minor)]
-    degradations = sum(change.value < 0 for change in found if change not in _NO_DIRECTION)
-    optimizations = sum(change.value > 0 for change in found if change not in _NO_DIRECTION)
-    return Summary(dict(profiles), degradations, optimizations)
+    records = changes.read(minor)
+    places = {(record.command, record.info.location) for record in records}
+    found = [
+        severity(record.info.result)
+        for record in records
+        # A part counts only where its sum is not known: it is no change besides that of the sum.
+        if (record.command, sum_of(record.info.location)) not in places
+    ]
+    return Summary(
+        dict(profiles), sum(one < 0 for one in found), sum(one > 0 for one in found)
+    )

@@ -15,7 +15,8 @@ from zlib import crc32
 import numpy as np
 
 from perun.measurement.changes import Run, Track
-from perun.measurement.verdict import Rules, Verdict
+from perun.measurement.difference import Rules
+from perun.measurement.verdict import Verdict
 from perun.models.change_points.noise import deviation_of_differences, median
 from perun.models.change_points.voting import Change
 from perun.porcelain.repository import Repository
