@@ -30,7 +30,7 @@ START_UP = {
     "plugin/api.py", "plugin/contract.py",
     "porcelain/acknowledged.py", "porcelain/log.py", "porcelain/lookup.py", "porcelain/ownership.py",
     "porcelain/repository.py",
-    "measurement/verdict.py", "porcelain/status.py", "porcelain/user.py",
+    "measurement/difference.py", "measurement/verdict.py", "porcelain/status.py", "porcelain/user.py",
     "process/command.py", "profile/changes.py", "profile/head.py", "profile/helpers.py",
     "store/__init__.py", "store/cache.py", "store/changes.py", "store/facts.py", "store/files.py",
     "store/index.py", "store/index_file.py", "store/known_steps.py", "store/limits.py", "store/pending.py",
