@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
+from perun.measurement.comparable import Conditions, unlike
 from perun.models.student import quantile
 
 CONFIDENCE: Final = 0.95
@@ -126,6 +127,7 @@ class Point(NamedTuple):
         by what they said.
     :param whole: of what is counted, what it is a part of; 0 if that is not known.
     :param noise: the interval of the ratio of the base of such a session to itself; None if it is not known.
+    :param ended: that session. :param conditions: under which it was measured.
     """
 
     rounds: tuple[Round, ...]
@@ -133,6 +135,8 @@ class Point(NamedTuple):
     levels: tuple[float, float] | None = None
     whole: float = 0.0
     noise: tuple[float, float] | None = None
+    ended: str = ""
+    conditions: Conditions = ()
 
     @property
     def size(self) -> int:
@@ -219,8 +223,8 @@ class Headline(NamedTuple):
 
     :param metric: what it is called: `real time`, `peak memory`, `instructions`, or its location.
     :param location: what :mod:`perun.measurement.series` calls it.
-    :param rounds:, :param levels:, :param whole: and :param noise: as of
-        :class:`perun.measurement.series.Readings`.
+    :param rounds:, :param levels:, :param whole: and :param noise: as of :class:`Readings`.
+    :param conditions: of the profile.
     """
 
     metric: str
@@ -228,6 +232,26 @@ class Headline(NamedTuple):
     unit: str
     larger_is_better: bool
     kind: Kind
+    rounds: tuple[Round, ...]
+    levels: tuple[float, float] | None = None
+    whole: float = 0.0
+    noise: tuple[float, float] | None = None
+    conditions: Conditions = ()
+
+    @property
+    def readings(self) -> Readings:
+        """What was measured."""
+        return Readings(self.rounds, self.levels, self.whole, self.noise)
+
+
+class Readings(NamedTuple):
+    """What one profile measured of one series: what is kept of it, and what points are made of.
+
+    :param rounds: by number; a profile without a session is one round.
+    :param levels: as of :class:`Point`.
+    :param whole: what the values are a part of; 0 if that is not known. :param noise: as `levels`.
+    """
+
     rounds: tuple[Round, ...]
     levels: tuple[float, float] | None = None
     whole: float = 0.0
@@ -260,9 +284,7 @@ def sample_of(values: Iterable[float]) -> Sample | None:
     return Sample(len(finite), middle, _spread(compared), positive)
 
 
-def point_of(
-    profiles: Iterable[Sequence[Round]], kind: Kind, levels: tuple[float, float] | None = None
-) -> Point:
+def point_of(profiles: Iterable[Sequence[Round]], kind: Kind) -> Point:
     """What several profiles of one version measured, in the order of measuring.
 
     A profile without a session, as older releases wrote it, is a session of its own.
@@ -281,15 +303,30 @@ def point_of(
             rounds.append(Round(session, number, one.samples))
         for one in rounds:
             last[one.session] = max(one.number, last.get(one.session, 0))
-    return Point(tuple(rounds), kind, levels)
+    return Point(tuple(rounds), kind)
+
+
+def point(profiles: Sequence[tuple[Readings, Conditions]], kind: Kind) -> Point:
+    """What profiles of one version, one at least, measured of a series, in the order of measuring.
+
+    Those count that were measured under the conditions of the newest one, as far as these are known.
+    """
+    conditions = profiles[-1][1]
+    alike = [one for one, own in profiles if not unlike(own, conditions)]
+    made = point_of([one.rounds for one in alike], kind)
+    sequential = [one for one in alike if one.levels is not None]
+    (levels, noise, ended) = (None, None, "")
+    if len(sequential) == 1:
+        levels, noise = sequential[0].levels, sequential[0].noise
+        ended = sequential[0].rounds[0].session
+    return made._replace(
+        levels=levels, whole=max(one.whole for one in alike), noise=noise, ended=ended, conditions=conditions
+    )
 
 
 def point_of_headlines(headlines: Sequence[Headline]) -> Point:
     """What profiles of one version, one at least, measured of one series; in the order of measuring."""
-    first = headlines[0]
-    levels, noise = (first.levels, first.noise) if len(headlines) == 1 else (None, None)
-    made = point_of([one.rounds for one in headlines], headlines[-1].kind, levels)
-    return made._replace(whole=max(one.whole for one in headlines), noise=noise)
+    return point([(one.readings, one.conditions) for one in headlines], headlines[-1].kind)
 
 
 def combined(errors: Sequence[Error]) -> Error:

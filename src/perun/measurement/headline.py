@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from perun.measurement.comparable import conditions
 from perun.measurement.estimate import Headline, Kind, Round, sample_of
 from perun.profile import session as sessions
 from perun.profile.format.grouping import Group
@@ -78,8 +79,9 @@ def headline(profile: Profile) -> Headline | None:
     noise = session.noise.get(chosen.location) if session else None
     whole = _whole(groups) if kind == _INSTRUCTIONS else 0.0
     return Headline(
-        chosen.metric, chosen.location, unit, better, chosen.kind, rounds, levels, whole, noise
-    )
+        chosen.metric, chosen.location, unit, better, chosen.kind, rounds, levels, whole, noise,
+        conditions(profile),
+    )  # fmt: skip
 
 
 def _whole(groups: Sequence[Group]) -> float:

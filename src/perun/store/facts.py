@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from perun.profile.factory import Profile
 
-_FORMAT = 5
+_FORMAT = 6
 _PENDING = "pending"
 _DIGITS = 20
 _LARGEST = 1e150
@@ -160,7 +160,7 @@ def _read_fact(machine: object, incomplete: object, headline: list[Any] | None, 
 
 def _read_headline(
     metric: str, location: str, unit: str, better: bool, kind: str, rounds: list[Any],
-    levels: list[float] | None, whole: float, noise: list[float] | None,
+    levels: list[float] | None, whole: float, noise: list[float] | None, conditions: list[list[str]],
 ) -> Headline:  # fmt: skip
     read = tuple(
         Round(session, number, {name: Sample(*sample) for name, sample in samples.items()})
@@ -174,7 +174,8 @@ def _read_headline(
         raise ValueError("samples of another form")
     spent = None if levels is None else (float(levels[0]), float(levels[1]))
     apart = None if noise is None else (float(noise[0]), float(noise[1]))
-    return Headline(metric, location, unit, better, Kind(kind), read, spent, float(whole), apart)
+    under = tuple((str(name), str(value)) for name, value in conditions)
+    return Headline(metric, location, unit, better, Kind(kind), read, spent, float(whole), apart, under)
 
 
 def _is_sample(one: Sample) -> bool:

@@ -21,7 +21,7 @@ from perun.store import tree
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 _NAMES: Final = "names-"
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from perun.measurement.estimate import Headline, Kind, estimate, point_of_headlines
 from perun.measurement.headline import headline
-from perun.measurement.series import point, readings
+from perun.measurement.estimate import point
+from perun.measurement.series import readings
 from perun.profile.factory import Profile
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun.measurement.changes import FEWEST_RUNS, Run, Track, drift, is_climb, may_decide, short_levels
+from perun.measurement.comparable import Conditions, unlike
 from perun.measurement.estimate import Error, Point
 from perun.measurement.noise import shared
 from perun.measurement.verdict import (
@@ -156,7 +157,7 @@ def _judged(
         ]
         _correct(history, rows, column, details, verdicts, rules)
         for (name, place), verdict in verdicts.items():
-            if severity(verdict.change):
+            if severity(verdict.change) or verdict.difference.unknown:
                 found[name].append(Judged(place, verdict))
     return found
 
@@ -396,7 +397,7 @@ def _drifts(history: History, row: _Row, found: Found, effect: float) -> Iterabl
 
 def _changed_conditions(history: History, key: SeriesKey, last: int, first: int) -> tuple[str, ...]:
     """The names of conditions of the machine that differ between the two columns."""
-    under = []
+    under: list[Conditions] = []
     for column in (last, first):
         known = history.conditions[column]
         of_key = next(
@@ -407,6 +408,5 @@ def _changed_conditions(history: History, key: SeriesKey, last: int, first: int)
             ),
             (),
         )
-        under.append(dict(of_key))
-    old, new = under
-    return tuple(name for name in old if name in new and old[name] != new[name] and name != "build")
+        under.append(of_key)
+    return tuple(one.name for one in unlike(*under))

@@ -16,14 +16,14 @@ from typing import Final
 
 from perun.errors import DamagedStore, PerunError
 from perun.machine import class_of
-from perun.measurement.estimate import Point, estimate
+from perun.measurement.comparable import Conditions, conditions
+from perun.measurement.estimate import Point, Readings, estimate, point
 from perun.measurement.headline import headline
 from perun.measurement.noise import WINDOW
-from perun.measurement.series import Readings, point, readings
+from perun.measurement.series import readings
 from perun.plugin.api import MinorVersion
 from perun.porcelain.changes.data import History, SeriesKey
 from perun.porcelain.changes.table import MANY, Cell, Column, State, Table
-from perun.porcelain.check.comparable import conditions
 from perun.porcelain.repository import Repository
 from perun.porcelain.walking import ancestors, first_parents
 from perun.profile.helpers import ProfileInfo
@@ -98,6 +98,7 @@ def _read_version(repo: Repository, checksum: str, state: State, damaged: list[s
         damaged.append(problem.message)
         raise
     whole = [(info, one) for info, one in profiles if not one.incomplete]
+    whole.sort(key=lambda one: one[0].time)
     under = {(info.configuration, one.machine): one.conditions for info, one in whole}
     incomplete = dict.fromkeys(info.configuration for info, one in profiles if one.incomplete)
     found = _by_key(whole)
@@ -134,21 +135,23 @@ def _of_profile(repo: Repository, info: ProfileInfo) -> ProfileSeries:
     profile = repo.store.objects.get(info.checksum)
     described = profile.get("machine")
     machine = class_of(described) if isinstance(described, dict) else ""
-    under = tuple(conditions(profile).items())
+    under = conditions(profile)
     own = readings(profile)
     stands = headline(profile)
     leads = stands.location if stands is not None else ""
     return ProfileSeries(machine, why_incomplete(profile), under, leads, tuple(own), tuple(own.values()))
 
 
-def _by_key(profiles: Iterable[tuple[ProfileInfo, ProfileSeries]]) -> dict[SeriesKey, list[Readings]]:
+def _by_key(
+    profiles: Iterable[tuple[ProfileInfo, ProfileSeries]],
+) -> dict[SeriesKey, list[tuple[Readings, Conditions]]]:
     """What each profile of a version measured of each series, in the order of measuring."""
-    found: dict[SeriesKey, list[Readings]] = {}
+    found: dict[SeriesKey, list[tuple[Readings, Conditions]]] = {}
     for info, profile in sorted(profiles, key=lambda one: one[0].time):
         for name, one in zip(profile.names, profile.readings, strict=True):
             key = SeriesKey(info.configuration, "" if name.exact else profile.machine, *name)
-            found.setdefault(key, []).append(one)
-    return {key: own for key, own in found.items() if all(one.rounds for one in own)}
+            found.setdefault(key, []).append((one, profile.conditions))
+    return {key: own for key, own in found.items() if all(one.rounds for one, _ in own)}
 
 
 def cell(of: Point) -> Cell:
@@ -176,7 +179,7 @@ class Points:
         self._repo = repo
         self._head = head
         self._line = frozenset(line)
-        self._kept: OrderedDict[str, dict[SeriesKey, list[Readings]]] = OrderedDict()
+        self._kept: OrderedDict[str, dict[SeriesKey, list[tuple[Readings, Conditions]]]] = OrderedDict()
 
     def at(self, version: str, key: SeriesKey) -> Point | None:
         """What the version measured of the series; None if it did not."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """To be raised whenever the search finds other changes than before."""
 NEW: Final = 12
 """Points that may have come since a search."""

@@ -24,7 +24,7 @@ from perun.profile.head import Configuration
 from perun.regular import open_regular
 from perun.store import tree
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 MOST_BYTES: Final = 1 << 29
 """Largest table that is read."""
 _FILE: Final = "table"

@@ -14,7 +14,7 @@ from perun.errors import DamagedStore, ProfileError
 from perun.measurement.noise import REACH, WINDOW
 from perun.plugin.api import MinorVersion
 from perun.porcelain import lookup
-from perun.porcelain.check.comparable import COUNTED, WITHOUT_RUNS
+from perun.measurement.comparable import COUNTED, WITHOUT_RUNS
 from perun.porcelain.check.compare import Pair
 from perun.porcelain.repository import Repository
 from perun.profile.factory import Configuration

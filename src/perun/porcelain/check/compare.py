@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import PerunError, PluginError, ProfileError
-from perun.measurement.estimate import Point
-from perun.measurement.series import Readings, SeriesName, point, readings
+from perun.measurement.comparable import Conditions, Difference, conditions, differences, refused
+from perun.measurement.estimate import Point, Readings, point
+from perun.measurement.series import SeriesName, readings
 from perun.measurement.verdict import mirror
 from perun.plugin.api import CheckContext, MinorVersion
 from perun.plugin.failing import errors_of
 from perun.porcelain import postprocessby
-from perun.porcelain.check.comparable import Difference, differences
 from perun.porcelain.check.pools import Pools, Profiles
 from perun.porcelain.check.report import Comparison, MethodResult, Options
 from perun.porcelain.check.rules import Rule, applicable, rules
@@ -78,26 +78,32 @@ class Lines:
 
     def __init__(self, profiles: Profiles) -> None:
         self._profiles = profiles
-        self._known: OrderedDict[str, Mapping[SeriesName, Readings]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[Mapping[SeriesName, Readings], Conditions]] = OrderedDict()
 
     def of(self, pair: Pair, name: SeriesName) -> list[Point]:
         """The points of a series along the line of the pair."""
-        found = []
-        for version in pair.line:
-            own = [self._readings(checksum) for checksum in version]
-            there = [one[name] for one in own if name in one]
-            if there:
-                found.append(point(there, name.kind))
-        return found
+        return [found for own in pair.line if (found := self._point(own, name)) is not None]
 
-    def _readings(self, checksum: str) -> Mapping[SeriesName, Readings]:
+    def both(self, pair: Pair, name: SeriesName) -> tuple[Point, Point] | None:
+        """The points of both versions of the pair; None where one of them is not known."""
+        own = tuple(info.checksum for info in (*reversed(pair.more_targets), pair.target))
+        old, new = (self._point(one, name) for one in (pair.line[0] if pair.line else (), own))
+        return None if old is None or new is None else (old, new)
+
+    def _point(self, version: Sequence[str], name: SeriesName) -> Point | None:
+        """What these profiles measured. Whether its conditions matter has been decided."""
+        own = [self._readings(checksum) for checksum in version]
+        there = [(one[name], under) for one, under in own if name in one]
+        return point(there, name.kind)._replace(conditions=()) if there else None
+
+    def _readings(self, checksum: str) -> tuple[Mapping[SeriesName, Readings], Conditions]:
         known = self._known.get(checksum)
         if known is None:
             try:
                 profile = self._profiles.get(checksum, MOST_BYTES)
-                known = {} if incomplete.text_of(profile) else readings(profile)
+                known = {} if incomplete.text_of(profile) else readings(profile), conditions(profile)
             except ProfileError:  # whoever compares it says so
-                known = {}
+                known = {}, ()
             self._known[checksum] = known
             if len(self._known) > KEPT_READINGS:
                 self._known.popitem(last=False)
@@ -134,19 +140,18 @@ class Comparer:
                     reason=f"the {what} {info.source} cannot be read: {problem.message}", error=problem
                 )
         baseline, target = profiles["baseline"], profiles["target"]
-        line = partial(self._lines.of, pair)
         # Who measured two versions side by side wants these two measurements compared.
         if are_pairs(baseline, target):
-            return self._outcome(chosen, baseline, target, line)
+            return self._outcome(chosen, baseline, target, pair)
         if not (pair.more_targets or pair.more_baselines):
-            return self._outcome(chosen, baseline, target, line)
+            return self._outcome(chosen, baseline, target, pair)
         pools = Pools(self._profiles, self._postprocess)
         try:
             target = pools.pooled(pair.target, pair.more_targets)
             baseline = pools.pooled(pair.baseline, pair.more_baselines)
         except ProfileError as problem:
             return Outcome(reason=f"a profile to pool cannot be read: {problem.message}", error=problem)
-        outcome = self._outcome(chosen, baseline, target, line)
+        outcome = self._outcome(chosen, baseline, target, pair)
         return outcome._replace(notes=(*pools.notes(baseline, target), *outcome.notes))
 
     def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> Outcome:
@@ -163,9 +168,8 @@ class Comparer:
         chosen: list[Rule],
         baseline: Profile,
         target: Profile,
-        line: Callable[[SeriesName], Sequence[Point]] | None = None,
+        pair: Pair | None = None,
     ) -> Outcome:
-        context = self._context if line is None else self._context._replace(line=line)
         lacks = {"baseline": incomplete.text_of(baseline), "target": incomplete.text_of(target)}
         reasons = "; ".join(f"the {which} is incomplete ({why})" for which, why in lacks.items() if why)
         found = differences(baseline, target)
@@ -177,6 +181,11 @@ class Comparer:
             unknown = _incomparable(target, found)
             return Outcome(_of_all(chosen, unknown), environment=environment)
         both = Alike(baseline, target)
+        context = self._context
+        if pair is not None:
+            context = context._replace(line=partial(self._lines.of, pair))
+            if both.baseline is baseline and both.target is target:
+                context = context._replace(both=partial(self._lines.both, pair))
         results = [self._apply(rule, both, context) for rule in chosen]
         kept = _without_replaced(chosen, results)
         applied = {result.method for result in kept if not result.reason}
@@ -221,14 +230,13 @@ def _unknown(target: Profile, baseline_lacks: str, target_lacks: str) -> Degrada
 
 def _incomparable(target: Profile, found: Sequence[Difference]) -> DegradationInfo:
     """That the change of the whole program is unknown, as both were measured under different conditions."""
-    names = ", ".join(one.name for one in found)
     return DegradationInfo(
         PerformanceChange.Unknown,
         str(target.get("header", {}).get("cmd", "")),
         "; ".join(one.baseline for one in found),
         "; ".join(one.target for one in found),
         "environment",
-        rule=f"not comparable, as these differ: {names}; compare nevertheless with --force",
+        rule=refused(found),
     )
 
 

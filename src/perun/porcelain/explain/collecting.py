@@ -15,7 +15,7 @@ from perun.callgraph.stored import graph_name
 from perun.errors import DamagedStore, PerunError, ProfileError
 from perun.plugin.api import NoProfile, Report, Run
 from perun.porcelain import saving
-from perun.porcelain.check.comparable import differences
+from perun.measurement.comparable import differences
 from perun.porcelain.compare.instruments import quiet
 from perun.porcelain.compare.plan import Case, Side
 from perun.porcelain.compare.sides import Folders
