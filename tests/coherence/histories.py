@@ -169,7 +169,7 @@ def _measured(
                 name: _values(chance, benchmark, levels[place] * own * float(name or 1), runs, exact, levels[place])
                 for name in names if name != lacking.get(place)
             },
-            order, on, session, turn, kernel=int(place >= kernel_at),
+            order, on, session, turn, kernel=int(not session and place >= kernel_at),
         )  # fmt: skip
     if how == "pairs" and len(there) > 1 and not names[1:]:
         for side, place in zip(("base", "head"), there[-2:], strict=True):

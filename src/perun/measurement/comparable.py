@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
-from perun.profile.session import are_pairs
+from perun.profile import session
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -36,8 +36,12 @@ class Difference(NamedTuple):
 
 
 def differences(baseline: Profile, target: Profile) -> list[Difference]:
-    """What differs of the conditions of the two; none for profiles that were measured side by side."""
-    return [] if are_pairs(baseline, target) else unlike(conditions(baseline), conditions(target))
+    """What differs of the conditions of the two; none for profiles of one session, as they were measured side
+    by side."""
+    sessions = session.of(baseline), session.of(target)
+    if sessions[0] and sessions[1] and sessions[0].id == sessions[1].id:
+        return []
+    return unlike(conditions(baseline), conditions(target))
 
 
 def unlike(baseline: Conditions, target: Conditions) -> list[Difference]:

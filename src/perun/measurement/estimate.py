@@ -309,10 +309,14 @@ def point_of(profiles: Iterable[Sequence[Round]], kind: Kind) -> Point:
 def point(profiles: Sequence[tuple[Readings, Conditions]], kind: Kind) -> Point:
     """What profiles of one version, one at least, measured of a series, in the order of measuring.
 
-    Those count that were measured under the conditions of the newest one, as far as these are known.
+    Those count that were measured in the session of the newest one, or under its conditions, as far as these
+    are known.
     """
-    conditions = profiles[-1][1]
-    alike = [one for one, own in profiles if not unlike(own, conditions)]
+    newest, conditions = profiles[-1]
+    session = _session_of(newest)
+    alike = [
+        one for one, own in profiles if not unlike(own, conditions) or (session and _session_of(one) == session)
+    ]
     made = point_of([one.rounds for one in alike], kind)
     sequential = [one for one in alike if one.levels is not None]
     (levels, noise, ended) = (None, None, "")
@@ -322,6 +326,10 @@ def point(profiles: Sequence[tuple[Readings, Conditions]], kind: Kind) -> Point:
     return made._replace(
         levels=levels, whole=max(one.whole for one in alike), noise=noise, ended=ended, conditions=conditions
     )
+
+
+def _session_of(one: Readings) -> str:
+    return one.rounds[0].session if one.rounds else ""
 
 
 def point_of_headlines(headlines: Sequence[Headline]) -> Point:
