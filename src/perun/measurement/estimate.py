@@ -315,7 +315,7 @@ def point(profiles: Sequence[tuple[Readings, Conditions]], kind: Kind) -> Point:
     newest, conditions = profiles[-1]
     session = _session_of(newest)
     alike = [
-        one for one, own in profiles if not unlike(own, conditions) or (session and _session_of(one) == session)
+        one for one, own in profiles if not unlike(own, conditions) or session == _session_of(one) != ""
     ]
     made = point_of([one.rounds for one in alike], kind)
     sequential = [one for one in alike if one.levels is not None]

@@ -145,12 +145,17 @@ class Verdict(NamedTuple):
     @property
     def bounds(self) -> tuple[float, float] | None:
         """The interval that decided; None where there is none."""
-        return None if self.low <= 0 and math.isinf(self.high) or math.isnan(self.low) else (self.low, self.high)
+        return bounded(self.low, self.high)
 
     @property
     def decides(self) -> bool:
         """Whether it is a definite word: a change, or that there is none."""
         return self.change not in UNDECIDED
+
+
+def bounded(low: float, high: float) -> tuple[float, float] | None:
+    """The interval of a ratio; None where it says nothing."""
+    return None if math.isnan(low) or (low <= 0 and math.isinf(high)) else (low, high)
 
 
 UNDECIDED: Final = frozenset(
@@ -268,9 +273,9 @@ def difference(
     else:
         found = _of_two_samples(baseline, target, common, noise, rules, tested=tested)
     differ = unlike(baseline.conditions, target.conditions)
-    if differ and target.rounds[-1].session not in {one.session for one in baseline.rounds if one.session[:1] != "#"}:
-        return found._replace(unknown=refused(differ))
-    return found
+    newest = target.rounds[-1].session
+    together = newest[:1] != "#" and any(one.session == newest for one in baseline.rounds)
+    return found._replace(unknown=refused(differ)) if differ and not together else found
 
 
 def of_counts(values: tuple[float, float], sizes: tuple[int, int]) -> Difference:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun import atomic
 from perun.errors import DamagedStore
-from perun.measurement.series import Readings, SeriesName
+from perun.measurement.estimate import Readings
+from perun.measurement.series import SeriesName
 from perun.store import tree
 
 if TYPE_CHECKING:

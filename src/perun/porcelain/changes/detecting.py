@@ -55,11 +55,13 @@ class Placed(NamedTuple):
 
 
 class Detected(NamedTuple):
-    """The steps of all series, what drifts, and how many series have too few versions."""
+    """The steps of all series, what drifts, how many series have one version only, and whether anything can be
+    said of one that stands for what was measured."""
 
     steps: list[Placed]
     drifts: list[Drift]
     short: int
+    says: bool
 
 
 class _Row(NamedTuple):
@@ -110,7 +112,8 @@ def detect(
             drifts += _drifts(history, row, found, effect)
     progress(len(rows), len(rows))
     remembered.save()
-    return Detected(steps, drifts, len(history.keys) - len(rows))
+    says = any(_says(history, row, rules, points) for row in rows if row.leads)
+    return Detected(steps, drifts, len(history.keys) - len(rows), says)
 
 
 def _rows(history: History) -> list[_Row]:
@@ -171,6 +174,14 @@ def _verdict(history: History, row: _Row, place: int, rules: Rules, points: Poin
         return None
     line = points.before(version, row.key, reversed(before))
     return along(target, line, rules, larger_is_better=row.key.larger_is_better)
+
+
+def _says(history: History, row: _Row, rules: Rules, points: Points) -> bool:
+    """Whether there are versions enough for levels, or a verdict on one of them decides."""
+    if len(row.columns) >= FEWEST_RUNS:
+        return True
+    verdicts = (_verdict(history, row, place, rules, points) for place in range(1, len(row.columns)))
+    return any(one is not None and one.decides for one in verdicts)
 
 
 def _is_apart(baseline: Point, target: Point, rules: Rules) -> bool:

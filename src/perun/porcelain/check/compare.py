@@ -45,8 +45,8 @@ class Pair(NamedTuple):
 
     :param more_targets: older profiles of the same version and configuration as the target, the newest first,
         which are pooled with it. :param more_baselines: the same of the baseline.
-    :param line: the checksums of the profiles of the baseline, the oldest first, then those of the versions
-        before it that have some, the nearest first: they show the noise.
+    :param line: by version the checksums of the profiles that show the noise, the oldest first: those of the
+        baseline, then those of the versions before it, the nearest first.
     """
 
     target: ProfileInfo
@@ -86,8 +86,10 @@ class Lines:
 
     def both(self, pair: Pair, name: SeriesName) -> tuple[Point, Point] | None:
         """The points of both versions of the pair; None where one of them is not known."""
-        own = tuple(info.checksum for info in (*reversed(pair.more_targets), pair.target))
-        old, new = (self._point(one, name) for one in (pair.line[0] if pair.line else (), own))
+        old, new = (
+            self._point([info.checksum for info in sorted(reversed(own), key=lambda info: info.time)], name)
+            for own in ((pair.baseline, *pair.more_baselines), (pair.target, *pair.more_targets))
+        )
         return None if old is None or new is None else (old, new)
 
     def _point(self, version: Sequence[str], name: SeriesName) -> Point | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from perun.config.schema import is_true
 from perun.errors import DamagedStore, PerunError
@@ -13,6 +14,7 @@ from perun.porcelain.check.baselines import Baselines, Candidates, newest_first
 from perun.porcelain.check.compare import Pair
 from perun.porcelain.check.report import Comparison, Options
 from perun.porcelain.repository import Repository
+from perun.porcelain.walking import before_both
 from perun.profile.helpers import ProfileInfo
 
 NO_PROFILE = "no profile is registered"
@@ -115,6 +117,21 @@ class Pairing:
                 plan.steps.append(Comparison(target, reason=without_baseline or self._without_baseline))
             else:
                 plan.steps.append(Comparison(target, reason=found.message, error=found))
+        return plan
+
+    def between(self, old: MinorVersion, new: MinorVersion) -> VersionPlan:
+        """The pairs of any two versions. Whichever way round, the same versions show the noise."""
+        older, before = before_both(self.repo, old, new)
+        turned = older.checksum != old.checksum
+        plan = self.plan(
+            new, lambda: (old,), others=(old.checksum,),
+            beyond=lambda: chain((older,) if turned else (), before),
+            without_baseline=f"{old.checksum[:10]} has no profile of the same configuration",
+        )  # fmt: skip
+        if turned:
+            plan.steps = [
+                one._replace(line=one.line[1:]) if isinstance(one, Pair) else one for one in plan.steps
+            ]
         return plan
 
     def _add_failures(self, plan: VersionPlan, others: Iterable[str]) -> None:

@@ -69,8 +69,7 @@ def worst_first(changes: Iterable[Placed]) -> list[Placed]:
 
 def _rank(one: Placed) -> tuple[bool, bool, bool, float]:
     step = one.step
-    size = float(np.log(step.ratio))
-    return one.entry is not None, not step.is_degradation, bool(step.taken_back), -abs(size)
+    return one.entry is not None, not step.is_degradation, bool(step.taken_back), -step.size
 
 
 def net_ratio(steps: Sequence[Placed]) -> float:

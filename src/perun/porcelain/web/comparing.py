@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from perun.errors import PerunError, ProfileNotFound, UsageError
 from perun.measurement.comparison import Measurements
 from perun.measurement.estimate import estimate
-from perun.measurement.noise import REACH
 from perun.measurement.series import Series
 from perun.plugin.api import MinorVersion, quiet, silent
 from perun.porcelain.check.compare import Comparer, Pair
@@ -23,7 +21,6 @@ from perun.porcelain.explain.gathered import ProfilePair
 from perun.porcelain.ranges import ends_of
 from perun.porcelain.repository import Repository
 from perun.porcelain.trend import text_of
-from perun.porcelain.walking import ancestors
 from perun.porcelain.web import data
 from perun.porcelain.web.numbers import short, shorts
 from perun.porcelain.web.state import State
@@ -63,9 +60,7 @@ def compare(state: State, name: str) -> data.Comparison:
     notes: list[str] = []
     cases = []
     pair = f"{old.checksum}..{new.checksum}"
-    measured = (one for one in ancestors(state.repo, old.checksum) if one.checksum in state.indexed)
-    before = tuple(islice(measured, REACH))
-    for number, (comparison, base, head) in enumerate(_pairs(state.repo, old, new, notes, before)):
+    for number, (comparison, base, head) in enumerate(_pairs(state.repo, old, new, notes)):
         cases.append(_case(state, comparison, base, head, pair, number))
     if not cases and not notes:
         notes.append("no configuration has profiles of both versions")
@@ -80,18 +75,10 @@ def _ref(state: State, version: MinorVersion) -> data.Ref:
 
 
 def _pairs(
-    repo: Repository, old: MinorVersion, new: MinorVersion, notes: list[str],
-    before: Sequence[MinorVersion] = (),
-) -> Iterator[tuple[Comparison, Profile, Profile]]:  # fmt: skip
-    """What compares. :param notes: gets what does not, and why.
-
-    :param before: the versions with profiles before the old one, the nearest first: they show the noise.
-    """
-    among = [one.checksum for one in (old, new, *before)]
-    pairing = Pairing(repo, DEFAULTS, silent, quiet, among=among)
-    plan = pairing.plan(
-        new, lambda: (old,), others=(old.checksum,), beyond=lambda: before, without_baseline=""
-    )
+    repo: Repository, old: MinorVersion, new: MinorVersion, notes: list[str]
+) -> Iterator[tuple[Comparison, Profile, Profile]]:
+    """What compares. :param notes: gets what does not, and why."""
+    plan = Pairing(repo, DEFAULTS, silent, quiet).between(old, new)
     notes += [problem.message for problem in plan.errors]
     comparer = Comparer(repo, DEFAULTS)
     for step in plan.steps:

@@ -71,7 +71,8 @@ def halves(values: Floats, half: NDArray[np.floating]) -> list[int | None] | Non
 
     :param values: above 0, shape (n,). :param half: NaN where it is not known.
     """
-    parts = np.rint(half / values * HALVES)
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0 has no parts
+        parts = np.rint(half / values * HALVES)
     there = parts < _WIDEST  # NaN is not
     if there.all():
         whole: list[int | None] = parts.astype(np.int64).tolist()
