@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 
 from perun.cli.main import _invoke
@@ -48,7 +50,8 @@ class Said(NamedTuple):
 Answers = dict[Key, Said]
 
 
-class Asked(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Asked:
     """A stored history. :param checksums: of its versions, by place. :param environ: of the commands."""
 
     folder: Path
@@ -67,6 +70,17 @@ class Asked(NamedTuple):
     def json(self, *arguments: str) -> Any:
         return json.loads(self.perun(*arguments, "--json"))
 
+    @cached_property
+    def first_parents(self) -> list[str]:
+        """The versions along first parents, the newest first."""
+        line, place = [], len(self.checksums) - 1
+        while True:
+            line.append(self.checksums[place])
+            if not self.history.parents[place]:
+                return line
+            place = self.history.parents[place][0]
+
+    @cache
     def machine(self, source: str) -> str:
         """The class of machines that a profile with this file name is of."""
         made = self.history.profiles[int(source.removesuffix(".perf"))]
@@ -74,6 +88,7 @@ class Asked(NamedTuple):
             return ""
         return class_of(profile_of(self.history, made)["machine"])
 
+    @cache
     def location(self, key: Key) -> str:
         """What stands for the profiles of the series."""
         for made in self.history.profiles:
@@ -85,6 +100,15 @@ class Asked(NamedTuple):
                     assert found is not None
                     return found.location
         raise KeyError(key)
+
+
+class Store(Protocol):
+    """Stores a history in a repository of its own, with these settings."""
+
+    def __call__(self, history: History, *, settings: Mapping[str, str] = ...) -> Asked: ...
+
+
+Hold = Callable[[History, Callable[["Asked"], list[str]]], None]
 
 
 def _configuration(one: Mapping[str, Any]) -> tuple[str, str, str, str]:

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from asking import Asked
+from asking import Asked, Hold, Store
 from histories import History, commits, smaller, store
 from perun.porcelain.check import parallel
 from perun.porcelain.init import init
 from perun.porcelain.repository import open_repository
 
-Store = Callable[..., Asked]
 MOST_SMALLER = 150
 """Smaller histories that are tried to show the same contradiction."""
 
@@ -34,31 +33,27 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     with chdir(template):
         init(template, environ)
 
-    def make(history: History, *, settings: Mapping[str, str] = {}, name: str = "") -> Asked:
-        place = folder / name if name else folder
-        shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(template, place)
-        checksums = commits(place, history)
-        repo = open_repository(place, environ)
-        for key, value in settings.items():
-            from perun.porcelain.config import set_value
-
-            set_value(repo, key, value, scope="local")
-        store(open_repository(place, environ), history, checksums)
-        return Asked(place, history, checksums, environ)
+    def make(history: History, *, settings: Mapping[str, str] | None = None) -> Asked:
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(template, folder)
+        made = Asked(folder, history, commits(folder, history), environ)
+        for key, value in (settings or {}).items():
+            made.perun("config", "--local", "set", key, value)
+        store(open_repository(folder, environ), history, made.checksums)
+        return made
 
     yield make
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
-def hold(stored: Store) -> Callable[[History, Callable[[Asked], list[str]]], int]:
+def hold(stored: Store) -> Hold:
     """Store a history and look for contradictions; those of the smallest one that shows some are told."""
 
-    def held(history: History, contradictions: Callable[[Asked], list[str]]) -> int:
+    def held(history: History, contradictions: Callable[[Asked], list[str]]) -> None:
         found = contradictions(stored(history))
         if not found:
-            return 0
+            return
         tried, smallest = 0, history
         candidates = smaller(smallest)
         while tried < MOST_SMALLER and (one := next(candidates, None)) is not None:

@@ -65,6 +65,7 @@ class History(NamedTuple):
     benchmarks: tuple[Benchmark, ...]
     profiles: tuple[Made, ...]
     truth: tuple[tuple[float, ...], ...] = ()
+    unit: str = "s"
 
 
 # -- making -------------------------------------------------------------------------------------------------
@@ -80,12 +81,12 @@ _POOL: Final = (
 )
 
 
-def generated(seed: int, versions: tuple[int, int] = (5, 14)) -> History:
-    """A random history."""
+def generated(seed: int, versions: tuple[int, int] = (5, 14), *, most: int = 4) -> History:
+    """A random history. :param most: benchmarks."""
     chance = random.Random(seed)
     count = chance.randint(*versions)
     parents = _parents(chance, count)
-    benchmarks = tuple(chance.sample(_POOL, chance.randint(1, 4)))
+    benchmarks = tuple(chance.sample(_POOL, chance.randint(1, most)))
     profiles: list[Made] = []
     truth = []
     for number, benchmark in enumerate(benchmarks):
@@ -113,8 +114,9 @@ def _parents(chance: random.Random, count: int) -> tuple[tuple[int, ...], ...]:
         else:
             parents.append((line,))
             line = place
-    if side is not None and side != line:  # HEAD knows all
-        parents[-1] = (line, side) if count - 1 not in (line, side) else parents[-1]
+    if side is not None and count - 1 in (line, side) and len(parents) > 2:  # HEAD knows all
+        tips = [place for place in range(count - 1) if not any(place in own for own in parents[:-1])]
+        parents[-1] = tuple(dict.fromkeys((*parents[-1], *tips)))
     return tuple(parents)
 
 
@@ -230,7 +232,7 @@ def profile_of(history: History, made: Made) -> Profile:
         "memory": ("memory", "B", "memory"),
         "instructions": ("instructions", "", "instructions"),
         "printed": ("mixed", "", "printing"),
-    }.get(benchmark.kind, ("time", "s", "time"))
+    }.get(benchmark.kind, ("time", history.unit, "time"))
     cpu = {"model": MACHINES[made.machine], "total": 4}
     profile = Profile({
         "header": {

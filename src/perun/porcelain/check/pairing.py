@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -37,7 +37,6 @@ class Pairing:
     """Pairs the profiles of versions with their baselines.
 
     :param note: told before something is collected.
-    :param among: as of :class:`Baselines`.
     """
 
     def __init__(
@@ -46,13 +45,12 @@ class Pairing:
         options: Options,
         report: Report,
         note: Callable[[str], None],
-        among: Collection[str] | None = None,
     ) -> None:
         self.repo = repo
         self.collects = options.compute_missing or is_true(
             repo.config.get("degradation.collect_before_check")
         )
-        self.baselines = Baselines(repo, force=options.force, among=among)
+        self.baselines = Baselines(repo, force=options.force)
         self._report = report
         self._note = note
         self._why = (
