@@ -156,7 +156,7 @@ def test_its_numbers_are_those_of_all_series(amounts: list[float], scale: float)
     found = found_of(profile)
     every = readings(profile)
     (reading,) = [own for one, own in every.items() if one.location == found.location]
-    mine, other = (own.samples_of("") for own in (point_of_headlines([found]), point([reading], found.kind)))
+    mine, other = (own.samples_of("") for own in (point_of_headlines([found]), point([(reading, ())], found.kind)))
     assert len(mine) == len(other) == 1
     assert mine[0] == other[0]._replace(spread=mine[0].spread)
     spreads = [one[0].spread for one in (mine, other)]
