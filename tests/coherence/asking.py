@@ -12,13 +12,11 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-
+from histories import History, profile_of
 from perun.cli.main import _invoke
 from perun.cli.session import Session
 from perun.machine import class_of
 from perun.measurement.headline import headline
-
-from histories import History, profile_of
 
 
 class Key(NamedTuple):

@@ -11,8 +11,8 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
-
 from asking import Asked, Hold, Store
+
 from histories import History, commits, smaller, store
 from perun.porcelain.check import parallel
 from perun.porcelain.init import init

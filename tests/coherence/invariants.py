@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from asking import Answers, Asked, Key, Said, check, close, contradictions, log, status, trend
+
 from perun.measurement.verdict import severity
 from perun.porcelain.repository import open_repository
 from perun.porcelain.web.pieces import Pieces

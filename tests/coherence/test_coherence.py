@@ -11,10 +11,10 @@ import shutil
 import subprocess
 from collections.abc import Callable
 
-import pytest
-
 import invariants
-from asking import Answers, Asked, Hold, Key, Store, contradictions, log
+import pytest
+from asking import Answers, Asked, Hold, Store, contradictions, log
+
 from histories import Benchmark, History, Made, generated
 
 SEEDS, STEP = 300, 20

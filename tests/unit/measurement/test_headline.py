@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from perun.measurement.estimate import Headline, Kind, estimate, point_of_headlines
+from perun.measurement.estimate import Headline, Kind, estimate, point, point_of_headlines
 from perun.measurement.headline import headline
-from perun.measurement.estimate import point
 from perun.measurement.series import readings
 from perun.profile.factory import Profile
 

@@ -11,10 +11,10 @@ from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from perun.errors import DamagedStore, ProfileError
+from perun.measurement.comparable import COUNTED, WITHOUT_RUNS
 from perun.measurement.noise import REACH, WINDOW
 from perun.plugin.api import MinorVersion
 from perun.porcelain import lookup
-from perun.measurement.comparable import COUNTED, WITHOUT_RUNS
 from perun.porcelain.check.compare import Pair
 from perun.porcelain.repository import Repository
 from perun.profile.factory import Configuration
