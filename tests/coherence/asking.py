@@ -7,8 +7,8 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -56,6 +56,7 @@ class Asked:
     history: History
     checksums: Sequence[str]
     environ: Mapping[str, str]
+    metrics: dict[Key, str] = field(default_factory=dict)
 
     def perun(self, *arguments: str, code: int = 0) -> str:
         """Standard output of a command, which runs in this process."""
@@ -78,7 +79,6 @@ class Asked:
                 return line
             place = self.history.parents[place][0]
 
-    @cache
     def machine(self, source: str) -> str:
         """The class of machines that a profile with this file name is of."""
         made = self.history.profiles[int(source.removesuffix(".perf"))]
@@ -86,7 +86,6 @@ class Asked:
             return ""
         return class_of(profile_of(self.history, made)["machine"])
 
-    @cache
     def location(self, key: Key) -> str:
         """What stands for the profiles of the series."""
         for made in self.history.profiles:
@@ -96,7 +95,8 @@ class Asked:
                 if profile["collector_info"]["name"] == key.collector:
                     found = headline(profile)
                     assert found is not None
-                    return found.location
+                    limited = self.metrics.get(key) == "cpu time"
+                    return found.location.replace("[real]", "[cpu]") if limited else found.location
         raise KeyError(key)
 
 
@@ -122,11 +122,13 @@ def _said(measured: Mapping[str, Any], difference: Mapping[str, Any] | None) -> 
 
 
 def log(asked: Asked, *arguments: str) -> Answers:
-    return {
-        Key(version["checksum"], *_configuration(one), one["machine"]): _said(one["measured"], one["difference"])
-        for version in asked.json("log", *arguments)["versions"]
-        for one in version["values"]
-    }
+    found = {}
+    for version in asked.json("log", *arguments)["versions"]:
+        for one in version["values"]:
+            key = Key(version["checksum"], *_configuration(one), one["machine"])
+            asked.metrics[key] = one["measured"]["metric"]
+            found[key] = _said(one["measured"], one["difference"])
+    return found
 
 
 def trend(asked: Asked, *arguments: str) -> Answers:
@@ -150,8 +152,11 @@ def status(asked: Asked, versions: Sequence[str]) -> Answers:
     return found
 
 
-def check(asked: Asked, *arguments: str) -> Answers:
-    """What `perun check` says of the headlines; of a pair that does not compare, that it is Unknown."""
+def check(asked: Asked, *arguments: str, like: str = "") -> Answers:
+    """What `perun check` says of the headlines; of a pair that does not compare, that it is Unknown.
+
+    :param like: the version whose headlines are looked for; each version's own without it.
+    """
     found: Answers = {}
     answer = json.loads(asked.perun("-v", "check", *arguments, "--json"))
     for one in answer["comparisons"]:
@@ -159,7 +164,7 @@ def check(asked: Asked, *arguments: str) -> Answers:
         if one["environment"] or one["reason"]:
             found[key] = Said(verdict="Unknown" if one["environment"] else "", since=one["baseline"])
             continue
-        location = asked.location(key)
+        location = asked.location(key._replace(version=like or key.version))
         own = [change for change in one["changes"] if change["location"] == location]
         for change in own:
             found[key] = _of_change(change, one["baseline"])
@@ -192,7 +197,7 @@ def contradictions(name: str, one: Answers, other: Answers, *, every: bool = Tru
             continue
         for field in Said._fields:
             left, right = getattr(said, field), getattr(other[key], field)
-            same = close(left, right) if isinstance(left, float) and isinstance(right, float) else left == right
-            if not same:
+            floats = isinstance(left, float) and isinstance(right, float)
+            if not (close(left, right) if floats else left == right):
                 found.append(f"{name}: {key}: {field} is {left} and {right}")
     return found

@@ -78,6 +78,7 @@ _POOL: Final = (
     Benchmark("instructions", "./app", "", "10"),
     Benchmark("printed", "./stat"),
     Benchmark("time", "./zero"),
+    Benchmark("time", "./busy"),
 )
 
 
@@ -269,7 +270,9 @@ def _rows(benchmark: Benchmark, values: Mapping[str, tuple[float, ...]]) -> Iter
         return
     for workload, own in values.items():
         named = {"workload": int(workload)} if workload else {}
-        for subtype, share in (("real", 1.0), ("user", 0.75), ("sys", 0.01)):
+        # What the processor limits has another clock that stands for it.
+        used = 0.97 if benchmark.cmd == "./busy" else 0.75
+        for subtype, share in (("real", 1.0), ("user", used), ("sys", 0.01)):
             for number, amount in enumerate(own):
                 moved = share * amount * (1 + 0.5 * (number % 3 == 1) * (subtype == "sys"))
                 yield {"uid": benchmark.cmd, "type": "time", "subtype": subtype, "order": number,

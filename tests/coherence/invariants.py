@@ -72,7 +72,8 @@ def pairs(asked: Asked, told: Answers) -> list[str]:
     for version in newest(told, 2):
         before = {said.since for key, said in told.items() if key.version == version and said.since}
         for since in before:
-            forth, back = check(asked, "diff", since, version), check(asked, "diff", version, since)
+            forth = check(asked, "diff", since, version)
+            back = check(asked, "diff", version, since, like=version)
             for key, said in forth.items():
                 if told[key].since != since or said.reason is None:
                     continue
@@ -101,9 +102,10 @@ def steps_of(asked: Asked, *arguments: str) -> dict[Key, dict[str, Any]]:
     found = {}
     for version in asked.json("changes", *arguments)["changes"]:
         for step in version["steps"]:
-            if step["headline"]:
-                series = (step[name] for name in ("collector", "cmd", "args", "workload", "machine"))
-                found[Key(version["version"], *series)] = {**step, "since": version["since"]}
+            series = (step[name] for name in ("collector", "cmd", "args", "workload", "machine"))
+            key = Key(version["version"], *series)
+            if step["headline"] and step["location"] == asked.location(key):
+                found[key] = {**step, "since": version["since"]}
     return found
 
 

@@ -429,7 +429,7 @@ def _of_numbers(
         visits = (1 / baseline.sessions + 1 / target.sessions) / 2
         error = max(error, noise.numbers._replace(size=noise.numbers.size * math.sqrt(visits)))
     elif not steady and min(baseline.sessions, target.sessions) < 2:
-        beside = rules.apart * max(abs(old), abs(new))
+        beside = rules.apart * min(abs(old), abs(new))
     half = math.hypot(error.half_width(rules.confidence), beside)
     probability = float(not shift) if not error.size else 1.0
     if error.size and math.isfinite(error.size) and not beside:

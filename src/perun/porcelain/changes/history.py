@@ -18,7 +18,7 @@ from perun.errors import DamagedStore, PerunError
 from perun.machine import class_of
 from perun.measurement.comparable import Conditions, conditions
 from perun.measurement.estimate import Point, Readings, estimate, point
-from perun.measurement.headline import headline
+from perun.measurement.headline import headline, processor
 from perun.measurement.noise import WINDOW
 from perun.measurement.series import readings
 from perun.plugin.api import MinorVersion
@@ -137,7 +137,7 @@ def _of_profile(repo: Repository, info: ProfileInfo) -> ProfileSeries:
     machine = class_of(described) if isinstance(described, dict) else ""
     under = conditions(profile)
     own = readings(profile)
-    stands = headline(profile)
+    stands = processor(profile) or headline(profile)
     leads = stands.location if stands is not None else ""
     return ProfileSeries(machine, why_incomplete(profile), under, leads, tuple(own), tuple(own.values()))
 
