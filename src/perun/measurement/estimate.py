@@ -318,14 +318,12 @@ def point(profiles: Sequence[tuple[Readings, Conditions]], kind: Kind) -> Point:
         one for one, own in profiles if not unlike(own, conditions) or session == _session_of(one) != ""
     ]
     made = point_of([one.rounds for one in alike], kind)
-    sequential = [one for one in alike if one.levels is not None]
-    (levels, noise, ended) = (None, None, "")
-    if len(sequential) == 1:
-        levels, noise = sequential[0].levels, sequential[0].noise
-        ended = sequential[0].rounds[0].session
-    return made._replace(
-        levels=levels, whole=max(one.whole for one in alike), noise=noise, ended=ended, conditions=conditions
-    )
+    made = made._replace(whole=max(one.whole for one in alike), conditions=conditions)
+    sequential = {(one.levels, one.noise, _session_of(one)) for one in alike if one.levels is not None}
+    if len(sequential) != 1:
+        return made
+    ((levels, noise, ended),) = sequential
+    return made._replace(levels=levels, noise=noise, ended=ended)
 
 
 def _session_of(one: Readings) -> str:

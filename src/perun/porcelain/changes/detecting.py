@@ -55,8 +55,8 @@ class Placed(NamedTuple):
 
 
 class Detected(NamedTuple):
-    """The steps of all series, what drifts, how many series have one version only, and whether anything can be
-    said of one that stands for what was measured."""
+    """The steps of all series, what drifts, how many series have one version only, and whether anything can
+    be said of one that stands for what was measured."""
 
     steps: list[Placed]
     drifts: list[Drift]
