@@ -195,9 +195,9 @@ def contradictions(name: str, one: Answers, other: Answers, *, every: bool = Tru
             if every:
                 found.append(f"{name}: {key} is only in the first: {said}")
             continue
-        for field in Said._fields:
-            left, right = getattr(said, field), getattr(other[key], field)
+        for name_of in Said._fields:
+            left, right = getattr(said, name_of), getattr(other[key], name_of)
             floats = isinstance(left, float) and isinstance(right, float)
             if not (close(left, right) if floats else left == right):
-                found.append(f"{name}: {key}: {field} is {left} and {right}")
+                found.append(f"{name}: {key}: {name_of} is {left} and {right}")
     return found

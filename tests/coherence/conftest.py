@@ -25,7 +25,7 @@ MOST_SMALLER = 150
 @pytest.fixture
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """Store a history in a repository of its own; one that is stored after it takes its place."""
-    monkeypatch.setattr(parallel, "HELP_AFTER", math.inf)  # the start of a process takes longer than all of it
+    monkeypatch.setattr(parallel, "HELP_AFTER", math.inf)  # a start takes longer than it all
     template, folder = tmp_path / "template", tmp_path / "project"
     template.mkdir()
     subprocess.run(["git", "init", "-q", "-b", "main", "--template="], cwd=template, check=True)

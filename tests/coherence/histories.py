@@ -1,4 +1,4 @@
-"""Generated histories: what versions there are, and what was measured in each, as data that can be made smaller.
+"""Generated histories: what versions there are, and what was measured in each, as data that can be smaller.
 
 A history is stored as the real store does it; where one is asked about, only what is stored is known.
 """
@@ -169,7 +169,7 @@ def _measured(
         yield Made(
             place, number,
             {
-                name: _values(chance, benchmark, levels[place] * own * float(name or 1), runs, exact, levels[place])
+                name: _values(chance, benchmark, levels[place], own * float(name or 1), 1 if exact else runs)
                 for name in names if name != lacking.get(place)
             },
             order, on, session, turn, kernel=int(not session and place >= kernel_at),
@@ -177,16 +177,16 @@ def _measured(
     if how == "pairs" and len(there) > 1 and not names[1:]:
         for side, place in zip(("base", "head"), there[-2:], strict=True):
             order += 1
-            values = _values(chance, benchmark, levels[place], 12, exact, levels[place])
+            values = _values(chance, benchmark, levels[place], 1.0, 1 if exact else 12)
             yield Made(place, number, {"": values}, order, machine, f"c{number}", 0, side)
 
 
 def _values(
-    chance: random.Random, benchmark: Benchmark, level: float, runs: int, exact: bool, true: float
+    chance: random.Random, benchmark: Benchmark, level: float, factor: float, runs: int
 ) -> tuple[float, ...]:
-    if exact:
-        return (float(round(true)),)
-    values = [level * math.exp(NOISE * chance.gauss(0, 1)) for _ in range(runs)]
+    if runs == 1:  # a count
+        return (float(round(level)),)
+    values = [level * factor * math.exp(NOISE * chance.gauss(0, 1)) for _ in range(runs)]
     if benchmark.kind == "printed":
         return tuple(round(one, 2) for one in values) if chance.random() < 0.8 else (0.0,) * runs
     if benchmark.cmd == "./zero" and chance.random() < 0.3:
@@ -212,7 +212,9 @@ def commits(folder: Path, history: History, branch: str = "main") -> list[str]:
         )
         lines.append(f"get-mark :{place + 1}\n")
     importing = ["git", "fast-import", "--quiet"]
-    done = subprocess.run(importing, cwd=folder, input="".join(lines), text=True, check=True, stdout=subprocess.PIPE)
+    done = subprocess.run(
+        importing, cwd=folder, input="".join(lines), text=True, check=True, stdout=subprocess.PIPE
+    )
     return done.stdout.split()
 
 
@@ -300,9 +302,12 @@ def smaller(history: History) -> Iterator[History]:
         yield history._replace(parents=linear)
     for digits in (2, 3):
         rounded = tuple(
-            one._replace(values={name: tuple(float(f"{v:.{digits}g}") for v in own) for name, own in one.values.items()})
+            one._replace(values={
+                name: tuple(float(f"{value:.{digits}g}") for value in own)
+                for name, own in one.values.items()
+            })
             for one in history.profiles
-        )
+        )  # fmt: skip
         if rounded != history.profiles:
             yield history._replace(profiles=rounded)
 

@@ -67,7 +67,7 @@ def checks(asked: Asked, told: Answers) -> list[str]:
 
 
 def pairs(asked: Asked, told: Answers) -> list[str]:
-    """`check diff` of a version and the one before says what lists say, and its mirror the other way round."""
+    """`check diff` of a version and the one before says what lists say, and mirrors the other order."""
     found = []
     for version in newest(told, 2):
         before = {said.since for key, said in told.items() if key.version == version and said.since}

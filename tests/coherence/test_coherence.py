@@ -119,7 +119,8 @@ def test_a_unit_and_a_factor_change_no_ratio(stored: Store) -> None:
         unchanged(
             {
                 key: one._replace(
-                    value=4 * one.value, low=one.low and 4 * one.low, high=one.high and 4 * one.high, reason=None
+                    value=4 * one.value,
+                    low=one.low and 4 * one.low, high=one.high and 4 * one.high, reason=None,
                 )
                 for key, one in before.items()
             },
@@ -132,20 +133,23 @@ def test_what_is_added_changes_nothing_else(stored: Store) -> None:
     for seed in SAMPLE:
         history = of(seed)
         before = placed(stored(history))
-        number = len(history.benchmarks)
-        more = [Made(place, number, {"": (2.0, 2.1, 2.2)}, 10**7 + place) for place in (0, len(history.parents) - 1)]
+        number, last = len(history.benchmarks), len(history.parents) - 1
+        more = [Made(place, number, {"": (2.0, 2.1, 2.2)}, 10**7 + place) for place in (0, last)]
         added = history._replace(
             benchmarks=(*history.benchmarks, Benchmark("time", "./other")),
             profiles=(*history.profiles, *more),
-            parents=(*history.parents, (len(history.parents) - 1,)),
+            parents=(*history.parents, (last,)),
         )
         unchanged(before, placed(stored(added)))
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("threshold", "0.3"), ("severe", "0.02"), ("confidence", "0.6"), ("apart", "0.01"), ("exact_threshold", "0.6")],
-)
+    [
+        ("threshold", "0.3"), ("severe", "0.02"), ("confidence", "0.6"), ("apart", "0.01"),
+        ("exact_threshold", "0.6"),
+    ],
+)  # fmt: skip
 def test_a_setting_changes_all_commands(stored: Store, key: str, value: str) -> None:
     settings = {f"degradation.hodges_lehmann_ratio.{key}": value}
     moved = 0
