@@ -17,7 +17,7 @@ from asking import Answers, Asked, Hold, Store, contradictions, log
 
 from histories import Benchmark, History, Made, generated
 
-SEEDS, STEP = 300, 20
+SEEDS, STEP = 300, 10
 """Histories of the ordinary suite, and how many are one test."""
 MANY = 5000
 SMALL = (3, 6)
