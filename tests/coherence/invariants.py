@@ -25,9 +25,9 @@ def definite(word: str | None) -> bool:
     return word is not None and abs(severity(PerformanceChange[word])) > 1
 
 
-def newest(answers: Answers, count: int = 2) -> list[str]:
-    """The checksums of the newest measured versions."""
-    return list(dict.fromkeys(key.version for key in answers))[:count]
+def newest(answers: Answers) -> list[str]:
+    """The checksums of the newest measured versions: of one, or of more in longer histories."""
+    return list(dict.fromkeys(key.version for key in answers))[: max(len(answers) // 15, 1)]
 
 
 # -- one history, all commands -------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def checks(asked: Asked, told: Answers) -> list[str]:
 def pairs(asked: Asked, told: Answers) -> list[str]:
     """`check diff` of a version and the one before says what lists say, and mirrors the other order."""
     found = []
-    for version in newest(told, 2):
+    for version in newest(told):
         before = {said.since for key, said in told.items() if key.version == version and said.since}
         for since in before:
             forth = check(asked, "diff", since, version)
@@ -179,8 +179,9 @@ def pages(asked: Asked, told: Answers) -> list[str]:
                 size = line.n if isinstance(line.n, int) else line.n[number]
                 if not alike(value, said.value) or size != said.size:
                     found.append(f"the page of a series has {value} of {size}, log {said} {key}")
+    versions = newest(told)
     for key, said in told.items():
-        if said.since and said.reason and "not comparable" not in said.reason:
+        if key.version in versions and said.since and said.reason and "not comparable" not in said.reason:
             found += _compared(asked, pieces, key, said)
     return found
 
