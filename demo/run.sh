@@ -59,11 +59,12 @@ run "perun run matrix --since HEAD~12 --dry-run | tail -n 4"
 run "perun run matrix --since HEAD~12"
 run "perun run matrix --since HEAD~12 --missing"
 run "perun check all"
+run "perun changes"
 run "perun log --short"
 run "perun show HEAD:time tableof models --headers subtype --headers model --headers explained --sort-by explained"
 
 echo
-perun check all --json | python3 "$here/verify.py" history
+python3 "$here/verify.py" history
 
 echo
 echo "A change that is not committed yet makes searching slower. Perun builds both sides, and measures them in turns:"
@@ -84,7 +85,7 @@ run "tail -n 12 .perun/logs/\$(git rev-parse HEAD)-hook.log"
 run "perun status --short"
 
 echo
-perun check head --json | python3 "$here/verify.py" hook
+python3 "$here/verify.py" hook
 
 echo
 echo "All of it as pages for a browser:"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun.measurement.estimate import Point
-from perun.measurement.headline import headline
+from perun.measurement.headline import headline, processor
 from perun.measurement.series import (
     CALLS,
     CPU,
@@ -64,7 +64,7 @@ class Measurements:
 
     def __init__(self, profile: Profile) -> None:
         self.series = measurements(profile)
-        found = headline(profile)
+        found = processor(profile) or headline(profile)
         self.headline = "" if found is None else found.location
         self.profile = profile
         self._points: dict[str, Point] = {}

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.measurement.estimate import Headline, Kind, Round, sample_of
+from perun.measurement.estimate import Headline, Kind, Round, median, sample_of
 from perun.profile import session as sessions
 from perun.profile.format.grouping import Group
 from perun.profile.uid import flatten, location, shown_subtype
@@ -25,6 +25,12 @@ _CALLS: Final = "mixed"
 _ENTRY: Final = "main"
 _WORKLOAD: Final = "workload"
 _INSTRUCTIONS: Final = "instructions"
+_BOUND: Final = 0.9
+"""The share of its real time that a command uses the processor, from which on that limits it."""
+_WAITS: Final = 0.5
+"""The same below which one of its workloads is taken to wait, and not to be disturbed."""
+_SIDE_BY_SIDE: Final = 1.05
+"""The same beyond which its threads run side by side."""
 
 
 class _Choice(NamedTuple):
@@ -55,6 +61,8 @@ class _Chosen(NamedTuple):
 def headline(profile: Profile) -> Headline | None:
     """The series that stands for the profile; None where no single one does.
 
+    Of a command :func:`processor` tells whether its processor time stands for it instead.
+
     Of a command it is its real time, of memory the peak of the program, of instructions their number. Where
     calls were recorded, it is the time of `main`, in all its calls, if that is above what recording them may
     have cost; with the optimisations of the trace, as recording fewer calls makes it shorter. The only series
@@ -67,7 +75,7 @@ def headline(profile: Profile) -> Headline | None:
     if chosen is None:
         return None
     session = sessions.of(profile)
-    rounds = _rounds(chosen, session)
+    rounds = _rounds(_values(chosen.groups), session, summed=chosen.summed)
     if not rounds:
         return None
     first = chosen.groups[0]
@@ -80,6 +88,52 @@ def headline(profile: Profile) -> Headline | None:
     return Headline(
         chosen.metric, chosen.location, unit, better, chosen.kind, rounds, levels, whole, noise
     )
+
+
+def processor(profile: Profile) -> Headline | None:
+    """The processor time of a command, where that limits how long it takes: then it is the more precise
+    clock, as it does not count what other programs take of the processor. None of any other profile.
+
+    What the command waited for would be in its real time alone, and what its threads do side by side is in
+    its processor time several times: so the two have to be nearly the same in the least disturbed run, and
+    no workload may wait for most of its time.
+    """
+    groups = [group for group in profile.groups() if group.size and _kind(group)[0] == "time"]
+    if len({_uid(group) for group in groups}) != 1:
+        return None
+    real, user, system = (
+        [one for group in groups if _kind(group)[1] == clock for one in _values([group])]
+        for clock in ("real", "user", "sys")
+    )
+    runs = [sorted(one) for one in (real, user, system)]
+    keys = [[(order, workload) for order, workload, _ in one] for one in runs]
+    if not runs[0] or keys[0] != keys[1] or keys[0] != keys[2]:
+        return None
+    used = [
+        (order, workload, one + other)
+        for (order, workload, one), (*_, other) in zip(runs[1], runs[2], strict=True)
+    ]
+    shares: dict[str, list[float]] = {}
+    for (_, workload, took), (*_, amount) in zip(runs[0], used, strict=True):
+        if not (took > 0 and amount > 0) or _is_coarse(amount):
+            return None
+        shares.setdefault(workload, []).append(amount / took)
+    best = [max(own) for own in shares.values()]
+    if max(best) < _BOUND or min(best) < _WAITS or max(map(median, shares.values())) > _SIDE_BY_SIDE:
+        return None
+    session = sessions.of(profile)
+    where = location(_uid(groups[0]), "cpu")
+    noise = session.noise.get(where) if session else None
+    levels = session.levels if session else None
+    unit = units(profile)("time", "cpu")
+    return Headline(
+        "cpu time", where, unit, False, Kind.TIMED, _rounds(used, session), levels, 0.0, noise
+    )
+
+
+def _is_coarse(amount: float) -> bool:
+    """Whether a time in seconds was read off a clock of hundredths, and is too short for that."""
+    return amount < 1 and math.isclose(amount * 100, round(amount * 100), abs_tol=1e-6)
 
 
 def _whole(groups: Sequence[Group]) -> float:
@@ -139,23 +193,28 @@ def _only_series(groups: Sequence[Group]) -> _Chosen | None:
     )
 
 
-def _rounds(chosen: _Chosen, session: sessions.Session | None) -> tuple[Round, ...]:
-    """What the rounds of the session measured, by workload; of a profile without one there is one round."""
+def _rounds(
+    values: Iterable[tuple[float, str, float]], session: sessions.Session | None, *, summed: bool = False
+) -> tuple[Round, ...]:
+    """What the rounds of the session measured, by workload; of a profile without one there is one round.
+
+    :param values: order, workload and amount of each. :param summed: whether a round has their sum.
+    """
     found: dict[tuple[str, int], dict[str, list[float]]] = {}
     each = session is not None and session.runs_are_rounds
     seen: dict[str, int] = {}
-    values = sorted(_values(chosen.groups), key=lambda one: one[0])
+    values = sorted(values, key=lambda one: one[0])
     if len({workload for _, workload, _ in values}) < 2:
         values = [(order, "", value) for order, _, value in values]
     for _, workload, value in values:
-        number = seen.get(workload, 0) if each and not chosen.summed else session.round if session else 0
+        number = seen.get(workload, 0) if each and not summed else session.round if session else 0
         seen[workload] = number + 1
         key = (session.id if session else "", number)
         found.setdefault(key, {}).setdefault(workload, []).append(value)
     rounds = []
     for key, by_workload in found.items():
         of_each = {
-            workload: sample_of([math.fsum(own)] if chosen.summed else own)
+            workload: sample_of([math.fsum(own)] if summed else own)
             for workload, own in by_workload.items()
         }
         kept = {workload: sample for workload, sample in of_each.items() if sample is not None}

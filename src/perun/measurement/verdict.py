@@ -415,7 +415,7 @@ def _of_numbers(
         learned = noise.numbers._replace(size=noise.numbers.size * math.sqrt(visits))
         error = max(error, learned) if math.isfinite(error.size) else learned
     elif min(baseline.sessions, target.sessions) < 2:
-        beside = rules.apart * max(abs(old), abs(new))
+        beside = rules.apart * min(abs(old), abs(new))
     half = math.hypot(error.half_width(rules.confidence), beside)
     probability = float(not shift) if not error.size else 1.0
     if error.size and math.isfinite(error.size) and not beside:

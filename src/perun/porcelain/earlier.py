@@ -18,7 +18,6 @@ from perun.profile.head import Configuration, Head
 from perun.store.facts import Fact, fact_of
 
 if TYPE_CHECKING:
-    from perun.measurement.estimate import Headline
     from perun.profile.factory import Profile
     from perun.profile.helpers import ProfileInfo
 
@@ -36,17 +35,28 @@ class Wanted(NamedTuple):
 
 
 class Value(NamedTuple):
-    """What one version measured of a series: the point of all its profiles."""
+    """What one version measured of a series: the point of all its profiles.
+
+    :param processor: of a command that the processor limits in all of them, what it used of that.
+    """
 
     metric: str
     unit: str
     larger_is_better: bool
     point: Point
+    processor: Point | None = None
 
     @property
     def estimate(self) -> Estimate:
         """The value with its interval."""
         return estimate(self.point)
+
+    @property
+    def by_processor(self) -> Value:
+        """The same by the clock that the processor has of it, if there is one."""
+        if self.processor is None:
+            return self
+        return self._replace(metric="cpu time", point=self.processor)
 
 
 Line = Sequence[tuple[str, Value]]
@@ -77,22 +87,31 @@ def judged(
 ) -> Judged:
     """The value beside the first one of the line, with what the others tell of the noise.
 
+    Where the processor limits both, its clock is asked, which is the more precise one.
+
     :param again: whether a newer version has seen the same.
     :param kept: as of :func:`perun.measurement.verdict.along`.
     """
-    if not line:
+    if value.processor is not None and (not line or line[0][1].processor is not None):
+        value = value.by_processor
+        points = [one.processor for _, one in line if one.processor is not None]
+    else:
+        points = [one.point for _, one in line]
+    if not points:
         return Judged(value)
-    points = [one.point for _, one in line]
     verdict = along(value.point, points, rules, larger_is_better=value.larger_is_better, kept=kept)
     counted = verdict is not None and verdict.difference.basis is Basis.COUNTS
     before = len(points) > 1 or len(points[0].rounds) > 1
     return Judged(value, verdict, line[0][0], counted or (before and (again or len(value.point.rounds) > 1)))
 
 
-def value_of(headlines: Sequence[Headline]) -> Value:
-    """That of the profiles of one version, one at least, in the order of measuring."""
+def value_of(facts: Sequence[Fact]) -> Value:
+    """That of profiles of one version that have one, one at least, in the order of measuring."""
+    headlines = [one.headline for one in facts if one.headline is not None]
+    limits = [one.processor for one in facts if one.processor is not None]
     last = headlines[-1]
-    return Value(last.metric, last.unit, last.larger_is_better, point_of_headlines(headlines))
+    processor = point_of_headlines(limits) if len(limits) == len(headlines) else None
+    return Value(last.metric, last.unit, last.larger_is_better, point_of_headlines(headlines), processor)
 
 
 def wanted_of(configuration: Configuration, fact: Fact) -> Wanted | None:
@@ -114,19 +133,19 @@ def of_version(repo: Repository, minor_version: str, known: KnownFacts | None = 
     """
     infos = [entry.info() for entry in repo.store.indexes.read(minor_version)]
     facts = (known or KnownFacts(repo)).of_version(minor_version, infos)
-    return {wanted: value_of(found) for wanted, found in headlines(infos, facts).items()}
+    return {wanted: value_of(found) for wanted, found in by_series(infos, facts).items()}
 
 
-def headlines(
+def by_series(
     infos: Iterable[ProfileInfo], facts: Mapping[ProfileInfo, Fact]
-) -> dict[Wanted, list[Headline]]:
-    """Those of the complete ones among profiles of one version, in the order of measuring."""
-    found: dict[Wanted, list[Headline]] = {}
+) -> dict[Wanted, list[Fact]]:
+    """The facts of the complete ones among profiles of one version, in the order of measuring."""
+    found: dict[Wanted, list[Fact]] = {}
     for info in sorted(infos, key=lambda info: info.time):
         fact = facts.get(info)
         wanted = None if fact is None else wanted_of(info.configuration, fact)
-        if wanted is not None and fact is not None and fact.headline is not None:
-            found.setdefault(wanted, []).append(fact.headline)
+        if wanted is not None and fact is not None:
+            found.setdefault(wanted, []).append(fact)
     return found
 
 
@@ -183,14 +202,14 @@ def of_profile(
         return None
     wanted = wanted_of(Head.of(profile).configuration, fact)
     if wanted is None:
-        return Judged(value_of([fact.headline]))
-    others: list[Headline] = []
+        return judged(value_of([fact]), (), rules_of(repo))
+    others: list[Fact] = []
     if registering:
         with suppress(DamagedStore):
             infos = [entry.info() for entry in repo.store.indexes.read(minor_version)]
-            others = headlines(infos, KnownFacts(repo).of_version(minor_version, infos)).get(wanted, [])
+            others = by_series(infos, KnownFacts(repo).of_version(minor_version, infos)).get(wanted, [])
     line = lines(repo, minor_version, [wanted], itself=itself)[wanted]
-    return judged(value_of([*others, fact.headline]), line, rules_of(repo))
+    return judged(value_of([*others, fact]), line, rules_of(repo))
 
 
 def _ancestors(repo: Repository, head: str, most: int) -> Iterator[str]:

@@ -12,7 +12,7 @@ from perun.porcelain.earlier import (
     Judged,
     Value,
     Wanted,
-    headlines,
+    by_series,
     judged,
     lines,
     rules_of,
@@ -66,8 +66,8 @@ class Status(NamedTuple):
         """What the profile measured, an incomplete one too; None if that is not known."""
         if info in self.judged:
             return self.judged[info].value
-        headline = self.fact(info).headline
-        return None if headline is None else value_of([headline])
+        fact = self.fact(info)
+        return None if fact.headline is None else value_of([fact]).by_processor
 
     @property
     def prefix(self) -> str:
@@ -135,7 +135,7 @@ def _judged(
 ) -> dict[ProfileInfo, Judged]:
     """The values of the profiles, each beside the version before the one that it is of."""
     rules = rules_of(repo)
-    together = {one: value_of(found) for one, found in headlines(registered, facts).items()}
+    together = {one: value_of(found) for one, found in by_series(registered, facts).items()}
     alone = set(pending)
     by_version: dict[str, dict[ProfileInfo, tuple[Wanted, Value]]] = {head: {}}
     for info, fact in facts.items():
@@ -143,7 +143,7 @@ def _judged(
         if wanted is None or fact.headline is None:
             continue
         version = fact.origin if info in alone and fact.origin else head
-        value = value_of([fact.headline]) if info in alone else together[wanted]
+        value = value_of([fact]) if info in alone else together[wanted]
         by_version.setdefault(version, {})[info] = wanted, value
     found: dict[ProfileInfo, Judged] = {}
     kept: Kept = {}

@@ -141,7 +141,7 @@ def _series(key: Wanted, values: Sequence[tuple[MinorVersion, LogValue]], rules:
     points = [Point(version, value.judged) for version, value in values]
     (first, _), (_, last) = values[0], values[-1]
     overall = Judged(last.judged.value)
-    if len(points) > 1:
+    if len(points) > 1 and points[0].judged.value.metric == overall.value.metric:
         base, target = points[0].judged.value, last.judged.value
         noise = learn([one.point for _, one in reversed(last.line)])
         better = target.larger_is_better

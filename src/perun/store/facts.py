@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from perun.profile.factory import Profile
 
-_FORMAT = 5
+_FORMAT = 6
 _PENDING = "pending"
 _DIGITS = 20
 _LARGEST = 1e150
@@ -36,13 +36,14 @@ READ_BY_LISTS = 1 << 20
 
 class Fact(NamedTuple):
     """What is known of one profile: the class of its machine, empty if it does not say, why it is
-    incomplete, empty if it is complete, the series that stands for it, if there is one, and of a pending
-    profile the minor version that it is of."""
+    incomplete, empty if it is complete, the series that stands for it, if there is one, of a pending profile
+    the minor version that it is of, and of a command that the processor limits its processor time."""
 
     machine: str = ""
     incomplete: str = ""
     headline: Headline | None = None
     origin: str = ""
+    processor: Headline | None = None
 
 
 class Facts:
@@ -138,15 +139,22 @@ def _key(name: str, time: int) -> str:
 def fact_of(profile: Profile) -> Fact:
     """What is known of the profile."""
     from perun.machine import class_of
-    from perun.measurement.headline import headline
+    from perun.measurement.headline import headline, processor
     from perun.profile.incomplete import text_of
 
     described = profile.get("machine")
     machine = class_of(described) if isinstance(described, dict) else ""
-    return Fact(machine, text_of(profile), headline(profile), str(profile.get("origin") or ""))
+    origin = str(profile.get("origin") or "")
+    return Fact(machine, text_of(profile), headline(profile), origin, processor(profile))
 
 
-def _read_fact(machine: object, incomplete: object, headline: list[Any] | None, origin: object) -> Fact:
+def _read_fact(
+    machine: object,
+    incomplete: object,
+    headline: list[Any] | None,
+    origin: object,
+    processor: list[Any] | None,
+) -> Fact:
     """The fact as it was written.
 
     :raises ValueError: if it is not one; other errors of what reads a list, too.
@@ -154,8 +162,8 @@ def _read_fact(machine: object, incomplete: object, headline: list[Any] | None, 
     texts = (machine, incomplete, origin)
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a fact of another form")
-    read = None if headline is None else _read_headline(*headline)
-    return Fact(machine, incomplete, read, origin)  # type: ignore[arg-type]
+    read, limits = (None if one is None else _read_headline(*one) for one in (headline, processor))
+    return Fact(machine, incomplete, read, origin, limits)  # type: ignore[arg-type]
 
 
 def _read_headline(

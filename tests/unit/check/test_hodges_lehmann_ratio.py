@@ -232,7 +232,7 @@ def test_values_without_a_ratio_and_other_units_are_unknown() -> None:
     found = compare(old, new)
     assert list(found) == ["./prog [cpu]", "./prog [real]"], "user and sys are told by their sum"
     assert found["./prog [cpu]"].result is Change.Unknown
-    assert "there is no ratio to or from 0" in found["./prog [cpu]"].rule
+    assert "0 has no ratio" in found["./prog [cpu]"].rule
     milliseconds = timed([1.0, 1, 2, 3])
     milliseconds["header"]["units"] = {"time": "ms"}
     assert "units differ" in compare(timed([1.0, 2]), milliseconds)["./prog [cpu]"].rule

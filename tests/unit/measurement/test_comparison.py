@@ -109,7 +109,9 @@ def test_values_that_hold_zeros_are_judged_with_the_noise_of_the_machine() -> No
     """A kernel tells system time in ticks: four of one stretch of measuring are none of another one."""
     old, new = ticks([0.0, 0.0, 0.004, 0.0], "a"), ticks([0.02, 0.024, 0.02, 0.02], "b")
     where = "./prog [sys]"
-    alone = told(old, new)[where]
+    assert told(old, new)[where].result is Change.Degradation  # no machine makes something of nothing
+    some, more = ticks([0.0, *[0.02] * 5], "a"), ticks([0.0, *[0.03] * 5], "b")
+    alone = told(some, more)[where]
     assert alone.result is Change.Unknown and "measure in rounds" in alone.rule
 
     def history(size: float) -> Line:
@@ -300,7 +302,7 @@ def test_the_report_of_a_verdict_has_its_numbers() -> None:
 
 def test_points_and_descriptions_are_made_once() -> None:
     one = Measurements(clocks({"real": 1.0, "user": 0.9, "sys": 0.1}, 0))
-    assert one.headline == "./prog [real]"
+    assert one.headline == "./prog [cpu]"  # the processor limits it
     assert one.point("./prog [real]") is one.point("./prog [real]")
     first, second = one.described(["./prog [real]", "./prog [user]"])
     assert one.described(["./prog [user]"]) == [second] and first is not second

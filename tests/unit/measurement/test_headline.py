@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from perun.measurement.estimate import Headline, Kind, estimate, point_of_headlines
-from perun.measurement.headline import headline
-from perun.measurement.series import point, readings
+from perun.measurement.headline import headline, processor
+from perun.measurement.series import SeriesName, point, readings
 from perun.profile.factory import Profile
 
 
@@ -160,3 +160,63 @@ def test_its_numbers_are_those_of_all_series(amounts: list[float], scale: float)
     assert mine[0] == other[0]._replace(spread=mine[0].spread)
     spreads = [one[0].spread for one in (mine, other)]
     assert spreads == [None, None] or spreads[0] == pytest.approx(spreads[1], rel=1e-9)
+
+
+def clocked(
+    real: Sequence[float], user: Sequence[float], system: Sequence[float], **more: Sequence[Any]
+) -> Profile:
+    """The three clocks of some runs, in the order of measuring."""
+    return profile_of([
+        {"uid": "./prog", "type": "time", "subtype": name, "amount": value, "order": number}
+        | {key: column[number] for key, column in more.items()}
+        for name, values in (("real", real), ("user", user), ("sys", system))
+        for number, value in enumerate(values)
+    ])  # fmt: skip
+
+
+def test_of_a_command_that_the_processor_limits_its_clock_is_told() -> None:
+    # In the second run another program had the processor for a second.
+    profile = clocked([2.05, 3.1, 2.06], [1.9, 1.95, 1.9], [0.105, 0.105, 0.115])
+    found = processor(profile)
+    assert found is not None
+    assert (found.metric, found.location, found.unit) == ("cpu time", "./prog [cpu]", "s")
+    value = estimate(point_of_headlines([found]))
+    assert value == estimate(point([readings(profile)[name_of(profile, "cpu")]], Kind.TIMED))
+    assert value.value == pytest.approx(2.015)
+
+
+def name_of(profile: Profile, subtype: str) -> SeriesName:
+    return next(name for name in readings(profile) if name.subtype == subtype)
+
+
+def test_the_readings_of_a_family_agree() -> None:
+    profile = clocked([1.03, 4.04], [0.95, 3.9], [0.055, 0.052], workload=[100, 200])
+    found = processor(profile)
+    assert found is not None
+    assert found.rounds == readings(profile)[name_of(profile, "cpu")].rounds
+
+
+@pytest.mark.parametrize(
+    "clocks",
+    [
+        pytest.param(([2.0, 2.0], [1.001, 1.002], [0.1, 0.1]), id="it waits"),
+        pytest.param(([1.0, 1.0], [1.901, 1.902], [0.1, 0.1]), id="threads run side by side"),
+        pytest.param(([0.101, 0.102], [0.09, 0.1], [0.01, 0.0]), id="a clock of hundredths"),
+        pytest.param(([1.0, 1.0], [0.951, 0.962], [0.05]), id="runs differ in their clocks"),
+        pytest.param(([1.0, 1.0], [0.951, 0.962], []), id="a clock is missing"),
+        pytest.param(([0.0, 1.0], [0.001, 0.962], [0.001, 0.001]), id="a run took no time"),
+    ],
+)
+def test_of_any_other_command_it_is_not(clocks: tuple[list[float], ...]) -> None:
+    assert processor(clocked(*clocks)) is None
+
+
+def test_of_what_is_no_command_there_is_none() -> None:
+    rows = [{"uid": "f", "type": "mixed", "amount": 1.0}]
+    assert processor(profile_of(rows)) is None
+
+
+@pytest.mark.parametrize(("used", "limited"), [(1.9, False), (2.5, True)])
+def test_no_workload_may_wait_for_most_of_its_time(used: float, limited: bool) -> None:
+    profile = clocked([1.0, 4.0], [0.951, used], [0.031, 0.051], workload=[100, 200])
+    assert (processor(profile) is not None) is limited

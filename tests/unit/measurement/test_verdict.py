@@ -182,8 +182,10 @@ def test_zero_is_a_value() -> None:
     assert judged(nothing, some).change is Change.SevereDegradation
     assert judged(nothing, nothing).change is Change.NoChange
     times, later = at([[0.0] * 6]), at([[1.0, 1.01, 1.02, 1.0, 0.99, 1.01]], "t")
-    assert judged(times, later).change is Change.Unknown  # measured apart, by a machine of unknown noise
-    found = judged(times, later, Noise(numbers=Error(0.1, 20)))
+    for noise in (NOTHING, Noise(numbers=Error(0.1, 20))):
+        assert judged(times, later, noise).change is Change.Degradation
+    assert judged(times, later, Noise(numbers=Error(1.0, 20))).change is Change.Unknown
+    found = judged(times, later)
     assert found.change is Change.Degradation and math.isnan(found.difference.ratio)
     assert found.difference.delta is not None and found.difference.delta[1] > 0
     assert estimate(times).value == 0

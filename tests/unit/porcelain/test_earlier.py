@@ -31,6 +31,7 @@ def profile_of(
     machine: dict[str, Any] | None = HERE,
     incomplete: str = "",
     unit: str = "s",
+    used: float = 0.0,
 ) -> Profile:
     profile = Profile(
         {
@@ -46,9 +47,11 @@ def profile_of(
         profile["machine"] = machine
     if incomplete:
         profile["header"]["incomplete"] = incomplete
+    clocks = {"real": 1.0} | ({"user": used, "sys": 0.0} if used else {})
     profile.update_resources(
         [
-            {"amount": amount, "order": n, "uid": "./app", "type": "time", "subtype": "real"}
+            {"amount": amount * share, "order": n, "uid": "./app", "type": "time", "subtype": clock}
+            for clock, share in clocks.items()
             for n, amount in enumerate(amounts)
         ]
     )
@@ -73,8 +76,11 @@ class Project:
         machine: dict[str, Any] | None = HERE,
         incomplete: str = "",
         unit: str = "s",
+        used: float = 0.0,
     ) -> str:
-        profile = profile_of(amounts, args=args, machine=machine, incomplete=incomplete, unit=unit)
+        profile = profile_of(
+            amounts, args=args, machine=machine, incomplete=incomplete, unit=unit, used=used
+        )
         self._number += 1
         linked = link(self.repo.store, version, [(profile, f"{self._number}.perf", self._number)])
         return linked.added[0].checksum
@@ -87,9 +93,10 @@ class Project:
         """The version before; empty if there is none."""
         return next((checksum for checksum, _ in self.line(version, wanted, **options)), "")
 
-    def judged(self, amounts: Iterable[float], **options: Any) -> Judged:
+    def judged(self, amounts: Iterable[float], used: float = 0.0, **options: Any) -> Judged:
         """What was measured of HEAD, and is not stored."""
-        found = earlier.of_profile(self.repo, self.git.head, profile_of(amounts), **options)
+        profile = profile_of(amounts, used=used)
+        found = earlier.of_profile(self.repo, self.git.head, profile, **options)
         assert found is not None
         return found
 
@@ -182,6 +189,27 @@ def test_the_rules_are_those_of_the_repository(project: Project, line: list[str]
     project.repo = open_repository(project.git.path, os.environ)
     assert earlier.rules_of(project.repo).apart == 0.05
     assert project.judged([1.5, 1.51, 1.52], registering=True).verdict.change.name == "SevereDegradation"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "metric", "ratio"),
+    [
+        pytest.param(0.95, 0.99, "cpu time", 1.98 / 0.95, id="the processor limits both"),
+        pytest.param(0.95, 0.5, "real time", 2.0, id="it waits now"),
+        pytest.param(0.5, 0.99, "real time", 2.0, id="it waited before"),
+    ],
+)
+def test_the_clock_is_the_one_that_both_versions_have(
+    project: Project, line: list[str], before: float, now: float, metric: str, ratio: float
+) -> None:
+    assert project.judged([1.003], used=before, registering=True).value.metric == (
+        "cpu time" if before > 0.9 else "real time"
+    )
+    project.register(line[0], [1.003], used=before)
+    found = project.judged([2.006], used=now, registering=True)
+    assert (found.value.metric, found.since) == (metric, line[0])
+    assert found.verdict is not None
+    assert found.verdict.difference.ratio == pytest.approx(ratio)
 
 
 def test_only_ancestors_count_where_branches_merge(project: Project, line: list[str]) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 from perun.errors import DamagedStore, PerunError
 from perun.machine import class_of
 from perun.measurement.estimate import Point, estimate
-from perun.measurement.headline import headline
+from perun.measurement.headline import headline, processor
 from perun.measurement.noise import WINDOW
 from perun.measurement.series import Readings, point, readings
 from perun.plugin.api import MinorVersion
@@ -136,7 +136,7 @@ def _of_profile(repo: Repository, info: ProfileInfo) -> ProfileSeries:
     machine = class_of(described) if isinstance(described, dict) else ""
     under = tuple(conditions(profile).items())
     own = readings(profile)
-    stands = headline(profile)
+    stands = processor(profile) or headline(profile)
     leads = stands.location if stands is not None else ""
     return ProfileSeries(machine, why_incomplete(profile), under, leads, tuple(own), tuple(own.values()))
 
