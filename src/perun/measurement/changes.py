@@ -190,9 +190,9 @@ def short_levels(track: Track, bounds: Sequence[int], effect: float) -> list[Run
         flat[start:stop] = _flat(track.values[start:stop], effect)
         found += _runs(count, flat[start:stop], variances, start, limits, math.log1p(effect))
     chosen: list[Run] = []
-    taken, inside = np.zeros(count + 1, bool), np.zeros(count, bool)
+    taken, inside = bytearray(count + 2), np.zeros(count, bool)
     for _, strength, first, end, error, start, stop in sorted(found, reverse=True):
-        if taken[first : end + 1].any():
+        if taken.find(1, first, end + 1) >= 0:
             continue
         # A level that stands out already says nothing of those beside it.
         beside = np.r_[max(first - AROUND, start) : first, end : min(end + AROUND, stop)]
@@ -203,7 +203,9 @@ def short_levels(track: Track, bounds: Sequence[int], effect: float) -> list[Run
             strength = abs(float(np.mean(flat[first:end]) - np.median(flat[kept]))) / error
             if strength < limits[0]:
                 continue
-        taken[max(first - 1, 0) : end + 2] = inside[first:end] = True
+        before = max(first - 1, 0)
+        taken[before : end + 2] = b"\1" * (end + 2 - before)
+        inside[first:end] = True
         chosen.append(Run(first, end, error, freedom, strength >= certain))
     return sorted(chosen)
 
