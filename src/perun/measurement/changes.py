@@ -97,8 +97,8 @@ class Run(NamedTuple):
 
 
 _Candidate = tuple[float, float, int, int, float, int, int]
-"""A run: how much less the squares are with it, by which the places are the likeliest, its strength, first
-point, end and error, and the lasting level that it is in."""
+"""A run: its strength if all versions around were there, by which the likeliest place is chosen, its strength,
+first point, end and error, and the lasting level that it is in."""
 
 
 def may_decide(track: Track, kind: Kind, rules: Rules, *, maybe: bool, alone: bool) -> Flags:
@@ -201,7 +201,7 @@ def short_levels(track: Track, bounds: Sequence[int], effect: float) -> list[Run
             if kept.size < _LEAST_AROUND:
                 continue
             strength = abs(float(np.mean(flat[first:end]) - np.median(flat[kept]))) / error
-            if strength < limits[0]:
+            if strength < limits[end == count]:
                 continue
         before = max(first - 1, 0)
         taken[before : end + 2] = b"\1" * (end + 2 - before)
@@ -272,7 +272,7 @@ def _runs(
         if stop < points:
             wanted[-1] = False
         for place in np.flatnonzero(wanted).tolist():
-            gain = float(moved[place] ** 2 * weight[place])
+            gain = float(moved[place] ** 2 / (1 / weight[place] + _OF_MEDIAN**2 * usual / (2 * AROUND)))
             ends_at = start + place, start + place + length
             found.append((gain, float(strengths[place]), *ends_at, float(errors[place]), start, stop))
     return found
