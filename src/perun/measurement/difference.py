@@ -251,11 +251,15 @@ def _of_numbers(
     )
     error = combined([one.error_of(common, logarithmic=False) for one in (baseline, target)])
     shift, beside = new - old, 0.0
+    visited, others = ({(own.session, own.number) for own in one.rounds} for one in (baseline, target))
     steady = baseline.kind is Kind.COUNTED or (baseline.steady and target.steady)
-    if not steady and noise.numbers is not None:
+    if steady or len(visited & others) > 1:  # of rounds that visited both, their scatter says it all
+        pass
+    elif noise.numbers is not None:
         visits = (1 / baseline.sessions + 1 / target.sessions) / 2
-        error = max(error, noise.numbers._replace(size=noise.numbers.size * math.sqrt(visits)))
-    elif not steady and min(baseline.sessions, target.sessions) < 2:
+        learned = noise.numbers._replace(size=noise.numbers.size * math.sqrt(visits))
+        error = max(error, learned) if math.isfinite(error.size) else learned
+    elif min(baseline.sessions, target.sessions) < 2:
         beside = rules.apart * min(abs(old), abs(new))
     half = math.hypot(error.half_width(rules.confidence), beside)
     probability = float(not shift) if not error.size else 1.0

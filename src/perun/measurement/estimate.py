@@ -22,6 +22,8 @@ MEDIAN_VARIANCE: Final = math.pi / 2
 """The variance of a median of many normal values, in that of their mean."""
 _CLIPPED: Final = 3 * 1.4826
 """Deviations, in medians of the absolute deviations, beyond which a value counts as one at that distance."""
+_ROUNDING: Final = 1e-9
+"""Of the largest distance from the middle: what is less is an error of floats."""
 _FEW: Final = 16.0
 _MOST_FREEDOM: Final = 1000.0
 _REPEATED: Final = 3
@@ -298,7 +300,7 @@ def sample_of(values: Iterable[float]) -> Sample | None:
     if finite[0] == finite[-1]:
         return Sample(len(finite), finite[0], 0.0 if len(finite) > 1 else None, positive)
     compared = [math.log(value) for value in finite] if positive else finite
-    middle = _middle(finite)
+    middle = median(finite)
     return Sample(len(finite), middle, _spread(compared), positive)
 
 
@@ -365,7 +367,8 @@ def combined(errors: Sequence[Error]) -> Error:
 
 def median(values: Sequence[float]) -> float:
     """The middle of values in any order, one at least."""
-    return _middle(sorted(values))
+    low, high = _middles(values)
+    return low if low == high else low / 2 + high / 2  # the sum of both may be beyond all floats
 
 
 def exp(exponent: float) -> float:
@@ -403,18 +406,15 @@ def _within(sample: Sample, *, logarithmic: bool) -> float:
 
 def _spread(ordered: Sequence[float]) -> float:
     """The standard deviation, in which no value counts as farther out than :data:`_CLIPPED` allows."""
-    middle = _middle(ordered)
-    usual = _middle(sorted(abs(value - middle) for value in ordered)) * _CLIPPED
-    kept = [min(max(value - middle, -usual), usual) for value in ordered] if usual else list(ordered)
+    middle = median(ordered)
+    distances = [abs(value - middle) for value in ordered]
+    usual = median(distances) * _CLIPPED
+    clips = usual > _ROUNDING * max(distances)  # else most are the same value
+    kept = [min(max(value - middle, -usual), usual) for value in ordered] if clips else list(ordered)
     mean = math.fsum(kept) / len(kept)
     # Scaled, as the squares of huge and of tiny amounts are out of the range of floats.
     scale = max(abs(value - mean) for value in kept) or 1.0
     return scale * math.sqrt(math.fsum(((value - mean) / scale) ** 2 for value in kept) / (len(kept) - 1))
-
-
-def _middle(ordered: Sequence[float]) -> float:
-    low, high = _middles(ordered)
-    return low if low == high else low / 2 + high / 2  # the sum of both may be beyond all floats
 
 
 def _middles(values: Sequence[float]) -> tuple[float, float]:
