@@ -12,6 +12,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats  # type: ignore[import-untyped]
 
+from perun.measurement.difference import (
+    Basis,
+    Difference,
+    Rules,
+    difference,
+    hodges_lehmann,
+    more_needed,
+    of_counts,
+)
 from perun.measurement.estimate import (
     Error,
     Kind,
@@ -25,22 +34,15 @@ from perun.measurement.estimate import (
     sample_of,
 )  # fmt: skip
 from perun.measurement.noise import FEWEST, NOTHING, Noise, learn, scale, shared
-from perun.measurement.verdict import (
+from perun.measurement.verdict import (  # fmt: skip
     UNDECIDED,
-    Basis,
-    Difference,
-    Rules,
     Verdict,
     along,
     compare,
-    difference,
-    hodges_lehmann,
     judge,
     mirrored,
-    more_needed,
-    of_counts,
     severity,
-)  # fmt: skip
+)
 from perun.profile.changes import PerformanceChange as Change
 
 WORSE = {Change.MaybeDegradation, Change.Degradation, Change.SevereDegradation}
