@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from perun.profile.factory import Profile
+from perun.store.cache import FILE
 
 COMMITS = 40
 SLOWER, REVERTED, UNMEASURED = 15, 27, (13, 14)
@@ -160,9 +161,7 @@ def test_what_is_remembered_changes_no_answer(perun, history, damage=b"\x00nothi
     first = perun("changes", checksums[36], "--json").json
     assert perun("changes", checksums[36], "--json").json == first
     later = perun("changes", "--json").json
-    folder = project.path / ".perun" / "cache" / "series"
-    for path in folder.iterdir():
-        path.write_bytes(damage)
+    (project.path / ".perun" / "cache" / FILE).write_bytes(damage)
     assert steps_of(perun("changes", "--json").json) == steps_of(later)
     # Of a profile that goes away nothing is remembered.
     perun("rm", "-m", checksums[33], "0@i-1@i")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 
 import pytest
+
+from perun.store.cache import FILE
 
 
 @pytest.fixture
@@ -189,8 +190,7 @@ def test_a_damaged_index_is_named(perun, measured):
 
 def test_a_store_without_facts(perun, measured):
     expected = perun("trend").out
-    for name in os.listdir(measured.path / ".perun/cache/facts"):
-        (measured.path / ".perun/cache/facts" / name).unlink()
+    (measured.path / ".perun/cache" / FILE).unlink()
     assert perun("trend").out == expected
 
 

@@ -20,6 +20,9 @@ import pytest
 import measured_history
 from perun.cli.commands.web import web
 from perun.errors import PluginError
+from perun.porcelain.web.pieces import Pieces, encoded
+from perun.porcelain.web.state import load
+from perun.store.cache import FILE, Cache
 
 URL = re.compile(r"http://(?P<host>[^:/]+):(?P<port>\d+)/(?P<with>[?#]token=)(?P<token>\S+)")
 
@@ -116,6 +119,22 @@ def test_it_builds_a_site_of_a_version(perun, measured, tmp_path):
     assert re.search(r"; [01] written$", again.out.strip())
 
 
+def test_pages_say_what_changes_says(perun, measured):
+    """The headline counts those that lead, are definite, and are not taken back, since the tag."""
+    pieces = Pieces(load(measured.open()), "")
+    piece = lambda name: json.loads(encoded(pieces.piece(name)))  # noqa: E731
+    answer = perun("changes", "v1.0..", "--json", cwd=measured.path).json
+    steps = [step for one in answer["changes"] for step in one["steps"] if step["headline"]]
+    left = [step for step in steps if step["decides"] and not (step["taken_back"] or step["takes_back"])]
+    verdict = piece("overview")["verdict"]
+    assert verdict["changes"] == len(left) == 2
+    assert verdict["doubtful"] == sum(not step["decides"] and not step["taken_back"] for step in steps)
+    told = perun("changes", cwd=measured.path).out
+    for one in piece("changes")["changes"]:
+        line = next(line for line in told.splitlines() if f"  {one['location']}  " in line)
+        assert f"{one['word']}  {one['location']}  {' -> '.join(one['sides'])}  {one['text']}" in line.strip()
+
+
 def test_what_cannot_be_built_is_told(perun, measured):
     full = perun("web", "build", ".", cwd=measured.path, check=False)
     assert (full.code, "holds other files" in full.err) == (2, True)
@@ -146,11 +165,11 @@ def test_a_site_is_built_without_the_libraries_of_the_server(monkeypatch):
 
 def test_the_caches_are_made_anew(perun, measured):
     perun("changes", cwd=measured.path)
-    cache = measured.path / ".perun" / "cache" / "series"
-    (cache / "table").write_bytes(b"spoiled")
+    cache = measured.path / ".perun" / "cache" / FILE
+    cache.write_bytes(b"spoiled")
     answer = perun("fsck", "--rebuild", cwd=measured.path)
     assert "made the caches of 44 versions anew" in answer.out
-    assert b'"format"' in (cache / "table").read_bytes()[:20]
+    assert len(Cache(cache).all("columns", bytes)) == 44
     found = perun("changes", "--json", cwd=measured.path).json["changes"]
     assert [one["version"] for one in found] == [measured.main[measured_history.SLOWER]]
 
@@ -164,6 +183,7 @@ def asked_again(port):
     return 0
 
 
+@pytest.mark.slow
 def test_more_connections_than_it_may_have(serving):
     """Those beyond half of its descriptors are closed at once, so that it always has some for the others."""
     process, url = serving()

@@ -30,6 +30,7 @@ from perun.porcelain.lookup import identity
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
+from shared import examples
 
 ROOT = Path(__file__).parents[3]
 SARIF = json.loads((ROOT / "tests/data/schemas/sarif-2.1.0.json").read_text("utf-8"))
@@ -201,7 +202,7 @@ def test_hostile_text_is_valid(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", ["junit", "sarif"])
 @given(text=st.text(max_size=30))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_any_text_is_valid(name: str, text: str) -> None:
     validate(name, answer(name, hostile(text)))
 

@@ -33,6 +33,7 @@ def test_no_definite_change_is_told_of_noise(seeds, sessions):
 @pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 10])
 @pytest.mark.parametrize("newest", [False, True])
+@pytest.mark.each_value("length", "newest")
 def test_levels_of_a_few_versions_are_told(seeds, length, newest):
     place = VERSIONS - length if newest else 30
     for sessions, least in ((1, 0.9), (2, 0.95)):

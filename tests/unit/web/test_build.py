@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 import measured_history
 from measured_history import SLOWER
 from perun.errors import UsageError
+from perun.porcelain import config
 from perun.porcelain.acknowledged import acknowledge
 from perun.porcelain.explain import kept
 from perun.porcelain.web.pieces import PLAIN, Pieces, encoded
@@ -80,6 +82,36 @@ def test_what_explains_a_version_is_part_of_the_site(built):
     kept.path_of(measured.open(), measured.main[3]).unlink()
     assert build(measured.open(), site).written == 1
     assert not (site / "data" / "explained" / f"{measured.main[3]}.js").exists()
+
+
+def test_another_threshold_makes_other_verdicts_of_what_was_compared(built):
+    measured, site = built
+    pair = f"{measured.main[SLOWER - 1]}..{measured.main[SLOWER]}"
+
+    def words():
+        rows = [row for case in piece(site, f"compare/{pair}")["cases"] for row in case["rows"]]
+        return {row["location"]: row["result"] for row in rows}
+
+    assert words()["./app [real]"] == "SevereDegradation"
+    key = "degradation.hodges_lehmann_ratio.severe"
+    config.set_in(measured.path, os.environ, key, "4", "local")
+    build(measured.open(), site)
+    assert words()["./app [real]"] == "Degradation"
+    assert {one["result"] for one in piece(site, "changes")["changes"]} == {"Degradation"}
+
+
+def test_a_profile_of_a_version_before_makes_comparisons_anew(built):
+    measured, site = built
+    pair = f"{measured.main[SLOWER - 1]}..{measured.main[SLOWER]}"
+    before = (site / "data" / "compare" / f"{pair}.js").read_bytes()
+    for place in range(SLOWER - 12, SLOWER - 1, 2):
+        measured_history.measure(measured, measured.main[place], 70 + place)
+    build(measured.open(), site)
+    fresh = site.parent / "fresh"
+    build(measured.open(), fresh)
+    after = (site / "data" / "compare" / f"{pair}.js").read_bytes()
+    assert after == (fresh / "data" / "compare" / f"{pair}.js").read_bytes()
+    assert after != before  # it is less certain now
 
 
 def test_a_second_build_writes_nothing_but_the_date(built):
@@ -158,21 +190,20 @@ def tagged(measured):
     subprocess.run([*git, "branch", "-D", "side"], check=True)
 
 
-MORE_CHANGES = (more_commits, another_machine, removed, measured_again, accepted)
+MORE_CHANGES = (tagged, more_commits, another_machine, removed, measured_again, accepted)
 
 
 @pytest.mark.parametrize(
-    "change", [rewritten, tagged, *(pytest.param(one, marks=pytest.mark.slow) for one in MORE_CHANGES)]
+    "change", [rewritten, *(pytest.param(one, marks=pytest.mark.slow) for one in MORE_CHANGES)]
 )
-def test_an_update_is_what_a_build_without_any_cache_makes(measured, tmp_path, monkeypatch, change):
-    monkeypatch.setattr("perun.porcelain.changes.table.MOST_NEW", 2)
+def test_an_update_is_what_a_build_without_any_cache_makes(measured, tmp_path, change):
     site, fresh = tmp_path / "site", tmp_path / "fresh"
     build(measured.open(), site)
     change(measured)
     build(measured.open(), site)
     measured_history.commit(measured, 60)
     build(measured.open(), site)
-    shutil.rmtree(measured.path / ".perun" / "cache" / "series")
+    measured.open().store.cache.clear()
     build(measured.open(), fresh)
     ours, theirs = files(site), files(fresh)
     different = {name for name in ours.keys() | theirs if ours.get(name) != theirs.get(name)}

@@ -72,7 +72,7 @@ def found_in(
     found = detect(read, effect, rules, remembered, points, told)
     every = by_version(read, found.steps)
     if keeps:
-        known_steps.keep(repo.store.root, {one.checksum for one in read.versions}, _known(every))
+        known_steps.keep(repo.store.cache, {one.checksum for one in read.versions}, _known(every))
     return Changes(every, read, len(read.keys), found.short, tuple(found.drifts))
 
 

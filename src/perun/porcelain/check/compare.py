@@ -124,7 +124,7 @@ class Comparer:
         chosen = applicable(self._repo, self._rules, pair.target)
         if not chosen:
             return _NO_RULE
-        profiles = {}
+        profiles: dict[str, Profile] = {}
         # In this order, as the baseline is the next target and has to be in memory then.
         for what, info in (("target", pair.target), ("baseline", pair.baseline)):
             try:
@@ -133,21 +133,31 @@ class Comparer:
                 return Outcome(
                     reason=f"the {what} {info.source} cannot be read: {problem.message}", error=problem
                 )
-        baseline, target = profiles["baseline"], profiles["target"]
-        line = partial(self._lines.of, pair)
-        # Who measured two versions side by side wants these two measurements compared.
-        if are_pairs(baseline, target):
-            return self._outcome(chosen, baseline, target, line)
-        if not (pair.more_targets or pair.more_baselines):
-            return self._outcome(chosen, baseline, target, line)
-        pools = Pools(self._profiles, self._postprocess)
         try:
-            target = pools.pooled(pair.target, pair.more_targets)
-            baseline = pools.pooled(pair.baseline, pair.more_baselines)
+            baseline, target, notes = self._pooled(pair, **profiles)
         except ProfileError as problem:
             return Outcome(reason=f"a profile to pool cannot be read: {problem.message}", error=problem)
-        outcome = self._outcome(chosen, baseline, target, line)
-        return outcome._replace(notes=(*pools.notes(baseline, target), *outcome.notes))
+        outcome = self._outcome(chosen, baseline, target, partial(self._lines.of, pair))
+        return outcome._replace(notes=(*notes, *outcome.notes))
+
+    def sides(self, pair: Pair) -> tuple[Profile, Profile]:
+        """Baseline and target as they are compared, with all profiles of their versions.
+
+        :raises ProfileError: where one cannot be read.
+        """
+        baseline, target = (self._profiles.get(info.checksum) for info in (pair.baseline, pair.target))
+        return self._pooled(pair, baseline, target)[:2]
+
+    def _pooled(
+        self, pair: Pair, baseline: Profile, target: Profile
+    ) -> tuple[Profile, Profile, tuple[str, ...]]:
+        # Who measured two versions side by side wants these two measurements compared.
+        if are_pairs(baseline, target) or not (pair.more_targets or pair.more_baselines):
+            return baseline, target, ()
+        pools = Pools(self._profiles, self._postprocess)
+        target = pools.pooled(pair.target, pair.more_targets)
+        baseline = pools.pooled(pair.baseline, pair.more_baselines)
+        return baseline, target, pools.notes(baseline, target)
 
     def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> Outcome:
         """What the checks find of two profiles that are in memory."""

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from perun.errors import PerunError
+from perun.measurement.present import NAMES
 from perun.porcelain.repository import Repository
 from perun.porcelain.tags import identity
 from perun.porcelain.trend import text_of
@@ -117,7 +118,7 @@ def _commit(state: State, position: int, tags: list[str]) -> data.Commit:
 
 def _profiles(state: State, checksum: str) -> list[data.Profile]:
     infos = [entry.info() for entry in state.repo.store.indexes.read(checksum)]
-    known = state.repo.store.series.of_version(checksum)
+    known = state.repo.store.facts.of(info.checksum for info in infos)
     found = []
     for info in infos:
         one = known.get(info.checksum)
@@ -139,7 +140,7 @@ def _checked(record: ChangeRecord) -> data.Checked:
     info = record.info
     return data.Checked(
         info.result.name, info.location, info.from_baseline, info.to_target, short(info.rate_degradation),
-        record.baseline, record.command,
+        record.baseline, record.command, NAMES[info.result],
     )  # fmt: skip
 
 
