@@ -96,6 +96,11 @@ class Run(NamedTuple):
     certain: bool
 
 
+_Candidate = tuple[float, float, int, int, float, int, int]
+"""A run: its strength if all versions around were there, by which the likeliest place is chosen, its strength,
+first point, end and error, and the lasting level that it is in."""
+
+
 def may_decide(track: Track, kind: Kind, rules: Rules, *, maybe: bool, alone: bool) -> Flags:
     """At which points :func:`perun.measurement.verdict.along` may give a definite word other than No Change;
     at all others it does not.
@@ -179,16 +184,29 @@ def short_levels(track: Track, bounds: Sequence[int], effect: float) -> list[Run
     tests = _TESTS * max(count, 40)
     limits = quantile(UNCERTAIN / tests, freedom), quantile(NEWEST, freedom)
     certain = quantile(CERTAIN / tests, freedom)
-    found: list[tuple[float, int, int, float]] = []
+    found: list[_Candidate] = []
+    flat = logs.copy()
     for start, stop in itertools.pairwise(bounds):
-        own = _flat(track.values[start:stop], effect)
-        found += _runs(logs.size, own, variances, start, limits, math.log1p(effect))
+        flat[start:stop] = _flat(track.values[start:stop], effect)
+        found += _runs(count, flat[start:stop], variances, start, limits, math.log1p(effect))
     chosen: list[Run] = []
-    taken = np.zeros(count + 1, bool)
-    for strength, first, end, error in sorted(found, reverse=True):
-        if not taken[first : end + 1].any():
-            taken[max(first - 1, 0) : end + 2] = True
-            chosen.append(Run(first, end, error, freedom, strength >= certain))
+    taken, inside = bytearray(count + 2), np.zeros(count, bool)
+    for _, strength, first, end, error, start, stop in sorted(found, reverse=True):
+        if taken.find(1, first, end + 1) >= 0:
+            continue
+        # A level that stands out already says nothing of those beside it.
+        beside = np.r_[max(first - AROUND, start) : first, end : min(end + AROUND, stop)]
+        kept = beside[~inside[beside]]
+        if kept.size < beside.size:
+            if kept.size < _LEAST_AROUND:
+                continue
+            strength = abs(float(np.mean(flat[first:end]) - np.median(flat[kept]))) / error
+            if strength < limits[end == count]:
+                continue
+        before = max(first - 1, 0)
+        taken[before : end + 2] = b"\1" * (end + 2 - before)
+        inside[first:end] = True
+        chosen.append(Run(first, end, error, freedom, strength >= certain))
     return sorted(chosen)
 
 
@@ -217,8 +235,8 @@ def _flat(values: Floats, effect: float) -> Floats:
 
 def _runs(
     points: int, own: Floats, variances: Floats, start: int, limits: tuple[float, float], effect: float
-) -> list[tuple[float, int, int, float]]:
-    """Strength, first point, end and error of the runs of one lasting level that are strong enough.
+) -> list[_Candidate]:
+    """The runs of one lasting level that are strong enough.
 
     Runs at an end of the level that another one follows are none: there the place of the change is off.
 
@@ -254,8 +272,9 @@ def _runs(
         if stop < points:
             wanted[-1] = False
         for place in np.flatnonzero(wanted).tolist():
-            error = float(errors[place])
-            found.append((float(strengths[place]), start + place, start + place + length, error))
+            gain = float(moved[place] ** 2 / (1 / weight[place] + _OF_MEDIAN**2 * usual / (2 * AROUND)))
+            ends_at = start + place, start + place + length
+            found.append((gain, float(strengths[place]), *ends_at, float(errors[place]), start, stop))
     return found
 
 

@@ -13,6 +13,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from perun.measurement.comparable import Conditions, unlike
 from perun.models.student import quantile
 
 CONFIDENCE: Final = 0.95
@@ -21,6 +22,8 @@ MEDIAN_VARIANCE: Final = math.pi / 2
 """The variance of a median of many normal values, in that of their mean."""
 _CLIPPED: Final = 3 * 1.4826
 """Deviations, in medians of the absolute deviations, beyond which a value counts as one at that distance."""
+_ROUNDING: Final = 1e-9
+"""Of the largest distance from the middle: what is less is an error of floats."""
 _FEW: Final = 16.0
 _MOST_FREEDOM: Final = 1000.0
 _REPEATED: Final = 3
@@ -124,6 +127,8 @@ class _Point(NamedTuple):
     levels: tuple[float, float] | None = None
     whole: float = 0.0
     noise: tuple[float, float] | None = None
+    ended: str = ""
+    conditions: Conditions = ()
 
 
 class Point(_Point):
@@ -135,6 +140,7 @@ class Point(_Point):
         by what they said.
     :param whole: of what is counted, what it is a part of; 0 if that is not known.
     :param noise: the interval of the ratio of the base of such a session to itself; None if it is not known.
+    :param ended: that session. :param conditions: under which it was measured.
     """
 
     @cached_property
@@ -237,8 +243,8 @@ class Headline(NamedTuple):
 
     :param metric: what it is called: `real time`, `peak memory`, `instructions`, or its location.
     :param location: what :mod:`perun.measurement.series` calls it.
-    :param rounds:, :param levels:, :param whole: and :param noise: as of
-        :class:`perun.measurement.series.Readings`.
+    :param rounds:, :param levels:, :param whole: and :param noise: as of :class:`Readings`.
+    :param conditions: of the profile.
     """
 
     metric: str
@@ -246,6 +252,26 @@ class Headline(NamedTuple):
     unit: str
     larger_is_better: bool
     kind: Kind
+    rounds: tuple[Round, ...]
+    levels: tuple[float, float] | None = None
+    whole: float = 0.0
+    noise: tuple[float, float] | None = None
+    conditions: Conditions = ()
+
+    @property
+    def readings(self) -> Readings:
+        """What was measured."""
+        return Readings(self.rounds, self.levels, self.whole, self.noise)
+
+
+class Readings(NamedTuple):
+    """What one profile measured of one series: what is kept of it, and what points are made of.
+
+    :param rounds: by number; a profile without a session is one round.
+    :param levels: as of :class:`Point`.
+    :param whole: what the values are a part of; 0 if that is not known. :param noise: as `levels`.
+    """
+
     rounds: tuple[Round, ...]
     levels: tuple[float, float] | None = None
     whole: float = 0.0
@@ -274,13 +300,11 @@ def sample_of(values: Iterable[float]) -> Sample | None:
     if finite[0] == finite[-1]:
         return Sample(len(finite), finite[0], 0.0 if len(finite) > 1 else None, positive)
     compared = [math.log(value) for value in finite] if positive else finite
-    middle = _middle(finite)
+    middle = median(finite)
     return Sample(len(finite), middle, _spread(compared), positive)
 
 
-def point_of(
-    profiles: Iterable[Sequence[Round]], kind: Kind, levels: tuple[float, float] | None = None
-) -> Point:
+def point_of(profiles: Iterable[Sequence[Round]], kind: Kind) -> Point:
     """What several profiles of one version measured, in the order of measuring.
 
     A profile without a session, as older releases wrote it, is a session of its own.
@@ -299,15 +323,36 @@ def point_of(
             rounds.append(Round(session, number, one.samples))
         for one in rounds:
             last[one.session] = max(one.number, last.get(one.session, 0))
-    return Point(tuple(rounds), kind, levels)
+    return Point(tuple(rounds), kind)
+
+
+def point(profiles: Sequence[tuple[Readings, Conditions]], kind: Kind) -> Point:
+    """What profiles of one version, one at least, measured of a series, in the order of measuring.
+
+    Those count that were measured in the session of the newest one, or under its conditions, as far as these
+    are known.
+    """
+    newest, conditions = profiles[-1]
+    session = _session_of(newest)
+    alike = [
+        one for one, own in profiles if not unlike(own, conditions) or session == _session_of(one) != ""
+    ]
+    made = point_of([one.rounds for one in alike], kind)
+    made = made._replace(whole=max(one.whole for one in alike), conditions=conditions)
+    sequential = {(one.levels, one.noise, _session_of(one)) for one in alike if one.levels is not None}
+    if len(sequential) != 1:
+        return made
+    ((levels, noise, ended),) = sequential
+    return made._replace(levels=levels, noise=noise, ended=ended)
+
+
+def _session_of(one: Readings) -> str:
+    return one.rounds[0].session if one.rounds else ""
 
 
 def point_of_headlines(headlines: Sequence[Headline]) -> Point:
     """What profiles of one version, one at least, measured of one series; in the order of measuring."""
-    first = headlines[0]
-    levels, noise = (first.levels, first.noise) if len(headlines) == 1 else (None, None)
-    made = point_of([one.rounds for one in headlines], headlines[-1].kind, levels)
-    return made._replace(whole=max(one.whole for one in headlines), noise=noise)
+    return point([(one.readings, one.conditions) for one in headlines], headlines[-1].kind)
 
 
 def combined(errors: Sequence[Error]) -> Error:
@@ -322,7 +367,8 @@ def combined(errors: Sequence[Error]) -> Error:
 
 def median(values: Sequence[float]) -> float:
     """The middle of values in any order, one at least."""
-    return _middle(sorted(values))
+    low, high = _middles(values)
+    return low if low == high else low / 2 + high / 2  # the sum of both may be beyond all floats
 
 
 def exp(exponent: float) -> float:
@@ -360,18 +406,15 @@ def _within(sample: Sample, *, logarithmic: bool) -> float:
 
 def _spread(ordered: Sequence[float]) -> float:
     """The standard deviation, in which no value counts as farther out than :data:`_CLIPPED` allows."""
-    middle = _middle(ordered)
-    usual = _middle(sorted(abs(value - middle) for value in ordered)) * _CLIPPED
-    kept = [min(max(value - middle, -usual), usual) for value in ordered] if usual else list(ordered)
+    middle = median(ordered)
+    distances = [abs(value - middle) for value in ordered]
+    usual = median(distances) * _CLIPPED
+    clips = usual > _ROUNDING * max(distances)  # else most are the same value
+    kept = [min(max(value - middle, -usual), usual) for value in ordered] if clips else list(ordered)
     mean = math.fsum(kept) / len(kept)
     # Scaled, as the squares of huge and of tiny amounts are out of the range of floats.
     scale = max(abs(value - mean) for value in kept) or 1.0
     return scale * math.sqrt(math.fsum(((value - mean) / scale) ** 2 for value in kept) / (len(kept) - 1))
-
-
-def _middle(ordered: Sequence[float]) -> float:
-    low, high = _middles(ordered)
-    return low if low == high else low / 2 + high / 2  # the sum of both may be beyond all floats
 
 
 def _middles(values: Sequence[float]) -> tuple[float, float]:

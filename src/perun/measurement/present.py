@@ -103,7 +103,7 @@ def value_data(one: Estimate, unit: str) -> dict[str, Any]:
 
 def verdict_data(one: Verdict) -> dict[str, Any]:
     """The verdict in JSON; bounds are null where there are none."""
-    ratio, low, high = map(_finite, (one.difference.ratio, one.low, one.high))
+    ratio, low, high = map(_finite, (one.difference.ratio, *(one.bounds or (None, None))))
     return {
         "ratio": ratio,
         "ratio_low": low,

@@ -307,7 +307,7 @@ def with_time_enough(collect: Any, *sources: str, timeout: float) -> tuple[Profi
     while timeout < 200:
         with contextlib.suppress(JobFailed):
             profile = collect(*sources, timeout=timeout)
-            if len(unreadable(profile)) == 1:
+            if len(list(unreadable(profile))) == 1:
                 return profile, timeout
         timeout *= 5
     raise AssertionError("more than one source or function takes too long")

@@ -29,6 +29,7 @@ from perun.measurement.estimate import (
     Sample,
     combined,
     estimate,
+    exp,
     median,
     point_of,
     sample_of,
@@ -182,8 +183,11 @@ def test_zero_is_a_value() -> None:
     nothing, some = at([[0.0] * 5], kind=Kind.COUNTED), at([[8.0] * 5], "t", Kind.COUNTED)
     assert judged(nothing, some).change is Change.SevereDegradation
     assert judged(nothing, nothing).change is Change.NoChange
-    times = at([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
-    found = judged(times, at([[1.0, 1.01, 1.02, 1.0, 0.99, 1.01]], "t"))
+    times, later = at([[0.0] * 6]), at([[1.0, 1.01, 1.02, 1.0, 0.99, 1.01]], "t")
+    for noise in (NOTHING, Noise(numbers=Error(0.1, 20))):
+        assert judged(times, later, noise).change is Change.Degradation
+    assert judged(times, later, Noise(numbers=Error(1.0, 20))).change is Change.Unknown
+    found = judged(times, later)
     assert found.change is Change.Degradation and math.isnan(found.difference.ratio)
     assert found.difference.delta is not None and found.difference.delta[1] > 0
     assert estimate(times).value == 0
@@ -384,7 +388,7 @@ def words(histories: Sequence[list[Point]], first: int = 1) -> list[Change]:
 
 
 @pytest.mark.parametrize("kind", ["rounds", "shared", "heavy", "blocks"])
-@pytest.mark.parametrize("count", [20, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [10, pytest.param(600, marks=pytest.mark.slow)])
 def test_false_alarms_are_rare(kind: str, count: int) -> None:
     chance = np.random.default_rng(7)
     if kind == "blocks":
@@ -401,3 +405,186 @@ def test_steps_of_five_percent_are_found_in_five_rounds(count: int) -> None:
     histories = [simulated(chance, 12, apart=0.1, step=1.05) for _ in range(count)]
     found = words(histories, first=11)
     assert sum(one in DEFINITE & WORSE for one in found) >= 0.95 * count
+
+
+@pytest.mark.parametrize("freedom", [1.0, 2.5, 4.0, 7.7, 15.9, 17.6, 30.0, 500.0])
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+def test_half_widths_are_those_of_students_distribution(freedom: float, confidence: float) -> None:
+    """Of degrees that are rounded down: never narrower, and hardly wider."""
+    exact = stats.t.ppf((1 + confidence) / 2, freedom)
+    found = Error(2.0, freedom).half_width(confidence) / 2
+    assert exact * (1 - 1e-9) <= found <= exact * 1.05
+    assert found == pytest.approx(stats.t.ppf((1 + confidence) / 2, math.floor(8 * freedom) / 8 if freedom < 16
+                                              else math.floor(freedom)), rel=1e-8)  # fmt: skip
+
+
+def test_half_widths_at_the_ends() -> None:
+    assert Error(0.0, 0.0).half_width(0.95) == 0 and Error(1.0, 0.0).half_width(0.95) == math.inf
+    few, many = Error(1.0, 0.05), Error(1.0, 1e7)
+    assert few.half_width(0.5) == pytest.approx(stats.t.ppf(0.75, 0.05), rel=1e-6)
+    assert many.half_width(0.95) == pytest.approx(stats.norm.ppf(0.975), rel=2e-3)
+    assert combined([]) == combined([Error(0.0, 0.0)]) == Error(0.0, math.inf)
+    assert combined([Error(1.0, 0.0)]) == combined([Error(math.inf, 1), Error(1, 1)]) == Error(math.inf, 0.0)
+
+
+@given(st.lists(st.floats(0.5, 2.0), min_size=3, max_size=9), st.lists(st.floats(0.5, 2.0), min_size=3, max_size=9))
+def test_several_sessions_are_compared_as_welch_does(old: list[float], new: list[float]) -> None:
+    """One run in each session: the test of two samples of unequal variance, but of medians."""
+    assume(min(np.std(np.log(old)), np.std(np.log(new))) > 0.01)
+    sides = [point_of([at([[one]], f"{name}{n}").rounds for n, one in enumerate(own)], Kind.TIMED)
+             for name, own in (("a", old), ("b", new))]  # fmt: skip
+    found = difference(*sides)
+    assert found is not None and found.basis is Basis.SESSIONS
+    errors = [np.std(np.log(own), ddof=1) * math.sqrt(math.pi / 2 / len(own)) for own in (old, new)]
+    freedom = sum(one**2 for one in errors) ** 2 / sum(
+        one**4 / (len(own) - 1) for one, own in zip(errors, (old, new), strict=True)
+    )
+    assume(abs(8 * freedom - round(8 * freedom)) > 1e-6)  # where rounding decides
+    centre = math.log(found.ratio)
+    size = math.hypot(*errors)
+    assert found.p_value == pytest.approx(2 * stats.t.sf(abs(centre) / size, freedom), rel=1e-5, abs=1e-12)
+    rounded = math.floor(8 * freedom) / 8 if freedom < 16 else math.floor(freedom)
+    half = stats.t.ppf(0.995, rounded) * size
+    assert (found.low, found.high) == pytest.approx(tuple(np.exp([centre - half, centre + half])), rel=1e-6)
+    welch = stats.ttest_ind(np.log(new), np.log(old), equal_var=False)
+    assert freedom == pytest.approx(welch.df, rel=1e-6)
+
+
+@pytest.mark.parametrize("shared_rounds", [True, False])
+def test_more_data_of_the_same_kind_makes_no_interval_wider(shared_rounds: bool) -> None:
+    """Beyond the error of a simulation: the mean width over many histories."""
+    chance = np.random.default_rng(11)
+    widths = []
+    for count in (3, 6, 12, 24):
+        own = []
+        for _ in range(40):
+            both = chance.normal(0, 0.01, (2, count, 2))
+            old, new = (
+                [Round("s" if shared_rounds else f"{side}{n}", n, {"": sample}) for n, one in enumerate(part)
+                 if (sample := sample_of(np.exp(one).tolist())) is not None]
+                for side, part in enumerate(both)
+            )  # fmt: skip
+            found = difference(Point(tuple(old)), Point(tuple(new)))
+            assert found is not None
+            own.append(math.log(found.high / found.low))
+        widths.append(np.mean(own))
+    assert all(after <= 1.05 * before for before, after in zip(widths, widths[1:], strict=False))
+    assert widths[-1] < 0.35 * widths[0]
+
+
+@pytest.mark.parametrize("count", [3, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("apart", [False, True])
+def test_false_alarms_of_families_are_rare(count: int, apart: bool) -> None:
+    """Four workloads that share the noise of a round, or of a session."""
+    chance = np.random.default_rng(9)
+
+    def family(place: int) -> Point:
+        made = []
+        for number in range(1 if apart else 5):
+            noise = chance.normal(0, 0.01, 5)
+            samples = {
+                str(size): Sample(5, size * math.exp(noise[0] + one), 0.005)
+                for size, one in zip((1, 8, 64, 512), noise[1:], strict=True)
+            }
+            made.append(Round(str(place) if apart else "s", number, samples))
+        return Point(tuple(made))
+
+    found = words([[family(place) for place in range(20)] for _ in range(count)])
+    assert sum(one in DEFINITE for one in found) <= max(1, 0.01 * len(found))
+
+
+def test_of_runs_that_hardly_vary_the_bounds_are_those_of_all_runs() -> None:
+    old, new = (at([[one] for one in own], name, Kind.COUNTED)
+                for name, own in (("s", (1e6, 1e6 + 10, 1e6 + 5)), ("t", (1.1e6, 1.1e6 + 20, 1.1e6))))  # fmt: skip
+    found = judged(old, new)
+    assert found.change is Change.Degradation and found.difference.basis is Basis.RUNS
+    assert (found.low, found.high) == (1.1e6 / (1e6 + 10), (1.1e6 + 20) / 1e6)
+    assert found.difference.detectable == (1e6 + 10) / 1e6 and found.difference.p_value == 0
+    same = judged(old, old)
+    assert same.change is Change.NoChange and same.difference.p_value == 1
+    # Two runs, or runs that vary, are compared by their scatter.
+    two = judged(at([[1e6], [1e6 + 10]], "s", Kind.COUNTED), at([[1.1e6], [1.1e6 + 9]], "t", Kind.COUNTED))
+    assert two.difference.basis is not Basis.RUNS
+    wide = judged(at([[1e6], [1.01e6], [1e6]], "s", Kind.COUNTED), new)
+    assert wide.difference.basis is Basis.SESSIONS
+
+
+def test_one_run_that_counted_calls_is_no_proof() -> None:
+    def calls(*counts: float, session: str = "s") -> Point:
+        samples = [Sample(1, one, 0.0, one > 0) for one in counts]
+        return Point(tuple(Round(session, n, {"": one}) for n, one in enumerate(samples)), Kind.CALLS)
+
+    assert judged(calls(5.0), calls(5.0, session="t")).difference.basis is Basis.COUNTS
+    assert judged(calls(5.0), calls(6.0, session="t")).difference.basis is not Basis.COUNTS
+
+
+def test_what_a_program_prints_counts_once_it_repeats() -> None:
+    one, three = (at([[7.0] * runs], kind=Kind.PRINTED) for runs in (2, 3))
+    assert not one.repeats and three.repeats
+    assert not at([[7.0, 7.0, 8.0]], kind=Kind.PRINTED).repeats
+    assert estimate(three)[:3] == (7.0, 7.0, 7.0)
+    assert judged(three, at([[8.0] * 3], "t", Kind.PRINTED)).difference.basis is Basis.COUNTS
+
+
+def test_rounds_that_profiles_do_not_number_follow_each_other() -> None:
+    """And those of a session that names its rounds stand where they say."""
+    sample = Sample(1, 1.0, None)
+    plain = [Round("", 0, {"": sample})]
+    assert [(one.session, one.number) for one in point_of([plain, plain], Kind.TIMED).rounds] == [("#0", 0), ("#1", 0)]
+    twice = [Round("s", n, {"": sample}) for n in (0, 1)]
+    assert [one.number for one in point_of([twice, twice], Kind.TIMED).rounds] == [0, 1, 2, 3]
+    named = [[Round("s", n, {"": sample})] for n in (4, 2)]
+    assert [one.number for one in point_of(named, Kind.TIMED).rounds] == [4, 2]
+    assert point_of([twice], Kind.TIMED, (0.01, 0.05)).levels == (0.01, 0.05)
+
+
+def test_sessions_of_one_version_tell_the_noise_of_the_machine() -> None:
+    chance = np.random.default_rng(12)
+    many = point_of([at([np.exp(chance.normal(0, 0.05, 1))], str(n)).rounds for n in range(40)], Kind.TIMED)
+    found = learn([many])
+    assert found.apart is not None and found.apart.size == pytest.approx(0.05 * math.sqrt(2), rel=0.4)
+    assert learn([]) == NOTHING and learn([at([[1.0, 1.1]])]) == NOTHING
+
+
+def test_noise_by_rounds_is_what_their_differences_scatter() -> None:
+    chance = np.random.default_rng(13)
+    history = simulated(chance, 30, apart=0.2)
+    found = learn(history)
+    assert found.apart is None and found.rounds is not None
+    assert found.rounds.size == pytest.approx(0.01 * math.sqrt(2), rel=0.2)
+    assert found.rounds.freedom == pytest.approx(29 * 4 * 2 / 3)
+    kept: Any = {}
+    assert learn(history, kept) == found == learn(history, kept) and len(kept) == 29
+    assert learn([*history, *history]) == learn([*history[-2:], *history])  # the newest count
+
+
+def test_a_scale_by_quartiles_has_the_size_of_normal_noise() -> None:
+    chance = np.random.default_rng(14)
+    found = scale(chance.normal(0, 3.0, 4000).tolist())
+    assert found is not None and found.size == pytest.approx(3.0, rel=0.05)
+    assert found.freedom == pytest.approx(0.37 * 4000)
+    few = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, -7.0]
+    low, high = np.quantile(np.abs(few), [0.25, 0.75])
+    own = scale(few)
+    assert own is not None and own.size == pytest.approx(max((high + 3 * (high - low)) / 3.652, high / 1.1503))
+
+
+def test_rounds_need_not_see_each_workload() -> None:
+    one, other = Sample(2, 3.0, 0.1), Sample(3, 12.0, 0.1)
+    own = Point((Round("s", 0, {"a": one}), Round("s", 1, {"b": other})))
+    assert own.workloads == ("a", "b") and own.samples_of("a") == [one] and own.samples_of("b") == [other]
+    assert own.value == pytest.approx(6.0) and own.size == 5 and own.sessions == 1
+    assert (own.whole, own.levels, own.noise) == (0.0, None, None)
+    assert exp(1000.0) == math.inf and exp(1.0) == math.e
+
+
+def test_a_spread_counts_no_value_as_farther_out_than_three_deviations() -> None:
+    values = [1.0, 1.01, 1.02, 1.03, 1.04, 50.0]
+    found = sample_of(values)
+    logs = np.log(values) - np.median(np.log(values))
+    usual = 3 * 1.4826 * np.median(np.abs(logs))
+    assert found is not None and found.spread == pytest.approx(np.clip(logs, -usual, usual).std(ddof=1))
+    # Where most are the same value, all count, whether floats tell them apart or not.
+    equal, nearly = sample_of([1.0, 0.5, 0.5]), sample_of([1.0, 0.5, 0.5000000000000001])
+    assert equal is not None and nearly is not None
+    assert nearly.spread == pytest.approx(equal.spread) == pytest.approx(np.log([1, 0.5, 0.5]).std(ddof=1))

@@ -14,6 +14,7 @@ from perun.cli.answers.measured import SHORT
 from perun.cli.answers.steps import entry_data
 from perun.cli.session import Session
 from perun.cli.table import one_line
+from perun.measurement.verdict import bounded
 from perun.porcelain.acknowledged import Acknowledged
 from perun.porcelain.changes.data import Changes, Drift, Gone, Level, SeriesKey, Step, VersionChanges
 from perun.porcelain.changes.events import deciding, undecided
@@ -209,11 +210,12 @@ def _version_data(one: VersionChanges, acknowledged: Acknowledged) -> dict[str, 
 
 
 def _step_data(step: Step) -> dict[str, Any]:
+    low, high = bounded(step.low, step.high) or (None, None)
     return {
         **_key_data(step.series),
         "ratio": finite(step.ratio),
-        "ratio_low": finite(step.low),
-        "ratio_high": finite(step.high),
+        "ratio_low": finite(low),
+        "ratio_high": finite(high),
         "verdict": step.verdict.name,
         "reason": step.reason,
         "decides": step.decides,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,7 +12,6 @@ from perun.errors import PerunError, ProfileNotFound, UsageError
 from perun.measurement import present
 from perun.measurement.comparison import Measurements
 from perun.measurement.estimate import Estimate, estimate
-from perun.measurement.noise import REACH
 from perun.measurement.series import Series
 from perun.plugin.api import MinorVersion, quiet, silent
 from perun.porcelain.check.compare import Comparer, Pair
@@ -24,7 +22,6 @@ from perun.porcelain.explain.gathered import ProfilePair
 from perun.porcelain.ranges import ends_of
 from perun.porcelain.repository import Repository
 from perun.porcelain.trend import text_of
-from perun.porcelain.walking import ancestors
 from perun.porcelain.web import data
 from perun.porcelain.web.numbers import short, shorts
 from perun.porcelain.web.state import State
@@ -66,10 +63,8 @@ def compare(state: State, name: str) -> data.Comparison:
     notes: list[str] = []
     cases = []
     pair = f"{old.checksum}..{new.checksum}"
-    has = repo.store.indexes.has
-    before = tuple(islice((one for one in ancestors(repo, old.checksum) if has(one.checksum)), REACH))
     comparer = Comparer(repo, DEFAULTS)
-    for number, step in enumerate(_pairs(repo, old, new, notes, before)):
+    for number, step in enumerate(_pairs(repo, old, new, notes)):
         outcome = comparer.registered(step).of(step)
         try:
             base, head = comparer.sides(step)
@@ -91,18 +86,10 @@ def _ref(state: State, version: MinorVersion) -> data.Ref:
 
 
 def _pairs(
-    repo: Repository, old: MinorVersion, new: MinorVersion, notes: list[str],
-    before: Sequence[MinorVersion] = (),
-) -> list[Pair]:  # fmt: skip
-    """What compares. :param notes: gets what does not, and why.
-
-    :param before: the versions with profiles before the old one, the nearest first: they show the noise.
-    """
-    among = [one.checksum for one in (old, new, *before)]
-    pairing = Pairing(repo, DEFAULTS, silent, quiet, among=among)
-    plan = pairing.plan(
-        new, lambda: (old,), others=(old.checksum,), beyond=lambda: before, without_baseline=""
-    )
+    repo: Repository, old: MinorVersion, new: MinorVersion, notes: list[str]
+) -> list[Pair]:
+    """What compares. :param notes: gets what does not, and why."""
+    plan = Pairing(repo, DEFAULTS, silent, quiet).between(old, new)
     notes += [problem.message for problem in plan.errors]
     return [step for step in plan.steps if isinstance(step, Pair)]
 
