@@ -19,7 +19,7 @@ import numpy as np
 
 from harness import cpu
 from histories import History, history, matched
-from perun.measurement.verdict import Rules
+from perun.measurement.difference import Rules
 from perun.models.change_points import voting
 from perun.plugin.api import MinorVersion
 from perun.porcelain.changes.data import History as Measured

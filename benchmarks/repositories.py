@@ -84,7 +84,7 @@ def many(folder: Path, versions: int, configurations: int, at_head: int = 0) -> 
             name = f"time-{number}-{position}.perf"
             entries.append(IndexEntry(START + number, store.objects.put(profile), name, head))
         store.indexes.add(checksum, entries)
-    store.summaries.update([])
+    store.summaries.rebuild()
 
 
 def pending(folder: Path, count: int) -> Iterator[tuple[Path, bytes]]:

@@ -20,15 +20,16 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
-from perun.profile.summary import summaries
 
 from histories import History, history
+from perun.measurement.series import readings
 from perun.porcelain.init import init
 from perun.profile.factory import Profile
 from perun.profile.format.grouping import Group
 from perun.profile.format.layouts import COLUMNAR_FROM, object_body
 from perun.profile.head import Head
 from perun.store import Store
+from perun.store.facts import Fact, fact_of
 from perun.store.index_file import IndexEntry
 from perun.store.series import ProfileSeries
 
@@ -84,8 +85,9 @@ def register(
             entry = IndexEntry(START + APART * place + 60, stored, f"app-{place}.perf", made.head)
             store.indexes.add(checksum, [entry])
             # As the first command that looks at the history would do, which need not read all profiles again.
-            store.series.keep(checksum, {stored: made.series})
-        store.summaries.update([])
+            store.facts.keep({stored: made.fact})
+            store.series.keep({stored: made.series})
+        store.summaries.rebuild()
 
 
 class _Registered(NamedTuple):
@@ -93,6 +95,7 @@ class _Registered(NamedTuple):
 
     head: Head
     body: bytes
+    fact: Fact
     series: ProfileSeries
 
 
@@ -115,10 +118,9 @@ def _made(
 def _registered(work: tuple[list[float], int, int, str]) -> _Registered:
     values, seed, place, machine = work
     profile = _profile(values, np.random.default_rng([seed, place]), machine)
-    own = summaries(profile)
-    known = ProfileSeries(f"{machine}, 8 processors, x86_64", "", (("processor", machine),), tuple(own),
-                          tuple(own.values()))  # fmt: skip
-    return _Registered(Head.of(profile), object_body(profile, COLUMNAR_FROM), known)
+    own = readings(profile)
+    known = ProfileSeries((("processor", machine),), tuple(own), tuple(own.values()))
+    return _Registered(Head.of(profile), object_body(profile, COLUMNAR_FROM), fact_of(profile), known)
 
 
 def _profile(values: list[float], chance: np.random.Generator, machine: str) -> Profile:

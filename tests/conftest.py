@@ -28,10 +28,10 @@ import starting
 from command_server import Server
 from compiling import CompilerCache
 from covering import mark_the_rest_slow
-from shared import folder_of_run, made_once
+from shared import THOROUGH, folder_of_run, made_once
 
 hypothesis.settings.register_profile("dev", deadline=None, max_examples=15)
-hypothesis.settings.register_profile("thorough", deadline=None, max_examples=200)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=THOROUGH)
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=15, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
 

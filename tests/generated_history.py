@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from perun.measurement.difference import Rules
 from perun.measurement.estimate import Kind, Point, Round, Sample, point_of, sample_of
 from perun.measurement.noise import WINDOW
-from perun.measurement.verdict import Rules
 from perun.models.change_points import voting
 from perun.plugin.api import MinorVersion
 from perun.porcelain.changes.data import History, SeriesKey, VersionChanges

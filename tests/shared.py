@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
+import hypothesis
 import pytest
+
+THOROUGH = 200
+"""Examples of hypothesis in `make test-all`, of a test that names no number."""
 
 
 def folder_of_run(factory: pytest.TempPathFactory) -> Path:
     """The temporary folder that all processes of this run see."""
     own = factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+def conftest_of(folder: str) -> ModuleType:
+    """The `conftest` of another folder of tests, whose fixtures are wanted here as well."""
+    name = f"conftest_of_{folder}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(folder) / "conftest.py")
+        assert spec is not None and spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def examples(count: int) -> int:
+    """How many examples of so many a run takes: all in `make test-all`, else a third."""
+    return count if hypothesis.settings.default.max_examples >= THOROUGH else count // 3
 
 
 def made_once(folder: Path, make: Callable[[Path], object]) -> Path:

@@ -96,6 +96,7 @@ def address(project: Project) -> Iterator[str]:
             server.terminate()
 
 
+@pytest.mark.slow
 def test_a_batch_tells_how_far_it_is_and_its_stacks_are_drawn(
     browser: Browser, project: Project, address: str
 ) -> None:

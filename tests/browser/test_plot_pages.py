@@ -261,7 +261,8 @@ def test_axes_and_what_is_pointed_at_are_readable(opened: Open) -> None:
     assert tooltip(page) == "measured size: 1.25 M time [s]: 2.5 ms"
     # The page writes numbers as the program does.
     values = [0, 1, 999.96, 1e6, -1500, 12345, 0.125, 2.5e-6, 1e22, 1e-300, 5.5, 1023.99, 2**30, 86400]
-    asked = [[value, unit] for value in values for unit in ("", "us", "B", "KiB", "h", "ops")]
+    units = ("", "us", "B", "KiB", "h", "ops", "MB/s", "ns/op", "req/min", "Mbit/s")
+    asked = [[value, unit] for value in values for unit in units]
     written = page.evaluate("asked => asked.map(one => perunNumber(...one))", asked)
     assert written == [readable(value, unit) for value, unit in asked]
 
@@ -338,6 +339,7 @@ def test_histogram(opened: Open, screenshot: Any) -> None:
     assert tooltip(page).startswith("time [s]: 50 ms to 5")
 
 
+@pytest.mark.slow
 def test_sizes_go_by_powers_of_two(opened: Open, screenshot: Any) -> None:
     page = opened(BarsView(), memory(), of="amount", by="subtype", stacked=True)
     assert all(text.endswith("KiB") and "." not in text for text in labels(page, "left"))
@@ -346,6 +348,7 @@ def test_sizes_go_by_powers_of_two(opened: Open, screenshot: Any) -> None:
     screenshot(page, "bars-stacked")
 
 
+@pytest.mark.slow
 def test_bars_grouped(opened: Open, screenshot: Any) -> None:
     page = opened(BarsView(), memory(), of="amount", per="uid", by="subtype", grouped=True, function="mean")
     assert set(labels(page, "below")) == {"list.c:grow:32", "list.c:search:22", "list.c:insert:12"}
@@ -407,6 +410,7 @@ def test_flow_stacked(opened: Open, screenshot: Any) -> None:
     assert whole == highest == [upper - lower for lower, upper in zip(lowest, before[3][1], strict=True)]
 
 
+@pytest.mark.slow
 def test_flow(opened: Open, screenshot: Any) -> None:
     profile = profile_of(
         [
@@ -435,6 +439,7 @@ def test_density_of_very_many_points(opened: Open, screenshot: Any) -> None:
     screenshot(page, "scatter-density")
 
 
+@pytest.mark.slow
 def test_dark_and_light(opened: Open, screenshot: Any) -> None:
     page = opened(ScatterView(), lists("f"), window={"dark": True})
     assert page.evaluate(f"{FIGURE}.background_fill_color") == "#14171c"

@@ -27,6 +27,7 @@ from perun.store.changes import ChangeRecord
 from perun.store.index_file import serialize
 from perun.store.objects import FileObjects, encode
 from perun.store.stats import deflate, inflate
+from shared import examples
 
 DEEP = b"[" * 100_000
 HUGE = b'{"header": ' + b"9" * 20_000 + b"}"
@@ -94,7 +95,7 @@ def snapshot(project: Any) -> dict[str, tuple[int, bytes | str]]:
     return found
 
 
-CACHES = ("cache/summaries.json", "jobs/.index")
+CACHES = ("cache/measured.sqlite", "jobs/.index")
 
 
 @pytest.fixture(scope="module")
@@ -448,6 +449,7 @@ def test_an_object_that_expands_to_more_than_a_gibibyte(
         assert ("profiles.max_size" in done.stdout + done.stderr) == (length > GIBIBYTE)
 
 
+@pytest.mark.slow
 def test_an_object_within_the_limit_that_expands_to_much(
     places: dict[str, Path], within: Callable[..., Any], filled: Any, environment: Mapping[str, str]
 ) -> None:
@@ -560,7 +562,8 @@ def edges(data: bytes) -> st.SearchStrategy[bytes]:
 
 
 quick = settings(
-    max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=examples(100),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

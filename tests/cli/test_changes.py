@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from perun.profile.factory import Profile
+from perun.store.cache import FILE
 
 COMMITS = 40
 SLOWER, REVERTED, UNMEASURED = 15, 27, (13, 14)
@@ -128,7 +129,7 @@ def test_the_text(perun, history):
     text = done.out
     places = [text.index(f"{checksums[number][:7]} 2027") for number in (33, 20, SLOWER)]
     assert places == sorted(places)
-    assert "Severe Degradation  main [peak]  0.98 KiB -> 1.95 KiB  +100 %" in text
+    assert "Severe Degradation  main [peak]  0.977 KiB -> 1.95 KiB  +100 %" in text
     assert f"{checksums[SLOWER][:7]} 2027-01-15 Commit number {SLOWER} (Jane)" in text
     before = f"{checksums[13][:7]}, {checksums[14][:7]}"
     assert f"or one of 2 versions before it that were not measured: {before}" in text
@@ -160,9 +161,7 @@ def test_what_is_remembered_changes_no_answer(perun, history, damage=b"\x00nothi
     first = perun("changes", checksums[36], "--json").json
     assert perun("changes", checksums[36], "--json").json == first
     later = perun("changes", "--json").json
-    folder = project.path / ".perun" / "cache" / "series"
-    for path in folder.iterdir():
-        path.write_bytes(damage)
+    (project.path / ".perun" / "cache" / FILE).write_bytes(damage)
     assert steps_of(perun("changes", "--json").json) == steps_of(later)
     # Of a profile that goes away nothing is remembered.
     perun("rm", "-m", checksums[33], "0@i-1@i")

@@ -372,7 +372,7 @@ def in_a_pull_request(
             env=known,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
             check=False,
         )
 
@@ -396,6 +396,7 @@ def test_the_example_for_github(
     assert re.search(r"\n\|? +Degradation +(real|sh slow\.sh) ", done.stdout), done
 
 
+@pytest.mark.slow
 def test_the_example_for_gitlab(
     in_a_pull_request: Callable[[str], subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

@@ -59,7 +59,7 @@ def marked(function, mark):
 def test_the_quadratic_commit(history):
     explain, commits, folder = history
     answer = explain(
-        commits.quadratic, *WORDS, "--sizes", "50,100,200,400,800", "--collect", "instructions", "--json"
+        commits.quadratic, *WORDS, "--sizes", "50,100,200,400", "--collect", "instructions", "--json"
     )
     assert answer.json["schema"] == "perun.explain/1"
     assert answer.json["base"]["checksum"] == commits.before(commits.quadratic)
@@ -126,7 +126,7 @@ def test_the_leak_and_what_is_stored_is_used_again(history, tmp_path):
 
 def test_settings_of_git_change_no_answer(history, perun, tmp_path):
     explain, commits, folder = history
-    explain(commits.quadratic, *WORDS, "--json")
+    explain(commits.quadratic, *WORDS, "--collect", "instructions", "--json")
     settings = tmp_path / "gitconfig"
     settings.write_text(
         "[diff]\n\tsubmodule = log\n\tsuppressBlankEmpty = true\n\tcontext = 0\n\talgorithm = patience\n"

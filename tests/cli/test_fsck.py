@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from perun.store.cache import FILE
+
 
 @pytest.fixture
 def stored(perun, project, write_profile):
@@ -109,11 +111,10 @@ def test_profiles_that_lists_know_nothing_of_are_read(perun, project, write_prof
     write_profile("a.perf")
     perun("add", "0@p")
     write_profile("large.perf", amounts=[n / 7 for n in range(80_000)])
-    facts = project.path / ".perun/cache/facts"
-    for path in facts.iterdir():
-        path.unlink()
+    cache = project.path / ".perun/cache" / FILE
+    cache.unlink()
     (found,) = perun("fsck", "--json").json["findings"]
-    assert (found["severity"], found["path"]) == ("info", str(facts))
+    assert (found["severity"], found["path"]) == ("info", str(cache))
     assert found["message"] == "lists cannot show what was measured in 2 profiles: they were not read yet"
     (repaired,) = perun("fsck", "--repair", "--json").json["findings"]
     assert repaired["repaired"] == "read them"

@@ -152,12 +152,7 @@ MOMENTS = {
     ("number", "moment"),
     [
         (signal.SIGINT, "it searches"),
-        (signal.SIGKILL, "it searches"),
-        *(
-            pytest.param(signal.SIGKILL, moment, marks=pytest.mark.slow)
-            for moment in MOMENTS
-            if moment != "it searches"
-        ),
+        *(pytest.param(signal.SIGKILL, moment, marks=pytest.mark.slow) for moment in MOMENTS),
     ],
 )
 def test_what_ends_a_campaign_loses_nothing(command, environment, fuzzed, perun, project, number, moment):

@@ -203,18 +203,18 @@ def rebased(project, history, clone):
 CLONES = [
     # how it is made, the options, what is left, what is left with --unknown, profiles that are not known
     (shallow, ("--keep-last", "1"), [0, 1, 3], [3], 2),
-    (shallow, ("--keep-tags",), [0, 1, 2, 3], [], 4),
+    pytest.param(*(shallow, ("--keep-tags",), [0, 1, 2, 3], [], 4), marks=pytest.mark.slow),
     (shallow, ("--keep-tags", "--keep-days", "30"), [0, 1, 2, 3], [3], 3),
-    (shallow, ("--keep-days", "250"), [2, 3], None, 0),
+    pytest.param(*(shallow, ("--keep-days", "250"), [2, 3], None, 0), marks=pytest.mark.slow),
     (of_one_branch, ("--keep-last", "1"), [1, 2, 3], [1], 2),
-    (of_one_branch, ("--keep-tags",), [1, 2, 3], [1], 2),
+    pytest.param(*(of_one_branch, ("--keep-tags",), [1, 2, 3], [1], 2), marks=pytest.mark.slow),
     (partial, ("--keep-last", "1"), [3], [3], 0),
-    (partial, ("--keep-tags",), [1], [1], 0),
+    pytest.param(*(partial, ("--keep-tags",), [1], [1], 0), marks=pytest.mark.slow),
     (without_tags, ("--keep-tags",), [0, 1, 2, 3], [], 4),
-    (without_tags, ("--keep-last", "2"), [2, 3], [2, 3], 0),
+    pytest.param(*(without_tags, ("--keep-last", "2"), [2, 3], [2, 3], 0), marks=pytest.mark.slow),
     (grafted, ("--keep-last", "3"), [1, 2, 3], [1, 2, 3], 0),
     (rebased, ("--keep-last", "1"), [1, 2, 3], [1], 2),
-    (rebased, ("--keep-tags",), [1, 2, 3], [1], 2),
+    pytest.param(*(rebased, ("--keep-tags",), [1, 2, 3], [1], 2), marks=pytest.mark.slow),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,13 +107,15 @@ def test_what_was_found_is_told_at_the_next_commit(perun: Any, measured: Any, gi
     (measured.path / ".perun/local.yml").write_text(MATRIX + "execute: {pre_run: ['false']}\n")
     commit(measured, git, 0.01)
     head = measured.head
-    subprocess.run(
-        ["sh", "-c", "until [ -s .perun/hooks/news ]; do sleep 0.05; done"], timeout=60, check=True
-    )
+    news, end = measured.path / ".perun/hooks/news", time.monotonic() + 300
+    while not (news.exists() and news.stat().st_size):
+        assert time.monotonic() < end
+        time.sleep(0.05)
     assert f"perun: {head[:10]} could not be measured completely  (see " in commit(measured, git, 0.02)
     perun("hooks", "status", "--wait")
 
 
+@pytest.mark.slow
 def test_commits_in_a_row_are_measured_one_after_the_other(perun: Any, measured: Any, git: Any) -> None:
     perun("hooks", "install")
     for number in range(2):
@@ -125,6 +128,7 @@ def test_commits_in_a_row_are_measured_one_after_the_other(perun: Any, measured:
         )
 
 
+@pytest.mark.slow
 def test_a_merge_is_measured_and_a_rebase_is_not(perun: Any, measured: Any, git: Any) -> None:
     perun("hooks", "install", "--on", "post-merge")
     git("checkout", "-qb", "side")
@@ -183,10 +187,13 @@ def test_a_push_of_what_is_not_measured_goes_on(perun: Any, measured: Any, git: 
         pytest.param(
             '#!/usr/bin/env -S sh\necho "${0%.before-perun} $*: $(cat)" >>../told\n', marks=pytest.mark.slow
         ),
-        "#!/usr/bin/env python3\nimport sys\n"
-        "name = sys.argv[0].removesuffix('.before-perun')\n"
-        "with open('../told', 'a') as told:\n"
-        "    told.write(f\"{name} {' '.join(sys.argv[1:])}: {sys.stdin.read().strip()}\\n\")\n",
+        pytest.param(
+            "#!/usr/bin/env python3\nimport sys\n"
+            "name = sys.argv[0].removesuffix('.before-perun')\n"
+            "with open('../told', 'a') as told:\n"
+            "    told.write(f\"{name} {' '.join(sys.argv[1:])}: {sys.stdin.read().strip()}\\n\")\n",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["sh", "bash", "odd", "python"],
 )
@@ -222,6 +229,7 @@ def test_a_hook_that_refuses_still_does(perun: Any, measured: Any, git: Any, rem
     git("push", "origin", "main", code=1)
 
 
+@pytest.mark.slow
 def test_a_hook_that_is_switched_off_stays_so(perun: Any, measured: Any, git: Any) -> None:
     path = hook(measured, "post-commit", "#!/bin/sh\ntouch ../ran\n", 0o644)
     before = hooks_of(measured)
@@ -246,7 +254,7 @@ def test_a_link_is_not_written_through(perun: Any, measured: Any) -> None:
     assert os.readlink(link) == "../../scripts/hook"
 
 
-@pytest.mark.parametrize("relative", [True, False])
+@pytest.mark.parametrize("relative", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_hooks_path(relative: bool, perun: Any, measured: Any, git: Any, tmp_path: Path) -> None:
     folder = measured.path / "tools" if relative else tmp_path / "all hooks"
     git("config", "core.hooksPath", "tools" if relative else str(folder))
@@ -259,6 +267,7 @@ def test_hooks_path(relative: bool, perun: Any, measured: Any, git: Any, tmp_pat
     assert not list((measured.path / ".git/hooks").glob("post-*[!e]"))
 
 
+@pytest.mark.slow
 def test_in_a_linked_working_tree(perun: Any, measured: Any, git: Any, tmp_path: Path) -> None:
     git("worktree", "add", "-q", str(tmp_path / "linked"), "-b", "linked")
     perun("hooks", "install", cwd=tmp_path / "linked")
@@ -327,6 +336,7 @@ def test_status_as_json(perun: Any, measured: Any) -> None:
     assert (answer["working"], answer["waiting"], answer["log"]) == (False, [], None)
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_is_measured_later(
     perun: Any, measured: Any, git: Any, environment: dict[str, str]
 ) -> None:
@@ -373,7 +383,9 @@ def killed_at(command: list[str], call: str) -> list[str]:
     return [command[0], "-P", "-c", KILLED.format(call=call)]
 
 
-@pytest.mark.parametrize("call", ["replace", "link", "rename"])
+@pytest.mark.parametrize(
+    "call", ["replace", *(pytest.param(one, marks=pytest.mark.slow) for one in ("link", "rename"))]
+)
 def test_a_killed_installation_leaves_the_hook_on(
     call: str, perun: Any, command: list[str], project: Any, git: Any
 ) -> None:

@@ -247,7 +247,9 @@ def test_in_the_middle_of_a_merge(
     assert picture(project) == before
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_interruption(
     perun: Callable[..., Any],
     dirty: Any,

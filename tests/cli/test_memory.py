@@ -343,7 +343,9 @@ def test_what_is_missing_is_told(perun: Callable[..., Any], built: Any, environm
     assert "apt-get install binutils" in outcome.out
 
 
-@pytest.mark.parametrize("lacking", [1, 4096, 8192, 1 << 20, ROOM])
+@pytest.mark.parametrize(
+    "lacking", [1, *(pytest.param(one, marks=pytest.mark.slow) for one in (4096, 8192, 1 << 20)), ROOM]
+)
 def test_a_full_disk_is_named(perun: Callable[..., Any], built: Any, small_disk: Any, lacking: int) -> None:
     """Where the disk has less room than the recorder needs, and where it has just enough."""
     scratch = built.path / ".perun" / "tmp"
@@ -560,6 +562,7 @@ def test_a_program_that_takes_the_clock_from_itself(perun: Callable[..., Any], b
     assert profile["header"]["incomplete"] == [{"reason": "lost", "amount": 11, "unit": "events"}]
 
 
+@pytest.mark.slow
 def test_python_programs_that_are_killed_fork_and_have_threads(perun: Callable[..., Any], built: Any) -> None:
     pytest.importorskip("memray")
     start = "import os, sys, threading\ndef fill():\n    sys.kept = [bytes(5000) for _ in range(9)]\n"

@@ -65,7 +65,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(params=RUNS)
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=pytest.mark.slow if command != "./list" else ())
+        for name, (command, _) in RUNS.items()
+    ]
+)
 def profile(request: pytest.FixtureRequest, perun: Callable[..., Any], project: Any, built: Path) -> Profile:
     command, options = RUNS[request.param]
     shutil.copytree(built, project.path, dirs_exist_ok=True)

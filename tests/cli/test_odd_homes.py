@@ -198,6 +198,7 @@ def test_a_checkout_that_is_read_only(
     assert before == {path: path.stat().st_mtime_ns for path in Path(folder).rglob("*")}
 
 
+@pytest.mark.slow
 def test_a_clock_that_jumps_back(
     perun: Any, command: Any, git_repository: Any, tmp_path: Path, library: str
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from damage import build, mutant
 
 COMMANDS = (
@@ -15,19 +16,19 @@ COMMANDS = (
     ("memory",),
     ("complexity",),
 )
-PROGRAMS = 12
 
 
+@pytest.mark.parametrize("programs", [4, pytest.param(12, marks=pytest.mark.slow)])
 def test_no_command_breaks(
-    perun: Callable[..., Any], git_repository: Callable[..., Any], tmp_path: Path
+    perun: Callable[..., Any], git_repository: Callable[..., Any], tmp_path: Path, programs: int
 ) -> None:
     folder = git_repository("odd", commits=1).path
     perun("init", cwd=folder)
-    programs = build(tmp_path)
+    built = build(tmp_path)
     broken = []
-    for number in range(PROGRAMS):
+    for number in range(programs):
         program = folder / f"program{number}"
-        program.write_bytes(mutant(programs[number % len(programs)], random.Random(number)))
+        program.write_bytes(mutant(built[number % len(built)], random.Random(number)))
         program.chmod(0o755)
         for command in COMMANDS[number % 2 :: 2]:
             done = perun("collect", "-c", f"./{program.name}", *command, cwd=folder, check=False)

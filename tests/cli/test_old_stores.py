@@ -31,9 +31,9 @@ FIRST, SECOND, THIRD = (
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
-    """The content of every file but the lock, and the cache of facts, which lists may fill."""
+    """The content of every file but the lock, and the cache, which lists may fill."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
-    files = (path for path in files if ".perun/cache/facts/" not in str(path))
+    files = (path for path in files if ".perun/cache/measured.sqlite" not in str(path))
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 

@@ -60,7 +60,8 @@ def test_what_fails_is_told_with_its_machine(pool: PoolProject) -> None:
     assert pool.profiles() == {("1", "a0"): 1}
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_client_that_was_ended_goes_on(pool: PoolProject, number: signal.Signals) -> None:
     pool.fill(versions=2, args=2, seconds=0.1)
     with pool.running("--on", "local:2", "--since", "HEAD~2") as client:

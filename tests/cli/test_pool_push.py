@@ -40,7 +40,9 @@ def registered(pool: PoolProject, folder: Path) -> Counter[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("where", [(), ("--on", "local:2")], ids=["here", "local"])
+@pytest.mark.parametrize(
+    "where", [(), pytest.param(("--on", "local:2"), marks=pytest.mark.slow)], ids=["here", "local"]
+)
 def test_what_is_measured_is_pushed(
     perun: Callable[..., Any], pool: PoolProject, other: Path, where: tuple[str, ...]
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from perun import atomic, leftovers
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.store import Store
+from perun.store.cache import Cache
 from perun.store.changes import ChangeRecord
 
 
@@ -276,28 +277,31 @@ def test_caches_are_made_anew(perun, project, store, write_profile):
     perun("collect", "-c", "true", "time", "-r", "1", "-w", "0")
     perun("config", "set", "format.status", "%command% %value% (%time%)")  # an age would not stay the same
     table = perun("status").out
-    caches = [store.pending.root / ".index", store.summaries.path]
-    caches += sorted((store.root / "cache/machines").glob("*.json"))
-    before = [path.read_bytes() for path in caches]
-    for path in caches:
+    kept = store.cache.all("summaries", bytes)
+    assert kept
+    index = store.pending.root / ".index"
+    before = index.read_bytes()
+    for path in (index, store.cache.path):
         path.write_bytes(b"[" * 100_000)
-    assert {one["path"] for one in findings(perun)} == set(map(str, caches))
+    assert {one["path"] for one in findings(perun)} == {str(index), str(store.cache.path)}
     perun("fsck", "--repair")
-    assert [path.read_bytes() for path in caches] == before
+    assert index.read_bytes() == before
+    assert Cache(store.cache.path).all("summaries", bytes) == kept
+    assert len(Cache(store.cache.path).all("facts", bytes)) == 1  # lists read the pending one
     assert perun("status").out == table
 
 
 def test_wrong_numbers_of_a_cache_are_found(perun, project, store, write_profile):
     write_profile()
     perun("add", "0@p")
-    path = store.summaries.path
-    right = path.read_bytes()
-    path.write_bytes(right.replace(b'{"time":1}', b'{"time":7}'))
-    assert path.read_bytes() != right
+    right = store.cache.all("summaries", bytes)
+    wrong = {minor: data.replace(b'{"time": 1}', b'{"time": 7}') for minor, data in right.items()}
+    assert wrong != right
+    store.cache.put("summaries", wrong)
     [found] = findings(perun)
     assert "out of step" in found["message"]
     perun("fsck", "--repair")
-    assert path.read_bytes() == right
+    assert store.cache.all("summaries", bytes) == right
 
 
 def test_what_is_damaged_and_the_only_copy_stays(perun, project, store, write_profile):

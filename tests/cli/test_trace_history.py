@@ -106,6 +106,7 @@ def measure(perun: Callable[..., Any], counting: list[str]) -> Callable[[], None
     return measured
 
 
+@pytest.mark.slow
 def test_the_commit_that_made_search_quadratic_is_named(
     project: Any, perun: Callable[..., Any], measure: Callable[[], None], counting_runtime: Path
 ) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
-import sys
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,10 @@ from perun.porcelain.compare.options import CompareOptions
 from perun.porcelain.compare.plan import plan
 from perun.porcelain.init import init
 from perun.porcelain.repository import Repository, open_repository
+from shared import conftest_of, folder_of_run, made_once
+
+_cli = conftest_of("cli")
+command, environment, perun = _cli.command, _cli.environment, _cli.perun
 
 COLLECTOR = '''
 from perun.profile.factory import Profile
@@ -57,6 +60,7 @@ class Project:
 
     git: Any
     record: Path
+    run: Callable[..., Any]
     environ: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -113,30 +117,34 @@ class Project:
         store = self.repository.store.pending
         return [dict(store.load(info.realpath)) for info in store.list()]
 
-    def perun(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the command."""
-        return subprocess.run(
-            [sys.executable, "-P", "-m", "perun", *arguments],
-            cwd=self.path,
-            env=dict(self.environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    def perun(self, *arguments: str) -> Any:
+        """Run the command; it may fail."""
+        return self.run(*arguments, cwd=self.path, env={"RECORD": str(self.record)}, check=False)
+
+
+@pytest.fixture(scope="session")
+def _compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder_of_run(tmp_path_factory) / "compared"
 
 
 @pytest.fixture
-def project(git_repository: Callable[..., Any], tmp_path: Path, isolated_environment: Path) -> Project:
+def project(
+    git_repository: Callable[..., Any], tmp_path: Path, perun: Callable[..., Any], _compared: Path
+) -> Project:
     """Three versions whose costs are 1000, 1000 and 1100; the matrix counts them."""
-    repository = git_repository()
-    for number, cost in enumerate((1000, 1000, 1100), 1):
-        repository.commit(f"Version {number}", {"cost": f"{cost}\n", "run.sh": "exit 0\n", "n": str(number)})
-    found = Project(repository, tmp_path / "record", {**os.environ, "RECORD": str(tmp_path / "record")})
-    init(found.path, found.environ, vcs_type="git")
-    plugins = found.path / ".perun/plugins/collect"
-    plugins.mkdir(parents=True)
-    (plugins / "counter.py").write_text(COLLECTOR)
+
+    def make(folder: Path) -> None:
+        made = git_repository("template")
+        for number, cost in enumerate((1000, 1000, 1100), 1):
+            made.commit(f"Version {number}", {"cost": f"{cost}\n", "run.sh": "exit 0\n", "n": str(number)})
+        init(made.path, os.environ, vcs_type="git")
+        plugins = made.path / ".perun/plugins/collect"
+        plugins.mkdir(parents=True)
+        (plugins / "counter.py").write_text(COLLECTOR)
+        shutil.move(made.path, folder / "project")
+
+    repository = git_repository(commits=3, template=made_once(_compared, make) / "project")
+    record = tmp_path / "record"
+    found = Project(repository, record, perun, {**os.environ, "RECORD": str(record)})
     found.configure("cmds: [sh run.sh]\ncollectors: [{name: counter}]\n")
     return found

@@ -78,7 +78,7 @@ def test_a_pending_profile_of_uncommitted_changes_is_none_of_the_version(project
     project.only("HEAD~1", **COUNTED)
     assert len(project.pending) == 3
     done = project.perun("run", "matrix", "--missing", "--dry-run")
-    assert "1 job in 1 version" in done.stdout, done
+    assert "1 job in 1 version" in done.out, done
 
 
 def test_the_copy_has_all_that_is_uncommitted(project: Any) -> None:
@@ -137,7 +137,7 @@ def test_clocks_are_stored_as_a_time_profile(project: Any) -> None:
     assert head["header"]["session"]["pairs"] == 2
     for tag in ("0@i", "1@i"):
         done = project.perun("show", tag, "tableof", "resources", "-h", "subtype", "-h", "amount")
-        assert done.returncode == 0, done
+        assert done.code == 0, done
     amounts = [resource["amount"] for _, resource in peaks_of(project, "HEAD").all_resources()]
     assert len(amounts) == 2
     assert all(100_000 < amount < 60_000_000 for amount in amounts)  # not that of Perun, with its libraries
@@ -300,19 +300,19 @@ def test_the_main_branch_is_configured(project: Any) -> None:
 def test_answers_and_exit_codes(project: Any) -> None:
     base = ["compare", "HEAD~1", "HEAD", "--metric", "counter"]
     done = project.perun(*base, "--fail-on", "degradation")
-    assert done.returncode == 1, done
-    assert "\n|   Degradation  " in done.stdout
-    assert "  note: 3 pairs in" in done.stdout
+    assert done.code == 1, done
+    assert "\n|   Degradation  " in done.out
+    assert "  note: 3 pairs in" in done.out
     done = project.perun(*base, "--json", "--threshold", "20%", "--fail-on", "inconclusive")
-    assert done.returncode == 0, done
-    (found,) = json.loads(done.stdout)["comparisons"]
+    assert done.code == 0, done
+    (found,) = json.loads(done.out)["comparisons"]
     assert found["changes"][0]["result"] == "NoChange"
     assert found["session"]["pairs"] == 3
     undecided = ["compare", "HEAD~1", "-c", "sh run.sh", "--max-pairs", "1", "--fail-on", "inconclusive"]
-    assert project.perun(*undecided).returncode == 12
+    assert project.perun(*undecided).code == 12
     failing = project.perun("compare", "HEAD~1", "-c", "false", "--format", "junit")
-    assert failing.returncode == 8
-    assert "<error" in failing.stdout
+    assert failing.code == 8
+    assert "<error" in failing.out
     assert project.leftovers == []
 
 
@@ -328,8 +328,8 @@ def test_answers_and_exit_codes(project: Any) -> None:
 )
 def test_wrong_usage(project: Any, options: list[str], message: str) -> None:
     done = project.perun("compare", "HEAD~1", *options)
-    assert done.returncode == 2
-    assert message in done.stderr
+    assert done.code == 2
+    assert message in done.err
 
 
 def started(project: Any, runs: int) -> subprocess.Popen[str]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from perun.measurement.difference import DEFAULTS, Rules
 from perun.measurement.series import Metric
-from perun.measurement.verdict import DEFAULTS, Rules
 from perun.models.two_samples.sequential import nominal_levels
 from perun.porcelain.compare.decide import (
     Decision,

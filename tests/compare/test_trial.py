@@ -12,8 +12,8 @@ import pytest
 from perun import disturbance
 from perun.disturbance import Moment, Watch
 from perun.errors import JobFailed
+from perun.measurement.difference import DEFAULTS
 from perun.measurement.series import Metric
-from perun.measurement.verdict import DEFAULTS
 from perun.plugin.api import MinorVersion
 from perun.porcelain.compare import trial as trials
 from perun.porcelain.compare.instruments import BudgetSpent, Reading

@@ -31,6 +31,8 @@ from perun.errors import EXIT_CODES
 
 SAMPLED = 1
 """Faults for each scene that `make test` tries; all of them `make test-all`."""
+LIKE_OTHERS = frozenset({"check", "run", "hooks uninstall", "stats sync", "temp sync", "temp delete"})
+"""Scenes that write by the same functions as others do: only the slow tests try them."""
 ENDED_ALREADY = 6
 _KILLED = -9
 
@@ -207,7 +209,9 @@ def told(failures: Sequence[str], trials: int) -> str:
     return "\n".join([f"{len(failures)} failures in {trials} trials:", *failures[:30]])
 
 
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LIKE_OTHERS else name for name in SCENES]
+)
 def test_some_faults(name: str, make_project: Callable[[], Project], room: Path) -> None:
     walk = walk_of(name, make_project, room)
     trials, failures = walk.walk(walk.sample(SAMPLED))

@@ -189,17 +189,16 @@ def _index_of_temporary_files(data: bytes, folder: Path) -> object:
     return store.temp.files(), store.temp.read("a")
 
 
-def _summaries(data: bytes, folder: Path) -> object:
+def _cache(data: bytes, folder: Path) -> object:
     store = _store(folder)
-    _put(store.root / "cache" / "summaries.json", data)
-    return store.summaries.load().get(MINOR)
+    _put(store.cache.path, data)
+    return store.cache.damage(), store.facts.of([MINOR]), store.summaries.load().get(MINOR)
 
 
 def _facts(data: bytes, folder: Path) -> object:
     store = _store(folder)
-    for name in ("pending", MINOR):
-        _put(store.root / "cache" / "facts" / f"{name}.json", data)
-    return store.facts.of_pending(), store.facts.of_version(MINOR), len(store.facts.damaged())
+    store.cache.put("facts", {MINOR: data})
+    return store.facts.of([MINOR])
 
 
 def _configuration(data: bytes, folder: Path) -> object:
@@ -401,7 +400,7 @@ READERS: Mapping[str, Read] = {
     "statistics-content": _content_of_statistics,
     "statistics-index": _index_of_statistics,
     "temp-index": _index_of_temporary_files,
-    "summaries": _summaries,
+    "cache": _cache,
     "facts": _facts,
     "configuration": _configuration,
     "parameters": _parameters,

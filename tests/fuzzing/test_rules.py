@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from perun.errors import UsageError
 from perun.fuzz import rules
 from perun.fuzz.methods import binary, textfile, xml
+from shared import examples
 
 BYTES = st.one_of(
     st.binary(max_size=60),
@@ -49,7 +50,7 @@ def test_a_rule_never_fails_and_repeats_itself(
     assert made is None or (isinstance(made, bytes) and len(made) <= limit and made != data)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=BYTES, seed=SEEDS)
 def test_text_rules_obey_their_descriptions(data: bytes, seed: int) -> None:
     lines = lines_of(data)
@@ -114,7 +115,7 @@ def test_text_rules_obey_their_descriptions(data: bytes, seed: int) -> None:
         assert len(new) == len(old) - 1 and len(b"".join(new.split())) == len(b"".join(old.split())) - 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=BYTES, seed=SEEDS)
 def test_binary_rules_obey_their_descriptions(data: bytes, seed: int) -> None:
     made = binary.remove_zero_byte(data, Random(seed))
@@ -159,7 +160,7 @@ def test_xml_rules_find_nothing_in_text() -> None:
         assert rule.apply(b"1 < 2 and 3 > 2\nx = 'y'\n", Random(0), ()) is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     document=st.recursive(
         st.none() | st.integers() | st.text(max_size=3),

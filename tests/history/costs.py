@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,6 +80,7 @@ class History:
     record: Path
     commits: Sequence[str]
     environ: Mapping[str, str]
+    run: Callable[..., Any]
 
     @property
     def repository(self) -> Repository:
@@ -116,17 +116,18 @@ class History:
         done = subprocess.run(["git", *arguments], cwd=self.path, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
-    def perun(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-P", "-m", "perun", *arguments], cwd=self.path, env=dict(self.environ),
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+    def perun(self, *arguments: str) -> Any:
+        """Run the command; it may fail."""
+        return self.run(*arguments, cwd=self.path, env={"RECORD": str(self.record)}, check=False)
 
 
-def make_history(base: Path, costs: Sequence[float | None], *, noise: float = 0.0) -> History:
+def make_history(
+    base: Path, perun: Callable[..., Any], costs: Sequence[float | None], *, noise: float = 0.0
+) -> History:
     """A history of costs: one of None is that of a commit that does not build, a negative one crashes.
 
     :param base: the folder that gets it, and the record of all runs.
+    :param perun: runs the command.
     """
     folder = base / "history"
     folder.mkdir()
@@ -146,9 +147,9 @@ def make_history(base: Path, costs: Sequence[float | None], *, noise: float = 0.
     params = f", params: {{noise: {noise}}}" if noise else ""
     text = f"cmds: [sh build.sh]\ncollectors: [{{name: counter{params}}}]\n"
     text += "execute: {pre_run: [sh build.sh]}\n"
-    found = History(folder, base / "record", (), environ)
+    found = History(folder, base / "record", (), environ, perun)
     configure(found, text)
-    return History(folder, found.record, found.git("rev-list", "--reverse", "main").split(), environ)
+    return History(folder, found.record, found.git("rev-list", "--reverse", "main").split(), environ, perun)
 
 
 def configure(history: History, text: str) -> None:

@@ -249,21 +249,21 @@ def test_the_answer(make: Callable[..., History]) -> None:
     history = make([1.0, 1.0, 2.0])
     first = history.commits[2][:7]
     done = history.perun("bisect", "HEAD~2", "--metric", "counter")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
+    assert done.code == 0, done.err
+    assert done.out.splitlines() == [
         f"first slow commit: {first} Commit 2 (Jane Doe), 2x, 1 version measured",
         "  counter: sh build.sh  1 -> 2",
     ]
-    assert f"next: perun explain {first}" in done.stderr
-    answer = json.loads(history.perun("bisect", "HEAD~2", "--metric", "counter", "--json").stdout)
+    assert f"next: perun explain {first}" in done.err
+    answer = json.loads(history.perun("bisect", "HEAD~2", "--metric", "counter", "--json").out)
     assert (answer["schema"], answer["first"]["version"]) == ("perun.bisect/1", history.commits[2])
     assert answer["ratio"] == {
         "value": 2.0, "interval": None, "exact": True, "before": 1.0, "after": 2.0, "unit": "",
         "orders": None,
     }  # fmt: skip
     same = history.perun("bisect", "HEAD~2", "HEAD~1", "--metric", "counter")
-    assert same.returncode == 12
-    assert "do not differ: 1x" in same.stdout
+    assert same.code == 12
+    assert "do not differ: 1x" in same.out
 
 
 @pytest.fixture(scope="module")
@@ -274,10 +274,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, project.Mad
 
 
 def test_what_a_merge_of_a_program_brought_is_found(
-    program: tuple[Path, project.Made], tmp_path: Path, isolated_environment: Path
+    program: tuple[Path, project.Made], tmp_path: Path, perun: Callable[..., Any]
 ) -> None:
     folder, made = program
-    history = History(folder, tmp_path / "record", made.commits, dict(os.environ))
+    history = History(folder, tmp_path / "record", made.commits, dict(os.environ), perun)
     prepare(history)
     place = made.commits.index(made.merge)
     good = place - 6  # a version that builds, from before the branch began
@@ -289,10 +289,10 @@ def test_what_a_merge_of_a_program_brought_is_found(
 
 @pytest.mark.slow
 def test_each_change_of_a_program_is_found_alone(
-    program: tuple[Path, project.Made], tmp_path: Path, isolated_environment: Path
+    program: tuple[Path, project.Made], tmp_path: Path, perun: Callable[..., Any]
 ) -> None:
     folder, made = program
-    history = History(folder, tmp_path / "record", made.commits, dict(os.environ))
+    history = History(folder, tmp_path / "record", made.commits, dict(os.environ), perun)
     prepare(history)
 
     def of(location: str, bad: str = made.commits[-1]) -> Bisected:
@@ -316,13 +316,13 @@ def test_each_change_of_a_program_is_found_alone(
     [("memory", "unique", "B"), pytest.param("instructions", "unique", "instr", marks=pytest.mark.slow)],
 )
 def test_what_collectors_count_of_a_function(
-    program: tuple[Path, project.Made], isolated_environment: Path, metric: str, location: str, unit: str
+    program: tuple[Path, project.Made], perun: Callable[..., Any], metric: str, location: str, unit: str
 ) -> None:
     """The quadratic commit allocates nothing any more, and executes more."""
     if metric == "instructions" and shutil.which("valgrind") is None:
         pytest.skip("there is no valgrind, which counts instructions; as root: apt-get install valgrind")
     folder, made = program
-    history = History(folder, folder.parent / "record", made.commits, dict(os.environ))
+    history = History(folder, folder.parent / "record", made.commits, dict(os.environ), perun)
     prepare(history)
     place = made.commits.index(made.quadratic)
     found = history.bisect(place - 3, place, metric=metric, location=location)

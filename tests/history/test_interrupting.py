@@ -86,34 +86,34 @@ def test_it_goes_on(history: History, what: str, number: int, how: signal.Signal
         assert history.leftovers_but_journals == []
     assert "Traceback" not in err
     status = history.perun("status")
-    assert "note: a bisection is not finished: " in status.stderr
-    assert "counter; go on with: perun bisect --resume" in status.stderr
+    assert "note: a bisection is not finished: " in status.err
+    assert "counter; go on with: perun bisect --resume" in status.err
     for name in ("builds", "runs"):
         (history.record.parent / f"record.stop-{name}").unlink(missing_ok=True)
     done = history.perun("bisect", "--resume")
-    assert done.returncode == 0, done.stderr
-    assert f"first slow commit: {history.commits[4][:7]} Commit 4" in done.stdout
+    assert done.code == 0, done.err
+    assert f"first slow commit: {history.commits[4][:7]} Commit 4" in done.out
     assert history.leftovers == []
     # What was there in the journal was not measured again: a version between the ends is run once, or twice
     # where the first time did not come to its end.
     between = [one for one in history.runs if 0 < one < 7]
     assert all(between.count(one) <= 1 + (before[-1:] == [one]) for one in between), history.runs
-    assert "bisection" not in history.perun("status").stderr
+    assert "bisection" not in history.perun("status").err
 
 
 def test_a_bisection_is_forgotten(history: History) -> None:
     process = stopped(history, "runs", 1)
     running = history.perun("bisect", "--reset")
-    assert running.returncode == 2  # it is not interrupted, but at work
-    assert "there is no interrupted bisection to forget" in running.stderr
-    assert "bisection" not in history.perun("status").stderr
+    assert running.code == 2  # it is not interrupted, but at work
+    assert "there is no interrupted bisection to forget" in running.err
+    assert "bisection" not in history.perun("status").err
     process.kill()
     process.communicate()
-    answer = history.perun("status", "--json").stdout
+    answer = history.perun("status", "--json").out
     assert '"bisection": "' in answer
     both = history.perun("bisect", "--reset", "HEAD~7")
-    assert both.returncode == 2 and "--reset forgets a bisection, and does nothing else" in both.stderr
+    assert both.code == 2 and "--reset forgets a bisection, and does nothing else" in both.err
     done = history.perun("bisect", "--reset")
-    assert done.stdout == "1 bisection forgotten; what was measured stays stored\n"
-    assert '"bisection": null' in history.perun("status", "--json").stdout
-    assert "no interrupted bisection to resume" in history.perun("bisect", "--resume").stderr
+    assert done.out == "1 bisection forgotten; what was measured stays stored\n"
+    assert '"bisection": null' in history.perun("status", "--json").out
+    assert "no interrupted bisection to resume" in history.perun("bisect", "--resume").err

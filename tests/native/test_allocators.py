@@ -91,6 +91,7 @@ def test_every_form_of_new_and_delete_is_recorded_once(run, record, program: Pro
     assert len(done.live) <= len(plain.live) + made_before_main + 1
 
 
+@pytest.mark.each_value("run", "allocator")
 def test_sizes_of_objects_are_those_of_the_program(run, record, program: Program) -> None:
     def objects(recorded) -> Counter[int]:
         return Counter(size for name, size in recorded.allocated if name == "new" and size > LOOKS // 4)

@@ -141,7 +141,7 @@ def test_counts_are_those_of_callgrind(
     [
         # Without optimization clang stores parameters only after the hook has been called.
         *(slow_unless(flags == "-O2", "gcc", flags) for flags in ("-O0", "-O2", "-O3 -march=native")),
-        *(slow_unless(flags == "-O2", "clang", flags) for flags in ("-O2", "-O3 -march=native")),
+        *(slow_unless(False, "clang", flags) for flags in ("-O2", "-O3 -march=native")),
     ],
 )
 def test_sizes(collect: Collect, compiler: str, flags: str) -> None:
@@ -399,12 +399,12 @@ def test_signal_handlers(collect: Collect, tmp_path: Path) -> None:
         "  sigaction(SIGALRM, &action, 0);\n"
         "  struct itimerval often = {{0, 200}, {0, 200}};\n"
         "  setitimer(ITIMER_REAL, &often, 0);\n"
-        "  int n = 0;\n  while (n < 200000 || hits < 20) n = work(n);\n  often.it_interval.tv_usec = 0;\n"
-        "  often.it_value.tv_usec = 0;\n  setitimer(ITIMER_REAL, &often, 0);\n  return n < 200000;\n}\n"
+        "  int n = 0;\n  while (n < 50000 || hits < 20) n = work(n);\n  often.it_interval.tv_usec = 0;\n"
+        "  often.it_value.tv_usec = 0;\n  setitimer(ITIMER_REAL, &often, 0);\n  return n < 50000;\n}\n"
     )
     profile = collect(str(source), internal_storage_size=1000)
     found = calls(profile)
-    assert found["work"] >= 200_000
+    assert found["work"] >= 50_000
     assert found["handled"] >= 1
     assert profile["trace"]["missed-exits"] == 0
     assert_adds_up(profile)

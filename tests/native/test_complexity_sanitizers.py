@@ -44,13 +44,15 @@ def built(compiled_once: CompilerCache) -> Built:
     [
         ("trace_list.c", "300", 602, "address,undefined"),
         pytest.param("trace_list.c", "300", 602, "thread", marks=pytest.mark.slow),
-        ("trace_recursion.c", "3000", 1973 + 11 + 3001 + 1, "address,undefined"),
+        pytest.param(
+            "trace_recursion.c", "3000", 1973 + 11 + 3001 + 1, "address,undefined", marks=pytest.mark.slow
+        ),
         pytest.param("trace_recursion.c", "3000", 1973 + 11 + 3001 + 1, "thread", marks=pytest.mark.slow),
         ("trace_threads.c", "500", 4 * (1 + 500 * 4) + 1, "address,undefined"),
         ("trace_threads.c", "500", 4 * (1 + 500 * 4) + 1, "thread"),
         ("trace_longjmp.c", "100", 1 + 100 + 400 + 50 + 150, "address,undefined"),
         ("trace_fork.c", "50", 1 + 2 + 2 + 150, "address,undefined"),
-        ("trace_fork.c", "50", 1 + 2 + 2 + 150, "thread"),
+        pytest.param("trace_fork.c", "50", 1 + 2 + 2 + 150, "thread", marks=pytest.mark.slow),
     ],
 )
 def test_clean(built: Built, tmp_path: Path, source: str, args: str, calls: int, sanitizer: str) -> None:
@@ -64,6 +66,7 @@ def test_clean(built: Built, tmp_path: Path, source: str, args: str, calls: int,
 
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 @pytest.mark.parametrize("outer", [1, 3])
+@pytest.mark.each_value("outer", "sanitizer")
 def test_clean_where_calls_are_left_out(built: Built, tmp_path: Path, outer: int, sanitizer: str) -> None:
     program = built("trace_threads.c", sanitizer)
     every = {"outer": outer, "inner": 7}

@@ -192,7 +192,9 @@ def family(folder: Path, compiled: Callable[[str], Path]) -> Iterator[subprocess
                 os.kill(left, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("victim", ["perun", "loader", "supervisor"])
+@pytest.mark.parametrize(
+    "victim", ["perun", *(pytest.param(one, marks=pytest.mark.slow) for one in ("loader", "supervisor"))]
+)
 def test_nothing_traced_is_left(compiled: Callable[[str], Path], tmp_path: Path, victim: str) -> None:
     """Neither children nor what has left the session of the program."""
     with family(tmp_path, compiled) as process:

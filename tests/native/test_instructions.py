@@ -109,6 +109,7 @@ def test_children_do_not_count_what_their_parent_did_before(collect: Collect, tm
 
 
 @needs_valgrind
+@pytest.mark.slow
 def test_what_callgrind_cannot_run_is_refused_by_name(
     collect: Collect, program: Path, tmp_path: Path
 ) -> None:
@@ -208,6 +209,7 @@ def test_views_show_it(profile: Profile, collect: Collect, tmp_path: Path) -> No
 
 
 @needs_valgrind
+@pytest.mark.slow
 def test_fewer_callers_lose_no_instruction(profile: Profile, collect: Collect) -> None:
     short = collect(str(WORK), callers=0)
     assert total(short) == total(profile)
@@ -231,6 +233,7 @@ def test_children_count_unless_they_are_left_out(profile: Profile, collect: Coll
 
 
 @needs_valgrind
+@pytest.mark.slow
 def test_a_command_that_becomes_another_program(profile: Profile, collect: Collect, program: Path) -> None:
     started = collect(f"{program} {WORK}", cmd="env", no_children=True)
     assert by_function(started, "exclusive")["work"] == by_function(profile, "exclusive")["work"]
@@ -287,6 +290,7 @@ def test_a_command_is_run_before_it_is_counted(collect: Collect, program: Path, 
 
 
 @needs_valgrind
+@pytest.mark.slow
 def test_a_program_that_valgrind_cannot_run(collect: Collect, tmp_path: Path) -> None:
     (tmp_path / "odd").write_bytes(b"\x7fELF not really")
     (tmp_path / "odd").chmod(0o755)

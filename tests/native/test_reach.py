@@ -83,7 +83,7 @@ def test_stacks_of_threads_are_searched(record, program: Program) -> None:
 
 
 @needs_valgrind
-@pytest.mark.parametrize("arguments", [[], ["4", "_exit"]])
+@pytest.mark.parametrize("arguments", [pytest.param([], marks=pytest.mark.slow), ["4", "_exit"]])
 def test_numbers_are_those_of_memcheck(record, program: Program, arguments: list[str]) -> None:
     path = program("leaks.c")
     beside(ours(record, path, *arguments), of_memcheck(path, *arguments))
@@ -108,6 +108,7 @@ def test_numbers_of_programs_of_the_world_are_those_of_memcheck(record, tmp_path
     assert compared
 
 
+@pytest.mark.slow
 @needs_valgrind
 def test_containers_lose_nothing(record, program: Program) -> None:
     path = program("containers.cpp")

@@ -85,7 +85,7 @@ def test_addresses_are_those_of_the_program(record, program: Program, tmp_path: 
     ],
 )
 def test_counts_are_those_of_valgrind(record, program: Program, source: str) -> None:
-    path = program(source)
+    path = program(source, "-DROUNDS=2000")
     # What libraries keep to their end stays: valgrind would free it, and count that.
     keeping = ["--run-libc-freeres=no", "--run-cxx-freeres=no"]
     report = subprocess.run(
@@ -144,9 +144,9 @@ def test_operators_of_the_program_are_called(record, program: Program) -> None:
 
 @pytest.mark.parametrize("unwind", ALL_UNWINDERS)
 def test_threads_lose_nothing(record, program: Program, unwind: str) -> None:
-    done = record(program("threads.c"), unwind=unwind)
+    done = record(program("threads.c", "-DROUNDS=5000"), unwind=unwind)
     assert done.status == 0
-    assert Counter(name for name, size in done.allocated if size <= 256)["malloc"] == 8 * 20_000
+    assert Counter(name for name, size in done.allocated if size <= 256)["malloc"] == 8 * 5000
     assert len(done.recording.threads) == 9
     assert done.recording.end.skipped == 0
     # What a thread releases and another one gets is in this order in the record.
@@ -272,6 +272,7 @@ def killed(recorder: Path, file: Path, size: int, *command: str | Path) -> Recor
     return Recording(file)
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_much(
     record, program: Program, memory_recorder: Path, tmp_path: Path
 ) -> None:

@@ -105,6 +105,7 @@ def test_a_library_by_its_name(program: Path, trace: Trace) -> None:
     assert calls(trace(program, engine="ebpf", **chosen)) == {"twice": 9}
 
 
+@pytest.mark.slow  # all that is known of the library is read, where its debug information is installed
 @pytest.mark.usefixtures("needs_ebpf")
 def test_functions_of_the_c_library(compiled: Callable[..., Path], trace: Trace) -> None:
     """Several symbols may have one address: any of them names the function."""

@@ -5,11 +5,9 @@ A trap is a command that leaves a file behind. The command line is that of `test
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +15,11 @@ import pytest
 
 from perun.porcelain.add import add
 from perun.porcelain.repository import open_repository
+from shared import conftest_of
 from web_server import serve, server
 
 __all__ = ["serve", "server"]
-_PATH = Path(__file__).parents[1] / "cli" / "conftest.py"
-_SPEC = importlib.util.spec_from_file_location("conftest_of_cli", _PATH)
-assert _SPEC is not None and _SPEC.loader is not None
-_cli = importlib.util.module_from_spec(_SPEC)
-sys.modules["conftest_of_cli"] = _cli
-_SPEC.loader.exec_module(_cli)
+_cli = conftest_of("cli")
 command, environment = _cli.command, _cli.environment
 perun, terminal, project = _cli.perun, _cli.terminal, _cli.project
 _template, write_profile = _cli._template, _cli.write_profile

@@ -26,7 +26,7 @@ PLACES = (
     "{index}.changes",
 )
 DEEPER = (
-    "hooks", "batches", "bisections", "sums", "objects/ab", "cache/facts", "hooks/queue", "stats/ab",
+    "hooks", "batches", "bisections", "sums", "objects/ab", "hooks/queue", "stats/ab",
     "tmp/workloads", "workloads", "workloads/fuzz",
 )  # fmt: skip
 """Folders that Perun makes when it needs them."""

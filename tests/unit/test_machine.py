@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perun.machine import describe
+from shared import examples
 
 
 def size(machine: dict[str, object]) -> int:
@@ -62,7 +63,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     assert machine["architecture"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(50))
 @given(st.one_of(st.binary(), st.text().map(lambda text: ("model name: " + text).encode("utf-8", "replace"))))
 def test_size_is_limited_whatever_the_system_says(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "cpuinfo").write_bytes(content * 1000)

@@ -13,6 +13,7 @@ from perun.check._common.params import APART
 from perun.errors import ConfigError, ProfileError
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
+from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.pooling import count_of
 
@@ -341,11 +342,13 @@ def _info(
         cr=verdict.multiple,
         rdr=scale.percent(difference),
         rule=verdict.rule,
+        values=(before, after),
+        unit="ms",
     )
 
 
 def _shown(time: float) -> str:
-    return f"{round(time, 3)}ms" if math.isfinite(time) else "a time is not a number"
+    return written(time, "ms") if math.isfinite(time) else "a time is not a number"
 
 
 PLUGIN = ExclusiveTimeOutliers

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from perun.check._common.runs import Runs
 from perun.check._common.sized import SIZES, Sized, sized
 from perun.check._common.standard_errors import Error
-from perun.measurement.verdict import Rules, Verdict, judge, of_ratio
+from perun.measurement.difference import Rules, of_ratio
+from perun.measurement.verdict import Verdict, judge
 from perun.models.growth.comparison import APART, Comparison, Curve, NotComparable, Quotient, compare
 from perun.models.growth.forms import CONSTANT
 from perun.models.growth.noise import widened
@@ -19,8 +20,8 @@ from perun.models.two_samples.ratio import Ratio
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile import session
+from perun.profile.amounts import readable
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.units import readable
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -305,7 +306,7 @@ def _values(one: Sized | None) -> str:
 
 
 def _formula(curve: Curve, unit: str) -> str:
-    """`12.5us + 2.0us * n log n`, or `12.5us` of what is level."""
+    """`12.5 µs + 2 µs * n log n`, or `12.5 µs` of what is level."""
     start = readable(curve.line.c0, unit)
     if curve.form == CONSTANT:
         return start

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RatioParams:
-    """Where the labels begin; see :class:`perun.measurement.verdict.Rules`."""
+    """Where the labels begin; see :class:`perun.measurement.difference.Rules`."""
 
     threshold: float = param(
         0.02, metavar="<share>", minimum=0, help="A growth up to this share, or what undoes it, is no change."
@@ -77,7 +77,7 @@ class HodgesLehmannRatio:
         :raises ProfileError: where that holds for all of both profiles.
         """
         from perun.measurement.comparison import Measurements, changes
-        from perun.measurement.verdict import Rules
+        from perun.measurement.difference import Rules
 
         rules = Rules(
             params.threshold,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from perun.check._common.islands import IslandSamples, left_out, of_single_runs
 from perun.errors import ProfileError
 from perun.measurement.comparison import changes
-from perun.measurement.verdict import Rules
+from perun.measurement.difference import Rules
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo

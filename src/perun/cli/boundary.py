@@ -48,12 +48,20 @@ def run(arguments: Sequence[str], action: Callable[[Session], int]) -> int:
     blas.keep_to_one_thread()
     session = Session(dict(os.environ), _current_directory())
     code = streams.finish(_guarded(session, arguments, action))
+    _tell_of_cache(session)
     if session.metrics is not None:
         try:
             session.metrics.write(code)
         except (OSError, PerunError) as problem:
             session.warn(f"--metrics: nothing was recorded: {problem}")
     return code
+
+
+def _tell_of_cache(session: Session) -> None:
+    """With -v, why what is known of profiles had to be read from them."""
+    repository = vars(session).get("repository") if session.verbosity else None
+    if repository is not None and (problem := repository.store.cache.problem):
+        session.warn(f"{repository.store.cache.path} was not used: {problem}")
 
 
 def _guarded(session: Session, arguments: Sequence[str], action: Callable[[Session], int]) -> int:

@@ -7,6 +7,7 @@ after every five rows (manual 12.1 and 14.42).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 _JOINERS = "\u200c\u200d"
@@ -49,6 +50,7 @@ def width(text: str) -> int:
     return len(text) if text.isascii() else sum(map(_character_width, text))
 
 
+@cache
 def _character_width(character: str) -> int:
     from unicodedata import category, east_asian_width
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from perun.measurement.difference import Rules
 from perun.measurement.estimate import Kind
 from perun.measurement.noise import EFFICIENCY, FENCE, FEWEST, NORMAL_QUARTILE, WINDOW
-from perun.measurement.verdict import Rules
 from perun.models.change_points.noise import deviation_of_differences
 from perun.models.student import quantile
 

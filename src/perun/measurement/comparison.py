@@ -8,11 +8,12 @@ p-values are adjusted for how many there are (Benjamini-Hochberg).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from perun.measurement.difference import Difference, Rules, difference, noise_before, of_ratio
 from perun.measurement.estimate import Point
 from perun.measurement.headline import headline, processor
 from perun.measurement.series import (
@@ -20,27 +21,17 @@ from perun.measurement.series import (
     CPU,
     PARTS_OF_CPU,
     TOTAL,
-    Metric,
     Series,
     SeriesName,
     measurements,
     point,
     readings_of,
 )
-from perun.measurement.verdict import (
-    Difference,
-    Rules,
-    Verdict,
-    difference,
-    judge,
-    noise_before,
-    of_ratio,
-    severity,
-)
+from perun.measurement.verdict import Verdict, judge, untold_parts
 from perun.models.two_samples.many import benjamini_hochberg
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, Sample, described, of_each, of_sizes
+from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.units import readable, readable_pair
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -133,12 +124,7 @@ def changes(
     for (pair, one), p_value in zip(details, p_values, strict=True):
         found.append(_judged(pair, one._replace(p_value=p_value), rules))
     by_location = {one.location: one.result for one in found}
-    whole = {
-        pair.old.metric: by_location[pair.location]
-        for pair in pairs
-        if pair.old.metric.subtype == CPU and pair.location in by_location
-    }
-    hidden = {pair.location for pair in pairs if _is_told_by_cpu(pair, by_location, whole)}
+    hidden = untold_parts(by_location, by_location)
     return sorted((one for one in found if one.location not in hidden), key=lambda change: change.location)
 
 
@@ -146,8 +132,9 @@ def info_of(verdict: Verdict, location: str, unit: str) -> DegradationInfo:
     """The verdict as a check reports it, with the interval that decided."""
     found = verdict.difference
     known = math.isfinite(found.ratio)
+    before, after = (written(one, unit) for one in found.values)
     info = DegradationInfo(
-        verdict.change, location, *readable_pair(*found.values, unit), _TYPE, found.ratio if known else 0.0,
+        verdict.change, location, before, after, _TYPE, found.ratio if known else 0.0,
         rule=verdict.reason, values=found.values, unit=unit, sizes=found.sizes,
     )  # fmt: skip
     if known:
@@ -240,21 +227,6 @@ def _judged(pair: _Pair, found: Difference, rules: Rules) -> DegradationInfo:
     return info_of(verdict, pair.location, metric.unit)
 
 
-def _is_told_by_cpu(
-    pair: _Pair, words: Mapping[str, PerformanceChange], whole: Mapping[Metric, PerformanceChange]
-) -> bool:
-    """Whether it is a part of the processor time of a command whose sum is compared as well, and did not
-    change together with it.
-
-    The parts of a short run are guesses of the kernel, which divides the time by samples; the sum is none.
-    """
-    metric = pair.old.metric
-    if metric.subtype not in PARTS_OF_CPU or pair.location not in words:
-        return False
-    of_whole = whole.get(metric._replace(subtype=CPU))
-    return of_whole is not None and severity(words[pair.location]) * severity(of_whole) <= 0
-
-
 def _instead(other: Series | None) -> Series | None:
     """What a profile without the series has of it, by what the other one says."""
     if other is None or other.absent is None:
@@ -273,8 +245,8 @@ def _in_one_only(location: str, before: Series | None, after: Series | None) -> 
     yield DegradationInfo(
         kind,
         location,
-        _ABSENT if before is None else readable(float(np.median(before.values)), one.metric.unit),
-        _ABSENT if after is None else readable(float(np.median(after.values)), one.metric.unit),
+        _ABSENT if before is None else written(float(np.median(before.values)), one.metric.unit),
+        _ABSENT if after is None else written(float(np.median(after.values)), one.metric.unit),
         _TYPE,
         rule=f"only the {'baseline' if after is None else 'target'} has it",
     )
@@ -284,7 +256,8 @@ def _info(pair: _Pair, change: PerformanceChange, rule: str) -> DegradationInfo:
     """Of two series of which no difference can be told."""
     values = float(np.median(pair.old.values)), float(np.median(pair.new.values))
     units = pair.old.metric.unit, pair.new.metric.unit
-    info = DegradationInfo(change, pair.location, *readable_pair(*values, *units), _TYPE, rule=rule)
+    before, after = map(written, values, units)
+    info = DegradationInfo(change, pair.location, before, after, _TYPE, rule=rule)
     if units[0] == units[1]:
         info.values, info.unit = values, units[0]
     return info

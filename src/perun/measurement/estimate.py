@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from perun.models.student import quantile
@@ -119,8 +120,16 @@ class Kind(Enum):
     PRINTED = "printed"
 
 
-class Point(NamedTuple):
-    """A series at one version.
+class _Point(NamedTuple):
+    rounds: tuple[Round, ...]
+    kind: Kind = Kind.TIMED
+    levels: tuple[float, float] | None = None
+    whole: float = 0.0
+    noise: tuple[float, float] | None = None
+
+
+class Point(_Point):
+    """A series at one version. What is computed of it is kept, as histories look at each point many times.
 
     :param rounds: in the order of measuring; one at least.
     :param levels: the error probabilities of the look at which a sequential session of these rounds ended,
@@ -130,30 +139,24 @@ class Point(NamedTuple):
     :param noise: the interval of the ratio of the base of such a session to itself; None if it is not known.
     """
 
-    rounds: tuple[Round, ...]
-    kind: Kind = Kind.TIMED
-    levels: tuple[float, float] | None = None
-    whole: float = 0.0
-    noise: tuple[float, float] | None = None
-
-    @property
+    @cached_property
     def size(self) -> int:
         """How many measurements there are."""
         return sum(sample.size for one in self.rounds for sample in one.samples.values())
 
-    @property
+    @cached_property
     def sessions(self) -> int:
         """How many sessions have seen it."""
         return len({one.session for one in self.rounds}) if len(self.rounds) > 1 else 1
 
-    @property
+    @cached_property
     def workloads(self) -> tuple[str, ...]:
         """The members of the family; `("",)` of a single benchmark."""
         if len(self.rounds) == 1:
             return tuple(self.rounds[0].samples)
         return tuple(dict.fromkeys(name for one in self.rounds for name in one.samples))
 
-    @property
+    @cached_property
     def positive(self) -> bool:
         """Whether all values are above 0, so that there are ratios."""
         for one in self.rounds:
@@ -162,7 +165,7 @@ class Point(NamedTuple):
                     return False
         return True
 
-    @property
+    @cached_property
     def repeats(self) -> bool:
         """Whether it is a count that each run has repeated, so that nothing but the program changes it."""
         if self.kind is Kind.PRINTED:
@@ -170,7 +173,7 @@ class Point(NamedTuple):
             return self.steady and min(sizes) >= _REPEATED
         return self.kind is Kind.COUNTED and self.steady
 
-    @property
+    @cached_property
     def steady(self) -> bool:
         """Whether each run of a workload gave the same number."""
         return all(
@@ -182,7 +185,7 @@ class Point(NamedTuple):
         """The sample of each round that measured the workload."""
         return [one.samples[workload] for one in self.rounds if workload in one.samples]
 
-    @property
+    @cached_property
     def value(self) -> float:
         """The median of the rounds' medians, in the unit of the series; of a family their geometric mean.
 
@@ -193,16 +196,21 @@ class Point(NamedTuple):
             return low if low == high else math.sqrt(low) * math.sqrt(high)
         return exp(self.centre) if self.positive else self.centre
 
-    @property
+    @cached_property
     def centre(self) -> float:
         """The value as it is compared: its logarithm, where there is one."""
-        return self.centre_of(self.workloads, logarithmic=self.positive)
+        return self._centre_of(self.workloads, self.positive)
 
     def centre_of(self, workloads: Sequence[str], *, logarithmic: bool) -> float:
         """That of some members.
 
         :param logarithmic: whether the medians are compared by their logarithms.
         """
+        if logarithmic == self.positive and workloads == self.workloads:
+            return self.centre
+        return self._centre_of(workloads, logarithmic)
+
+    def _centre_of(self, workloads: Sequence[str], logarithmic: bool) -> float:
         middles = []
         for name in workloads:
             own = self.samples_of(name)
@@ -212,6 +220,16 @@ class Point(NamedTuple):
     def error_of(self, workloads: Sequence[str], *, logarithmic: bool) -> Error:
         """What the measurements themselves say of the error of :meth:`centre_of`: within the rounds, and
         between them where there are several."""
+        if logarithmic == self.positive and workloads == self.workloads:
+            return self.error
+        return self._error_of(workloads, logarithmic)
+
+    @cached_property
+    def error(self) -> Error:
+        """That of :attr:`centre`."""
+        return self._error_of(self.workloads, self.positive)
+
+    def _error_of(self, workloads: Sequence[str], logarithmic: bool) -> Error:
         parts = [_error(self.samples_of(name), logarithmic=logarithmic) for name in workloads]
         return combined([Error(one.size / len(parts), one.freedom) for one in parts])
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.measurement.estimate import Headline, Kind, Round, median, sample_of
 from perun.profile import session as sessions
+from perun.profile.amounts import common_unit
 from perun.profile.format.grouping import Group
 from perun.profile.uid import flatten, location, shown_subtype
 from perun.profile.uncertainty import of_function
-from perun.profile.units import larger_is_better, units
+from perun.profile.units import UnitOf, larger_is_better, units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -71,22 +72,25 @@ def headline(profile: Profile) -> Headline | None:
     groups = [group for group in profile.groups() if group.size]
     calls = [group for group in groups if _kind(group)[0] == _CALLS]
     entry = [group for group in calls if _uid(group).rpartition(":")[2] == _ENTRY]
-    chosen = _by_choice(groups) or (_by_calls(profile, entry) if entry else _only_series(groups))
+    unit_of = units(profile)
+    others = _by_calls(profile, entry) if entry else _only_series(groups, unit_of)
+    chosen = _by_choice(groups, unit_of) or others
     if chosen is None:
         return None
     session = sessions.of(profile)
-    rounds = _rounds(_values(chosen.groups), session, summed=chosen.summed)
+    rounds = _rounds(_values(chosen.groups, unit_of), session, summed=chosen.summed)
     if not rounds:
         return None
     first = chosen.groups[0]
     kind, subtype = _kind(first)
-    unit = units(profile)(kind, subtype)
+    unit = unit_of(kind, subtype)
     better = bool(larger_is_better(profile) & {_uid(first), kind, subtype, unit})
     levels = session.levels if session else None
     noise = session.noise.get(chosen.location) if session else None
-    whole = _whole(groups) if kind == _INSTRUCTIONS else 0.0
+    whole = _whole(groups, unit_of) if kind == _INSTRUCTIONS else 0.0
+    common = common_unit(unit)[1]
     return Headline(
-        chosen.metric, chosen.location, unit, better, chosen.kind, rounds, levels, whole, noise
+        chosen.metric, chosen.location, common, better, chosen.kind, rounds, levels, whole, noise
     )
 
 
@@ -101,8 +105,9 @@ def processor(profile: Profile) -> Headline | None:
     groups = [group for group in profile.groups() if group.size and _kind(group)[0] == "time"]
     if len({_uid(group) for group in groups}) != 1:
         return None
+    unit_of = units(profile)
     real, user, system = (
-        [one for group in groups if _kind(group)[1] == clock for one in _values([group])]
+        [one for group in groups if _kind(group)[1] == clock for one in _values([group], unit_of)]
         for clock in ("real", "user", "sys")
     )
     runs = [sorted(one) for one in (real, user, system)]
@@ -125,7 +130,7 @@ def processor(profile: Profile) -> Headline | None:
     where = location(_uid(groups[0]), "cpu")
     noise = session.noise.get(where) if session else None
     levels = session.levels if session else None
-    unit = units(profile)("time", "cpu")
+    unit = common_unit(unit_of("time", "cpu"))[1]
     return Headline(
         "cpu time", where, unit, False, Kind.TIMED, _rounds(used, session), levels, 0.0, noise
     )
@@ -136,13 +141,13 @@ def _is_coarse(amount: float) -> bool:
     return amount < 1 and math.isclose(amount * 100, round(amount * 100), abs_tol=1e-6)
 
 
-def _whole(groups: Sequence[Group]) -> float:
+def _whole(groups: Sequence[Group], unit_of: UnitOf) -> float:
     """All instructions of the program."""
     own = [group for group in groups if _kind(group) == (_INSTRUCTIONS, "exclusive")]
-    return math.fsum(value for *_, value in _values(own))
+    return math.fsum(value for *_, value in _values(own, unit_of))
 
 
-def _by_choice(groups: Sequence[Group]) -> _Chosen | None:
+def _by_choice(groups: Sequence[Group], unit_of: UnitOf) -> _Chosen | None:
     for choice in _CHOICES:
         by_uid: dict[str, list[Group]] = {}
         for group in groups:
@@ -152,7 +157,7 @@ def _by_choice(groups: Sequence[Group]) -> _Chosen | None:
             continue
         uid = next(iter(by_uid))
         if choice.type != "time":
-            uid = max(by_uid, key=lambda one: math.fsum(value for *_, value in _values(by_uid[one])))
+            uid = max(by_uid, key=lambda one: math.fsum(value for *_, value in _values(by_uid[one], unit_of)))
         where = location(uid, shown_subtype(uid, choice.type, choice.subtype))
         return _Chosen(choice.metric, where, choice.kind, by_uid[uid], choice.type == "instructions")
     return None
@@ -180,8 +185,8 @@ def _optimized(profile: Profile) -> str:
     return f" ({name})" if name else ""
 
 
-def _only_series(groups: Sequence[Group]) -> _Chosen | None:
-    series = {(_uid(group), *_kind(group)) for group in groups}
+def _only_series(groups: Sequence[Group], unit_of: UnitOf) -> _Chosen | None:
+    series = {(_uid(group), *_common_kind(group, unit_of)) for group in groups}
     if len(series) != 1 or any("uid" in group.columns for group in groups):
         return None
     ((uid, kind, subtype),) = series
@@ -191,6 +196,13 @@ def _only_series(groups: Sequence[Group]) -> _Chosen | None:
     return _Chosen(
         uid or kind, location(uid, shown_subtype(uid, kind, subtype)), of_kind, groups, kind == "instructions"
     )
+
+
+def _common_kind(group: Group, unit_of: UnitOf) -> tuple[str, str]:
+    """Type and subtype; where the subtype is the unit, that which is common to all of its kind."""
+    kind, subtype = _kind(group)
+    unit = unit_of(kind, subtype)
+    return kind, common_unit(unit)[1] if subtype == unit else subtype
 
 
 def _rounds(
@@ -223,10 +235,11 @@ def _rounds(
     return tuple(rounds)
 
 
-def _values(groups: Iterable[Group]) -> list[tuple[float, str, float]]:
-    """Order, workload and amount of each measurement; what is no number is left out."""
+def _values(groups: Iterable[Group], unit_of: UnitOf) -> list[tuple[float, str, float]]:
+    """Order, workload and amount of each measurement in the common unit; what is no number is left out."""
     found: list[tuple[float, str, float]] = []
     for group in groups:
+        factor = common_unit(unit_of(*_kind(group)))[0]
         amounts, orders, workloads = (
             group.columns.get(name) or [group.constants.get(name)] * group.size
             for name in ("amount", "order", _WORKLOAD)
@@ -234,7 +247,7 @@ def _values(groups: Iterable[Group]) -> list[tuple[float, str, float]]:
         for amount, order, workload in zip(amounts, orders, workloads, strict=True):
             if isinstance(amount, (int, float)) and not isinstance(amount, bool) and abs(amount) < 1e150:
                 rank = float(order) if isinstance(order, (int, float)) else float(len(found))
-                found.append((rank, _label(workload), float(amount)))
+                found.append((rank, _label(workload), float(amount) * factor))
     return found
 
 

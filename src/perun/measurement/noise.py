@@ -78,8 +78,8 @@ def learn(points: Sequence[Point], kept: Kept | None = None) -> Noise:
             found = _apart(old, new, logarithmic=True) if positive and len(together) < 2 else []
             found += _between_sessions(new)
             known = kept[id(old), id(new)] = (old, new, together, found)
-        *_, differences, found = known
-        apart += found
+        apart += known[3]
+        differences = known[2]
         if len(differences) > 1:
             middle = math.fsum(differences) / len(differences)
             squares += math.fsum((one - middle) ** 2 for one in differences)
@@ -133,7 +133,8 @@ def _of_rounds(old: Round, new: Round) -> float | None:
 
 def _apart(old: Point, new: Point, *, logarithmic: bool) -> list[float]:
     """The difference of two versions, as if each had been seen in one session, if there is one."""
-    common = [name for name in new.workloads if name in set(old.workloads)]
+    there = set(old.workloads)
+    common = tuple(name for name in new.workloads if name in there)
     if not common:
         return []
     before, after = (one.centre_of(common, logarithmic=logarithmic) for one in (old, new))

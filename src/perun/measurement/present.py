@@ -28,7 +28,6 @@ MARKS: Final = {
     "?": "maybe",
 }
 """What stands behind a difference that is none of chance alone, the strongest first."""
-_FAR: Final = 1000.0
 _COLOURS: Final = {"!!": "bold {}", "!": "{}", "!?": "yellow", "?": "dim"}
 
 
@@ -41,8 +40,7 @@ def value(one: Estimate, unit: str, *, counted: bool = True) -> str:
     if half and one.low is not None and one.low >= 0 and half >= one.value > 0:
         text = f"{text} ± >100 %"
     elif half:
-        with_half = readable_spread(one.value, half, unit)
-        text = with_half if re.search("[1-9∞]", with_half.rpartition("±")[2]) else text
+        text = readable_spread(one.value, half, unit)
     return f"{text} (n = {one.size})" if counted and one.size > 1 else text
 
 
@@ -55,8 +53,6 @@ def difference(one: Verdict | None, unit: str, *, interval: bool = True) -> str:
     low, high = one.low, one.high
     if found.delta is None:
         bounded = interval and low < high and (low > 0 or high < math.inf)
-        if high > _FAR * max(found.ratio, 1.0):
-            high = math.inf  # that far out it is none that anybody reads
         return amounts.percent(found.ratio - 1, (low - 1, high - 1) if bounded else None)
     shift, *bounds = (_signed(number, unit) for number in found.delta)
     bounded = interval and bounds[0] != bounds[1] and all(map(math.isfinite, found.delta))

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from perun.measurement.estimate import Kind, Point, Round, Sample, point_of, sample_of
 from perun.profile import session as sessions
+from perun.profile.amounts import common_unit
 from perun.profile.format.columns import is_packed
 from perun.profile.format.grouping import Group
 from perun.profile.pooling import RUN
@@ -158,6 +159,9 @@ def measurements(profile: Profile) -> dict[str, Series]:
     times of its calls are one, their sum (`total`) and their number (`calls`) two more, of one value. Of
     memory those sums are taken that the profile has of the program and its functions; else, what was
     allocated at a place is summed up. The instructions of a function are summed up over its call stacks.
+
+    All values are in the :func:`~perun.profile.amounts.common_unit` of theirs, so that a program that prints
+    `KB/s` once and `MB/s` another time has one series.
     """
     unit_of = units(profile)
     more_is_better = larger_is_better(profile)
@@ -170,9 +174,13 @@ def measurements(profile: Profile) -> dict[str, Series]:
         if kind == "memory" and not summed_up:
             subtype = "allocated"
         unit = unit_of(kind, subtype)
+        factor, common = common_unit(unit)
         better = bool(more_is_better & {uid, kind, subtype, unit})
+        if subtype == unit:  # a collector that knows nothing else to tell its values by
+            subtype = common
+        unit = common
         metric = Metric(uid, kind, subtype, unit, bool(EXACT & {kind, subtype}), better)
-        gathered.setdefault(metric, _Values()).add(group)
+        gathered.setdefault(metric, _Values()).add(group, factor)
     return {series.metric.location: series for series in _series(gathered, summed_up=summed_up)}
 
 
@@ -186,9 +194,9 @@ class _Values:
         self._sizes: list[NDArray[Any] | None] = []
         self._runs: list[Floats] = []
 
-    def add(self, group: Group) -> None:
-        """The amounts of one more group."""
-        values = _numbers(group, "amount")
+    def add(self, group: Group, factor: float) -> None:
+        """The amounts of one more group, times `factor`."""
+        values = _numbers(group, "amount") * factor
         name = next((name for name in _ORDER if name in group.columns), None)
         start = sum(map(len, self._values))
         order = np.arange(start, start + len(values)) if name is None else _numbers(group, name)

@@ -1,4 +1,4 @@
-"""How two points of a series differ, and the one word for it.
+"""The one word for how two points of a series differ.
 
 With L and U the bounds of the interval of the ratio target / baseline and tau the threshold, a growth is
 
@@ -7,124 +7,34 @@ With L and U the bounds of the interval of the ratio target / baseline and tau t
 - maybe one where only L > 1, or only the bound of the weaker interval is,
 
 and a decrease is the mirror image. Nothing changed where the whole interval lies within [1 / (1 + tau), 1 +
-tau]: that is a finding, not the lack of one. Everything else is unknown, and said so. All noise that there
-may be is in the interval, so the numbers beside a word never deny it: where two versions were measured
-apart, and nothing has shown by how much the machine makes such measurements differ, that is taken to be as
-much as `apart` says.
+tau]: that is a finding, not the lack of one. Everything else is unknown, and said so. The interval holds all
+noise that there may be, so the numbers beside a word never deny it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from copy import copy
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from perun.measurement.estimate import Error, Kind, Point, combined, exp
-from perun.measurement.noise import NOTHING, WINDOW, Kept, Noise, learn, learn_numbers, shared
-from perun.models.student import p_value as student
+from perun.measurement.difference import (
+    DEFAULTS,
+    HARDLY,
+    Basis,
+    Difference,
+    Rules,
+    difference,
+    more_needed,
+    noise_before,
+)
+from perun.measurement.estimate import Point
+from perun.measurement.noise import NOTHING, Kept, Noise
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.negligible import REPEATABLE
 from perun.wording import counted
 
-if TYPE_CHECKING:
-    from perun.models.two_samples.ratio import Ratio
-
-MOST_USEFUL: Final = 300
-"""Measurements beyond which nobody is told to make so many."""
-POWER: Final = 0.8
-"""Probability with which the smallest detectable effect would be found."""
-_POWER_QUANTILE: Final = 0.8416212335729143
-"""Of the normal distribution at :data:`POWER`."""
 MORE_IS_BETTER: Final = "more of it is better"
-_WALSH_VARIANCE: Final = math.pi / 3
-"""The variance of the Hodges-Lehmann estimate of many normal values, in that of their mean."""
-HARDLY: Final = 1e-3
-"""Share by which counts of the runs of one program differ at most that are no noise."""
-_ENOUGH_RUNS: Final = 3
-_SIGNED_RANKS: Final = 8
-"""Pairs of which an interval of 99 % can be made by their signed ranks."""
-
-
-class Rules(NamedTuple):
-    """Where the words begin.
-
-    :param threshold: share up to which a growth does not matter (tau); a decrease to 1 / (1 + tau) as well.
-    :param severe: share from which on a growth is severe.
-    :param confidence: of the interval that decides. :param weaker: of the one that decides on a maybe.
-    :param apart: share that the machine may make of a difference of two versions that were measured apart,
-        where nothing tells how much it does.
-    :param exact: share up to which a growth of what is counted does not matter.
-    """
-
-    threshold: float = 0.02
-    severe: float = 0.25
-    confidence: float = 0.99
-    weaker: float = 0.95
-    apart: float = 1.0
-    exact: float = 0.0
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Rules:
-        """Those that a configuration sets.
-
-        :param settings: the section `degradation`.
-        """
-        own = settings.get("hodges_lehmann_ratio")
-        if not isinstance(own, Mapping):
-            return cls()
-        named = {name: own[key] for name, key in _KEYS.items() if key in own}
-        return cls(**{name: float(one) for name, one in named.items() if isinstance(one, (int, float))})
-
-
-_KEYS: Final = {name: name for name in Rules._fields} | {"exact": "exact_threshold"}
-DEFAULTS: Final = Rules()
-
-
-class Basis(Enum):
-    """What an interval rests on; the value says it after `by`."""
-
-    COUNTS = "counts"
-    ROUNDS = "rounds that visited both"
-    SESSIONS = "several sessions of both"
-    HISTORY = "how much earlier versions differ"
-    LEVELS = "the versions on either side"
-    UNKNOWN_NOISE = "an unknown noise"
-    NUMBERS = "the numbers as they are"
-    RUNS = "all runs"
-
-
-class Difference(NamedTuple):
-    """How much the target differs from the baseline.
-
-    :param ratio: target / baseline, NaN where the baseline is not above 0. :param low: and :param high: its
-        interval of `confidence`, 0 and infinite where there is none.
-    :param weak_low: and :param weak_high: the interval of the weaker confidence.
-    :param p_value: two-sided, of no change; after a correction for many it may be adjusted.
-    :param values: of baseline and target. :param sizes: how many measurements each has.
-    :param detectable: the smallest growth, as a ratio above 1, that would have been found with a
-        probability of :data:`POWER`; infinite if it cannot be told.
-    :param doubt: why a change may be none whatever the interval says, and :param unknown: why
-        nothing can be said; empty where nothing does.
-    :param delta: the difference and its interval in the unit of the values, where they are compared as they
-        are.
-    """
-
-    ratio: float
-    low: float
-    high: float
-    weak_low: float
-    weak_high: float
-    p_value: float
-    confidence: float
-    basis: Basis
-    values: tuple[float, float]
-    sizes: tuple[int, int]
-    detectable: float = math.inf
-    delta: tuple[float, float, float] | None = None
-    doubt: str = ""
-    unknown: str = ""
 
 
 class Verdict(NamedTuple):
@@ -220,71 +130,6 @@ def along(
     return judge(found, rules, larger_is_better=larger_is_better, whole=max(line[0].whole, target.whole))
 
 
-def noise_before(baseline: Point, target: Point, line: Sequence[Point], kept: Kept | None = None) -> Noise:
-    """What the versions before a version show of the noise that its difference to the baseline has.
-
-    :param line: and :param kept: as of :func:`along`.
-    """
-    if _is_counted(baseline, target):  # which has no noise
-        return NOTHING
-    before = list(reversed(line[:WINDOW]))
-    return learn(before, kept) if baseline.positive and target.positive else learn_numbers(before)
-
-
-def difference(
-    baseline: Point,
-    target: Point,
-    noise: Noise = NOTHING,
-    rules: Rules = DEFAULTS,
-    *,
-    tested: bool = True,
-) -> Difference | None:
-    """How two points of one series differ, by what their measurements allow to be said; see :class:`Basis`.
-
-    A family is compared member by member: its ratio is the geometric mean of theirs.
-
-    :param tested: whether the p-value is asked for; else it is 0 or 1, as the interval says, which is
-        quicker.
-    """
-    there = set(baseline.workloads)
-    common = tuple(name for name in target.workloads if name in there)
-    if not common:
-        return None
-    if _is_counted(baseline, target):
-        return _of_counts(baseline, target, common)
-    if _hardly_varies(baseline) and _hardly_varies(target):
-        return _of_runs(baseline, target)
-    if not (baseline.positive and target.positive):
-        return _of_numbers(baseline, target, common, noise, rules)
-    by_session = shared(baseline, target)
-    if by_session:
-        levels = target.levels if len(by_session) == 1 else None
-        return _of_rounds(baseline, target, by_session, noise, rules, levels, tested=tested)
-    return _of_two_samples(baseline, target, common, noise, rules, tested=tested)
-
-
-def of_counts(values: tuple[float, float], sizes: tuple[int, int]) -> Difference:
-    """The difference of two counts that each run of a version has repeated: no noise, so no interval."""
-    old, new = values
-    ratio = 1.0 if old == new else new / old if old > 0 else math.nan
-    delta = None if old > 0 or old == new else (new - old, new - old, new - old)
-    return Difference(
-        ratio, ratio, ratio, ratio, ratio, float(old == new), 1.0, Basis.COUNTS, values, sizes, 1.0, delta
-    )
-
-
-def of_levels(
-    values: tuple[float, float], error: Error, sizes: tuple[int, int], rules: Rules = DEFAULTS
-) -> Difference:
-    """The difference of the levels of several versions each.
-
-    :param values: above 0. :param error: that of the logarithm of their ratio. :param sizes: how many
-        versions each has.
-    """
-    old, new = values
-    return _of_error(math.log(new / old), error, rules, Basis.LEVELS, values, sizes, tested=True)
-
-
 def judge(
     found: Difference, rules: Rules = DEFAULTS, *, larger_is_better: bool = False, whole: float = 0.0
 ) -> Verdict:
@@ -336,273 +181,32 @@ def is_change(verdict: Verdict) -> bool:
     return abs(severity(verdict.change)) > 1
 
 
+def sum_of(location: str) -> str:
+    """Where the processor time is told whose user or system part the location is of: `./prog [cpu]` for
+    `./prog [sys]`; empty of anything else."""
+    name, bracket, part = location.rpartition(" [")
+    return f"{name} [cpu]" if bracket and part in ("user]", "sys]") else ""
+
+
+def untold_parts(words: Mapping[str, PerformanceChange], known: Container[str]) -> set[str]:
+    """The parts of processor times that did not change together with their sum, and are not told.
+
+    The parts of a short run are guesses of the kernel, which divides the time by samples; the sum is none.
+
+    :param words: by location, of one benchmark. :param known: the locations that were compared; a sum that
+        is not among the words did not change.
+    """
+    return {
+        place
+        for place, word in words.items()
+        if (whole := sum_of(place)) in known
+        and severity(word) * severity(words.get(whole, PerformanceChange.NoChange)) <= 0
+    }
+
+
 INCOMPARABLE: Final = frozenset(
     {PerformanceChange.Unknown, PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget}
 )
-
-
-def more_needed(found: Difference, rules: Rules = DEFAULTS) -> int | None:
-    """How many more measurements of each side would decide with the noise of these; None for very many.
-
-    The interval narrows with the square root of their number, and has to come off the nearer limit.
-    """
-    size = min(found.sizes)
-    if not (found.low > 0 and found.high < math.inf):
-        return max(_SIGNED_RANKS - size, 1)
-    half = math.log(found.high / found.low) / 2
-    limit = math.log1p(rules.threshold)
-    distance = max(abs(abs(math.log(found.ratio)) - limit), limit / 2)
-    needed = math.ceil(size * (half / distance) ** 2)
-    return max(needed - size, 1) if needed <= MOST_USEFUL else None
-
-
-def _is_counted(baseline: Point, target: Point) -> bool:
-    if baseline.repeats and target.repeats:
-        return True
-    one_run = baseline.kind is Kind.CALLS and baseline.steady and target.steady
-    return one_run and baseline.centre_of(baseline.workloads, logarithmic=False) == target.centre_of(
-        target.workloads, logarithmic=False
-    )
-
-
-def _hardly_varies(one: Point) -> bool:
-    """Whether single runs of one workload counted nearly the same, often enough to say so."""
-    counts = [sample for own in one.rounds for sample in own.samples.values()]
-    if one.kind is not Kind.COUNTED or len(one.workloads) > 1 or any(own.size > 1 for own in counts):
-        return False
-    least, most = min(own.median for own in counts), max(own.median for own in counts)
-    return len(counts) >= _ENOUGH_RUNS and least > 0 and most <= least * (1 + HARDLY)
-
-
-def _of_runs(baseline: Point, target: Point) -> Difference:
-    """What counts differ by from run to run is no chance of a distribution: the bounds are those of all
-    runs."""
-    old, new = ([next(iter(own.samples.values())).median for own in one.rounds] for one in (baseline, target))
-    low, high = min(new) / max(old), max(new) / min(old)
-    ratio = target.value / baseline.value
-    return Difference(
-        ratio, low, high, low, high, float(low <= 1 <= high), 1.0, Basis.RUNS, (baseline.value, target.value),
-        (baseline.size, target.size), max(old) / min(old),
-    )  # fmt: skip
-
-
-def _of_counts(baseline: Point, target: Point, common: tuple[str, ...]) -> Difference:
-    positive = baseline.positive and target.positive
-    old, new = (one.centre_of(common, logarithmic=positive) for one in (baseline, target))
-    if positive and len(common) == 1:  # without the error of a logarithm and back
-        old, new = (one.samples_of(common[0])[0].median for one in (baseline, target))
-    elif positive:
-        old, new = math.exp(old), math.exp(new)
-    return of_counts((old, new), (baseline.size, target.size))
-
-
-def _of_numbers(
-    baseline: Point, target: Point, common: tuple[str, ...], noise: Noise, rules: Rules
-) -> Difference:
-    """Values that are not all above 0 are compared as they are.
-
-    Of those that vary with the machine, what it may make of two versions measured apart is in the interval.
-    """
-    old, new = (one.centre_of(common, logarithmic=False) for one in (baseline, target))
-    error = combined([one.error_of(common, logarithmic=False) for one in (baseline, target)])
-    shift, beside = new - old, 0.0
-    visited, others = ({(own.session, own.number) for own in one.rounds} for one in (baseline, target))
-    steady = baseline.kind is Kind.COUNTED or (baseline.steady and target.steady)
-    if steady or len(visited & others) > 1:  # of rounds that visited both, their scatter says it all
-        pass
-    elif noise.numbers is not None:
-        visits = (1 / baseline.sessions + 1 / target.sessions) / 2
-        learned = noise.numbers._replace(size=noise.numbers.size * math.sqrt(visits))
-        error = max(error, learned) if math.isfinite(error.size) else learned
-    elif min(baseline.sessions, target.sessions) < 2:
-        beside = rules.apart * min(abs(old), abs(new))
-    half = math.hypot(error.half_width(rules.confidence), beside)
-    probability = float(not shift) if not error.size else 1.0
-    if error.size and math.isfinite(error.size) and not beside:
-        probability = student(shift / error.size, error.freedom)
-    ratio = new / old if old > 0 else 1.0 if new == old else math.nan
-    low, high = (0.0, math.inf) if half else (ratio, ratio)
-    return Difference(
-        ratio, low, high, low, high, probability, rules.confidence, Basis.NUMBERS, (old, new),
-        (baseline.size, target.size), math.inf, (shift, shift - half, shift + half),
-    )  # fmt: skip
-
-
-def _of_rounds(
-    baseline: Point,
-    target: Point,
-    by_session: Mapping[str, list[float]],
-    noise: Noise,
-    rules: Rules,
-    levels: tuple[float, float] | None,
-    *,
-    tested: bool,
-) -> Difference:
-    """By the rounds that visited both versions alone; several sessions are combined by their precision."""
-    sizes = baseline.size, target.size
-    values = baseline.value, target.value
-    if levels is not None:
-        (session,) = by_session
-        old, new = (
-            [next(iter(one.samples.values())).median for one in side.rounds if one.session == session]
-            for side in (baseline, target)
-        )
-        if len(old) == len(new) and len(target.workloads) == 1:
-            return of_sequence(old, new, levels, rules, target.noise)._replace(values=values)
-    parts = [_session(own, noise) for own in by_session.values()]
-    if len(parts) == 1 or not all(error.size for _, error in parts):
-        centre, error = max(parts, key=lambda one: one[1].freedom)
-    else:
-        weights = [1 / error.size**2 for _, error in parts]
-        total = math.fsum(weights)
-        centre = math.fsum(weight * one for weight, (one, _) in zip(weights, parts, strict=True)) / total
-        freedom = math.fsum(error.freedom for _, error in parts)
-        error = Error(1 / math.sqrt(total), freedom)
-    return _of_error(centre, error, rules, Basis.ROUNDS, values, sizes, tested=tested)
-
-
-def _session(differences: list[float], noise: Noise) -> tuple[float, Error]:
-    """The difference in one session, and its error: by its own rounds, and those of the versions before."""
-    count = len(differences)
-    middle = math.fsum(differences) / count
-    squares, freedom = math.fsum((one - middle) ** 2 for one in differences), count - 1.0
-    if noise.rounds is not None:
-        squares += noise.rounds.size**2 * noise.rounds.freedom
-        freedom += noise.rounds.freedom
-    factor = _WALSH_VARIANCE if count > 2 else 1.0
-    return hodges_lehmann(differences), Error(math.sqrt(squares / freedom * factor / count), freedom)
-
-
-def hodges_lehmann(values: list[float]) -> float:
-    """The median of the means of all pairs of values, each with itself too: as robust as it needs to be
-    against single rounds, and nearly as precise as the mean (J. Hodges, E. Lehmann, Estimates of location
-    based on rank tests, 1963)."""
-    means = sorted((one + other) / 2 for place, one in enumerate(values) for other in values[place:])
-    half = len(means) // 2
-    return means[half] if len(means) % 2 else (means[half - 1] + means[half]) / 2
-
-
-def of_sequence(
-    old: Sequence[float],
-    new: Sequence[float],
-    levels: tuple[float, float],
-    rules: Rules = DEFAULTS,
-    noise: tuple[float, float] | None = None,
-) -> Difference:
-    """Pairs of runs of a session that ends when it is certain: the interval holds at all its looks together.
-
-    :param old: and :param new: what was measured, all above 0, two pairs at least.
-    :param levels: as of :class:`~perun.measurement.estimate.Point`. :param noise: as there.
-    """
-    from perun.models.two_samples.ratio import of_pairs
-
-    strong, weak = (of_pairs(old, new, 1 - level) for level in levels)
-    # Scaled as the level is, so that it is below 1 - confidence where the interval excludes 1.
-    probability = min(1.0, strong.p_value * (1 - rules.confidence) / levels[0])
-    found = of_ratio(strong._replace(confidence=rules.confidence, p_value=probability), weak)
-    limit = 1 + rules.threshold
-    if noise is None or not (noise[0] > limit or noise[1] < 1 / limit):
-        return found
-    return found._replace(
-        unknown=f"the base differs from itself ({noise[0]:.3g} to {noise[1]:.3g} times): this session "
-        "measured something else than the versions; measure again, on a quieter machine"
-    )
-
-
-def of_ratio(ratio: Ratio, weaker: Ratio | None = None, *, beside: float = 0.0) -> Difference:
-    """The difference that a test of two samples found.
-
-    :param weaker: the same with the interval of less confidence; None where it is not asked for.
-    :param beside: how much more the logarithm of the ratio may be off, as what was measured apart is.
-    """
-    bounds = [
-        exp(math.log(ratio.estimate) + sign * math.hypot(math.log(bound / ratio.estimate), beside))
-        if 0 < bound < math.inf
-        else bound
-        for one in (ratio, weaker or ratio._replace(low=0.0, high=math.inf))
-        for sign, bound in ((-1, one.low), (1, one.high))
-    ]
-    doubt = ""
-    if any(ratio.modes):
-        from perun.models.two_samples.mode_shares import merely_shares
-
-        if merely_shares(ratio, 1.0):
-            shares = (
-                f"{100 * modes.share:.0f} % in the slower one" if modes else "only one"
-                for modes in ratio.modes
-            )
-            doubt = (
-                "there are two modes, of which only the shares changed: {} in the baseline, {} in the target"
-            )
-            doubt = doubt.format(*shares)
-    return Difference(
-        ratio.estimate, bounds[0], bounds[1], bounds[2], bounds[3], ratio.p_value, ratio.confidence,
-        Basis.ROUNDS if ratio.paired else Basis.UNKNOWN_NOISE, ratio.typical, ratio.sizes, ratio.detectable,
-        doubt=doubt,
-    )  # fmt: skip
-
-
-def _of_two_samples(
-    baseline: Point, target: Point, common: tuple[str, ...], noise: Noise, rules: Rules, *, tested: bool
-) -> Difference:
-    """Versions that were measured apart: what their own measurements say of the error, and what is known of
-    the noise of the machine."""
-    old, new = (one.centre_of(common, logarithmic=True) for one in (baseline, target))
-    own = combined([one.error_of(common, logarithmic=True) for one in (baseline, target)])
-    values, sizes = (baseline.value, target.value), (baseline.size, target.size)
-    if baseline.kind is Kind.COUNTED and math.isfinite(own.size):
-        # It varies from run to run, but not with the load of the machine.
-        return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes, tested=tested)
-    if noise.apart is not None:
-        visits = (1 / baseline.sessions + 1 / target.sessions) / 2
-        learned = Error(noise.apart.size * math.sqrt(visits), noise.apart.freedom)
-        error = learned if not math.isfinite(own.size) else max(own, learned, key=lambda one: one.size)
-        return _of_error(new - old, error, rules, Basis.HISTORY, values, sizes, tested=tested)
-    if min(baseline.sessions, target.sessions) > 1:
-        return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes, tested=tested)
-    return _of_error(
-        new - old, own, rules, Basis.UNKNOWN_NOISE, values, sizes, math.log1p(rules.apart), tested=tested
-    )
-
-
-def _of_error(
-    centre: float,
-    error: Error,
-    rules: Rules,
-    basis: Basis,
-    values: tuple[float, float],
-    sizes: tuple[int, int],
-    beside: float = 0.0,
-    *,
-    tested: bool,
-) -> Difference:
-    """The difference with its intervals.
-
-    :param centre: the logarithm of the ratio, :param error: its error.
-    :param beside: how much more it may be off, whatever the confidence.
-    """
-    strong = math.hypot(error.half_width(rules.confidence), beside)
-    limit = math.log1p(rules.threshold)
-    if abs(centre) > strong or abs(centre) + strong <= limit:
-        weak = strong  # nobody asks for it
-    else:
-        weak = math.hypot(error.half_width(rules.weaker), beside)
-    if not strong:
-        probability = float(not centre)
-    elif not tested:
-        probability = float(abs(centre) <= strong)
-    elif math.isfinite(error.size) and not beside and error.size:
-        probability = student(centre / error.size, error.freedom)
-    else:  # a bound is no distribution: it is as far out as the interval says
-        probability = 1.0 if abs(centre) <= strong else (1 - rules.confidence) * strong / abs(centre)
-    detectable = exp(strong + _POWER_QUANTILE * error.size) if math.isfinite(strong) else math.inf
-    ratio = exp(centre)
-    if values[0] > 0 and math.isclose(values[1] / values[0], ratio, rel_tol=1e-9):
-        ratio = values[1] / values[0]  # without the error of a logarithm and back
-    return Difference(
-        ratio, exp(centre - strong), exp(centre + strong), exp(centre - weak), exp(centre + weak),
-        probability, rules.confidence, basis, values, sizes, detectable,
-    )  # fmt: skip
 
 
 def _judge_counts(found: Difference, rules: Rules, whole: float) -> Verdict:

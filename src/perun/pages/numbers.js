@@ -2,10 +2,17 @@
 "use strict";
 // The scale of a unit: factor to the base unit, prefixes, the unit behind a prefix, and where prefixes end.
 function perunScale(unit) {
-  const {times, sizes, plain} = perunUnits;
+  const {times, sizes, rates, bits, plain} = perunUnits;
   for (const {factors, steps, end} of [times, sizes])
     if (Object.hasOwn(factors, unit)) return [factors[unit], steps, "", end];
-  return [1, plain.steps, unit, plain.end];
+  const [head, ...others] = unit.split("/"), per = others.join("/");
+  if (!others.length) return [1, plain.steps, unit, plain.end];
+  const timed = Object.hasOwn(times.factors, per);
+  const below = timed ? times.factors[per] : 1, rest = "/" + (timed ? "s" : per);
+  if (Object.hasOwn(times.factors, head)) return [times.factors[head] / below, times.steps, rest, times.end];
+  if (Object.hasOwn(rates, head)) return [rates[head] / below, sizes.steps, rest, sizes.end];
+  if (Object.hasOwn(bits, head)) return [bits[head] / below, plain.steps, "bit" + rest, plain.end];
+  return [1 / below, plain.steps, head + rest, plain.end];
 }
 function perunScientific(value, digits) {
   const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
@@ -35,7 +42,8 @@ function perunNumber(value, unit = "", digits = 3) {
     text = scaled.toLocaleString("en-US", {maximumFractionDigits: Math.min(places, 12)});
     name = step[1];
   }
-  return [text, name, rest].filter(part => part).join(" ");
+  const shown = rest.startsWith("/") ? name + rest : [name, rest].filter(part => part).join(" ");
+  return shown ? text + " " + shown : text;
 }
 // The label of a tick: all ticks of an axis have the same prefix, and enough digits to differ.
 function perunTick(tick, ticks, unit = "") {

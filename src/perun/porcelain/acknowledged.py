@@ -163,7 +163,7 @@ def remove(repo: Repository, revision: str, location: str | None = None) -> list
 
 def changed_at(repo: Repository, version: str) -> list[str]:
     """The locations of the changes of a version that `perun check` or `perun changes` found, in order."""
-    steps = KnownSteps.load(repo.store.root).of_version(version)
+    steps = KnownSteps.load(repo.store.cache).of_version(version)
     found = [step.location for step in steps if version in step.possible]
     found += [record.info.location for record in repo.store.changes.read(version)]
     return list(dict.fromkeys(found))

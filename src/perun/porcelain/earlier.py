@@ -8,9 +8,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.errors import DamagedStore, VersionControlError
+from perun.measurement.difference import Basis, Rules
 from perun.measurement.estimate import Estimate, Kind, Point, estimate, point_of_headlines
 from perun.measurement.noise import WINDOW, Kept
-from perun.measurement.verdict import Basis, Rules, Verdict, along
+from perun.measurement.verdict import Verdict, along
 from perun.porcelain import walking
 from perun.porcelain.known import KnownFacts
 from perun.porcelain.repository import Repository
@@ -132,7 +133,7 @@ def of_version(repo: Repository, minor_version: str, known: KnownFacts | None = 
     :raises DamagedStore: if its index cannot be read.
     """
     infos = [entry.info() for entry in repo.store.indexes.read(minor_version)]
-    facts = (known or KnownFacts(repo)).of_version(minor_version, infos)
+    facts = (known or KnownFacts(repo)).of(infos)
     return {wanted: value_of(found) for wanted, found in by_series(infos, facts).items()}
 
 
@@ -207,7 +208,7 @@ def of_profile(
     if registering:
         with suppress(DamagedStore):
             infos = [entry.info() for entry in repo.store.indexes.read(minor_version)]
-            others = by_series(infos, KnownFacts(repo).of_version(minor_version, infos)).get(wanted, [])
+            others = by_series(infos, KnownFacts(repo).of(infos)).get(wanted, [])
     line = lines(repo, minor_version, [wanted], itself=itself)[wanted]
     return judged(value_of([*others, fact]), line, rules_of(repo))
 

@@ -37,7 +37,6 @@ def rebuild(repo: Repository, report: Report = silent) -> int:
     with store.lock():
         report("caches of lists", 0, 0)
         rebuild_caches(store)
-        store.series.clear()
         states = {one: state for one in store.indexes.minors() if (state := store.indexes.state(one))}
         table_of(repo, states, lambda done, total: report("versions", done, total))
     return len(states)

@@ -16,6 +16,7 @@ from perun.remote import cleaning
 from perun.remote.cleaning import Progress
 from perun.remote.contract import Remote
 from perun.remote.register import Entry
+from perun.store.facts import key_of
 from perun.store.index import IndexEntry
 from perun.store.linking import unlink
 
@@ -105,7 +106,19 @@ def collect_here(
                 with suppress(ProfileNotFound):  # removed by hand, meanwhile
                     store.objects.delete(checksum)
                 progress(number, len(objects))
+            _clean_cache(repo, left)
     return Collected(gone, objects, freed, unknown=unknown, lacks=lacks)
+
+
+def _clean_cache(repo: Repository, left: Collection[str]) -> None:
+    """Forget what is kept of profiles and versions that are gone, and the caches of earlier releases."""
+    store = repo.store
+    store.cache.keep_only("facts", {*left, *map(key_of, store.pending.list())})
+    store.cache.keep_only("series", left)
+    minors = set(store.indexes.minors())
+    store.cache.keep_only("columns", minors)
+    store.cache.keep_only("summaries", minors.union(store.changes.minors()))
+    store.cache.remove_older()
 
 
 def collect_remote(

@@ -6,16 +6,13 @@ too, a bounded number of profiles is read, and noted: the next list reads the ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from perun.errors import PerunError
 from perun.porcelain.repository import Repository
 from perun.profile.helpers import ProfileInfo
-from perun.store.facts import READ_BY_LISTS, Fact, fact_of
-
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
+from perun.store.facts import READ_BY_LISTS, Fact, fact_of, key_of
 
 MOST_READ: Final = 1000
 """Profiles that one command reads for their facts."""
@@ -37,65 +34,33 @@ class KnownFacts:
         self._bytes = most_bytes
         self.unread = 0
 
-    def of_pending(self, infos: Iterable[ProfileInfo]) -> dict[ProfileInfo, Fact]:
-        """The facts of pending profiles."""
-        infos = list(infos)
-        if not infos:
-            return {}
-        pending = self._store.pending
-        noted = self._store.facts.of_pending()
-        found = {info: noted[key] for info in infos if (key := (info.source, info.time)) in noted}
-        new = self._read(infos, found, lambda info: (info.realpath, lambda: pending.load(info.realpath)))
-        self._store.facts.add_pending({(info.source, info.time): fact for info, fact in new.items()})
-        return found | new
-
-    def of_version(self, minor: str, infos: Iterable[ProfileInfo]) -> dict[ProfileInfo, Fact]:
-        """The facts of profiles that are registered in the minor version."""
-        infos = list(infos)
-        if not infos:
-            return {}
-        store = self._store
-        noted = store.facts.of_version(minor)
-        found = {info: noted[info.checksum] for info in infos if info.checksum in noted}
-        new = self._read(
-            infos,
-            found,
-            lambda info: (
-                str(store.object_path(info.checksum)),
-                lambda: store.objects.get(info.checksum),
-            ),
-        )
-        self._store.facts.add_registered(minor, {info.checksum: fact for info, fact in new.items()})
-        return found | new
-
-    def _read(
-        self,
-        infos: Iterable[ProfileInfo],
-        known: dict[ProfileInfo, Fact],
-        source: Callable[[ProfileInfo], tuple[str, Callable[[], Profile]]],
-    ) -> dict[ProfileInfo, Fact]:
-        """The facts of those that are not known, as far as the bounds allow."""
+    def of(self, infos: Iterable[ProfileInfo]) -> dict[ProfileInfo, Fact]:
+        """The facts of profiles, as far as they are known or the bounds allow to read them."""
+        keys = {info: key_of(info) for info in infos}
+        noted = self._store.facts.of(keys.values())
         found: dict[ProfileInfo, Fact] = {}
-        for info in infos:
-            if info in known:
-                continue
-            fact = None
-            if self._most > 0:
-                path, load = source(info)
-                fact = self._of_file(path, load)
+        new: dict[str, Fact] = {}
+        for info, key in keys.items():
+            fact = noted.get(key)
             if fact is None:
-                self.unread += 1
-            else:
-                found[info] = fact
+                fact = self._read(info) if self._most > 0 else None
+                if fact is None:
+                    self.unread += 1
+                    continue
+                new[key] = fact
+            found[info] = fact
+        self._store.facts.keep(new)
         return found
 
-    def _of_file(self, path: str, load: Callable[[], Profile]) -> Fact | None:
+    def _read(self, info: ProfileInfo) -> Fact | None:
+        store = self._store
+        path = str(store.object_path(info.checksum)) if info.checksum else info.realpath
         try:
-            size = self._store.files.state(path).st_size
+            size = store.files.state(path).st_size
             if size > min(self._bytes, READ_BY_LISTS):
                 return None
             self._most -= 1
             self._bytes -= size
-            return fact_of(load())
+            return fact_of(store.objects.get(info.checksum) if info.checksum else store.pending.load(path))
         except (PerunError, OSError):
             return None  # whoever needs the profile itself says what is wrong with it

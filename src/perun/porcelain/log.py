@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ def log(
     ordered: bool = False,
     with_values: bool = False,
 ) -> Iterator[LogEntry]:
-    """The ancestors of `minor` (HEAD if None), itself first, as a stream. Reads only.
+    """The ancestors of `minor` (HEAD if None), itself first, as a stream. It writes nothing but the cache.
 
     An entry names damage of the store, so that the other versions are still shown.
 
@@ -63,7 +63,7 @@ def log(
         return iter(())
     summaries = repo.store.summaries.load()
     entries: Iterator[LogEntry]
-    entries = (_entry(version, summaries) for version in itertools.chain((first,), versions))
+    entries = _entries(itertools.chain((first,), versions), summaries)
     if with_values:
         entries = _with_values(repo, entries)
     return itertools.islice(filter(_tells_change, entries) if changes_only else entries, limit)
@@ -111,6 +111,14 @@ def _tells_change(entry: LogEntry) -> bool:
     # What is damaged may have been a change.
     summary = entry.summary
     return bool(entry.damage or (summary and (summary.degradations or summary.optimizations)))
+
+
+def _entries(versions: Iterable[MinorVersion], summaries: Snapshot) -> Iterator[LogEntry]:
+    try:
+        for version in versions:
+            yield _entry(version, summaries)
+    finally:
+        summaries.keep()
 
 
 def _entry(version: MinorVersion, summaries: Snapshot) -> LogEntry:

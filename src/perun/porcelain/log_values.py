@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from perun.measurement.difference import Rules
 from perun.measurement.noise import WINDOW, Kept
-from perun.measurement.verdict import Rules, is_change
+from perun.measurement.verdict import is_change
 from perun.porcelain.earlier import MOST_VERSIONS, Judged, Line, Value, Wanted, judged
 
 LOOK_AHEAD: Final = MOST_VERSIONS

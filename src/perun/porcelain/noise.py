@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from perun import conditions, disturbance, machine
 from perun.conditions import Condition
 from perun.errors import UsageError
-from perun.measurement.verdict import DEFAULTS
+from perun.measurement.difference import DEFAULTS
 from perun.models.two_samples import planning
 from perun.models.two_samples.ratio import Ratio, of_pairs
 from perun.plugin.api import Report, Run, silent

@@ -6,13 +6,14 @@ import itertools
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.config.schema import is_true
 from perun.errors import ProfileError, UsageError
 from perun.porcelain.repository import Repository
+from perun.store.facts import fact_of, pending_key
 from perun.store.index import IndexEntry
 from perun.store.linking import link
 from perun.store.pending import SUFFIX
@@ -52,8 +53,15 @@ def save(
         name = file_name(text, profile, now=datetime.now(UTC), counter=counter)
     oldest = 0 if dated_back else int(time.time()) - _SAME_SECOND
     path = repo.store.pending.save(profile, name, announce, _registered_since(repo, minor_version, oldest))
-    repo.store.facts.note_pending(path, profile)
+    _note(repo, path, profile)
     return path
+
+
+def _note(repo: Repository, path: Path, profile: Profile) -> None:
+    """Keep the facts of the pending profile, for lists."""
+    with suppress(OSError):  # taken away meanwhile
+        seconds = repo.store.files.state(path).st_mtime_ns // 10**9
+        repo.store.facts.keep({pending_key(path.name, seconds): fact_of(profile)})
 
 
 def _registered_since(repo: Repository, minor_version: str, oldest: int) -> set[str]:
@@ -101,7 +109,7 @@ def save_together(repo: Repository, wanted: Sequence[Wanted]) -> list[Path]:
             if one.moment is not None:
                 repo.store.files.set_time(path, one.moment * 10**9)
                 # The facts know it by its name and time.
-                repo.store.facts.note_pending(path, one.profile)
+                _note(repo, path, one.profile)
             name = register(repo, path, one.profile, one.minor_version) if one.registers else path.name
             found.append(path.with_name(name))
     return found

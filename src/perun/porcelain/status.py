@@ -97,9 +97,7 @@ def status(repo: Repository, revision: str | None = None) -> Status:
     registered = lookup.registered(repo, head.checksum) if head else []
     changes = repo.store.changes.read(head.checksum) if head else []
     known = KnownFacts(repo)
-    facts = known.of_pending(pending)
-    if head:
-        facts |= known.of_version(head.checksum, registered)
+    facts = known.of([*pending, *registered])
     values = _judged(repo, head.checksum if head else "", registered, pending, facts, known)
     others = _from_other_machines(facts)
     return Status(

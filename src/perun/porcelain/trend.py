@@ -7,8 +7,9 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from perun.errors import DamagedStore, ProfileNotFound
+from perun.measurement.difference import Rules
 from perun.measurement.noise import learn
-from perun.measurement.verdict import Rules, compare
+from perun.measurement.verdict import compare
 from perun.plugin.api import MinorVersion
 from perun.porcelain import walking
 from perun.porcelain.earlier import Judged, Value, Wanted, of_version, rules_of
@@ -16,6 +17,7 @@ from perun.porcelain.known import KnownFacts
 from perun.porcelain.log_values import LogValue, WithValues
 from perun.porcelain.repository import Repository
 from perun.profile.head import Configuration
+from perun.profile.uid import location
 from perun.wording import listed
 
 
@@ -64,8 +66,7 @@ def trend(
 ) -> Trend:
     """The values along the first parents of a version, HEAD if None.
 
-    :param pattern: what the text of the configuration (collector, command, arguments and workload) contains;
-        with `*`, `?` or `[`, what it matches as a whole or in part.
+    :param pattern: which series, as :func:`rank`, by collector, command, arguments and workload.
     :param limit: the newest versions with points; all if None.
     :param since: a version, which is left out with its ancestors, or a date, `2026-11-22`, which is not.
     :param metric: what the name of the metric contains.
@@ -97,7 +98,7 @@ def trend(
         while version.checksum not in values:
             one, own = next(joined)
             values[one.checksum] = own
-        chosen = [one for one in values[version.checksum] if _is_chosen(one.wanted, pattern, metric)]
+        chosen = [one for one in values[version.checksum] if _rank(one.wanted, pattern, metric)]
         for value in values.pop(version.checksum):
             if value not in chosen:
                 others.add(f"{text_of(value.wanted.configuration)} ({value.wanted.metric})")
@@ -110,6 +111,9 @@ def trend(
         there = listed(sorted(others), 5)
         raise ProfileNotFound(f"no series matches {' and '.join(asked)}", f"there are: {there}")
     rules = rules_of(repo)
+    ranks = {key: _rank(key, pattern, metric) for key in found}
+    best = max(ranks.values(), default=0)
+    found = {key: points for key, points in found.items() if ranks[key] == best}
     series = [_series(key, points[::-1], rules) for key, points in found.items()]
     return Trend(series, len(visited), measured, damaged, known.unread)
 
@@ -119,17 +123,26 @@ def text_of(configuration: Configuration) -> str:
     return " ".join(filter(None, (configuration.cmd, configuration.args, configuration.workload)))
 
 
-def matches(text: str, pattern: str) -> bool:
-    """Whether the text contains the pattern or, where that has `*`, `?` or `[`, a part of it matches."""
-    if any(character in pattern for character in "*?["):
-        return fnmatchcase(text, f"*{pattern}*")
-    return pattern in text
+def rank(names: Sequence[str], pattern: str) -> int:
+    """How well a pattern says which series is meant, 0 where it does not: as one of the names itself, as a
+    part of one, by words of the first in their order (a file without its folder), or with `*`, `?` or `[` as
+    what a part of it matches."""
+    if pattern in names:
+        return 4
+    if any(pattern in name for name in names):
+        return 3
+    left = iter(names[0].split())
+    if all(any(one in (word, word.rpartition("/")[2]) for word in left) for one in pattern.split()):
+        return 2
+    return int(fnmatchcase(names[0], f"*{pattern}*"))
 
 
-def _is_chosen(one: Wanted, pattern: str, metric: str) -> bool:
+def _rank(one: Wanted, pattern: str, metric: str) -> int:
     if metric.lower() not in one.metric.lower():
-        return False
-    return matches(f"{one.configuration.collector} {text_of(one.configuration)}", pattern)
+        return 0
+    text, collector = text_of(one.configuration), one.configuration.collector
+    clock = location(one.configuration.cmd, one.metric.removesuffix(" time"))
+    return rank((f"{collector} {text}", text, f"{text} ({collector})", clock), pattern)
 
 
 def _version_of(version: MinorVersion) -> tuple[str, tuple[str, ...]]:

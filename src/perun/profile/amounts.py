@@ -7,6 +7,7 @@ of powers of 1024, any other number with a prefix of powers of 1000.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 TIMES: Final = {
@@ -17,6 +18,12 @@ SIZES: Final = {
     **{"B": 1.0, "b": 1.0, "byte": 1.0, "bytes": 1.0, "kB": 1024.0, "KB": 1024.0, "KiB": 1024.0},
     **{"MB": 2.0**20, "MiB": 2.0**20, "GB": 2.0**30, "GiB": 2.0**30},
 }
+SIZES_OF_RATES: Final = {
+    **SIZES,
+    **{"kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9},
+}
+"""Sizes in front of a slash: programs that print `MB/s` mean powers of 1000, as disks and networks do."""
+BITS: Final = {"bit": 1.0, "kbit": 1e3, "Kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9}
 SECONDS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 BYTES: Final = ((2.0**50, "PiB"), (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (1024.0, "KiB"),
                  (1.0, "B"))  # fmt: skip
@@ -29,9 +36,15 @@ _LARGEST_TIME: Final = 1e6
 """The same for times, as the second has no larger prefix."""
 _VISIBLE: Final = 1e-3
 """Share by which two amounts differ at least to be written differently."""
+_LITTLE_MORE: Final = 0.02
+"""Share up to which a growth is seen by a third decimal of its factor only."""
 _MAX_PLACES: Final = 9
+_SMALLER_TIMES: Final = {"s": "ms", "ms": "us", "us": "ns"}
 _LEAST_PERCENTS: Final = 1e-3
 """Smaller ones are no difference: those of a computation with rounded numbers."""
+
+FAR: Final = 10.0
+"""How many times a ratio a bound of it is at most that says anything."""
 
 Steps = tuple[tuple[float, str], ...]
 """Prefixes of a unit, each with its factor to the base unit, the largest first."""
@@ -62,7 +75,7 @@ def readable(value: float, unit: str = "", digits: int = 3) -> str:
 def readable_spread(value: float, spread: float, unit: str = "") -> str:
     """A value and its spread in one unit, the spread with one or two digits: `208 ms ± 3`, `1.50 MiB ± 0.02`.
 
-    :param spread: as the value in `unit`, not negative.
+    :param spread: as the value in `unit`, not negative; one too small to be seen is left out.
     """
     text = readable(value, unit)
     factor, steps, rest = _scale_of(unit)
@@ -75,11 +88,13 @@ def readable_spread(value: float, spread: float, unit: str = "") -> str:
     places = _places(value, 3)
     if spread:  # one digit of it is to be seen, two where it is as small as 1.x
         places = max(places, min(_places(spread, 2 if f"{spread:e}"[0] == "1" else 1), places + 2))
-    return f"{_joined(f'{value:,.{places}f}', name, rest)} ± {spread:,.{places}f}"
+    shown = f"{spread:,.{places}f}"
+    return f"{_joined(f'{value:,.{places}f}', name, rest)} ± {shown}" if shown.strip("0.") else text
 
 
 def readable_pair(before: float, after: float, unit: str = "") -> tuple[str, str]:
-    """Two amounts to be compared by the eye, in one unit: `70 ms` and `330 ms`, `3.82 ms` and `4.45 ms`.
+    """Two amounts to be compared by the eye, in one unit: `69.5 ms` and `330 ms`. Each has three digits
+    unless both are whole, or so many more that they differ where the amounts do by a thousandth.
 
     Where one is a thousand times the other, 0, or beyond all prefixes, each is written by itself.
     """
@@ -88,38 +103,67 @@ def readable_pair(before: float, after: float, unit: str = "") -> tuple[str, str
     if not (small * 1000 > large and steps[-1][0] * SMALLEST <= large < end_of(steps)):
         return readable(before, unit), readable(after, unit)
     scale, prefix = _step_of(large, steps, 3)
-    # More digits than these are errors of the conversion, with which 70 ms would be no whole number.
+    # More digits than these are errors of the conversion.
     old, new = (float(f"{amount * factor / scale:.12g}") for amount in (before, after))
-    places = places_of_pair(old, new)
-    return _joined(f"{old:,.{places}f}", prefix, rest), _joined(f"{new:,.{places}f}", prefix, rest)
+    apart = abs(new - old)
+    places = -math.floor(math.log10(apart)) if apart >= _VISIBLE * large / scale else 0
+    least = min(places, _MAX_PLACES) if places > _places(large / scale, 3) else 0
+    are_whole = not least and old == int(old) and new == int(new)
+    first, second = (
+        _joined(f"{one:,.{0 if are_whole else max(least, _places(float(f'{one:.3g}'), 3))}f}", prefix, rest)
+        for one in (old, new)
+    )
+    return first, second
 
 
-def places_of_pair(before: float, after: float) -> int:
-    """The decimals of two amounts that are compared by the eye: so many that the larger one has three digits
-    and the smaller one two, and that they differ where the amounts do by a thousandth.
+def written(value: float, unit: str) -> str:
+    """A value as the texts of a change have it, which scripts read (manual 8.2): `60677.98ms`, `1.5s`.
 
-    :param before: and :param after: are not 0; whole numbers need none.
+    It has two decimals or three digits; a time that is too small for that is given in a smaller unit.
     """
-    small, large = sorted((abs(before), abs(after)))
-    places = max(_places_unless_whole(small, 2), _places_unless_whole(large, 3))
-    apart = abs(after - before)
-    if _VISIBLE * large <= apart < math.inf:
-        places = max(places, min(-math.floor(math.log10(apart)), _MAX_PLACES))
-    return places
+    while 0 < abs(value) < 0.1 and unit in _SMALLER_TIMES:
+        value, unit = value * 1000, _SMALLER_TIMES[unit]
+    if math.isfinite(value) and value:
+        value = round(value, max(2 - math.floor(math.log10(abs(value))), 2))
+    return f"{value}{unit}"
+
+
+def factor(ratio: float, interval: tuple[float, float] | None = None) -> str:
+    """How many times another value one is: `4.76x`, `1.98x [1.94, 2.02]`, `12,345x`.
+
+    :param interval: as of :func:`percent`, of the ratio.
+    """
+    text = f"{_factor(ratio)}x"
+    return text if interval is None else f"{text} {_interval(ratio, interval, _factor)}"
 
 
 def percent(share: float, interval: tuple[float, float] | None = None) -> str:
     """How much more something is: `+1.2 %`, `+1.2 % [-0.4, +2.9]`, `+12,957 %`; empty if that is no number.
 
     :param share: 0.012 is 1.2 % more.
-    :param interval: bounds of the share; one that is infinite is `...`.
+    :param interval: bounds of the share; one that is :data:`FAR` from it is `...`, and both are `[unknown]`.
     """
     if not math.isfinite(share):
         return ""
     text = f"{_signed_percents(share)} %"
     if interval is None:
         return text
-    return f"{text} [{', '.join(_signed_percents(one) if math.isfinite(one) else '...' for one in interval)}]"
+    low, high = interval
+    return f"{text} {_interval(1 + share, (1 + low, 1 + high), lambda ratio: _signed_percents(ratio - 1))}"
+
+
+def _interval(ratio: float, interval: tuple[float, float], text: Callable[[float], str]) -> str:
+    near = [math.isfinite(one) and ratio / FAR <= one <= ratio * FAR for one in interval]
+    if not any(near):
+        return "[unknown]"
+    bounds = (text(one) if is_near else "..." for one, is_near in zip(interval, near, strict=True))
+    return f"[{', '.join(bounds)}]"
+
+
+def _factor(ratio: float) -> str:
+    if math.isinf(ratio):
+        return "\u221e"
+    return _short(ratio, 4 if 1 <= ratio < 1 + _LITTLE_MORE else 3)
 
 
 def _signed_percents(share: float) -> str:
@@ -132,20 +176,26 @@ def _signed_percents(share: float) -> str:
     return f"{percents:+.1f}" if size < 99.95 else f"{percents:+,.0f}"
 
 
-def conversion(unit: str, other: str) -> float | None:
-    """How many of the other unit one `unit` is; None where they are not of one kind."""
-    if unit == other:
-        return 1.0
-    for units in (TIMES, SIZES):
-        if unit in units and other in units:
-            return units[unit] / units[other]
-    return None
+def common_unit(unit: str) -> tuple[float, str]:
+    """The unit in which amounts of one kind compare, and how many of it one `unit` is: `s` for times, `B`
+    for sizes, the same for both sides of a slash, as `B/s` for `KiB/s` and `MB/s`; any other for itself."""
+    for names, base in ((TIMES, "s"), (SIZES, "B")):
+        if unit in names:
+            return names[unit], base
+    head, slash, per = unit.partition("/")
+    if not slash:
+        return 1.0, unit
+    below, per = (TIMES[per], "s") if per in TIMES else (1.0, per)
+    for names, base in ((TIMES, "s"), (SIZES_OF_RATES, "B"), (BITS, "bit")):
+        if head in names:
+            return names[head] / below, f"{base}/{per}"
+    return 1 / below, f"{head}/{per}"
 
 
 def unit_label(unit: str) -> str:
     """The unit beside the label of an axis, without a prefix, as its ticks have prefixes: `s`, `B`, `ops`."""
     _, steps, rest = _scale_of(unit)
-    return rest if steps is PLAIN else _base(steps)
+    return rest if steps is PLAIN else _base(steps) + rest
 
 
 def is_size(unit: str) -> bool:
@@ -169,7 +219,11 @@ def _scale_of(unit: str) -> tuple[float, Steps, str]:
         return TIMES[unit], SECONDS, ""
     if unit in SIZES:
         return SIZES[unit], BYTES, ""
-    return 1.0, PLAIN, unit
+    factor, base = common_unit(unit)
+    head, slash, per = base.partition("/")
+    if slash and head in ("s", "B"):
+        return factor, SECONDS if head == "s" else BYTES, slash + per
+    return factor, PLAIN, base
 
 
 def _step_of(size: float, steps: Steps, digits: int) -> tuple[float, str]:
@@ -182,8 +236,9 @@ def _base(steps: Steps) -> str:
     return next(name for scale, name in steps if scale == 1.0)
 
 
-def _joined(number: str, *names: str) -> str:
-    return " ".join(part for part in (number, *names) if part)
+def _joined(number: str, prefix: str, rest: str) -> str:
+    name = prefix + rest if rest.startswith("/") else f"{prefix} {rest}".strip()
+    return f"{number} {name}".rstrip()
 
 
 def _short(value: float, digits: int) -> str:
@@ -196,10 +251,6 @@ def _places(value: float, digits: int) -> int:
     if not value:
         return 0
     return min(max(0, digits - 1 - math.floor(math.log10(abs(value)))), 12)
-
-
-def _places_unless_whole(value: float, digits: int) -> int:
-    return 0 if value == int(value) else min(_places(value, digits), _MAX_PLACES)
 
 
 def _scientific(value: float, digits: int) -> str:

@@ -5,8 +5,10 @@ Nothing heavy is imported here, as listing profiles must start at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+import re
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 
 class Configuration(NamedTuple):
@@ -27,6 +29,57 @@ class Configuration(NamedTuple):
     ) -> Configuration:
         """The configuration with names of units in either spelling."""
         return cls(_plain(collector), cmd, args, workload, tuple(map(_plain, postprocessors)))
+
+
+def shortest(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
+    """The shortest names that tell benchmarks which are seen together apart: the program, and those words of
+    its arguments and workload that not all of its benchmarks have, as `./app --fast` and `./app 1000`.
+
+    Where words are not enough, as where one is once an argument and once a workload, what it is is named.
+    """
+    programs: dict[str, list[tuple[Configuration, list[str]]]] = {}
+    for one in dict.fromkeys(configurations):
+        program, words = _program(one)
+        programs.setdefault(program, []).append((one, words))
+    short = Counter(_file_name(program) for program in programs)
+    found: dict[Configuration, str] = {}
+    for program, own in programs.items():
+        name = _file_name(program) if short[_file_name(program)] == 1 else program
+        common = set[str].intersection(*(set(words) for _, words in own))
+        found.update({one: " ".join((name, *_differing(words, common))) for one, words in own})
+    titles = Counter((one.collector, one.postprocessors, name) for one, name in found.items())
+    for one, name in found.items():
+        if titles[one.collector, one.postprocessors, name] > 1:
+            named = (("arguments", one.args), ("workload", one.workload))
+            parts = ", ".join(f"{what} {text}" for what, text in named if text)
+            found[one] = f"{one.cmd} ({parts})" if parts else one.cmd
+    return found
+
+
+def _program(one: Configuration) -> tuple[str, list[str]]:
+    """The program, of an interpreter its script, and the words behind it."""
+    program, *words = f"{one.cmd} {one.args} {one.workload}".split() or [one.collector]
+    if _INTERPRETER.fullmatch(program) and words and not words[0].startswith("-"):
+        program, *words = words
+    return program, words
+
+
+def _file_name(program: str) -> str:
+    """The name without its folder; `./app` is left as it is typed."""
+    name = program.rpartition("/")[2]
+    return program if program == f"./{name}" else name or program
+
+
+def _differing(words: Sequence[str], common: Container[str]) -> Iterator[str]:
+    """The words that are not common to all, each after the option that it is a value of."""
+    for place, word in enumerate(words):
+        following = words[place + 1] if place + 1 < len(words) else word
+        is_name = word.startswith("-") and not following.startswith("-") and following not in common
+        if word not in common or is_name:
+            yield word
+
+
+_INTERPRETER: Final = re.compile(r"(?:\S*/)?(?:python|pypy|node|ruby|perl|bash|sh)[\d.]*")
 
 
 class Head(NamedTuple):

@@ -10,6 +10,8 @@ import signal
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from perun.profile.amounts import readable
+
 KEY = "incomplete"
 """The key of the header."""
 UNKNOWN: Final = "for an unknown reason"
@@ -31,7 +33,7 @@ class Incomplete(NamedTuple):
     def __str__(self) -> str:
         match self.reason:
             case "interrupted":
-                return f"interrupted after {self.amount:.3g} s"
+                return f"interrupted after {readable(self.amount, 's')}"
             case "timeout":
                 return f"stopped by the time limit of {self.amount:g} s"
             case "killed":

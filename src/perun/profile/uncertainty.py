@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from perun.profile.amounts import readable
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.units import readable
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

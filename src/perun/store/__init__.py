@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from perun.store.cache import Cache
     from perun.store.changes import Changes
     from perun.store.facts import Facts
     from perun.store.files import Files
@@ -138,26 +139,32 @@ class Store:
         return Pending(self.root / "jobs", self.lock, sums, self.limit, self._columnar_from, self.files)
 
     @cached_property
+    def cache(self) -> Cache:
+        """What is made of profiles so that it need not be made again."""
+        from perun.store.cache import FILE, Cache
+
+        return Cache(self.root / "cache" / FILE)
+
+    @cached_property
     def summaries(self) -> Summaries:
         """Numbers of profiles and changes per minor version, from a cache if it is valid."""
         from perun.store.summaries import Summaries
 
-        path = self.root / "cache" / "summaries.json"
-        return Summaries(path, self.indexes, self.changes, self.lock, self.files)
+        return Summaries(self.cache, self.indexes, self.changes, self.lock, self.files)
 
     @cached_property
     def facts(self) -> Facts:
         """What lists of profiles say of each beyond its index, a cache."""
         from perun.store.facts import Facts
 
-        return Facts(self.root / "cache" / "facts", self.lock, self.files)
+        return Facts(self.cache)
 
     @cached_property
     def series(self) -> SeriesCache:
         """The series of registered profiles in a few numbers each, a cache."""
         from perun.store.series import SeriesCache
 
-        return SeriesCache(self.root / "cache" / "series")
+        return SeriesCache(self.cache)
 
     @cached_property
     def stats(self) -> Stats:

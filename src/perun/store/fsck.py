@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from perun import atomic, leftovers
 from perun.errors import PerunError, ProfileError
 from perun.store import tree
 from perun.store.checksums import Checksums, Noted
-from perun.store.facts import READ_BY_LISTS, fact_of
+from perun.store.facts import READ_BY_LISTS, fact_of, key_of
 from perun.store.files import Files
 from perun.store.index_file import parse
 from perun.store.objects import KNOWN_TYPES
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from perun.profile.helpers import ProfileInfo
     from perun.store import Store
 
+_AT_ONCE = 200
 _CACHE = "this cache cannot be read; what it holds is read anew each time"
 Progress = Callable[[int, int], None]
 """Called with the number of files that are done and of all files."""
@@ -277,82 +278,57 @@ def check_caches(store: Store) -> Iterator[Finding]:
     path = store.pending.root / CACHE
     if store.files.exists(path) and not store.pending.is_cache_valid():
         yield Finding("info", path, _CACHE, partial(_rebuild, store.pending.refresh))
+    if store.cache.damage():
+        yield Finding("info", store.cache.path, _CACHE, partial(_rebuild, partial(rebuild_caches, store)))
     if wrong := store.summaries.wrong():
-        message = f"its numbers are out of step with {len(wrong)} versions" if wrong[0] else _CACHE
-        yield Finding("warning" if wrong[0] else "info", store.summaries.path, message,
-                      partial(_rebuild, store.summaries.rebuild))  # fmt: skip
-    for path in store.facts.damaged():
-        yield Finding("info", path, _CACHE, partial(_rebuild, partial(_rebuild_facts, store, path)))
-    registered, pending = _unknown(store)
-    if count := sum(map(len, registered.values())) + len(pending):
-        message = f"lists cannot show what was measured in {plural(count, 'profile')}: they were not read yet"
-        yield Finding("info", store.facts.root, message, partial(_learn, store, registered, pending))
+        message = f"its numbers are out of step with {plural(len(wrong), 'version')}"
+        yield Finding("warning", store.cache.path, message, partial(_rebuild, store.summaries.rebuild))
+    if unknown := _unknown(store):
+        them = plural(len(unknown), "profile")
+        message = f"lists cannot show what was measured in {them}: they were not read yet"
+        yield Finding("info", store.cache.path, message, partial(_learn, store, unknown))
 
 
 def rebuild_caches(store: Store) -> None:
     """Make the caches anew that the store can make of its profiles; by who holds the lock."""
+    store.cache.clear()
     store.pending.refresh()
     store.summaries.rebuild()
-    for name in tree.listing(store.facts.root):
-        (store.facts.root / name).unlink(missing_ok=True)
-    _learn(store, *_unknown(store))
+    _learn(store, _unknown(store))
 
 
-def _unknown(store: Store) -> tuple[dict[str, list[str]], list[ProfileInfo]]:
-    """The profiles of which the cache of facts has nothing: the checksums of registered ones by minor
-    version, and pending ones that are too large to be read by a list."""
-    registered: dict[str, list[str]] = {}
+def _unknown(store: Store) -> list[ProfileInfo]:
+    """The profiles of which no facts are known: registered ones, and pending ones that are too large to be
+    read by a list."""
+    found: list[ProfileInfo] = []
     for minor in store.indexes.minors():
         with suppress(PerunError):  # what is damaged has a finding of its own
-            known = store.facts.of_version(minor)
-            missing = {entry.checksum for entry in store.indexes.read(minor)} - known.keys()
-            there = [one for one in sorted(missing) if one in store.objects]
-            if there:
-                registered[minor] = there
-    noted = store.facts.of_pending()
-    pending = []
-    for info in store.pending.list():
-        if (info.source, info.time) not in noted:
-            with suppress(OSError):  # taken away meanwhile
-                if store.files.state(info.realpath).st_size > READ_BY_LISTS:
-                    pending.append(info)
-    return registered, pending
+            infos = {entry.checksum: entry.info() for entry in store.indexes.read(minor)}
+            for checksum in infos.keys() - store.facts.of(infos).keys():
+                if checksum in store.objects:
+                    found.append(infos[checksum])
+    pending = {key_of(info): info for info in store.pending.list()}
+    for key in pending.keys() - store.facts.of(pending).keys():
+        with suppress(OSError):  # taken away meanwhile
+            if store.files.state(pending[key].realpath).st_size > READ_BY_LISTS:
+                found.append(pending[key])
+    return found
 
 
-def _learn(store: Store, registered: dict[str, list[str]], pending: list[ProfileInfo]) -> str:
-    """Read the profiles, and note what they say; one that is damaged has a finding of its own.
-
-    The cache is written once for each version: it is one file, and a version may have thousands of profiles.
-    """
+def _learn(store: Store, infos: Sequence[ProfileInfo]) -> str:
+    """Read the profiles, and note what they say; one that is damaged has a finding of its own."""
     failed = 0
-    for minor, checksums in registered.items():
-        found = {}
-        for checksum in checksums:
-            try:
-                found[checksum] = fact_of(store.objects.get(checksum))
-            except PerunError:
-                failed += 1
-        store.facts.add_registered(minor, found)
-    large = {}
-    for info in pending:
+    found = {}
+    for number, info in enumerate(infos, 1):
         try:
-            large[info.source, info.time] = fact_of(store.pending.load(info.realpath))
+            load = store.objects.get if info.checksum else store.pending.load
+            found[key_of(info)] = fact_of(load(info.checksum or info.realpath))
         except PerunError:
             failed += 1
-    store.facts.add_pending(large)
+        if number % _AT_ONCE == 0 or number == len(infos):
+            store.facts.keep(found)
+            found = {}
     return f"read them, but {plural(failed, 'damaged one')}" if failed else "read them"
-
-
-def _rebuild_facts(store: Store, path: Path) -> None:
-    """Remove the damaged cache of facts, and fill it again from the profiles."""
-    path.unlink(missing_ok=True)
-    minor = path.stem
-    if tree.is_minor_version(minor):
-        checksums = [entry.checksum for entry in store.indexes.read(minor)]
-        store.facts.note_registered(minor, {one: store.objects.get(one) for one in checksums})
-    else:
-        for info in store.pending.list():
-            store.facts.note_pending(Path(info.realpath), store.pending.load(info.realpath))
 
 
 def _rebuild(make: Callable[[], object]) -> str:

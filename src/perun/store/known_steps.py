@@ -7,17 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from perun import atomic
-from perun.regular import read_regular
-
-FORMAT: Final = 2
-_FILE: Final = "cache/series/by-version.json"
-_LARGEST: Final = 64 << 20
-"""Bytes of the file, at most: more would keep `perun log` waiting."""
+from perun.store.cache import Cache
 
 
 class KnownStep(NamedTuple):
@@ -59,19 +51,13 @@ class KnownSteps:
         self._steps = steps
 
     @classmethod
-    def load(cls, root: Path) -> KnownSteps:
-        """What is kept below the folder `.perun`; nothing where that is missing or cannot be read."""
+    def load(cls, cache: Cache) -> KnownSteps:
+        """What is kept, each step by every version that may have brought it."""
         found: dict[str, list[KnownStep]] = {}
-        # What is no such file fails in one of many ways, and is made anew by `perun changes`.
-        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
-            data = json.loads(read_regular(root / _FILE, _LARGEST))
-            if data["format"] == FORMAT:
-                for steps in data["versions"].values():
-                    for one in steps:
-                        step = KnownStep(*one)._replace(possible=tuple(one[10]))
-                        _checked(step)
-                        for version in step.possible:
-                            found.setdefault(version, []).append(step)
+        for steps in cache.all("steps", _read).values():
+            for step in steps:
+                for version in step.possible:
+                    found.setdefault(version, []).append(step)
         return cls(found)
 
     def __bool__(self) -> bool:
@@ -86,33 +72,16 @@ class KnownSteps:
         return [step for step in self._steps.get(version, ()) if step.possible[-1] == version]
 
 
-def keep(root: Path, looked_at: Iterable[str], steps: Mapping[str, Sequence[KnownStep]]) -> None:
-    """Keep the steps by the first version of the new level; where it cannot be written, they are not kept.
+def keep(cache: Cache, looked_at: Iterable[str], steps: Mapping[str, Sequence[KnownStep]]) -> None:
+    """Keep the steps by the first version of the new level.
 
     :param looked_at: checksums of the versions that were searched: what was known of others stays.
     """
-    path = root / _FILE
-    known = b""
-    kept: dict[str, Sequence[KnownStep]] = {}
-    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-        known = read_regular(path, _LARGEST)
-        data = json.loads(known)
-        if data["format"] == FORMAT:
-            old = set(looked_at)
-            kept = {version: list(own) for version, own in data["versions"].items() if version not in old}
-    text = json.dumps({"format": FORMAT, "versions": {**kept, **steps}}).encode()
-    if text != known:
-        with suppress(OSError):
-            atomic.write(path, text)
+    known = cache.all("steps", bytes)
+    new = {version: json.dumps(own).encode() for version, own in steps.items()}
+    gone = known.keys() & set(looked_at) - new.keys()
+    cache.put("steps", {version: data for version, data in new.items() if data != known.get(version)}, gone)
 
 
-def _checked(step: KnownStep) -> None:
-    """Raise TypeError where what was read is no step."""
-    texts = (
-        step.location, step.command, step.unit, step.verdict, step.taken_back, step.takes_back, *step.possible
-    )  # fmt: skip
-    numbers = (step.ratio, step.low, step.high, step.before, step.after)
-    if not step.possible or not all(isinstance(text, str) for text in texts):
-        raise TypeError
-    if not all(isinstance(number, (int, float)) for number in numbers):
-        raise TypeError
+def _read(data: bytes) -> list[KnownStep]:
+    return [KnownStep(*one)._replace(possible=tuple(one[10])) for one in json.loads(data)]

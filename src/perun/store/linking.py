@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from perun.profile.head import Head
+from perun.store.facts import fact_of
 from perun.store.index_file import NEWEST_TIME, IndexEntry
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ def link(store: Store, minor: str, items: Iterable[tuple[Profile, str, float]]) 
         added = store.indexes.add(minor, entries)
         if added:
             store.summaries.update([minor])
-        store.facts.note_registered(minor, dict(zip(checksums, (one for one, _, _ in items), strict=True)))
+        store.facts.keep({
+            checksum: fact_of(profile)
+            for checksum, (profile, _, _) in zip(checksums, items, strict=True)
+        })  # fmt: skip
     new = set(map(id, added))
     return Linked(added, [entry for entry in entries if id(entry) not in new])
 

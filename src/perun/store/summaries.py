@@ -1,35 +1,29 @@
 """Numbers of profiles and changes per minor version, for `perun log`.
 
-They are kept in one file that can be deleted at any time. Each number holds only as long as the index
-and the changes it was counted from have the times and sizes they had then; else it is counted anew.
+Each number that the cache has holds only as long as the index and the changes it was counted from have the
+times and sizes they had then; else it is counted anew.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from perun import atomic
 from perun.errors import DamagedStore
-from perun.profile.changes import PerformanceChange
+from perun.measurement.verdict import severity, sum_of
 from perun.store import tree
+from perun.store.cache import Cache
 from perun.store.files import ON_DISK, Files
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from perun.store.changes import Changes
     from perun.store.index import Indexes
 
-_FORMAT = 1
-_NO_DIRECTION = (PerformanceChange.Unknown, PerformanceChange.NotInBaseline, PerformanceChange.NotInTarget)
 _MISSING = [0, -1]
 _NO_FILES = _MISSING + _MISSING
-_Stored = dict[str, list[Any]]
 
 
 class Summary(NamedTuple):
@@ -48,8 +42,10 @@ class Summary(NamedTuple):
 class Snapshot:
     """The summaries at one moment: a folder of the store is listed once, when it is first asked about."""
 
-    def __init__(self, stored: _Stored, indexes: Indexes, changes: Changes, files: Files) -> None:
-        self._stored = stored
+    def __init__(self, cache: Cache, indexes: Indexes, changes: Changes, files: Files) -> None:
+        self._cache = cache
+        self._stored = cache.all("summaries", _read)
+        self._new: dict[str, bytes] = {}
         self._files = files.glimpse(indexes.root)
         self._indexes = indexes
         self._changes = changes
@@ -69,106 +65,86 @@ class Snapshot:
             return None
         if not tree.is_minor_version(minor):
             return None
+        # Before the files are read: if they are replaced meanwhile, the signature will not fit them.
+        signature = _signature(f"{self._root}/{folder}/{name}", self._files)
         stored = self._stored.get(minor)
-        if stored is not None and stored[:4] == _signature(f"{self._root}/{folder}/{name}", self._files):
-            return Summary(stored[4], stored[5], stored[6])
-        return _count(minor, self._indexes, self._changes)
+        if stored is not None and stored[0] == signature:
+            return stored[1]
+        found = _count(minor, self._indexes, self._changes)
+        self._new[minor] = _encoded(signature, found)
+        return found
+
+    def keep(self) -> None:
+        """Let the cache have what had to be counted."""
+        self._cache.put("summaries", self._new)
 
 
 class Summaries:
     """The summaries of one repository.
 
-    :param path: the file of the cache, on the disk.
     :param lock: the lock of the repository, taken by :meth:`update`.
     :param files: those of the store, of the indexes and changes.
     """
 
     def __init__(
         self,
-        path: Path,
+        cache: Cache,
         indexes: Indexes,
         changes: Changes,
         lock: Callable[[], AbstractContextManager[None]],
         files: Files = ON_DISK,
     ) -> None:
-        self.path = path
+        self._cache = cache
         self._files = files
         self._indexes = indexes
         self._changes = changes
         self._lock = lock
 
     def load(self) -> Snapshot:
-        """The summaries as they are now; writes nothing."""
-        return Snapshot(self._read() or {}, self._indexes, self._changes, self._files)
+        """The summaries as they are now."""
+        return Snapshot(self._cache, self._indexes, self._changes, self._files)
 
-    def update(self, minors: Iterable[str], objects: Collection[str] = ()) -> None:
-        """Count the given minor versions anew, and all if there is no cache yet; for writers.
-
-        :param objects: checksums of objects, which are not looked at for indexes.
-        """
+    def update(self, minors: Iterable[str]) -> None:
+        """Count the given minor versions anew; for writers."""
         with self._lock():
-            stored = self._read()
-            try:
-                if stored is None:
-                    stored = {}
-                    minors = {*self._indexes.minors(objects), *self._changes.minors()}
-                for minor in minors:
-                    self._refresh(stored, minor)
-            except DamagedStore:
-                return  # a cache must not stop a writer, and whoever reads the damaged folder will say so
-            content = {"format": _FORMAT, "minors": stored}
-            # What is not up to date is counted anew: no reason to fail after what really counts is done.
-            with suppress(OSError):
-                atomic.write(self.path, json.dumps(content, separators=(",", ":")).encode())
+            found = {minor: self._counted(minor) for minor in minors}
+            kept = {minor: data for minor, data in found.items() if data is not None}
+            self._cache.put("summaries", kept, found.keys() - kept.keys())
 
     def wrong(self) -> list[str]:
-        """The minor versions of which the cache would give wrong numbers; `[""]` if it cannot be read."""
-        stored = self._read()
-        if stored is None:
-            return [""] if os.path.lexists(self.path) else []
+        """The minor versions of which the cache would give wrong numbers."""
         found = []
-        for minor, known in stored.items():
+        for minor, (signature, summary) in self._cache.all("summaries", _read).items():
             with suppress(DamagedStore):
-                if tree.is_minor_version(minor) and self._is_wrong(minor, known):
+                if tree.is_minor_version(minor) and (
+                    signature == _signature(str(self._indexes.path(minor)), self._files)
+                    and summary != _count(minor, self._indexes, self._changes)
+                ):
                     found.append(minor)
         return found
-
-    def _is_wrong(self, minor: str, known: list[Any]) -> bool:
-        if known[:4] != _signature(str(self._indexes.path(minor)), self._files):
-            return False  # it is counted anew
-        return Summary(known[4], known[5], known[6]) != _count(minor, self._indexes, self._changes)
 
     def rebuild(self) -> None:
         """Count all minor versions anew."""
         with self._lock():
-            self.path.unlink(missing_ok=True)
-            self.update([])
+            self._cache.keep_only("summaries", ())
+            self.update({*self._indexes.minors(), *self._changes.minors()})
 
-    def _refresh(self, stored: _Stored, minor: str) -> None:
-        stored.pop(minor, None)
-        # Before the files are read: if they are replaced meanwhile, the old signature will not fit them.
+    def _counted(self, minor: str) -> bytes | None:
+        """What is kept of the version; None if it has no files, or damaged ones."""
         signature = _signature(str(self._indexes.path(minor)), self._files)
-        if signature == _NO_FILES:
-            return
-        with suppress(DamagedStore):
-            stored[minor] = [*signature, *_count(minor, self._indexes, self._changes)]
-
-    def _read(self) -> _Stored | None:
-        try:
-            content = json.loads(tree.read(self.path) or b"")
-            minors: _Stored = content["minors"]
-            valid = content["format"] == _FORMAT and all(map(_is_valid, minors.values()))
-            return minors if valid else None
-        except (DamagedStore, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return None
+        if signature != _NO_FILES:
+            with suppress(DamagedStore):
+                return _encoded(signature, _count(minor, self._indexes, self._changes))
+        return None
 
 
-def _is_valid(stored: Any) -> bool:
-    return (
-        isinstance(stored, list)
-        and [type(value) for value in stored] == [int, int, int, int, dict, int, int]
-        and all(type(number) is int for number in stored[4].values())
-    )
+def _read(data: bytes) -> tuple[list[int], Summary]:
+    *signature, types, degradations, optimizations = json.loads(data)
+    return signature, Summary(types, degradations, optimizations)
+
+
+def _encoded(signature: Sequence[int], found: Summary) -> bytes:
+    return json.dumps([*signature, *found]).encode()
 
 
 def _signature(index: str, files: Files) -> list[int]:
@@ -185,7 +161,14 @@ def _status(path: str, files: Files) -> list[int]:
 
 def _count(minor: str, indexes: Indexes, changes: Changes) -> Summary:
     profiles = Counter(indexes.types(minor))
-    found = [record.info.result for record in changes.read(minor)]
-    degradations = sum(change.value < 0 for change in found if change not in _NO_DIRECTION)
-    optimizations = sum(change.value > 0 for change in found if change not in _NO_DIRECTION)
-    return Summary(dict(profiles), degradations, optimizations)
+    records = changes.read(minor)
+    places = {(record.command, record.info.location) for record in records}
+    found = [
+        severity(record.info.result)
+        for record in records
+        # A part counts only where its sum is not known: it is no change besides that of the sum.
+        if (record.command, sum_of(record.info.location)) not in places
+    ]
+    return Summary(
+        dict(profiles), sum(one < 0 for one in found), sum(one > 0 for one in found)
+    )

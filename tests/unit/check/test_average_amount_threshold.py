@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from perun.check.average_amount_threshold import PLUGIN, ThresholdParams
 from perun.plugin.api import CheckContext
+from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.units import readable
 
 AMOUNTS = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=5)
 PROFILES = st.dictionaries(st.sampled_from("abcdef"), AMOUNTS, max_size=6)
@@ -357,14 +357,14 @@ def test_empty_profiles() -> None:
         (60677.984, "ms", "60677.98ms"),
     ],
 )
-def test_readable(amount: float, unit: str, text: str) -> None:
-    assert readable(amount, unit) == text
+def test_written(amount: float, unit: str, text: str) -> None:
+    assert written(amount, unit) == text
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["s", "ms", "us", "ns", "B", ""]))
 def test_only_zero_is_shown_as_zero(amount: float, unit: str) -> None:
     assume(abs(amount) > 1e-300)
-    assert float(readable(amount, unit).rstrip("smunB")) != 0
+    assert float(written(amount, unit).rstrip("smunB")) != 0
 
 
 def test_a_million_resources() -> None:

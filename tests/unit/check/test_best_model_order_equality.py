@@ -17,6 +17,7 @@ from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
+from shared import examples
 
 SIZES = np.arange(1.0, 101.0)
 CURVES: Mapping[str, Callable[[Any], Any]] = {
@@ -194,7 +195,7 @@ def two_profiles(drawn: Any, scale: float = 1) -> tuple[Profile, Profile]:
     return profile({"f": curves[0]}), profile({"f": curves[1]})
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(DRAWN)
 def test_swapping_mirrors(drawn: Any) -> None:
     old, new = two_profiles(drawn)
@@ -205,14 +206,14 @@ def test_swapping_mirrors(drawn: Any) -> None:
     assert back.confidence_rate == there.confidence_rate
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(DRAWN)
 def test_nothing_changes_against_itself(drawn: Any) -> None:
     for one in two_profiles(drawn):
         assert compare(one, one)["f"].result is PerformanceChange.NoChange
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(DRAWN, st.floats(1e-6, 1e6))
 def test_scaling_both_changes_nothing(drawn: Any, scale: float) -> None:
     plain, scaled = compare(*two_profiles(drawn))["f"], compare(*two_profiles(drawn, scale))["f"]

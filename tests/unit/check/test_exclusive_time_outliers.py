@@ -148,11 +148,11 @@ def test_values_of_the_example() -> None:
     total, slower, added = (
         found[name] for name in ("mybin", "_ctypes_get_fielddesc", "_ctypes_init_fielddesc")
     )
-    assert (total.from_baseline, total.to_target) == ("1353.431ms", "1490.351ms")
+    assert (total.from_baseline, total.to_target) == ("1353.43ms", "1490.35ms")
     assert (total.result, total.confidence_type) == (PerformanceChange.TotalDegradation, "no")
     assert (round(total.rate_degradation, 2), round(total.rate_degradation_relative, 2)) == (136.92, 9.19)
     assert (round(slower.rate_degradation, 2), round(slower.rate_degradation_relative, 2)) == (52.9, 3.55)
-    assert (added.from_baseline, added.to_target) == ("0.0ms", "77.953ms")
+    assert (added.from_baseline, added.to_target) == ("0.0ms", "77.95ms")
     assert (added.result, round(added.rate_degradation_relative, 2)) == (
         PerformanceChange.NotInBaseline,
         5.23,

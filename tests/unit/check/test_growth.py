@@ -58,7 +58,7 @@ def test_another_order_is_severe_and_its_mirror_an_optimization() -> None:
     assert change.rate_degradation == pytest.approx(1, abs=0.1)
     assert change.p_value is not None and change.p_value < 0.001
     assert (change.confidence_type, change.sizes) == ("aicc", (90, 90))
-    assert change.from_baseline.endswith("us * n") and change.to_target.endswith("ns * n^2")
+    assert change.from_baseline.endswith("µs * n") and change.to_target.endswith("ns * n^2")
     assert "more than 0.2" in change.rule
     assert factor_of(change) == f"order {change.rate_degradation:+.3g}"
     back = compare(new, old)["f"]

@@ -145,7 +145,7 @@ def test_of_very_many_unchanged_functions_none_is_definite() -> None:
 
 @pytest.mark.parametrize(("size", "level"), [(10, 0.99), (20, 0.95)])
 def test_false_alarms_of_pairs_stay_within_the_level(size: int, level: float) -> None:
-    rounds, false = 80, 0
+    rounds, false = 40, 0
     for seed in range(rounds):
         disturbed = noise(seed, size, 0.4)
         old, new = disturbed * noise(1000 + seed, size, 0.05), disturbed * noise(5000 + seed, size, 0.05)

@@ -16,6 +16,7 @@ from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
+from shared import examples
 
 CHECKS = ("fast_check", "linear_regression", "polynomial_regression")
 SIZES = np.arange(1.0, 101.0)
@@ -231,7 +232,7 @@ def test_one_interrupted_call_is_no_change(name: str) -> None:
     change = compare(name, profile({"f": line}), profile({"f": interrupted}), r_square=0.0)["f"]
     assert change.result is NO
     assert change.rate_degradation > 5
-    assert change.rule == "the models differ by more, but the medians of the measured points by +0.0% only"
+    assert change.rule == "the models differ by more, but the medians of the measured points by 0.0 % only"
     slower = compare(name, profile({"f": line}), profile({"f": 2 * interrupted}), r_square=0.0)["f"]
     assert slower.result is WORSE
 
@@ -274,7 +275,7 @@ def two_profiles(drawn: Any, scale: float = 1) -> tuple[Profile, Profile]:
     return profile({"f": curves[0]}), profile({"f": curves[1]})
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(AMOUNTS, st.sampled_from(CHECKS))
 def test_swapping_mirrors(drawn: Any, name: str) -> None:
     old, new = two_profiles(drawn)
@@ -286,7 +287,7 @@ def test_swapping_mirrors(drawn: Any, name: str) -> None:
         assert there.rate_degradation * back.rate_degradation < 0
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(AMOUNTS, st.sampled_from(CHECKS))
 def test_nothing_changes_against_itself(drawn: Any, name: str) -> None:
     for one in two_profiles(drawn):
@@ -294,7 +295,7 @@ def test_nothing_changes_against_itself(drawn: Any, name: str) -> None:
         assert (change.result, change.rate_degradation) == (NO, 0)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(AMOUNTS, st.sampled_from(CHECKS), st.floats(1e-6, 1e6))
 def test_scaling_both_changes_no_verdict(drawn: Any, name: str, scale: float) -> None:
     plain = compare(name, *two_profiles(drawn))["f"]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perun.cli.graph import ASCII, UNICODE, Graph, Style
+from shared import examples
 
 History = list[tuple[str, list[str]]]
 Edges = list[tuple[str, str]]
@@ -151,13 +152,13 @@ def histories(draw: st.DrawFn) -> History:
     return history
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(histories())
 def test_every_edge_can_be_traced(history: History) -> None:
     assert_all_edges_drawn(history)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(histories(), st.sets(st.integers(0, 13)))
 def test_parents_that_never_come_keep_their_lines(history: History, missing: set[int]) -> None:
     walked = [(name, parents) for name, parents in history if int(name) not in missing]

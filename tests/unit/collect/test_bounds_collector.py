@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -294,12 +295,23 @@ SWITCH = " ".join(f"case {n}: k = {n + 1}; i += {n % 7}; break;" for n in range(
 SLOW = f"int g(int n, int k) {{ int i = 0; while (i < n) switch (k) {{ {SWITCH} }} return i; }}\n"
 
 
+def with_time_enough(collect: Any, *sources: str, timeout: float) -> tuple[Profile, float]:
+    """The profile within the limit, or a longer one where the machine is too busy; and the limit."""
+    while timeout < 200:
+        with contextlib.suppress(JobFailed):
+            profile = collect(*sources, timeout=timeout)
+            if len(unreadable(profile)) == 1:
+                return profile, timeout
+        timeout *= 5
+    raise AssertionError("more than one source or function takes too long")
+
+
 @pytest.mark.parametrize(
     ("text", "reason", "timeout"),
     [
-        ('#include "pipe.h"\n', "did not end within 0.5 s", 0.5),
-        ('#include "/dev/zero"\n', "the preprocessor", 10.0),
-        (BOMB, "the preprocessor|more than 64 MiB", 10.0),
+        ('#include "pipe.h"\n', r"did not end within [\d.]+ s", 0.5),
+        pytest.param('#include "/dev/zero"\n', "the preprocessor", 10.0, marks=pytest.mark.slow),
+        pytest.param(BOMB, "the preprocessor|more than 64 MiB", 10.0, marks=pytest.mark.slow),
         ("/*" + "x" * (33 << 20) + "*/\n", "cannot be read", 10.0),
     ],
     ids=["a pipe", "a device", "macros that grow", "a huge source"],
@@ -308,7 +320,7 @@ def test_a_source_that_takes_too_much_is_named(text: str, reason: str, timeout: 
     write(collect, "a.c", text + LOOP.format("lost"))
     write(collect, "b.c", LOOP.format("f"))
     os.mkfifo(collect.project / "pipe.h")
-    profile = collect("a.c", "b.c", timeout=timeout)
+    profile, _ = with_time_enough(collect, "a.c", "b.c", timeout=timeout)
     assert set(classes(profile)) == {"f"}
     (gap,) = unreadable(profile)
     assert gap.source == "a.c"
@@ -317,11 +329,11 @@ def test_a_source_that_takes_too_much_is_named(text: str, reason: str, timeout: 
 
 def test_a_function_that_takes_too_long_is_given_up(collect: Any) -> None:
     write(collect, "a.c", LOOP.format("f") + SLOW + LOOP.format("h"))
-    profile = collect("a.c", timeout=2)
+    profile, limit = with_time_enough(collect, "a.c", timeout=2)
     assert list(classes(profile)) == ["f", "g", "h"]
     assert classes(profile)["g"] == Growth.of("O(∞)")
     assert [(gap.function, gap.reason) for gap in unreadable(profile)] == [
-        ("g", "the analysis of it takes longer than 2 s; --timeout gives it more")
+        ("g", f"the analysis of it takes longer than {limit:g} s; --timeout gives it more")
     ]
 
 

@@ -20,6 +20,7 @@ from perun.collect.memory.python import PythonRecording, prepared
 from perun.collect.memory.symbols import Symboliser
 from perun.errors import CollectorUnavailable, UsageError
 from perun.plugin.api import Run
+from shared import examples
 
 ENVIRON = {"PATH": os.pathsep.join([os.path.dirname(sys.executable), "/usr/bin", "/bin"])}
 
@@ -170,7 +171,9 @@ def test_what_memray_cannot_read_is_told(tmp_path: Path) -> None:
 
 
 @given(cut=st.integers(0, len(STREAM)), place=st.integers(0, len(STREAM) - 1), value=st.integers(0, 255))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_damage_never_does_more_than_an_error(tmp_path: Path, cut: int, place: int, value: int) -> None:
     stream = bytearray(STREAM)
     stream[place] = value

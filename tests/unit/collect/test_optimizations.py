@@ -15,6 +15,7 @@ from perun.collect._calls.optimizations.settings import METHODS, PARAMETERS, PIP
 from perun.collect._calls.optimizations.shaping import levels_of
 from perun.errors import UsageError
 from perun.profile.bounds import Growth
+from shared import examples
 
 MODES = ("soft", "semistrict", "strict", "color")
 
@@ -270,7 +271,7 @@ earliers = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     graph=graphs(),
     previous=graphs(),
@@ -318,7 +319,7 @@ def versions(draw):
     return old, new, bodies | callers | ({"added"} if is_new else set())
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(versions=versions(), earlier=earliers, on=st.sets(st.sampled_from(METHODS), min_size=1))
 def test_exactly_what_was_edited_counts_as_changed_and_is_traced(versions, earlier, on):
     old, new, edited = versions

@@ -17,6 +17,7 @@ from perun.island.accounting import Account, Entered, Stops, account, no_stops
 from perun.island.layout import APIS
 from perun.island.record import Call
 from perun.island.stop_rules import RULES
+from shared import examples
 
 LIMITED = {"expected": ns(2)}
 """20 bytes at 10 bytes per second, from 0."""
@@ -227,7 +228,7 @@ def simulated(plan: Plan, rule: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(plan=plans())
 def test_a_random_thread_is_accounted_as_the_simulator_does(rule: str, plan: Plan) -> None:
     edges = [step for step in sorted(plan.stopped) if step - 1 not in plan.stopped]

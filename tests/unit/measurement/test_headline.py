@@ -86,7 +86,7 @@ def of_main(amounts: Sequence[float] = (12.0,), optimization: object = None) -> 
 
 
 def test_of_calls_it_is_the_time_of_main_in_all_its_calls() -> None:
-    assert told(of_main([12.0, 30.0])) == ("time of main", "us", Kind.TIMED, 42.0, 1)
+    assert told(of_main([12.0, 30.0])) == ("time of main", "s", Kind.TIMED, 42e-6, 1)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import math
 import pytest
 
 from perun.measurement import present
+from perun.measurement.difference import Rules
 from perun.measurement.estimate import Estimate, Kind, Point, Round, Sample, estimate
-from perun.measurement.verdict import Rules, Verdict, compare
+from perun.measurement.verdict import Verdict, compare
 from perun.profile.amounts import readable_spread
 from perun.profile.changes import PerformanceChange as Change
 

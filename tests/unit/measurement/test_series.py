@@ -52,9 +52,9 @@ def test_calls_of_a_function_are_of_one_run_and_are_counted_and_summed_up() -> N
     calls = [{**one, "caller": caller, "order": order, "amount": 1.0 * order}
              for order, caller in ((3, "main"), (1, "g"), (2, "main"))]  # fmt: skip
     found = measurements(profile(calls, "mixed", {"mixed(time delta)": "us"}))
-    assert found["f"].values.tolist() == [1.0, 2.0, 3.0]
-    assert found["f"].of_one_run and found["f"].metric.unit == "us"
-    assert found["f [total]"].values.tolist() == [6.0]
+    assert found["f"].values.tolist() == [1e-6, 2e-6, 3e-6]
+    assert found["f"].of_one_run and found["f"].metric.unit == "s"
+    assert found["f [total]"].values.tolist() == [6e-6]
     assert found["f [calls]"].values.tolist() == [3.0]
     assert found["f [calls]"].metric.exact and not found["f [total]"].metric.exact
 

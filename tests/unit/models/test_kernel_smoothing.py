@@ -14,6 +14,7 @@ from perun.models.kernel.points import KernelEstimate
 from perun.models.kernel.ridge import ridge
 from perun.models.kernel.smoothing import KERNELS, smoothing
 from perun.models.result import NoModel
+from shared import examples
 
 Floats = NDArray[np.float64]
 POSITIVE = [name for name, kernel in KERNELS.items() if kernel.positive]
@@ -181,7 +182,7 @@ values = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     points=st.lists(st.tuples(values, values), max_size=12),
     kernel=st.sampled_from(list(KERNELS)),

@@ -7,8 +7,9 @@ import pytest
 
 from generated_history import KEY, VERSIONS, Kept, counts, name, points, told
 from perun.measurement.changes import Track, may_decide
+from perun.measurement.difference import Rules
 from perun.measurement.estimate import Kind
-from perun.measurement.verdict import Rules, along, severity
+from perun.measurement.verdict import along, severity
 from perun.porcelain.changes.history import cell
 
 SEEDS = [5, pytest.param(60, marks=pytest.mark.slow)]
@@ -32,6 +33,7 @@ def test_no_definite_change_is_told_of_noise(seeds, sessions):
 @pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 10])
 @pytest.mark.parametrize("newest", [False, True])
+@pytest.mark.each_value("length", "newest")
 def test_levels_of_a_few_versions_are_told(seeds, length, newest):
     place = VERSIONS - length if newest else 30
     for sessions, least in ((1, 0.9), (2, 0.95)):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from perun.measurement.changes import Track
-from perun.measurement.verdict import Rules
+from perun.measurement.difference import Rules
 from perun.models.change_points import voting
 from perun.porcelain.changes.detecting import searched
 from perun.porcelain.changes.remembered import NEW, STEADY, Remembered, digest

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from perun.porcelain.changes import table as module
 from perun.porcelain.changes.data import SeriesKey
-from perun.porcelain.changes.table import Cell, Column, Table
+from perun.porcelain.changes.table import Cell, Column, Table, cells_of, load, save
 from perun.profile.head import Configuration
-
-FILES = ("table", "table-new.json")
+from perun.store.cache import FILE, Cache
 
 
 @pytest.fixture
-def repo(tmp_path):
-    """What a table knows of a repository: where its files are."""
-    series = SimpleNamespace(path=lambda name: tmp_path / name)
-    return SimpleNamespace(store=SimpleNamespace(series=series), folder=tmp_path)
+def cache(tmp_path):
+    return Cache(tmp_path / FILE)
 
 
 def key(number):
@@ -29,13 +24,14 @@ def key(number):
 
 
 def column(number, keys):
-    cells = {
-        key(one): Cell(1.5 * number + one, *(math.nan if one % 2 else 0.25,) * 2, 5, 2, 1, 2**31 + number)
+    cells = cells_of(
+        Cell(1.5 * number + one, *(math.nan if one % 2 else 0.25,) * 2, 5, 2, 1, 2**31 + number)
         for one in keys
-    }
+    )
     under = {(key(0).configuration, "fast"): (("processor", f"P{number % 2}"), ("kernel", "6"))}
     lacking = (key(9).configuration,) if number == 3 else ()
-    return Column((1000 + number, 70), cells, under, lacking, 2, (key(0),) if 0 in keys else ())
+    leading = (key(0),) if 0 in keys else ()
+    return Column((1000 + number, 70), tuple(map(key, keys)), cells, under, lacking, 2, leading)
 
 
 def name(number):
@@ -49,48 +45,28 @@ def content(table):
     return table.keys, table.headlines, table.place, told, numbers
 
 
-def test_columns_that_come_one_by_one_are_those_that_come_together(repo, monkeypatch):
-    monkeypatch.setattr(module, "MOST_NEW", 3)
+def test_columns_that_come_one_by_one_are_those_that_come_together(cache):
     # A series comes later, one goes, and a column is measured again.
     columns = [(number, column(number, range(2 + (number > 4)))) for number in range(9)]
     columns.append((2, column(20, [1])))
-    together = Table()
+    one_by_one = Table()
     for number, one in columns:
-        together.add({name(number): one})
-        table = Table.load(repo)
-        table.add({name(number): one})
-        table.save(repo)
-        assert content(Table.load(repo)) == content(together)
-    assert all((repo.folder / one).exists() for one in FILES)
+        one_by_one.add({name(number): one})
+        save(cache, {name(number): one})
+    states = {name(number): one.state for number, one in columns}
+    together = Table()
+    together.add({name(number): one for number, one in columns})
+    read = Table()
+    read.add(load(cache, states))
+    assert content(read) == content(together) == content(one_by_one)
 
 
-@pytest.mark.parametrize("spoil", [
-    lambda data: b"", lambda data: data[:-1], lambda data: data + b"\0", lambda data: b"[]" + data,
-    lambda data: data.replace(b'"format": 4', b'"format": 3').replace(b"[4,", b"[3,", 1),
-])  # fmt: skip
-@pytest.mark.parametrize("file", FILES)
-def test_what_is_no_table_is_nothing(repo, file, spoil):
-    table = Table()
-    table.add({name(1): column(1, [0, 1])})
-    table.save(repo)
-    table.add({name(2): column(2, [0, 2])})
-    table.save(repo)
-    path = repo.folder / file
-    path.write_bytes(spoil(path.read_bytes()))
-    found = Table.load(repo)
-    assert list(found.place) == ([] if file == FILES[0] else [name(1)])
-    if found.place:
-        assert found.values.shape == (2, 1)
-        assert found.keys == [key(0), key(1)]
+def test_a_column_of_another_state_is_not_taken(cache):
+    save(cache, {name(1): column(1, [0]), name(2): column(2, [0, 1])})
+    assert list(load(cache, {name(2): (1002, 70), name(1): (1001, 71), name(3): (1, 1)})) == [name(2)]
 
 
-def test_new_columns_of_another_table_are_not_taken(repo):
-    first = Table()
-    first.add({name(1): column(1, [0])})
-    first.save(repo)
-    first.add({name(2): column(2, [0])})
-    first.save(repo)
-    second = Table()
-    second.add({name(3): column(3, [1])})
-    second.save(repo)
-    assert list(Table.load(repo).place) == [name(3)]
+def test_a_column_without_the_names_of_its_series_is_not_taken(cache):
+    save(cache, {name(1): column(1, [0])})
+    cache.keep_only("names", ())
+    assert load(cache, {name(1): (1001, 70)}) == {}

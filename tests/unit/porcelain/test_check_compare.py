@@ -282,7 +282,9 @@ several = pytest.mark.skipif(comparing.cores() < 2, reason="one core only: no ot
 
 
 @several
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_signals_end_all(signalled: Callable[..., tuple[int, set[int]]], number: int, code: int) -> None:
     found, others = signalled(number)
     assert found == code

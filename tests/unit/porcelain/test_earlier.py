@@ -101,8 +101,7 @@ class Project:
         return found
 
     def forget(self) -> None:
-        for path in (self.repo.store.root / "cache" / "facts").glob("*.json"):
-            path.unlink()
+        self.repo.store.cache.clear()
 
 
 @pytest.fixture
@@ -275,9 +274,9 @@ def test_facts_that_are_not_cached_are_read_from_profiles(project: Project, line
     facts = project.repo.store.facts
     project.forget()
     assert project.before(known=KnownFacts(project.repo, most=0)) == ""
-    assert facts.of_version(line[1]) == {}
+    assert facts.of([found]) == {}
     assert project.before() == line[1]
-    headline = facts.of_version(line[1])[found].headline
+    headline = facts.of([found])[found].headline
     assert headline is not None and point_of_headlines([headline]).value == 1.0
 
 
@@ -314,8 +313,8 @@ def test_pending_facts_name_the_version(project: Project, line: list[str]) -> No
     profile["origin"] = line[0]
     project.repo.store.pending.save(profile, "again")
     infos = project.repo.store.pending.list()
-    facts = KnownFacts(project.repo).of_pending(infos)
+    facts = KnownFacts(project.repo).of(infos)
     assert facts[infos[0]].origin == line[0]
     known = KnownFacts(project.repo, most=0)
-    assert known.of_pending(infos) == facts
+    assert known.of(infos) == facts
     assert known.unread == 0

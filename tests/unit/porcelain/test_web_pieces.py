@@ -300,7 +300,7 @@ def test_an_incomplete_profile_is_told_and_not_drawn(tmp_path):
 
 
 def test_damage_is_told_and_the_rest_is_shown(measured):
-    measured.open().store.series.clear()  # what was read once is known, however the profile ends
+    measured.open().store.cache.clear()  # what was read once is known, however the profile ends
     index = measured.open().store.indexes.path(measured.main[3])
     index.write_bytes(b"nothing that an index is")
     entries = measured.open().store.indexes.read(measured.main[5])

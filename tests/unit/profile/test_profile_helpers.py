@@ -15,6 +15,7 @@ from perun.errors import ConfigError
 from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo, file_name, sort_key
+from shared import examples
 
 NOW = datetime(2017, 4, 2, 13, 13, 34, tzinfo=UTC)
 DEFAULT = "%collector%-%cmd%-%args%-%workload%-%date%"
@@ -112,7 +113,7 @@ texts = st.text(max_size=400) | st.text(st.sampled_from("ab./ -%[]é\n\0"), max_
 
 
 @given(texts, texts, texts, st.sampled_from([DEFAULT, "%cmd%", "%args%", "%workload%", "%time.x%"]) | texts)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200))
 def test_any_command_gives_a_name_that_a_file_can_have(
     tmp_path: Path, cmd: str, args: str, workload: str, template: str
 ) -> None:

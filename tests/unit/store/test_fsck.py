@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from perun import atomic
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
 from perun.store import Store
@@ -50,7 +49,7 @@ def test_an_empty_folder_is_a_good_store(tmp_path: Path) -> None:
 @pytest.mark.on_disk
 def test_every_damaged_file_is_found(full: Store) -> None:
     for path in sorted(full.root.rglob("*")):
-        beside = path.parent.name in ("jobs", "sums", "facts") or path.name in (".lock", "summaries.json")
+        beside = path.parent.name in ("jobs", "sums", "cache") or path.name == ".lock"
         if path.is_file() and not beside:
             content = path.read_bytes()
             path.write_bytes(content[:-4] + b"\xff")
@@ -137,20 +136,3 @@ def test_an_object_that_holds_no_profile_is_found(full: Store) -> None:
     assert [finding.severity for finding in full.fsck()] == ["error", "info"]
     path = full.root / "objects" / checksum[:2] / checksum[2:]
     assert zlib.decompress(path.read_bytes()) == b"profile time 2\0{}"
-
-
-def test_what_lists_lack_is_written_once_for_each_version(
-    full: Store, minor: Minor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = full.facts.root / f"{minor()}.json"
-    known = full.facts.of_version(minor())
-    path.unlink()
-    finding = only(full)
-    assert finding.repair is not None
-    written: list[Path] = []
-    write = atomic.write
-    monkeypatch.setattr(atomic, "write", lambda path, data: (written.append(path), write(path, data)))
-    with full.lock():
-        assert finding.repair() == "read them"
-    assert (written, full.facts.of_version(minor())) == ([path], known)
-    assert len(known) == 3

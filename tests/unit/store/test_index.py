@@ -17,6 +17,7 @@ from perun.profile.head import Head
 from perun.store import Store
 from perun.store.index import IndexEntry, complete, resolve
 from perun.store.index_file import parse, serialize
+from shared import examples
 
 MakeProfile = Callable[..., Profile]
 
@@ -229,7 +230,7 @@ def test_no_prefix_of_an_index_is_an_index() -> None:
                 parse(data[:size], "f")
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_any_bytes_are_an_index_or_damaged(data: st.DataObject) -> None:
     base = data.draw(
@@ -260,7 +261,7 @@ def test_any_bytes_are_an_index_or_damaged(data: st.DataObject) -> None:
             assert all(len(entry.checksum) == 40 for entry in entries)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.integers(0, len(checked(GOOD)) * 8 - 1))
 def test_every_flipped_bit_of_our_own_index_is_noticed(bit: int) -> None:
     raw = bytearray(checked(GOOD))
@@ -399,7 +400,7 @@ def test_a_name_that_is_no_minor_version_leads_nowhere(store: Store, name: str) 
         store.indexes.add(name, [FIRST])
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60))
 def test_reading_changes_nothing(
     store: Store, minor: Callable[..., str], tree_of: Callable[[Path], dict[str, bytes]], data: bytes

@@ -144,7 +144,7 @@ def test_a_hundred_profiles_need_one_index(
     added, _ = link(store, minor(), [(make_profile(float(number)), f"{number}", 1) for number in range(100)])
     assert len(added) == 100
     assert written.count(store.indexes.path(minor())) == 1
-    assert len(written) == 103  # the objects, the index, and the caches of the numbers and the facts
+    assert len(written) == 101  # the objects, and the index
 
 
 def test_four_processes_lose_nothing(store: Store, minor: Minor, seed: Path, spawn: Spawn) -> None:

@@ -15,6 +15,7 @@ from perun.profile.factory import Profile
 from perun.store import Store
 from perun.store.objects import FileObjects, ObjectFile, encode
 from perun.store.unpacking import decode
+from shared import examples
 
 MakeProfile = Callable[..., Profile]
 
@@ -242,7 +243,7 @@ def test_a_file_larger_than_the_limit_is_named(store: Store, make_profile: MakeP
             action(checksum)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_is_always_noticed(store: Store, data: st.DataObject) -> None:
     checksum, content = encode("time", BODY)

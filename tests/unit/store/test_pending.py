@@ -16,6 +16,7 @@ from perun.profile.head import Head
 from perun.store import Store, tree
 from perun.store.files import Files
 from perun.store.index_file import IndexEntry, parse, serialize
+from shared import examples
 
 MakeProfile = Callable[..., Profile]
 
@@ -291,7 +292,7 @@ def test_processes_never_take_the_same_name(
 
 
 @pytest.mark.on_disk
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_bytes_are_a_profile_or_damaged(
     store: Store, make_profile: MakeProfile, data: st.DataObject

@@ -96,6 +96,7 @@ def answers(repo: Any, below: str = "") -> dict[str, Any]:
 
 
 def test_settings_change_no_answer(odd: Any, tmp_path: Path) -> None:
+    """All of them at once."""
     expected, below = answers(odd), answers(odd, "sub")
     # What is compared has something to compare: a submodule first, empty lines, files that were moved.
     assert [new for _, new in expected["files"]] == [
@@ -108,18 +109,24 @@ def test_settings_change_no_answer(odd: Any, tmp_path: Path) -> None:
     assert expected["files"][2] == ("b.c", "moved-b.c")
     assert all(any(line.mark == " " and not line.text for line in one) for one in expected["lines"][1:])
     assert expected["dirty"] and "sub/new.c" in expected["status"]
-    places = {"order": tmp_path / "order", "attributes": tmp_path / "attributes"}
+    for name, value in SETTINGS.items():
+        odd.git("config", name, value.format(order=tmp_path / "order", attributes=tmp_path / "attributes"))
+    assert answers(odd) == expected
+    assert answers(odd, "sub") == below
+
+
+@pytest.mark.slow
+def test_no_setting_changes_an_answer(odd: Any, tmp_path: Path) -> None:
+    """One after the other."""
+    expected, below = answers(odd), answers(odd, "sub")
     wrong = []
     for name, value in SETTINGS.items():
-        odd.git("config", name, value.format(**places))
+        odd.git("config", name, value.format(order=tmp_path / "order", attributes=tmp_path / "attributes"))
         for place, answer in (("", expected), ("sub", below)):
             found = answers(odd, place)
             wrong += [(name, place, key) for key in answer if found[key] != answer[key]]
         odd.git("config", "--unset", name)
     assert wrong == []
-    for name, value in SETTINGS.items():
-        odd.git("config", name, value.format(**places))
-    assert answers(odd) == expected
 
 
 def test_variables_change_no_answer(odd: Any) -> None:

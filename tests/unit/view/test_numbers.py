@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.pages.theme import RAMP, SERIES, colour, mixed, ramp
-from perun.profile.amounts import conversion, is_size, percent, readable, readable_pair, unit_label
+from perun.profile.amounts import (
+    common_unit,
+    factor,
+    is_size,
+    percent,
+    readable,
+    readable_pair,
+    readable_spread,
+    unit_label,
+)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +89,13 @@ def test_colours() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "unit", "shown"),
     [
-        (0.0695, 0.3301, "s", ("70 ms", "330 ms")),
+        (0.0695, 0.3301, "s", ("69.5 ms", "330 ms")),
+        (0.07, 0.33, "s", ("70 ms", "330 ms")),
+        (15.8, 22.0, "ms", ("15.8 ms", "22.0 ms")),
+        (208.3, 209.1, "ms", ("208.3 ms", "209.1 ms")),
+        (7, 8, "", ("7", "8")),
+        (1.5e6, 3e6, "B/s", ("1.43 MiB/s", "2.86 MiB/s")),
+        (1.5, 1.6, "ns/op", ("1.50 ns/op", "1.60 ns/op")),
         (12_345_678, 12_345_999, "", ("12.3 M", "12.3 M")),
         (12_345_678, 12_365_678, "", ("12.35 M", "12.37 M")),
         (0.999999, 1.000001, "s", ("1.00 s", "1.00 s")),
@@ -100,6 +116,8 @@ def test_two_numbers_have_one_prefix(before: float, after: float, unit: str, sho
         (0.0002, None, "+0.02 %"),
         (-1e-9, None, "0.0 %"),
         (0.9996, (0.0, math.inf), "+100 % [0.0, ...]"),
+        (-0.16, (-0.983, 39.82), "-16.0 % [unknown]"),
+        (-0.16, (-0.5, 39.82), "-16.0 % [-50.0, ...]"),
         (129.5714, None, "+12,957 %"),
         (math.nan, None, ""),
     ],
@@ -108,7 +126,58 @@ def test_shares_are_percents(share: float, interval: tuple[float, float] | None,
     assert percent(share, interval) == shown
 
 
-def test_units_of_one_kind_are_converted() -> None:
-    assert conversion("ms", "s") == pytest.approx(1e-3)
-    assert conversion("calls", "calls") == 1
-    assert conversion("B", "s") is conversion("calls", "s") is None
+@pytest.mark.parametrize(
+    ("unit", "factor", "common"),
+    [
+        ("ms", 1e-3, "s"),
+        ("KiB", 1024, "B"),
+        ("MB/s", 1e6, "B/s"),
+        ("KiB/s", 1024, "B/s"),
+        ("kB/ms", 1e6, "B/s"),
+        ("Mbit/s", 1e6, "bit/s"),
+        ("req/min", 1 / 60, "req/s"),
+        ("ns/op", 1e-9, "s/op"),
+        ("calls", 1, "calls"),
+        ("", 1, ""),
+        ("/", 1, "/"),
+    ],
+)
+def test_units_of_one_kind_compare_in_a_common_one(unit: str, factor: float, common: str) -> None:
+    times, base = common_unit(unit)
+    assert (times, base) == (pytest.approx(factor), common)
+    assert common_unit(base) == (1, base)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "interval", "shown"),
+    [
+        (4.76, None, "4.76x"),
+        (1.0032, (0.998, 1.0081), "1.003x [0.998, 1.008]"),
+        (12345, None, "12,345x"),
+        (2.0, (1.5, math.inf), "2x [1.5, ...]"),
+        (2.0, (0.0, math.inf), "2x [unknown]"),
+        (math.inf, None, "∞x"),
+    ],
+)
+def test_ratios_are_factors(ratio: float, interval: tuple[float, float] | None, shown: str) -> None:
+    assert factor(ratio, interval) == shown
+
+
+@given(st.floats(1e-9, 1e12), st.floats(0, 1e3))
+def test_no_spread_is_shown_as_nothing(value: float, share: float) -> None:
+    text = readable_spread(value, share * value, "s")
+    assert not re.search("± [0.,]*$", text)
+
+
+@given(st.floats(1e-9, 1e5), st.floats(1e-9, 1e5))
+def test_the_order_of_two_amounts_can_be_seen(before: float, after: float) -> None:
+    one, other = map(_seconds, readable_pair(before, after, "s"))
+    if abs(after - before) > 0.001 * max(before, after):
+        assert (one < other) is (before < after)
+    else:
+        assert one == pytest.approx(other, rel=0.01)
+
+
+def _seconds(text: str) -> float:
+    number, unit = text.split()
+    return float(number.replace(",", "")) * {"s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]

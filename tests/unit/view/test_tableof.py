@@ -291,7 +291,7 @@ class TestLimit:
 
 
 def test_a_large_table_is_written_piece_by_piece() -> None:
-    made = profile([{"uid": f"f{n % 3}", "amount": n / 7, "order": n} for n in range(30_000)])
+    made = profile([{"uid": f"f{n % 3}", "amount": n / 7, "order": n} for n in range(15_000)])
 
     class Counting(io.StringIO):
         longest = 0
@@ -303,8 +303,8 @@ def test_a_large_table_is_written_piece_by_piece() -> None:
     out = Counting()
     PLUGIN().render(made, TableParams(), out)
     shown = out.getvalue()
-    assert shown.count("\n") == 30_002
-    assert out.longest < len(shown) / 5
+    assert shown.count("\n") == 15_002
+    assert out.longest < len(shown) / 3
     table = resources_of(made)
     names = table.names
     rows = [dict(zip(names, row, strict=True)) for row in zip(*map(table.values, names), strict=True)]

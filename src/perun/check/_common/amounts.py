@@ -14,8 +14,9 @@ from operator import add
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
+from perun.profile.amounts import common_unit, written
 from perun.profile.pooling import count_of
-from perun.profile.units import readable, units
+from perun.profile.units import units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -122,14 +123,14 @@ class Amounts:
         return _SECONDS.get(self.unit or "", 1.0)
 
     def __str__(self) -> str:
-        return self.trouble or readable(self.total / self.count, self.unit or "")
+        return self.trouble or written(self.total / self.count, self.unit or "")
 
     @property
     def sum_text(self) -> str:
         """The sum with the number of calls: `3.5ms (7 calls)`."""
         calls = round(self.runs_calls, 2)
         noun = "call" if calls == 1 else "calls"
-        return self.trouble or f"{readable(self.total / self.runs, self.unit or '')} ({calls:g} {noun})"
+        return self.trouble or f"{written(self.total / self.runs, self.unit or '')} ({calls:g} {noun})"
 
 
 Metrics = dict[str, Amounts]
@@ -161,6 +162,10 @@ def amounts(profile: Profile) -> dict[str, Metrics]:
         # The key of a group is the uid as text, `#`, and a number.
         own = found.setdefault(key.rpartition("#")[0] or key, {})
         kind, subtype = constants.get("type"), constants.get("subtype")
+        unit, factor = unit_of(kind, subtype), 1.0
+        if subtype == unit:  # a rate, which is one metric whatever its unit
+            factor, subtype = common_unit(unit)
+            unit = subtype
         has_amounts = "amount" in columns or "amount" in constants
         metric = str(subtype or kind or "") if has_amounts else ""
         group = own.get(metric)
@@ -172,7 +177,7 @@ def amounts(profile: Profile) -> dict[str, Metrics]:
         if has_amounts and size:
             values: Sequence[float] = columns.get("amount") or [constants["amount"]] * size
             count = _count(columns, size) if kind == _MEMORY else size
-            group.add(values, count, unit_of(kind, subtype))
+            group.add(values if factor == 1 else [factor * one for one in values], count, unit)
     for own in found.values():
         _add_cpu(own)
     return found

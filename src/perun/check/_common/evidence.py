@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from perun.check._common.relative import Limits, verdict
 from perun.check._common.runs import Measured
 from perun.check._common.standard_errors import CONFIDENCE, WEAKER
+from perun.profile.amounts import percent
 from perun.profile.changes import PerformanceChange
 
 if TYPE_CHECKING:
@@ -60,11 +61,12 @@ def confirmed(change: PerformanceChange, measured: float, limits: Limits) -> tup
         return change, ""
     if own is not PerformanceChange.NoChange and (own.value < 0) is not (change.value < 0):
         return PerformanceChange.Unknown, (
-            f"the medians of the measured points changed the other way, by {measured:+.1%}"
+            f"the medians of the measured points changed the other way, by {percent(measured)}"
         )
     if abs(own.value) >= abs(change.value):
         return change, ""
-    return own, f"the models differ by more, but the medians of the measured points by {measured:+.1%} only"
+    only = f"the medians of the measured points by {percent(measured)} only"
+    return own, f"the models differ by more, but {only}"
 
 
 def _beyond_noise(change: PerformanceChange, rule: str, measured: Measured) -> tuple[PerformanceChange, str]:

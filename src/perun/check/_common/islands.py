@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun.measurement.comparison import Measurements
+from perun.measurement.difference import Rules
 from perun.measurement.series import Metric, Series, measurements
-from perun.measurement.verdict import Rules
+from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.island import Usage, usage_of
-from perun.profile.units import readable_pair
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -150,7 +150,8 @@ def of_single_runs(old: IslandSamples, new: IslandSamples, rules: Rules) -> Iter
         yield DegradationInfo(
             PerformanceChange.MaybeDegradation if grown else PerformanceChange.MaybeOptimization,
             location,
-            *readable_pair(values[0], values[1], known.metric.unit),
+            written(values[0], known.metric.unit),
+            written(values[1], known.metric.unit),
             "ratio",
             values[1] / values[0] if values[0] else 0.0,
             values=(values[0], values[1]),

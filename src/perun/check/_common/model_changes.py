@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perun.check._common import relative
-from perun.check._common.difference import Limits, Samples, compare, sample
+from perun.check._common.difference import Limits, compare, sample
 from perun.check._common.evidence import judged
 from perun.check._common.model_pairs import ModelPair, model_pairs
 from perun.check._common.params import DifferenceParams
-from perun.check._common.parts import Part, extent, parts
+from perun.check._common.parts import extent, parts
 from perun.check._common.runs import Runs
 from perun.check._common.shapes import Shape
 from perun.models.record import ModelRecord
+from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.units import readable
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -50,20 +50,20 @@ def _change(pair: ModelPair, params: DifferenceParams, shape: Shape, runs: Runs)
             PerformanceChange.Unknown, pair.uid, extent(pair.baseline), extent(pair.target)
         )
     samples = sample(common)
+    names = _names([part.baseline for part in common]), _names([part.target for part in common])
     if samples is None:
-        names = [_names([part.baseline for part in common]), _names([part.target for part in common])]
-        return DegradationInfo(PerformanceChange.Unknown, pair.uid, names[0], names[1])
+        return DegradationInfo(PerformanceChange.Unknown, pair.uid, *names)
     found = compare(common, samples, Limits(params.unchanged, params.changed))
     measured = runs.measured(pair.uid, common)
     limits = relative.Limits(params.unchanged / 100, params.changed / 100)
     change, rule = judged(found.change, common, params.r_square, measured, limits)
     unchanged = change is PerformanceChange.NoChange
-    before, after = _values(common, samples, pair.unit)
+    means = float(np.mean(samples.baseline)), float(np.mean(samples.target))
     return DegradationInfo(
         res=change,
         loc=pair.uid,
-        fb=before,
-        tt=after,
+        fb=f"{written(means[0], pair.unit)} ({names[0]})",
+        tt=f"{written(means[1], pair.unit)} ({names[1]})",
         t="-" if unchanged else shape(samples.x, samples.difference),
         rd=found.rate,
         ct="r_square",
@@ -72,13 +72,9 @@ def _change(pair: ModelPair, params: DifferenceParams, shape: Shape, runs: Runs)
         pi=[] if unchanged else [(kind, rate / 100, start, end) for kind, rate, start, end in found.runs],
         rdr=found.rate,
         rule=rule,
+        values=means,
+        unit=pair.unit,
     )
-
-
-def _values(common: list[Part], samples: Samples, unit: str) -> tuple[str, str]:
-    means = float(np.mean(samples.baseline)), float(np.mean(samples.target))
-    names = _names([part.baseline for part in common]), _names([part.target for part in common])
-    return f"{readable(means[0], unit)} ({names[0]})", f"{readable(means[1], unit)} ({names[1]})"
 
 
 def _names(records: list[ModelRecord]) -> str:

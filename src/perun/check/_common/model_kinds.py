@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.check._common.model_pairs import ABSENT, units_by_uid
 from perun.errors import ProfileError
 from perun.models.record import ModelRecord
+from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.strategies import ALL, BEST_OF_ONE, filtered_models
-from perun.profile.units import readable
 
 if TYPE_CHECKING:
     from perun.check._common.parts import Part
@@ -82,13 +82,15 @@ class KindPair(NamedTuple):
         return DegradationInfo(
             res=kind,
             loc=self.uid,
-            fb=f"{readable(means[0], self.unit)} ({names[0]})",
-            tt=f"{readable(means[1], self.unit)} ({names[1]})",
+            fb=f"{written(means[0], self.unit)} ({names[0]})",
+            tt=f"{written(means[1], self.unit)} ({names[1]})",
             t=self.type(what),
             rd=rate,
             ct="r_square",
             cr=min(part.r_square for part in common),
             rdr=100 * rate,
+            values=means,
+            unit=self.unit,
         )
 
 

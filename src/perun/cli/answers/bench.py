@@ -17,7 +17,7 @@ from perun.porcelain.bench.bench import Outcome
 from perun.porcelain.bench.results import Result, fastest
 from perun.porcelain.earlier import Judged
 from perun.process.outcome import exit_status
-from perun.profile.amounts import readable
+from perun.profile.amounts import factor, readable
 
 _COLUMNS: Final = (
     *("command", "value", "low", "high", "n", "spread", "user", "system", "min", "max"),
@@ -72,14 +72,8 @@ def ratio(one: Result) -> str:
     """How many times the fastest a command takes: `1.98x [1.94, 2.02]`; empty for the fastest."""
     if one.ratio is None:
         return ""
-    text = f"{_factor(one.ratio.difference.ratio)}x"
-    if not one.ratio.high < math.inf:
-        return text
-    return f"{text} [{_factor(one.ratio.low)}, {_factor(one.ratio.high)}]"
-
-
-def _factor(factor: float) -> str:
-    return f"{factor:.2f}" if factor < 100 else f"{factor:,.0f}"
+    known = one.ratio.high < math.inf
+    return factor(one.ratio.difference.ratio, (one.ratio.low, one.ratio.high) if known else None)
 
 
 def as_json(out: TextIO, found: Outcome) -> None:

@@ -13,7 +13,7 @@ from perun.cli.table import one_line
 from perun.plugin.api import MinorVersion
 from perun.porcelain.bisect.choosing import Bounds
 from perun.porcelain.bisect.data import Bisected, Like, Ratio, Seen
-from perun.profile.amounts import readable_pair
+from perun.profile.amounts import factor, readable_pair
 from perun.wording import plural
 
 MOST: Final = 10
@@ -110,9 +110,8 @@ def _ratio(ratio: Ratio | None) -> str:
         return _growth(ratio)
     if ratio.value == math.inf:
         return "from nothing"
-    if ratio.is_exact or not ratio.is_finite:
-        return f"{ratio.value:.3g}x"
-    return f"{ratio.value:.3g}x [{ratio.low:.3g}, {ratio.high:.3g}]"
+    known = not ratio.is_exact and ratio.is_finite
+    return factor(ratio.value, (ratio.low, ratio.high) if known else None)
 
 
 def _growth(ratio: Ratio) -> str:

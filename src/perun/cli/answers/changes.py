@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.cli.table import one_line, width
 from perun.measurement.present import NAMES as NAMES
-from perun.profile.amounts import conversion, percent, readable, readable_pair
+from perun.profile.amounts import common_unit, factor, percent, readable, readable_pair
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.wording import plural
 
@@ -49,6 +49,11 @@ def is_better(change: PerformanceChange) -> bool:
     return 0 < change.value < PerformanceChange.NotInTarget.value
 
 
+def is_maybe(change: PerformanceChange) -> bool:
+    """Whether it is a change that is not certain."""
+    return abs(change.value) == 1
+
+
 def style_of(change: PerformanceChange) -> str:
     """Red for what got worse, green for what got better; what is certain is bold."""
     if change in (PerformanceChange.Unknown, PerformanceChange.NoChange):
@@ -60,10 +65,11 @@ def style_of(change: PerformanceChange) -> str:
 
 
 def importance(change: DegradationInfo) -> tuple[int, int, float]:
-    """A key to sort by: what got worse first, then what got better, then the rest; the severe and the large
-    before the mild and the small. Differences in time are sorted by their size, all others by the ratio."""
+    """A key to sort by: what definitely got worse first, then what got better, then what may have, then the
+    rest; the severe and the large before the mild and the small. Differences in time are sorted by their
+    size, all others by the ratio."""
     kind = change.result
-    rank = 0 if is_worse(kind) else 1 if is_better(kind) else 2
+    rank = 2 if is_maybe(kind) else 0 if is_worse(kind) else 1 if is_better(kind) else 3
     ratio = ratio_of(change)
     if ratio is None or change.type == "time":
         rate = change.rate_degradation
@@ -81,10 +87,10 @@ def amounts_of(change: DegradationInfo) -> tuple[Amount | None, Amount | None]:
         return Amount(old, change.unit, rests[0]), Amount(new, change.unit, rests[1])
     before, after = map(_parsed, texts)
     if before and after:
-        times = conversion(after.unit, before.unit)
-        if times is not None and times != 1:
+        (times, common), (size, other) = common_unit(after.unit), common_unit(before.unit)
+        if common == other and times != size:
             # A text has few digits; more would be an error of the multiplication.
-            after = Amount(float(f"{after.value * times:.12g}"), before.unit, after.rest)
+            after = Amount(float(f"{after.value * times / size:.12g}"), before.unit, after.rest)
     return before, after
 
 
@@ -112,24 +118,7 @@ def sides_of(change: DegradationInfo) -> tuple[str, str]:
     if old is None or new is None or old.unit != new.unit:
         return _alone(old, change.from_baseline), _alone(new, change.to_target)
     texts = readable_pair(old.value, new.value, old.unit)
-    if change.values is None:
-        texts = _as_written(change, old.unit) or texts
     return one_line(texts[0] + old.rest), one_line(texts[1] + new.rest)
-
-
-def _as_written(change: DegradationInfo, unit: str) -> tuple[str, str] | None:
-    """Stored texts that have the digits of a pair already; None if they have others.
-
-    Written anew, `15.8ms` and `22.0ms` would lose a digit, as the second is a whole number.
-    """
-    found = [_VALUE.fullmatch(text.strip()) for text in (change.from_baseline, change.to_target)]
-    numbers = [match[1] for match in found if match]
-    decimals = {len(number.partition(".")[2]) for number in numbers}
-    digits = max((len(number.lstrip("+-0.").replace(".", "")) for number in numbers), default=0)
-    if len(numbers) != 2 or len(decimals) != 1 or decimals == {0} or digits != 3:
-        return None
-    old, new = (f"{number} {unit}".rstrip() for number in numbers)
-    return old, new
 
 
 def _alone(amount: Amount | None, text: str) -> str:
@@ -163,7 +152,7 @@ def factor_of(change: DegradationInfo) -> str:
     ratio, rate = ratio_of(change), change.rate_degradation
     kind = "" if change.type in ("", "-", "ratio") else one_line(change.type)
     if ratio is not None:
-        return f"{ratio:.3g}x, {kind}" if kind else f"{ratio:.3g}x"
+        return f"{factor(ratio)}, {kind}" if kind else factor(ratio)
     if change.type in RATIOS or not rate or not math.isfinite(rate):
         return ""
     return f"{kind} {rate:+.3g}".strip()

@@ -15,7 +15,7 @@ from perun.fuzz.events import Began, Event, Found, Status
 from perun.fuzz.results import FAULT, HANG, SLOW, Confirmation, Result
 from perun.fuzz.results import as_json as data_of
 from perun.porcelain.fuzz.fuzz import Outcome
-from perun.profile.amounts import readable
+from perun.profile.amounts import factor, readable
 from perun.wording import counted, plural
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def rows(status: Status) -> list[tuple[str, str]]:
         ("time", f"{duration(status.seconds)}{left} ({status.phase})"),
         ("executions", f"{status.executions:,}, {status.per_second:,.0f}/s"),
         ("corpus", f"{status.corpus:,}"),
-        ("best ratio", factor(status.ratio)),
+        ("best ratio", "" if status.ratio is None else factor(status.ratio)),
         ("coverage", f"{status.edges:,}"),
         ("slower, measured", f"{status.results:,}"),
         ("hangs", f"{status.hangs:,}"),
@@ -156,13 +156,6 @@ def _table(status: Status) -> Any:
     for name, value in rows(status):
         table.add_row(Text(name), Text(value))
     return table
-
-
-def factor(ratio: float | None) -> str:
-    """`24.3x`, `4,471x`; empty for None."""
-    if ratio is None:
-        return ""
-    return f"{ratio:,.0f}x" if ratio >= 100 else f"{ratio:.3g}x"
 
 
 def as_text(session: Session, found: Outcome) -> None:
@@ -219,7 +212,7 @@ def _growth(one: Result) -> str:
 def _row(number: int, one: Result) -> tuple[str, ...]:
     return (
         f"{number}.",
-        factor(one.ratio),
+        "" if one.ratio is None else factor(one.ratio),
         measured(one.confirmation),
         f"{one.size:,}",
         _rules(one.rules),

@@ -8,6 +8,7 @@ from typing import Final
 from perun.cli.table import one_line
 from perun.porcelain.fuzz.keep import Kept
 from perun.porcelain.fuzz.replay import Replay, Replayed
+from perun.profile.amounts import factor
 from perun.wording import plural
 
 _STATES: Final = ("worse", "remains", "improved", "repaired", "unknown")
@@ -51,4 +52,4 @@ def _ratio(said: object) -> str:
     ratio, low, high = (getattr(said, name, None) for name in ("ratio", "low", "high"))
     if ratio is None:
         return "?"
-    return f"{ratio:.3g}" + (f" [{low:.3g}, {high:.3g}]" if low is not None and high is not None else "")
+    return factor(ratio, None if low is None or high is None else (low, high))

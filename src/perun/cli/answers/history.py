@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from statistics import geometric_mean
 from typing import Any, Final
 
 from perun.cli.answers.changes import lines_of
@@ -16,8 +18,9 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.porcelain.acknowledged import Acknowledged
 from perun.porcelain.changes.data import Changes, Drift, Gone, Level, SeriesKey, Step, VersionChanges
-from perun.porcelain.trend import text_of
 from perun.profile.amounts import percent
+from perun.profile.changes import DegradationInfo
+from perun.profile.head import shortest
 from perun.wording import listed, plural
 
 MOST: Final = 12
@@ -77,10 +80,10 @@ def _notes(found: Changes, measured: int, every: bool) -> Iterator[str]:
         yield f"note: {found.short} series of one version could not be judged"
     for one in found.drifts:
         if one.leads or every:
+            what = f"{one.series.location} of {_title(found, one.series)}"
             yield (
-                f"note: {one_line(one.series.location)} of {one_line(_title(one.series))} moved little by "
-                f"little, {percent(one.ratio - 1)} in {one.points} versions since "
-                f"{one.since.checksum[:SHORT]}: no single version brought it"
+                f"note: {one_line(what)} moved little by little, {percent(one.ratio - 1)} in "
+                f"{one.points} versions since {one.since.checksum[:SHORT]}: no single version brought it"
             )
     doubtful = [(one, step) for one in reversed(found.found) for step in one.doubtful if not step.taken_back]
     if doubtful and not every:
@@ -124,12 +127,12 @@ def _version(
     conditions = sorted({name for step in steps for name in step.conditions})
     if conditions:
         session.say(f"  or no version at all: the machine changed then: {listed(conditions, 4)}")
-    by_title: dict[str, list[Step]] = {}
-    for step in steps:
-        by_title.setdefault(_title(step.series), []).append(step)
-    for title, own in by_title.items():
+    by_title: dict[str, list[list[Step]]] = {}
+    for family in [[step] for step in steps] if every else _families(steps):
+        by_title.setdefault(_title(found, *(step.series for step in family)), []).append(family)
+    for title, families in by_title.items():
         session.say(f"  {one_line(title)}")
-        _steps(session, one, own, acknowledged)
+        _steps(session, found, one, families, acknowledged)
     left = len(one.steps) - len(steps)
     if left > 0:
         session.say(f"  and {left} more of functions and other parts; show them with: --all")
@@ -138,18 +141,64 @@ def _version(
     _gone(session, shown_gone, every)
 
 
-def _title(key: SeriesKey) -> str:
-    return f"{text_of(key.configuration)} ({key.configuration.collector})"
+def _title(found: Changes, *keys: SeriesKey) -> str:
+    """The shortest name among all benchmarks of the history; of several ones, that of their program."""
+    own = [key.configuration for key in keys]
+    named = shortest(own[:1] if len(own) > 1 else (key.configuration for key in found.history.keys))
+    return f"{named[own[0]]} ({own[0].collector})"
 
 
-def _steps(session: Session, one: VersionChanges, steps: Sequence[Step], acknowledged: Acknowledged) -> None:
-    entries = [one.entry_of(step, acknowledged) for step in steps]
-    remarks = [
-        one_line(", ".join(filter(None, (step.remark, entry.text if entry else ""))))
-        for step, entry in zip(steps, entries, strict=True)
-    ]
-    for line in lines_of(session, [change_of(step) for step in steps], remarks):
+def _families(steps: Sequence[Step]) -> list[list[Step]]:
+    """The steps of one program and place that went the same way, whatever its arguments and workload were."""
+    found: dict[object, list[Step]] = {}
+    for step in steps:
+        key, own = step.series, step.series.configuration
+        way = key.machine, key.location, step.is_degradation, step.remark
+        alike = own._replace(args="", workload=""), *way
+        found.setdefault(alike if 0 < step.ratio < math.inf else len(found), []).append(step)
+    return list(found.values())
+
+
+def _steps(
+    session: Session,
+    found: Changes,
+    one: VersionChanges,
+    families: Sequence[Sequence[Step]],
+    acknowledged: Acknowledged,
+) -> None:
+    remarks = []
+    for own in families:
+        known = [entry.text for step in own if (entry := one.entry_of(step, acknowledged))]
+        parts = [of_members(found, own) if len(own) > 1 else "", own[0].remark, *dict.fromkeys(known)]
+        remarks.append(one_line(", ".join(filter(None, parts))))
+    for line in lines_of(session, [family_of(own) for own in families], remarks):
         session.say(f"    {line}")
+
+
+def of_members(found: Changes, family: Sequence[Step]) -> str:
+    """`mean of 3, +10.0 % to +35.0 %: ./app 10, ./app 100, ./app 1000`."""
+    low, high = (one(step.ratio for step in family) for one in (min, max))
+    names = [_title(found, step.series) for step in family]
+    return f"mean of {len(family)}, {percent(low - 1)} to {percent(high - 1)}: {listed(names, 4)}"
+
+
+def family_of(family: Sequence[Step]) -> DegradationInfo:
+    """The steps of a family as one change: the geometric mean of their ratios with the interval of it, and
+    the mildest of their words."""
+    change = change_of(family[0])
+    if len(family) == 1:
+        return change
+    ratios = [(step.ratio, step.low, step.high) for step in family]
+    logs = [math.log(ratio) for ratio, _, _ in ratios]
+    centre = math.fsum(logs) / len(logs)
+    halves = [math.log(high / low) / 2 if 0 < low <= high < math.inf else math.inf for _, low, high in ratios]
+    half = math.hypot(*halves) / len(halves)
+    change.rate_degradation = math.exp(centre)
+    change.interval = (math.exp(centre - half), math.exp(centre + half)) if 0 < half < math.inf else None
+    old, new = (geometric_mean(step.values[side] for step in family) for side in (0, 1))
+    change.values, change.sizes = (old, new), None
+    change.result = min((step.verdict for step in family), key=lambda verdict: abs(verdict.value))
+    return change
 
 
 def _gone(session: Session, gone: Sequence[Gone], every: bool) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 from perun.cli.answers.data import finite
 from perun.cli.table import clean
-from perun.measurement.verdict import DEFAULTS
+from perun.measurement.difference import DEFAULTS
 from perun.models.two_samples.ratio import POWER
 from perun.porcelain.compare.options import MAX_PAIRS, SECONDS
 from perun.porcelain.noise import Clock, Effect, Noise
+from perun.profile.amounts import readable
 
 
 def noise_data(found: Noise) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def noise_lines(found: Noise) -> Iterator[str]:
     if found.machine:
         yield f"this machine: {clean(found.machine)}"
     yield (
-        f"{found.pairs} pairs of runs of the same program in {found.seconds:.1f} s"
+        f"{found.pairs} pairs of runs of the same program in {readable(found.seconds, 's')}"
         + (", each pair on one core" if found.pinned else "")
         + (f"; in {found.disturbed} of them something else was in the way" if found.disturbed else "")
     )
@@ -59,7 +60,7 @@ def noise_lines(found: Noise) -> Iterator[str]:
     for clock in found.clocks:
         ratio = clock.ratio
         yield (
-            f"{clock.name:6}{_seconds(clock.median):>10}{clock.scatter:>10.1%}{clock.paired:>10.1%}"
+            f"{clock.name:6}{readable(clock.median, 's'):>10}{clock.scatter:>10.1%}{clock.paired:>10.1%}"
             f"   {ratio.estimate:.4f} ({ratio.low:.4f} to {ratio.high:.4f})"
         )
     yield ""
@@ -89,8 +90,4 @@ def noise_lines(found: Noise) -> Iterator[str]:
 def _needed(effect: Effect) -> str:
     if effect.pairs is None or effect.seconds is None:
         return f"not in {MAX_PAIRS} pairs"
-    return f"{effect.pairs} pairs, {_seconds(effect.seconds)}"
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
+    return f"{effect.pairs} pairs, {readable(effect.seconds, 's')}"

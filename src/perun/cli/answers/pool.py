@@ -8,7 +8,7 @@ from perun.cli.table import one_line
 from perun.errors import RemoteError
 from perun.porcelain.pool.check import Checked, MachineState
 from perun.porcelain.pool.places import Place, Scheduler
-from perun.profile.amounts import readable
+from perun.profile.amounts import percent, readable
 from perun.wording import plural
 
 
@@ -48,9 +48,9 @@ def _state(session: Session, one: MachineState) -> str:
     how = "as fast as it was"
     if one.set_aside:
         word = "slower" if one.drift > 0 else "faster"
-        how = session.paint(f"set aside: {abs(one.drift):.1f} % {word} than it was", "red")
+        how = session.paint(f"set aside: {percent(abs(one.drift) / 100)[1:]} {word} than it was", "red")
     elif one.drift:
-        how = f"{one.drift:+.1f} % from the first time"
+        how = f"{percent(one.drift / 100)} from the first time"
     if one.busy:
         how += f"; {session.paint('busy', 'yellow')}: {one_line(one.busy)}"
     return f"{workers}  {readable(one.seconds, 's')}  {how}  ({one_line(one.machine_class)})"

@@ -35,7 +35,7 @@ class Steps:
 
     @cached_property
     def _known(self) -> KnownSteps:
-        return KnownSteps.load(self._session.repository.store.root)
+        return KnownSteps.load(self._session.repository.store.cache)
 
     @cached_property
     def acknowledged(self) -> Acknowledged:

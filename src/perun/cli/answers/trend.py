@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
@@ -12,8 +11,9 @@ from perun.cli.answers import measured
 from perun.cli.answers.data import write_json
 from perun.cli.session import Session
 from perun.cli.table import cut, one_line, width
-from perun.porcelain.trend import Point, Series, Trend, text_of
+from perun.porcelain.trend import Point, Series, Trend
 from perun.profile.amounts import readable
+from perun.profile.head import shortest
 from perun.wording import plural
 
 LEVELS: Final = "▁▂▃▄▅▆▇█"
@@ -34,10 +34,11 @@ CSV: Final = (
 def answer(session: Session, found: Trend) -> None:
     """Print each series as a table, the oldest version first, and what was left out."""
     machines = len({series.key.machine for series in found.series}) > 1
-    for number, (series, title) in enumerate(zip(found.series, _titles(found.series), strict=True)):
+    titles = shortest(one.key.configuration for one in found.series)
+    for number, series in enumerate(found.series):
         if number:
             session.say()
-        _series(session, series, title, machines)
+        _series(session, series, titles[series.key.configuration], machines)
     empty = found.versions - found.measured
     if not found.series:
         session.say(f"no measured value is registered in {plural(found.versions, 'version')}")
@@ -111,23 +112,6 @@ def _series_data(series: Series) -> dict[str, Any]:
             for point in series.points
         ],
     }
-
-
-def _titles(series: Sequence[Series]) -> list[str]:
-    """The command of each, with its arguments and workload; which word is what is said where two are told
-    apart by that alone, as `./app 10` and `./app` with the workload `10`."""
-    plain = [
-        one.key._replace(configuration=one.key.configuration._replace(cmd=text, args="", workload=""))
-        for one, text in zip(series, (text_of(one.key.configuration) for one in series), strict=True)
-    ]
-    counts = Counter(plain)
-    titles = []
-    for one, key in zip(series, plain, strict=True):
-        configuration = one.key.configuration
-        named = (("arguments", configuration.args), ("workload", configuration.workload))
-        parts = ", ".join(f"{name} {text}" for name, text in named if text and counts[key] > 1)
-        titles.append((key.configuration.cmd or configuration.collector) + (f" ({parts})" if parts else ""))
-    return titles
 
 
 def _series(session: Session, series: Series, title: str, with_machine: bool) -> None:

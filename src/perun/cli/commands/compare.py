@@ -12,7 +12,7 @@ from perun.cli.commands.measuring import SEED
 from perun.cli.completing import complete_minor
 from perun.cli.options import with_options_of
 from perun.cli.session import Session
-from perun.measurement.verdict import Rules
+from perun.measurement.difference import Rules
 from perun.plugin.params import param
 from perun.plugin.registry import Registry
 from perun.porcelain.compare import compare as verb

@@ -277,4 +277,4 @@ class _DryRun:
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds < 60 else duration(seconds)
+    return readable(seconds, "s") if seconds < 60 else duration(seconds)

@@ -254,7 +254,7 @@ class EventPrinter:
         if self._session.metrics is not None:
             self._session.metrics.add(phases)
         if self._session.verbosity:
-            self._line(", ".join(f"{name} {seconds:.2f} s" for name, seconds in phases.items()))
+            self._line(", ".join(f"{name} {readable(seconds, 's')}" for name, seconds in phases.items()))
 
     def _drawn(self, version: MinorVersion) -> str:
         """What stands before the line of the version; what leads to it from those before is printed."""

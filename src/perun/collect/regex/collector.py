@@ -143,20 +143,23 @@ class RegexCollector:
         kind = types.pop() if len(types) == 1 else COLLECTOR_TYPE
         profile = new_profile(run, kind, units, self.name, to_mapping(params))
         if params.larger_is_better:
-            _check_names(params.larger_is_better, resources)
-            profile["header"] = {**profile["header"], LARGER_IS_BETTER: list(params.larger_is_better)}
+            better = _known_names(params.larger_is_better, resources)
+            profile["header"] = {**profile["header"], LARGER_IS_BETTER: better}
         profile.update_resources(resources)
         return profile
 
 
-def _check_names(names: Sequence[str], resources: Sequence[Mapping[str, Any]]) -> None:
+def _known_names(names: Sequence[str], resources: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names as the resources have them: a unit as the one that it was converted to."""
     known = dict.fromkeys(str(one[key]) for key in ("uid", "subtype") for one in resources if key in one)
-    for name in names:
-        if name not in known:
+    found = [name if name in known else kind_of(name).unit for name in names]
+    for name, own in zip(names, found, strict=True):
+        if own not in known:
             raise JobFailed(
                 f"larger_is_better names {name!r}, but no value has this name or unit",
                 f"found were {', '.join(list(known)[:_SHOWN_LINES])}",
             )
+    return found
 
 
 def _metrics(text: str, params: RegexParams, run: Run) -> list[Metric]:

@@ -1,12 +1,14 @@
 """Units of printed values.
 
 Programs choose the unit by the size of a value. So that `999 ms` and `1.001 s` compare, times are converted
-to seconds and amounts of memory to bytes.
+to seconds, amounts of memory to bytes, and rates to those of both.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
+
+from perun.profile.amounts import common_unit
 
 
 class Kind(NamedTuple):
@@ -14,7 +16,7 @@ class Kind(NamedTuple):
 
     type: str
     unit: str
-    times: int = 1
+    times: float = 1
     by: int = 1
 
     def convert(self, value: float) -> float:
@@ -49,5 +51,9 @@ _KINDS: Final = {
 
 
 def kind_of(unit: str) -> Kind:
-    """The kind of values of this unit; those of an unknown unit are `mixed` and keep their unit."""
-    return _KINDS.get(unit) or Kind("mixed", unit)
+    """The kind of values of this unit; those of an unknown unit are `mixed` and keep their unit, or have the
+    one in which rates compare."""
+    if known := _KINDS.get(unit):
+        return known
+    factor, common = common_unit(unit)
+    return Kind("mixed", common, factor)

@@ -11,7 +11,7 @@ from perun.fuzz.pages.drawing import Axis, Drawn, Mark, chart
 from perun.fuzz.results import FAULT, HANG, Campaign, Result, Series
 from perun.pages.document import escape, page, text_beside
 from perun.pages.theme import CSS
-from perun.profile.amounts import readable
+from perun.profile.amounts import factor, readable
 from perun.wording import counted
 
 FILE: Final = "index.html"
@@ -89,7 +89,7 @@ def _ranked(number: int, one: Result) -> list[str]:
     return [
         f"{number}{_kind(one)}",
         link,
-        "" if one.ratio is None else f"{one.ratio:,.2f}",
+        "" if one.ratio is None else factor(one.ratio),
         escape(_measured(one)),
         escape(readable(one.size, "B")),
         escape(_growth_text(one)),
@@ -108,8 +108,7 @@ def _measured(one: Result) -> str:
         return ""
     if said.ratio is None:
         return said.change
-    bounds = f" ({said.low:.3g} to {said.high:.3g})" if said.low is not None and said.high is not None else ""
-    return f"{said.ratio:.3g}{bounds}"
+    return factor(said.ratio, None if said.low is None or said.high is None else (said.low, said.high))
 
 
 def _growth_text(one: Result) -> str:

@@ -71,7 +71,7 @@ def _uncertain(one: Series, whole: Measurement, options: BenchOptions) -> Iterat
     if len(one.samples) < FIRST_LOOK or (reached is not None and reached > options.precision):
         known = "" if reached is None else f"the time is known to ±{100 * reached:.2g} %, not to "
         wanted = f"±{100 * options.precision:.2g} %"
-        limit = f"{whole.budget:.3g} s were over after {plural(len(one.samples), 'run')}"
+        limit = f"{readable(whole.budget, 's')} were over after {plural(len(one.samples), 'run')}"
         if options.max_runs is not None and len(one.samples) >= options.max_runs:
             limit = f"--max-runs {options.max_runs} ended it"
         yield f"{known}{wanted}: {limit}; more time: --budget" if known else f"{limit}; more time: --budget"

@@ -16,6 +16,7 @@ from perun.porcelain.compare.metrics import CLOCKS, PEAK
 from perun.porcelain.compare.options import CompareOptions
 from perun.porcelain.compare.plan import Case, cases_of, require_own
 from perun.porcelain.repository import Repository
+from perun.profile.amounts import factor
 from perun.wording import listed
 
 _SHOWN = 7
@@ -124,7 +125,7 @@ def _of_change(asked: Asked, found: _Found, note: Note) -> Asked:
     versions = [one.checksum[:_SHOWN] for one in found.at.possible]
     note(
         f"{key.location} of {' '.join(filter(None, (own.cmd, own.args, own.workload)))} changed by "
-        f"{found.step.ratio:.3g}x at {'one of ' * (len(versions) > 1)}{listed(versions, 4)}"
+        f"{factor(found.step.ratio)} at {'one of ' * (len(versions) > 1)}{listed(versions, 4)}"
     )
     return replace(
         asked,

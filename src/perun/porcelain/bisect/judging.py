@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from perun.errors import JobFailed, PerunError
+from perun.measurement.difference import DEFAULTS
 from perun.measurement.series import Metric
-from perun.measurement.verdict import DEFAULTS
 from perun.models.growth.comparison import APART as ORDERS_APART
 from perun.plugin.api import MinorVersion
 from perun.porcelain.bisect.data import Like, Ratio, Seen

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import JobFailed
+from perun.measurement.difference import Basis, Rules, of_counts
 from perun.measurement.series import Metric
-from perun.measurement.verdict import Basis, Rules, judge, of_counts
+from perun.measurement.verdict import judge
 from perun.models.growth.comparison import APART
 from perun.plugin.api import MinorVersion
 from perun.porcelain import saving

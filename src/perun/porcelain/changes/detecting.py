@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun.measurement.changes import FEWEST_RUNS, Run, Track, drift, is_climb, may_decide, short_levels
+from perun.measurement.difference import Basis, Rules, hodges_lehmann, of_levels
 from perun.measurement.estimate import Error, Point
 from perun.measurement.noise import shared
-from perun.measurement.verdict import (
-    Basis,
-    Rules,
-    Verdict,
-    along,
-    hodges_lehmann,
-    judge,
-    of_levels,
-    severity,
-)  # fmt: skip
+from perun.measurement.verdict import Verdict, along, judge, severity  # fmt: skip
 from perun.models.change_points import voting
 from perun.models.two_samples.many import benjamini_hochberg
 from perun.porcelain.changes.data import Drift, History, Level, SeriesKey, Step

@@ -5,14 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
+from perun.measurement.series import CPU
+from perun.measurement.verdict import sum_of, untold_parts
 from perun.porcelain.changes.data import Gone, History, SeriesKey, Step, VersionChanges
 from perun.porcelain.changes.detecting import Placed
 from perun.porcelain.changes.history import possible
+from perun.profile.changes import PerformanceChange
 
 ABSENT_FOR: Final = 3
 """Versions with profiles of its configuration that a series is missing from before it is said to be gone."""
@@ -29,10 +32,11 @@ def by_version(history: History, steps: Iterable[Placed]) -> list[VersionChanges
     for last, first, step in placed:
         groups[last, first].append(step)
     gone = _gone(history)
+    known = set(history.keys)
     found = []
     for last, first in sorted(groups.keys() | gone.keys(), key=lambda place: (place[1], place[0])):
         old, new = history.measured[last], history.measured[first]
-        own = sorted(_moved(groups.get((last, first), [])), key=_rank)
+        own = sorted(_moved(_told(groups.get((last, first), []), known)), key=_rank)
         found.append(
             VersionChanges(
                 history.versions[new],
@@ -44,6 +48,19 @@ def by_version(history: History, steps: Iterable[Placed]) -> list[VersionChanges
             )
         )
     return found
+
+
+def _told(steps: Sequence[Step], known: Container[SeriesKey]) -> list[Step]:
+    """The steps without those of parts of the processor time that did not change together with it."""
+    words = {step.series: step.verdict for step in steps}
+    hidden = {
+        key
+        for key, word in words.items()
+        if (whole := sum_of(key.location))
+        and (of_sum := key._replace(location=whole, subtype=CPU)) in known
+        and untold_parts({key.location: word, whole: words.get(of_sum, PerformanceChange.NoChange)}, (whole,))
+    }
+    return [step for step in steps if step.series not in hidden]
 
 
 def _rank(step: Step) -> tuple[bool, bool, float]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from perun.errors import ProfileNotFound
-from perun.measurement.verdict import Rules
+from perun.measurement.difference import Rules
 from perun.models.change_points import voting
 from perun.porcelain import walking
 from perun.porcelain.changes import history
@@ -17,7 +17,7 @@ from perun.porcelain.changes.events import by_version
 from perun.porcelain.changes.history import Points
 from perun.porcelain.changes.remembered import Remembered
 from perun.porcelain.repository import Repository
-from perun.porcelain.trend import matches, text_of
+from perun.porcelain.trend import rank, text_of
 from perun.store import known_steps
 from perun.store.known_steps import KnownStep
 from perun.wording import listed
@@ -41,8 +41,7 @@ def changes(
 
     :param revision: the newest version, HEAD if None.
     :param since: as :func:`perun.porcelain.walking.since`.
-    :param pattern: what `COLLECTOR COMMAND LOCATION` of a series contains; with `*`, `?` or `[`, what it
-        matches.
+    :param pattern: which series, as :func:`perun.porcelain.trend.rank`, by `COLLECTOR COMMAND LOCATION`.
     :param effect: the least change, as a share of the level before.
     :raises ProfileNotFound: if there are profiles, and no series matches.
     :raises VersionControlError: if there is no such version.
@@ -73,7 +72,7 @@ def found_in(
     found = detect(read, effect, rules, remembered, points, told)
     every = by_version(read, found.steps)
     if keeps:
-        known_steps.keep(repo.store.root, {one.checksum for one in read.versions}, _known(every))
+        known_steps.keep(repo.store.cache, {one.checksum for one in read.versions}, _known(every))
     return Changes(every, read, len(read.keys), found.short, tuple(found.drifts))
 
 
@@ -102,8 +101,10 @@ def _matching(read: History, pattern: str) -> History:
     import numpy as np
 
     measured = [number for number, row in enumerate(np.isfinite(read.values)) if row.any()]
-    texts = {number: _text(read.keys[number]) for number in measured}
-    rows = [number for number, text in texts.items() if matches(text, pattern)]
+    texts = {number: _names(read.keys[number])[0] for number in measured}
+    ranks = {number: rank(_names(read.keys[number]), pattern) for number in measured}
+    best = max(ranks.values(), default=0)
+    rows = [number for number, own in ranks.items() if own == best > 0]
     if texts and not rows:
         raise ProfileNotFound(
             f"no series matches {pattern!r}", f"there are: {listed(sorted(texts.values()), 5)}"
@@ -112,5 +113,6 @@ def _matching(read: History, pattern: str) -> History:
     return read._replace(keys=[read.keys[number] for number in rows], cells=cells)
 
 
-def _text(key: SeriesKey) -> str:
-    return f"{key.configuration.collector} {text_of(key.configuration)} {key.location}"
+def _names(key: SeriesKey) -> tuple[str, ...]:
+    text, collector = text_of(key.configuration), key.configuration.collector
+    return f"{collector} {text} {key.location}", key.location, f"{text} ({collector})"

@@ -1,7 +1,7 @@
 """What the versions of a history measured.
 
-It is read once from the profiles, and from then on from two caches: the series of each version, and the table
-of all of them.
+It is read once from the profiles, and from then on from the cache: the series of each profile, and a column
+of the table for each version.
 """
 
 from __future__ import annotations
@@ -9,25 +9,23 @@ from __future__ import annotations
 import math
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from perun.errors import DamagedStore, PerunError
-from perun.machine import class_of
 from perun.measurement.estimate import Point, estimate
-from perun.measurement.headline import headline, processor
 from perun.measurement.noise import WINDOW
 from perun.measurement.series import Readings, point, readings
 from perun.plugin.api import MinorVersion
 from perun.porcelain.changes.data import History, SeriesKey
-from perun.porcelain.changes.table import MANY, Cell, Column, State, Table
+from perun.porcelain.changes.table import MANY, Cell, Column, State, Table, cells_of, load, save
 from perun.porcelain.check.comparable import conditions
 from perun.porcelain.repository import Repository
 from perun.porcelain.walking import ancestors, first_parents
 from perun.profile.helpers import ProfileInfo
-from perun.profile.incomplete import text_of as why_incomplete
+from perun.store.facts import Fact, fact_of
 from perun.store.series import ProfileSeries
 
 Progress = Callable[[int, int], None]
@@ -71,82 +69,89 @@ def table_of(
     """The table with the columns of these versions, and by version what cannot be read.
 
     :param states: of the indexes, as :func:`states_of`.
-    :param known: the table as it was the last time; it is read from its file if it is not given.
+    :param known: the table as it was the last time; without it, it is made of what the cache has.
     """
-    table = Table.load(repo) if known is None else known
+    table = Table() if known is None else known
+    missing = {checksum: state for checksum, state in states.items() if not table.holds(checksum, state)}
+    kept = load(repo.store.cache, missing)
     damaged: dict[str, list[str]] = {}
+    columns: dict[str, Column] = {}
     fresh: dict[str, Column] = {}
-    for number, (checksum, state) in enumerate(states.items()):
-        if not table.holds(checksum, state):
-            progress(number, len(states))
+    for number, (checksum, state) in enumerate(missing.items()):
+        column = kept.get(checksum)
+        if column is None:
+            progress(number, len(missing))
             messages: list[str] = []
             with suppress(DamagedStore):
-                fresh[checksum] = _read_version(repo, checksum, state, messages)
+                column = fresh[checksum] = _read_version(repo, checksum, state, messages)
             if messages:
                 damaged[checksum] = messages
+        if column is not None:
+            columns[checksum] = column
     progress(len(states), len(states))
-    table.add(fresh)
-    if fresh:
-        table.save(repo)
+    table.add(columns)
+    save(repo.store.cache, fresh)
     return table, damaged
 
 
 def _read_version(repo: Repository, checksum: str, state: State, damaged: list[str]) -> Column:
     try:
-        profiles = list(_profiles(repo, checksum, damaged))
+        profiles = _profiles(repo, checksum, damaged)
     except DamagedStore as problem:
         damaged.append(problem.message)
         raise
-    whole = [(info, one) for info, one in profiles if not one.incomplete]
-    under = {(info.configuration, one.machine): one.conditions for info, one in whole}
-    incomplete = dict.fromkeys(info.configuration for info, one in profiles if one.incomplete)
+    whole = [one for one in profiles if not one.fact.incomplete]
+    under = {(one.info.configuration, one.fact.machine): one.series.conditions for one in whole}
+    incomplete = dict.fromkeys(one.info.configuration for one in profiles if one.fact.incomplete)
     found = _by_key(whole)
-    headlines = {(info.configuration, one.headline) for info, one in whole if one.headline}
+    headlines = {
+        (one.info.configuration, stands.location)
+        for one in whole if (stands := one.fact.processor or one.fact.headline) is not None
+    }  # fmt: skip
     leading = tuple(key for key in found if (key.configuration, key.location) in headlines)
-    cells = {key: cell(point(own, key.kind)) for key, own in found.items()}
-    return Column(state, cells, under, tuple(incomplete), len(profiles), leading)
+    cells = cells_of([cell(point(own, key.kind)) for key, own in found.items()])
+    return Column(state, tuple(found), cells, under, tuple(incomplete), len(profiles), leading)
 
 
-def _profiles(
-    repo: Repository, minor: str, damaged: list[str]
-) -> Iterator[tuple[ProfileInfo, ProfileSeries]]:
-    """The profiles of the version that can be read, with their series."""
-    infos = [entry.info() for entry in repo.store.indexes.read(minor)]
-    known = repo.store.series.of_version(minor)
-    found: dict[str, ProfileSeries] = {}
-    for info in infos:
-        one = known.get(info.checksum)
-        if one is None:
+class _Known(NamedTuple):
+    """A registered profile, and what the cache has of it."""
+
+    info: ProfileInfo
+    fact: Fact
+    series: ProfileSeries
+
+
+def _profiles(repo: Repository, minor: str, damaged: list[str]) -> list[_Known]:
+    """The profiles of the version that can be read."""
+    store = repo.store
+    infos = [entry.info() for entry in store.indexes.read(minor)]
+    checksums = dict.fromkeys(info.checksum for info in infos)
+    facts, series = store.facts.of(checksums), store.series.of(checksums)
+    for checksum in checksums:
+        if checksum not in facts or checksum not in series:
             try:
-                one = _of_profile(repo, info)
+                profile = store.objects.get(checksum)
+                own = readings(profile)
+                under = tuple(conditions(profile).items())
+                fact, one = fact_of(profile), ProfileSeries(under, tuple(own), tuple(own.values()))
             except PerunError as problem:
                 damaged.append(problem.message)
                 continue
-        found[info.checksum] = one
-    if found.keys() - known.keys():
-        repo.store.series.keep(minor, found)
-    for info in infos:
-        if info.checksum in found:
-            yield info, found[info.checksum]
+            facts[checksum], series[checksum] = fact, one
+            store.facts.keep({checksum: fact})
+            store.series.keep({checksum: one})
+    return [
+        _Known(info, facts[info.checksum], series[info.checksum])
+        for info in infos if info.checksum in facts and info.checksum in series
+    ]  # fmt: skip
 
 
-def _of_profile(repo: Repository, info: ProfileInfo) -> ProfileSeries:
-    profile = repo.store.objects.get(info.checksum)
-    described = profile.get("machine")
-    machine = class_of(described) if isinstance(described, dict) else ""
-    under = tuple(conditions(profile).items())
-    own = readings(profile)
-    stands = processor(profile) or headline(profile)
-    leads = stands.location if stands is not None else ""
-    return ProfileSeries(machine, why_incomplete(profile), under, leads, tuple(own), tuple(own.values()))
-
-
-def _by_key(profiles: Iterable[tuple[ProfileInfo, ProfileSeries]]) -> dict[SeriesKey, list[Readings]]:
+def _by_key(profiles: Iterable[_Known]) -> dict[SeriesKey, list[Readings]]:
     """What each profile of a version measured of each series, in the order of measuring."""
     found: dict[SeriesKey, list[Readings]] = {}
-    for info, profile in sorted(profiles, key=lambda one: one[0].time):
-        for name, one in zip(profile.names, profile.readings, strict=True):
-            key = SeriesKey(info.configuration, "" if name.exact else profile.machine, *name)
+    for info, fact, series in sorted(profiles, key=lambda one: one.info.time):
+        for name, one in zip(series.names, series.readings, strict=True):
+            key = SeriesKey(info.configuration, "" if name.exact else fact.machine, *name)
             found.setdefault(key, []).append(one)
     return {key: own for key, own in found.items() if all(one.rounds for one in own)}
 
@@ -181,9 +186,9 @@ class Points:
     def at(self, version: str, key: SeriesKey) -> Point | None:
         """What the version measured of the series; None if it did not."""
         if version not in self._kept:
-            whole: list[tuple[ProfileInfo, ProfileSeries]] = []
+            whole: list[_Known] = []
             with suppress(PerunError):
-                whole = [one for one in _profiles(self._repo, version, []) if not one[1].incomplete]
+                whole = [one for one in _profiles(self._repo, version, []) if not one.fact.incomplete]
             self._kept[version] = _by_key(whole)
             while len(self._kept) > 1 and sum(map(len, self._kept.values())) > _MOST_KEPT:
                 self._kept.popitem(last=False)

@@ -9,28 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import math
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 import numpy as np
 
-from perun import atomic
-from perun.errors import DamagedStore
 from perun.measurement.changes import Run, Track
-from perun.measurement.verdict import Rules, Verdict
+from perun.measurement.difference import Rules
+from perun.measurement.verdict import Verdict
 from perun.models.change_points.noise import deviation_of_differences, median
 from perun.models.change_points.voting import Change
 from perun.porcelain.repository import Repository
-from perun.store import tree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-FORMAT: Final = 3
-"""To be raised whenever the search finds other changes than before."""
 NEW: Final = 12
 """Points that may have come since a search."""
 STEADY: Final = (40, 80)
@@ -50,7 +45,6 @@ _WIDTHS: Final = (4, 8, 16)
 _OF_NORMAL: Final = 1.4826
 _OF_MEDIAN: Final = 1.2533
 """The standard error of a median in those of the mean, of normal values."""
-_FILE: Final = "steps.json"
 
 
 class Judged(NamedTuple):
@@ -74,20 +68,21 @@ class Found(NamedTuple):
     judged: tuple[Judged, ...] = ()
 
 
-class _File(NamedTuple):
-    format: int
+class _Kept(NamedTuple):
+    """What is kept of a series, with what it was found by."""
+
     effect: float
     rules: Rules
-    series: dict[str, Found]
+    found: Found
 
 
 class Remembered:
     """The changes of the series of one repository, for one least effect and the rules for words."""
 
     def __init__(self, repo: Repository, effect: float, rules: Rules) -> None:
-        self._path = repo.store.series.path(_FILE)
-        self._key = (FORMAT, effect, rules)
-        self._changed = False
+        self._cache = repo.store.cache
+        self._key = (effect, rules)
+        self._new: dict[str, Found] = {}
         self._series = self._read()
 
     def of(self, name: str, track: Track) -> Found | None:
@@ -104,7 +99,7 @@ class Remembered:
         before = known.points - last
         if before < BEFORE or (new > NEW and (before < LONG or new > _longest(name))):
             return None
-        if new > NEW and not is_steady(level, new, np.log1p(self._key[1]) / 2):
+        if new > NEW and not is_steady(level, new, np.log1p(self._key[0]) / 2):
             return None
         return known if quiet(level, new) else None
 
@@ -117,26 +112,21 @@ class Remembered:
 
     def keep(self, name: str, found: Found) -> None:
         """Remember it, until :meth:`save` for this process alone."""
-        self._series[name] = found
-        self._changed = True
+        self._series[name] = self._new[name] = found
 
     def save(self) -> None:
         """Write what is new; where it cannot be written, it is searched again."""
         import msgspec
 
-        if self._changed:
-            with suppress(OSError):
-                data = msgspec.json.encode(_File(*self._key, self._series))
-                atomic.write(self._path, data)
+        encode = msgspec.msgpack.Encoder().encode
+        self._cache.put("found", {name: encode(_Kept(*self._key, one)) for name, one in self._new.items()})
 
     def _read(self) -> dict[str, Found]:
         import msgspec
 
-        with suppress(DamagedStore, OSError, ValueError):  # msgspec raises kinds of ValueError
-            read = msgspec.json.decode(tree.read(self._path) or b"", type=_File)
-            if read[:3] == self._key:
-                return read.series
-        return {}
+        decode = msgspec.msgpack.Decoder(_Kept).decode
+        read = self._cache.all("found", decode)
+        return {name: one.found for name, one in read.items() if one[:2] == self._key}
 
 
 def _longest(name: str) -> int:

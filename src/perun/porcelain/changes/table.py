@@ -1,46 +1,25 @@
-"""The table of what all versions measured, of whatever branch: a cache, which can be deleted at any time.
+"""The table of what all versions measured, of whatever branch.
 
-A row for each series and a column for each version, so that a history of ten thousand versions is one read.
-The newest columns are kept in a small file beside it, so that one more version does not write all of it.
+A row for each series and a column for each version. The cache keeps each column with the state of the index
+that it was made of.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import os
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perun import atomic
 from perun.porcelain.changes.data import Conditions, SeriesKey
-from perun.porcelain.repository import Repository
 from perun.profile.head import Configuration
-from perun.regular import open_regular
-from perun.store import tree
+from perun.store.cache import Cache
 
-FORMAT: Final = 4
-MOST_BYTES: Final = 1 << 29
-"""Largest table that is read."""
-_FILE: Final = "table"
-"""A line of JSON that describes the table, and the numbers as they are in memory."""
-_NEW_FILE: Final = "table-new.json"
-"""The columns that the file of the table does not have."""
-MOST_NEW: Final = 64
-"""Columns of that file."""
-_KINDS: Final = (
-    (np.float64, np.nan), (np.float32, np.nan), (np.float32, np.nan),
-    (np.int32, 0), (np.int32, 0), (np.int32, 0), (np.uint32, 0),
-)  # fmt: skip
-"""Of what a :class:`Cell` has: the type, and what stands for nothing."""
+ROOM: Final = 64
+"""Columns for which there is room beyond those of a table, so that it can grow."""
 State = tuple[int, int]
-_Condition = tuple[Configuration, str, tuple[tuple[str, str], ...]]
-"""How conditions are stored: the configuration and the machine that they are of, and they."""
 
 
 class Cell(NamedTuple):
@@ -63,25 +42,36 @@ class Cell(NamedTuple):
 
 
 MANY: Final = 1
+_TYPES: Final = ("<f8", "<f4", "<f4", "<i4", "<i4", "<i4", "<u4")
+_CELL: Final = np.dtype(list(zip(Cell._fields, _TYPES, strict=True)))
+_NOTHING: Final = Cell(np.nan, np.nan, np.nan, 0, 0, 0, 0)
 
 
 class Column(NamedTuple):
     """What one version measured. :param state: of its index, which says whether the column still holds.
 
+    :param keys: of the series; the same object for all columns of the cache that have the same ones.
+    :param cells: of each of them, as :func:`cells_of`.
     :param incomplete: configurations of profiles that lack a part of their run; they count for nothing else.
     :param profiles: how many can be read. :param headlines: the series that stand for one of them.
     """
 
     state: State
-    cells: Mapping[SeriesKey, Cell]
+    keys: Sequence[SeriesKey]
+    cells: NDArray[np.void]
     conditions: Conditions
     incomplete: tuple[Configuration, ...] = ()
     profiles: int = 0
     headlines: tuple[SeriesKey, ...] = ()
 
 
+def cells_of(cells: Iterable[Cell]) -> NDArray[np.void]:
+    """The cells as one array, shape (n,)."""
+    return np.array(list(cells), _CELL)
+
+
 class Table:
-    """All columns that were read so far.
+    """Columns that were read so far.
 
     :ivar row: of each series, in order. :ivar place: the column of each version.
     :ivar headlines: those of them that stand for a profile.
@@ -97,16 +87,13 @@ class Table:
         self.conditions: list[Conditions] = []
         self.incomplete: list[tuple[Configuration, ...]] = []
         self.profiles: list[int] = []
-        self._numbers: list[NDArray[Any]] = [np.empty((0, 0), kind) for kind, _ in _KINDS]
-        """Values, halves and counts with room for further columns."""
-        self._stamp = ""
-        """What stands for the file that the table was read from."""
-        self._new: dict[str, Column] = {}
-        """The columns that this file does not have."""
+        self._cells = np.empty((0, 0), _CELL)
+        """The cells, with room for further columns."""
         self._look()
 
     def _look(self) -> None:
-        self.cells = tuple(one[:, : len(self.place)] for one in self._numbers)
+        there = self._cells[:, : len(self.place)]
+        self.cells: tuple[NDArray[Any], ...] = tuple(there[name] for name in Cell._fields)
         self.values: NDArray[np.float64]
         self.halves: NDArray[np.float32]
         self.counts: NDArray[np.int32]
@@ -132,202 +119,93 @@ class Table:
         if not columns:
             return
         row, before = self.row, len(self.place)
-        for column in columns.values():
-            for key in column.cells:
-                row.setdefault(key, len(row))
-        for checksum in columns:
+        alike: dict[int, list[str]] = {}  # most versions have the same series
+        for checksum, column in columns.items():
+            if id(column.keys) not in alike:
+                for key in column.keys:
+                    row.setdefault(key, len(row))
+            alike.setdefault(id(column.keys), []).append(checksum)
             self.place.setdefault(checksum, len(self.place))
         self._make_room(len(row), len(self.place))
-        self._look()
-        for numbers, (_, nothing) in zip(self._numbers, _KINDS, strict=True):
-            numbers[:, before:] = nothing
         more = len(self.place) - before
         self.states += [(0, -1)] * more
         self.conditions += [{}] * more
         self.incomplete += [()] * more
         self.profiles += [0] * more
-        self._new.update(columns)
         for checksum, column in columns.items():
             place = self.place[checksum]
-            rows = np.fromiter((row[key] for key in column.cells), np.intp, len(column.cells))
+            self._cells[:, place] = np.array(_NOTHING, _CELL)
             self.headlines.update(column.headlines)
-            fields = zip(*column.cells.values(), strict=True) if column.cells else ((),) * len(_KINDS)
-            for numbers, (_, nothing), own in zip(self.cells, _KINDS, fields, strict=True):
-                numbers[:, place] = nothing
-                numbers[rows, place] = own
             self.states[place], self.conditions[place] = column.state, column.conditions
             self.incomplete[place], self.profiles[place] = column.incomplete, column.profiles
-
-    def _make_room(self, rows: int, columns: int) -> None:
-        """Let the numbers have so many rows, and as many columns or more."""
-        old = self._numbers
-        if old[0].shape[0] == rows and old[0].shape[1] >= columns:
-            return
-        self._numbers = []
-        for one, (kind, nothing) in zip(old, _KINDS, strict=True):
-            new = np.full((rows, columns + MOST_NEW), nothing, kind)
-            new[: one.shape[0], : one.shape[1]] = one
-            self._numbers.append(new)
-
-    @classmethod
-    def load(cls, repo: Repository) -> Table:
-        """The table as it was saved; an empty one if there is none, or none that can be read."""
-        table = cls()
-        # What is not a table fails in one of many ways, and is made anew.
-        try:
-            with open_regular(repo.store.series.path(_FILE), MOST_BYTES) as file:
-                table._read(json.loads(file.readline()), file)
-        except Exception:
-            return cls()
-        with suppress(Exception):
-            table._read_new(tree.read(repo.store.series.path(_NEW_FILE)) or b"")
-        return table
-
-    def _read(self, described: Mapping[str, Any], file: BinaryIO) -> None:
-        """:raises Exception: where it is no table; it may be half read then."""
-        if described["format"] != FORMAT:
-            raise ValueError("another format")
-        self._stamp = str(described["stamp"])
-        self.row = {_key(one): number for number, one in enumerate(described["keys"])}
-        keys = list(self.row)
-        self.headlines = {keys[number] for number in described["headlines"]}
-        versions = [str(one) for one in described["versions"]]
-        self.place = {one: number for number, one in enumerate(versions)}
-        self.states = [(int(time), int(size)) for time, size in described["states"]]
-        known = [_conditions(one) for one in described["conditions"]]
-        self.conditions = [known[number] for number in described["under"]]
-        self.profiles = [int(count) for count in described["profiles"]]
-        self.incomplete = [()] * len(versions)
-        for place, lacking in described["incomplete"]:
-            self.incomplete[place] = tuple(map(_configuration, lacking))
-        if {len(self.states), len(self.conditions), len(self.profiles), len(self.place)} != {len(versions)}:
-            raise ValueError("columns are missing")
-        rows, columns = len(described["keys"]), len(versions)
-        size = sum(np.dtype(kind).itemsize for kind, _ in _KINDS) * rows * columns
-        if len(self.row) != rows or os.fstat(file.fileno()).st_size - file.tell() != size:
-            raise ValueError("numbers are missing")
-        self._numbers = [np.empty((rows, columns + MOST_NEW), kind) for kind, _ in _KINDS]
-        for numbers in self._numbers:
-            for row in numbers:
-                if file.readinto(row[:columns].data) != row[:columns].nbytes:  # type: ignore[attr-defined]
-                    raise ValueError("numbers are missing")
+        for own in alike.values():
+            keys = columns[own[0]].keys
+            rows = np.fromiter((row[key] for key in keys), np.intp, len(keys))
+            places = np.fromiter((self.place[checksum] for checksum in own), np.intp, len(own))
+            self._cells[np.ix_(rows, places)] = np.stack([columns[one].cells for one in own], axis=1)
         self._look()
 
-    def _read_new(self, data: bytes) -> None:
-        """Add the columns of the file of new ones, if it belongs to the table.
-
-        :raises Exception: where it is no such file; nothing is added then.
-        """
-        import msgspec
-
-        read = msgspec.json.decode(data, type=_NewFile)
-        if read.format == FORMAT and read.stamp == self._stamp:
-            self.add({checksum: one.column(read.keys) for checksum, one in read.columns.items()})
-
-    def save(self, repo: Repository) -> None:
-        """Keep the table; where it cannot be written, it is made again the next time."""
-        path = repo.store.series.path
-        with suppress(OSError):
-            if self._stamp and len(self._new) <= MOST_NEW:
-                self._save_new(path(_NEW_FILE))
-            else:
-                self._save_all(path(_FILE))
-
-    def _save_new(self, path: Path) -> None:
-        import msgspec
-
-        keys: dict[SeriesKey, int] = {}
-        columns = {checksum: _NewColumn.of(one, keys) for checksum, one in self._new.items()}
-        atomic.write(path, msgspec.json.encode(_NewFile(FORMAT, self._stamp, tuple(keys), columns)))
-
-    def _save_all(self, path: Path) -> None:
-        # Most versions are measured under the same conditions.
-        known: dict[str, int] = {}
-        distinct = {id(one): one for one in self.conditions}
-        texts = {name: json.dumps(_stored(one)) for name, one in distinct.items()}
-        under = [known.setdefault(texts[id(one)], len(known)) for one in self.conditions]
-        stamp = os.urandom(8).hex()
-        described = {
-            "format": FORMAT,
-            "stamp": stamp,
-            "keys": self.keys,
-            "headlines": [number for number, one in enumerate(self.keys) if one in self.headlines],
-            "versions": list(self.place),
-            "states": self.states,
-            "conditions": [json.loads(text) for text in known],
-            "under": under,
-            "profiles": self.profiles,
-            "incomplete": [[place, lacking] for place, lacking in enumerate(self.incomplete) if lacking],
-        }
-        with atomic.writing(path) as file:
-            file.write(json.dumps(described).encode() + b"\n")
-            for numbers in self.cells:
-                file.write(np.ascontiguousarray(numbers).data)
-        self._stamp, self._new = stamp, {}
+    def _make_room(self, rows: int, columns: int) -> None:
+        """Let the table have so many rows, and as many columns or more."""
+        old = self._cells
+        if old.shape[0] == rows and old.shape[1] >= columns:
+            return
+        self._cells = np.full((rows, columns + ROOM), np.array(_NOTHING, _CELL))
+        self._cells[: old.shape[0], : old.shape[1]] = old
 
 
-class _NewColumn(NamedTuple):
-    """A column of the file of new ones. :param cells: places of the keys, and what a :class:`Cell` has."""
+class _Kept(NamedTuple):
+    """A column of the cache. :param names: of its keys. :param headlines: places in them."""
 
     state: State
-    cells: tuple[tuple[int, float, float | None, float | None, int, int, int, int], ...]
-    conditions: list[_Condition]
+    names: str
+    cells: bytes
+    conditions: list[tuple[Configuration, str, tuple[tuple[str, str], ...]]]
     incomplete: tuple[Configuration, ...]
     profiles: int
-    headlines: tuple[SeriesKey, ...]
-
-    @classmethod
-    def of(cls, column: Column, keys: dict[SeriesKey, int]) -> _NewColumn:
-        """The column. :param keys: the places of keys, to which new ones are added."""
-        cells = tuple(
-            (
-                keys.setdefault(key, len(keys)), one.value, _known(one.half), _known(one.error), one.samples,
-                one.rounds, one.sessions, one.mark,
-            )
-            for key, one in column.cells.items()
-        )  # fmt: skip
-        under = _stored(column.conditions)
-        return cls(column.state, cells, under, column.incomplete, column.profiles, column.headlines)
-
-    def column(self, keys: Sequence[SeriesKey]) -> Column:
-        """It again."""
-        cells = {
-            keys[place]: Cell(
-                value, math.nan if half is None else half, math.nan if error is None else error, *rest
-            )
-            for place, value, half, error, *rest in self.cells
-        }
-        under = {(configuration, machine): values for configuration, machine, values in self.conditions}
-        return Column(self.state, cells, under, self.incomplete, self.profiles, self.headlines)
+    headlines: tuple[int, ...]
 
 
-class _NewFile(NamedTuple):
-    format: int
-    stamp: str
-    keys: tuple[SeriesKey, ...]
-    columns: dict[str, _NewColumn]
+def load(cache: Cache, states: Mapping[str, State]) -> dict[str, Column]:
+    """The columns of those of the versions that the cache has in these states, in their order."""
+    import msgspec
+
+    decode = msgspec.msgpack.Decoder(_Kept).decode
+    kept = {
+        checksum: one
+        for checksum, one in cache.get("columns", states, decode).items() if one.state == states[checksum]
+    }  # fmt: skip
+    names = dict.fromkeys(one.names for one in kept.values())
+    keys = cache.get("names", names, msgspec.msgpack.Decoder(tuple[SeriesKey, ...]).decode)
+    known: dict[object, Conditions] = {}
+    found = {}
+    for checksum, one in kept.items():
+        own = keys.get(one.names, ())
+        if len(one.cells) == len(own) * _CELL.itemsize:
+            cells = np.frombuffer(one.cells, _CELL)
+            under = {(configuration, machine): values for configuration, machine, values in one.conditions}
+            under = known.setdefault(tuple(under.items()), under)  # most are measured alike
+            leading = tuple(own[number] for number in one.headlines)
+            found[checksum] = Column(one.state, own, cells, under, one.incomplete, one.profiles, leading)
+    return found
 
 
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def save(cache: Cache, columns: Mapping[str, Column]) -> None:
+    """Keep the columns of versions."""
+    import msgspec
 
-
-def _stored(conditions: Conditions) -> list[_Condition]:
-    return [(*key, value) for key, value in conditions.items()]
-
-
-def _key(stored: list[Any]) -> SeriesKey:
-    configuration, *rest = stored
-    return SeriesKey(_configuration(configuration), *rest)
-
-
-def _configuration(stored: list[Any]) -> Configuration:
-    collector, cmd, args, workload, postprocessors = stored
-    return Configuration(collector, cmd, args, workload, tuple(postprocessors))
-
-
-def _conditions(stored: list[Any]) -> Conditions:
-    return {
-        (_configuration(configuration), machine): tuple((name, value) for name, value in values)
-        for configuration, machine, values in stored
-    }
+    encode = msgspec.msgpack.Encoder().encode
+    names: dict[str, bytes] = {}
+    kept = {}
+    for checksum, one in columns.items():
+        data = encode(one.keys)
+        name = hashlib.sha256(data).hexdigest()[:32]
+        names[name] = data
+        under = [(*key, values) for key, values in one.conditions.items()]
+        leading = set(one.headlines)
+        places = tuple(number for number, key in enumerate(one.keys) if key in leading)
+        kept[checksum] = encode(
+            _Kept(one.state, name, one.cells.tobytes(), under, one.incomplete, one.profiles, places)
+        )
+    cache.put("names", names)
+    cache.put("columns", kept)

@@ -52,7 +52,7 @@ class Baselines:
         self.with_profiles = frozenset(asked)
         self._listed: OrderedDict[str, _Listed] = OrderedDict()
         self._gone: set[str] = set()
-        self._machines: dict[str, dict[str, str]] = {}
+        self._machines: dict[str, str] = {}
         self._others: _ConfigurationCounts | None = None
 
     def profiles(self, checksum: str) -> list[ProfileInfo]:
@@ -77,7 +77,8 @@ class Baselines:
         infos = lookup.registered(self._repo, checksum)
         if len(infos) < 2:
             return infos
-        facts = self._repo.store.facts.of_version(checksum)
+        facts = self._repo.store.facts.of(info.checksum for info in infos)
+        self._machines.update((key, one.machine) for key, one in facts.items())
         lacking = {info for info in infos if info.checksum in facts and facts[info.checksum].incomplete}
         whole = {info.configuration for info in infos if info not in lacking} if lacking else ()
         return [info for info in infos if info not in lacking or info.configuration not in whole]
@@ -107,7 +108,7 @@ class Baselines:
         :param beyond: versions before the last candidate, which are no candidates.
         """
         found: list[Pair | DamagedStore | None] = [None] * len(targets)
-        machines = [self.machine(version, target) for target in targets]
+        machines = list(map(self.machine, targets))
         waiting = _OpenTargets(targets, machines, self.machine, force=self._force)
         left = len(self.with_profiles) - len(self._gone)
         looked_at = 0
@@ -166,15 +167,15 @@ class Baselines:
         more = tuple(one for one in (newest, *others) if one is not chosen)
         return Pair(target, chosen, version, more_baselines=more)
 
-    def machine(self, version: str, info: ProfileInfo) -> str:
+    def machine(self, info: ProfileInfo) -> str:
         """The class of machines that a profile is of, as times of others are other series; empty where that
         is not known, or makes no difference."""
         if info.head.type in COUNTED | WITHOUT_RUNS:
             return ""
-        if version not in self._machines:
-            facts = self._repo.store.facts.of_version(version)
-            self._machines[version] = {checksum: one.machine for checksum, one in facts.items()}
-        return self._machines[version].get(info.checksum, "")
+        if info.checksum not in self._machines:
+            known = self._repo.store.facts.of([info.checksum]).get(info.checksum)
+            self._machines[info.checksum] = known.machine if known is not None else ""
+        return self._machines[info.checksum]
 
     def _side_by_side(self, target: ProfileInfo, profiles: Sequence[ProfileInfo]) -> ProfileInfo | None:
         """The one of several profiles of the configuration that is of the same session as the target."""
@@ -206,14 +207,14 @@ class _Listed(NamedTuple):
 class _OpenTargets:
     """Targets of which more points are looked for, by their configurations.
 
-    :param machines: the class of machines of each target. :param machine_of: that of a profile of a version.
+    :param machines: the class of machines of each target. :param machine_of: that of a profile.
     """
 
     def __init__(
         self,
         targets: Sequence[ProfileInfo],
         machines: Sequence[str],
-        machine_of: Callable[[str, ProfileInfo], str],
+        machine_of: Callable[[ProfileInfo], str],
         *,
         force: bool,
     ) -> None:
@@ -247,7 +248,7 @@ class _OpenTargets:
         """The targets that find profiles of their configuration and class of machines, the newest first."""
         for configuration, profiles in listed.by_configuration.items():
             for number in self._targets.get(configuration, ()):
-                alike = [one for one in profiles if self._is_alike(number, version, one)]
+                alike = [one for one in profiles if self._is_alike(number, one)]
                 if alike:
                     yield number, alike
                 else:
@@ -268,9 +269,9 @@ class _OpenTargets:
         for number, (profiles, version) in self._others.items():
             yield number, profiles, version
 
-    def _is_alike(self, number: int, version: MinorVersion, profile: ProfileInfo) -> bool:
+    def _is_alike(self, number: int, profile: ProfileInfo) -> bool:
         own = self._machines[number]
-        return not own or self._machine_of(version.checksum, profile) in ("", own)
+        return not own or self._machine_of(profile) in ("", own)
 
 
 class _ConfigurationCounts:

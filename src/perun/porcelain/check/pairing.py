@@ -104,7 +104,7 @@ class Pairing:
             self.baselines.exclude(version.checksum)
         own = version.checksum
         pools = newest_first(
-            ((info.configuration, self.baselines.machine(own, info)), info) for info in targets
+            ((info.configuration, self.baselines.machine(info)), info) for info in targets
         )
         newest = [profiles[0] for profiles in pools.values()]
         pairs = self.baselines.find(own, newest, candidates, beyond)

@@ -21,6 +21,7 @@ from perun.porcelain.run.events import (
 )
 from perun.porcelain.run.execute import run_jobs
 from perun.porcelain.run.jobs import matrix
+from perun.profile.amounts import readable
 from perun.regular import open_for_writing
 from perun.wording import plural
 
@@ -92,7 +93,7 @@ def _line(event: Event) -> str:
         case JobAnswered():
             return event.text
         case JobDone():
-            return f"done    {event.job}: {event.name} ({event.seconds:.2f} s)"
+            return f"done    {event.job}: {event.name} ({readable(event.seconds, 's')})"
         case JobFailure():
             return f"failed  {event.job}: {event.error.message}"
         case ChangesSaved():

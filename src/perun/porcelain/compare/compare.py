@@ -29,6 +29,7 @@ from perun.porcelain.repository import Repository
 from perun.porcelain.run.checkouts import scratch_folder
 from perun.porcelain.run.collecting import describe_machine
 from perun.porcelain.run.pre_run import environment
+from perun.profile.amounts import factor
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -234,10 +235,10 @@ class _Session:
 
 
 def _so_far(decisions: Sequence[Decision]) -> str:
-    """The intervals of the metrics so far: `: real 1.02x (0.99-1.05), cpu 1.00x (0.99-1.01)`."""
+    """The intervals of the metrics so far: `: real 1.02x [0.99, 1.05], cpu 1x [0.99, 1.01]`."""
     shown: list[str] = []
     for one in decisions:
         found = one.verdict.difference
-        interval = f"({found.low:.3g}-{found.high:.3g})" if found.high < float("inf") else "(?)"
-        shown.append(f"{one.metric.subtype or one.metric.type} {found.ratio:.3g}x {interval}")
+        name = one.metric.subtype or one.metric.type
+        shown.append(f"{name} {factor(found.ratio, (found.low, found.high))}")
     return f": {', '.join(shown)}" if shown else ""

@@ -14,9 +14,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from perun.measurement.difference import Basis, Rules, difference
 from perun.measurement.estimate import Point, Round, Sample
 from perun.measurement.series import Metric
-from perun.measurement.verdict import Basis, Rules, Verdict, difference, judge
+from perun.measurement.verdict import Verdict, judge
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, of_pairs
 from perun.models.two_samples.sequential import nominal_levels
 from perun.profile.changes import PerformanceChange

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from perun.errors import UsageError
-from perun.measurement.verdict import DEFAULTS, Rules
+from perun.measurement.difference import DEFAULTS, Rules
 
 ORDERS: Final = ("random", "abba")
 """The order of the runs of a pair: random, or mirrored from pair to pair."""

@@ -18,6 +18,7 @@ from perun.porcelain.compare.plan import Case, Plan
 from perun.porcelain.compare.storing import Stored
 from perun.porcelain.compare.trial import Trial
 from perun.porcelain.repository import Repository
+from perun.profile.amounts import factor, readable
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
@@ -117,13 +118,13 @@ def about(session_id: str, plan: Plan, trial: Trial, options: CompareOptions) ->
 
 
 def _notes(plan: Plan, trial: Trial, stored: Stored | None) -> Iterator[str]:
-    yield f"{plural(len(trial.pairs), 'pair')} in {trial.seconds:.1f} s{_how(trial)}"
+    yield f"{plural(len(trial.pairs), 'pair')} in {readable(trial.seconds, 's')}{_how(trial)}"
     for one in trial.decisions:
         if one.noise is not None and one.noise.low > 0 and math.isfinite(one.noise.high):
             noise = one.noise
             yield (
-                f"noise of {one.metric.location}: the base to itself {noise.estimate:.3f}x "
-                f"({noise.low:.3f} to {noise.high:.3f})"
+                f"noise of {one.metric.location}: the base to itself "
+                f"{factor(noise.estimate, (noise.low, noise.high))}"
             )
     if trial.repeated:
         yield f"{plural(trial.repeated, 'disturbed pair')} measured again, the first as {trial.disturbance}"

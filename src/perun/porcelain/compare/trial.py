@@ -11,8 +11,8 @@ import numpy as np
 
 from perun import disturbance
 from perun.errors import Terminated
+from perun.measurement.difference import Rules
 from perun.measurement.series import Metric
-from perun.measurement.verdict import Rules
 from perun.porcelain.compare.decide import (
     EXACT_AFTER,
     FIRST_LOOK,
@@ -24,6 +24,7 @@ from perun.porcelain.compare.decide import (
 )
 from perun.porcelain.compare.instruments import BudgetSpent, Reading
 from perun.porcelain.compare.pairs import ARMS, PairRunner
+from perun.profile.amounts import readable
 from perun.profile.changes import PerformanceChange
 
 REPEATED: Final = 3
@@ -123,9 +124,9 @@ def run(
                     break
             progress(trial.decisions, count, most, min(per_pair * (most - count), left()))
         else:
-            trial.reason = f"the budget of {budget:.3g} s is spent"
+            trial.reason = f"the budget of {readable(budget, 's')} is spent"
     except BudgetSpent:
-        trial.reason = f"the budget of {budget:.3g} s is spent"
+        trial.reason = f"the budget of {readable(budget, 's')} is spent"
     except (KeyboardInterrupt, Terminated) as interruption:
         trial.interruption = interruption
         trial.reason = "interrupted"

@@ -7,7 +7,7 @@ from typing import Final
 
 from perun.porcelain.explain.costs import OUTSIDE
 from perun.porcelain.explain.data import Cost, FunctionChange
-from perun.profile.amounts import readable_pair
+from perun.profile.amounts import factor, readable_pair
 from perun.wording import listed, plural
 
 _VERBS: Final = {
@@ -21,8 +21,6 @@ _VERBS: Final = {
 _CALLS: Final = "calls"
 _FELT: Final = 0.005
 """Growth of memory, as a part of that of the program, that is told beside what a function executes."""
-_MANY: Final = 10
-"""Ratios from here on are written without decimals."""
 
 
 def sentence(one: FunctionChange) -> str:
@@ -59,9 +57,7 @@ def ratio(cost: Cost) -> str:
         return "new"
     if not cost.after:
         return "gone"
-    value = cost.after / cost.before
-    digits = 0 if value >= _MANY else 3 if abs(value - 1) < 0.02 else 2
-    return f"{value:,.{digits}f}x"
+    return factor(cost.after / cost.before)
 
 
 def _costs(one: FunctionChange) -> Iterator[str]:

@@ -12,6 +12,7 @@ from perun.porcelain.pool.engine import Engine, Worker
 from perun.porcelain.pool.machines import KnownMachines
 from perun.porcelain.repository import Repository
 from perun.porcelain.run.events import MachineTold
+from perun.profile.amounts import percent
 
 EVERY: Final = 600.0
 """Seconds after which a machine is calibrated again."""
@@ -53,7 +54,8 @@ class Inspector:
 
 
 def _told(drift: float, measured: bool) -> str:
-    text = f"set aside: it is {abs(drift):.1f} % {'slower' if drift > 0 else 'faster'} than it was"
+    how = f"{percent(abs(drift) / 100)[1:]} {'slower' if drift > 0 else 'faster'}"
+    text = f"set aside: it is {how} than it was"
     if measured:
         text += "; what it has measured in the last minutes may be wrong by as much"
     return text

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.errors import ProfileError
@@ -16,6 +17,7 @@ from perun.porcelain.repository import Repository
 from perun.porcelain.run.jobs import Job
 from perun.profile import incomplete, session
 from perun.profile.factory import Configuration
+from perun.store.facts import key_of
 
 if TYPE_CHECKING:
     from perun.profile.helpers import ProfileInfo
@@ -130,19 +132,13 @@ class _Stored:
         return self._of[version]
 
     def _is_whole(self, version: str, info: ProfileInfo) -> bool:
-        if info.is_registered:
-            if version not in self._facts:
-                self._facts[version] = self._repo.store.facts.of_version(version)
-            fact = self._facts[version].get(info.checksum)
-        else:
-            fact = self._facts_of_pending.get((info.source, info.time))
+        if version not in self._facts:
+            every = chain.from_iterable(self._infos(version).values())
+            self._facts[version] = self._repo.store.facts.of(map(key_of, every))
+        fact = self._facts[version].get(key_of(info))
         if fact is None:  # of another release, or the cache was deleted
             return not incomplete.reasons_of(lookup.head(self._repo, info))
         return not fact.incomplete
-
-    @cached_property
-    def _facts_of_pending(self) -> dict[tuple[str, int], Fact]:
-        return self._repo.store.facts.of_pending()
 
     @cached_property
     def _origins(self) -> dict[str, list[ProfileInfo]]:

@@ -305,7 +305,7 @@ def _take_in(
                 if known.setdefault(new.key, new.checksum) != new.checksum:
                     found[number] = new._replace(path=_clashing(new.path, new.checksum))
         repo.store.indexes.add_many(entries)
-        repo.store.summaries.update(entries, {entry.checksum for entry in taken})
+        repo.store.summaries.update(entries)
     return taken
 
 

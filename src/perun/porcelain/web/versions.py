@@ -117,7 +117,7 @@ def _commit(state: State, position: int, tags: list[str]) -> data.Commit:
 
 def _profiles(state: State, checksum: str) -> list[data.Profile]:
     infos = [entry.info() for entry in state.repo.store.indexes.read(checksum)]
-    known = state.repo.store.series.of_version(checksum)
+    known = state.repo.store.facts.of(info.checksum for info in infos)
     found = []
     for info in infos:
         one = known.get(info.checksum)

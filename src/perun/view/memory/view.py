@@ -92,7 +92,7 @@ def _head(profile: Profile, stacks: Sequence[CallStack]) -> Iterator[str]:
         yield "peak, leaks  not known: an earlier release of Perun wrote the profile"
         return
     number = _numbers(run)
-    yield f"peak heap    {_size(number('peak'))} after {number('peak-time'):.3g} s"
+    yield f"peak heap    {_size(number('peak'))} after {readable(number('peak-time'), 's')}"
     yield (
         f"allocated    {_size(number('allocated'))} in {counted(number('allocations'), 'allocation')}, "
         f"{counted(number('releases'), 'release')}"

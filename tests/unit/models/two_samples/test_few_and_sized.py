@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from perun.models.two_samples import permutation, shape, signed_ranks, strata
 from perun.models.two_samples.ratio import described, of_each, of_pairs, of_samples, of_sizes
+from shared import examples
 
 stats = pytest.importorskip("scipy.stats", reason="scipy, what these are compared with, is missing")
 
 FEW = st.lists(st.floats(-100, 100).map(lambda value: round(value, 3)), min_size=2, max_size=5)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(FEW, FEW)
 def test_permutations_give_the_p_value_of_scipy(baseline: list[float], target: list[float]) -> None:
     def difference(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:

@@ -18,6 +18,7 @@ from perun.errors import ProfileError
 from perun.profile.factory import Profile
 from perun.profile.format import bulk, columns
 from perun.profile.format import json as formats
+from shared import examples
 
 HEAD = {
     "header": {"type": "mixed", "units": {"mixed": "us"}, "cmd": "./bin", "args": "", "workload": ""},
@@ -67,7 +68,7 @@ def same(one: Profile, other: Profile) -> None:
         assert json.dumps(one[region], sort_keys=True) == json.dumps(other[region], sort_keys=True)
 
 
-small = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+small = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(60))
 
 
 def check(data: bytes) -> None:

@@ -26,6 +26,7 @@ from perun.profile.format.compressed import CompressedColumn
 from perun.profile.query import unique_resource_values_of
 from perun.profile.series import series
 from perun.profile.table import table_of
+from shared import examples
 
 HEAD = {
     "origin": "a" * 40,
@@ -36,7 +37,7 @@ HEAD = {
 }
 whole = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-3, 300)
 fractions = st.floats() | st.integers(-(10**6), 10**9).map(lambda number: number / 1000)
-small = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+small = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(60))
 
 
 def repeated(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
@@ -232,7 +233,7 @@ def test_profiles_by_columns_take_part_in_everything() -> None:
 @given(
     st.sampled_from(["cut", "byte", "insert"]), st.floats(0, 0.999), st.integers(1, 255), st.booleans()
 )
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(200))
 def test_damage_is_told(how: str, place: float, change: int, seal: bool) -> None:
     data = DAMAGED
     at = int(place * len(data))

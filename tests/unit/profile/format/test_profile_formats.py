@@ -17,6 +17,7 @@ from perun.profile.format import bulk
 from perun.profile.format import json as formats
 from perun.profile.format.json import dumps_object, dumps_pending, loads
 from perun.profile.head import Head
+from shared import examples
 
 SAMPLES = Path(__file__).parents[5] / "shared" / "samples"
 REGIONS: dict[str, Any] = {
@@ -172,7 +173,7 @@ def both_ways(data: bytes) -> tuple[Profile | None, Profile]:
 
 
 @given(profiles)
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=30)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(30))
 def test_both_readers_of_json_agree(regions: dict[str, Any]) -> None:
     quick, lenient = both_ways(dump(regions))
     if quick is not None:
@@ -358,7 +359,7 @@ def test_random_json_in_place_of_any_part(regions: dict[str, Any], data: st.Data
 
 
 @given(st.sampled_from([VALID, dump(OLD)]), st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_cut_and_flipped_profiles(valid: bytes, data: st.DataObject) -> None:
     only_profile_error(valid[: data.draw(st.integers(0, len(valid)))])
     flipped = bytearray(valid)

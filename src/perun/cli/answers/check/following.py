@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import Final
 
-from perun.cli.answers.changes import importance, is_better, is_worse
+from perun.cli.answers.changes import importance, is_better, is_maybe, is_worse
 from perun.cli.answers.check.page import Page
 from perun.cli.table import one_line
 from perun.plugin.api import MinorVersion
@@ -15,15 +15,10 @@ from perun.porcelain.tags import identity
 from perun.profile.bounds import TYPE as BOUND
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
+from perun.wording import plural
 
 WITH_CALLS: Final = frozenset({"complexity", "instructions", "memory", "trace"})
 """Collectors whose profiles have call stacks, which a flame graph shows."""
-UNDECIDED: Final = (
-    PerformanceChange.Unknown,
-    PerformanceChange.MaybeDegradation,
-    PerformanceChange.MaybeOptimization,
-)
-"""What a measurement side by side may decide."""
 _PYTHON: Final = re.compile(r"(?:\S*/)?(?:python[\d.]*|[^\s/]+\.py)(?:\s|$)")
 
 
@@ -33,12 +28,38 @@ class Following:
     def __init__(self, page: Page) -> None:
         self._page = page
         self._found: tuple[DegradationInfo, Comparison, MinorVersion | None] | None = None
+        self._undecided: list[tuple[int, int, Comparison, MinorVersion]] = []
 
     def add(self, comparison: Comparison, version: MinorVersion | None) -> None:
         """Count in a pair of profiles, and the version of the target."""
         for change in comparison.places:
             if self._found is None or importance(change) < importance(self._found[0]):
                 self._found = change, comparison, version
+
+    def hide(self, comparison: Comparison, version: MinorVersion) -> None:
+        """Count in what is not certain of a pair of profiles, and is not listed."""
+        kinds = [change.result for change in comparison.places if is_undecided(change.result)]
+        if kinds:
+            maybe = sum(map(is_maybe, kinds))
+            self._undecided.append((maybe, len(kinds) - maybe, comparison, version))
+
+    @property
+    def hidden(self) -> str:
+        """How much is not listed, and the command that decides on the most of it; empty if all is."""
+        if not self._undecided:
+            return ""
+        maybe, unknown = sum(one[0] for one in self._undecided), sum(one[1] for one in self._undecided)
+        counts = ", ".join(f"{n} {word}" for n, word in ((maybe, "maybe"), (unknown, "unknown")) if n)
+        *_, comparison, version = max(self._undecided, key=lambda one: one[:2])
+        command = self._deciding(comparison, version)
+        return f"{counts} in {plural(len(self._undecided), 'pair')}" + (f"; {command}" if command else "")
+
+    def _deciding(self, comparison: Comparison, version: MinorVersion) -> str:
+        base = comparison.baseline_version
+        if base is None or comparison.session is not None:
+            return ""
+        words = ["perun", "compare", self._name(base, version), self._name(version, None)]
+        return f"to decide: {_quoted([*words, *_measured(comparison.target)])}"
 
     @property
     def command(self) -> str:
@@ -63,8 +84,8 @@ class Following:
         if version is None or base is None:
             return ""
         names = self._name(base, version), self._name(version, None)
-        if change.result in UNDECIDED:
-            return f"to decide: {_quoted(['perun', 'compare', *names, *_measured(comparison.target)])}"
+        if is_undecided(change.result):
+            return "" if self._undecided else self._deciding(comparison, version)
         if not (is_worse(change.result) or is_better(change.result)):
             return ""
         versions = [word for name in names for word in ("-m", name)]
@@ -103,6 +124,11 @@ class Following:
         if child is not None and child.checksum == head and child.parents[:1] == (version.checksum,):
             return "HEAD~1"
         return version.checksum[:10]
+
+
+def is_undecided(change: PerformanceChange) -> bool:
+    """Whether a measurement side by side may decide it."""
+    return is_maybe(change) or change is PerformanceChange.Unknown
 
 
 def _only_waits(change: DegradationInfo, comparison: Comparison) -> bool:

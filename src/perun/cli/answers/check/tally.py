@@ -81,7 +81,8 @@ class Tally:
         kinds = list(self.changes.elements())
         better, worse = sum(map(is_better, kinds)), sum(map(is_worse, kinds))
         unknown = self.changes[PerformanceChange.Unknown]
-        return Counts(better, worse, sum(map(is_severe, kinds)), len(kinds) - better - worse, unknown)
+        rest = len(kinds) - better - worse
+        return Counts(better, worse, sum(map(is_severe, kinds)), rest, unknown)
 
     @property
     def nothing_compared(self) -> str:
@@ -112,11 +113,16 @@ class Tally:
 
     def _found(self, paint: Callable[[str, str], str]) -> Iterator[str]:
         counts = self.counts
-        if counts.degradations:
+        maybe = PerformanceChange.MaybeDegradation, PerformanceChange.MaybeOptimization
+        may_be_worse, may_be_better = (self.changes[one] for one in maybe)
+        worse, better = counts.degradations - may_be_worse, counts.optimizations - may_be_better
+        if worse:
             severe = f" ({counts.severe} severe)" if counts.severe else ""
-            yield paint(plural(counts.degradations, "degradation") + severe, "red")
-        if counts.optimizations:
-            yield paint(plural(counts.optimizations, "optimization"), "green")
+            yield paint(plural(worse, "degradation") + severe, "red")
+        if better:
+            yield paint(plural(better, "optimization"), "green")
+        if may_be_worse + may_be_better:
+            yield f"{may_be_worse + may_be_better} maybe"
         if counts.inconclusive:
             yield f"{counts.inconclusive} unknown"
         if counts.other > counts.inconclusive:

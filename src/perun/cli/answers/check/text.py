@@ -20,7 +20,7 @@ from perun.cli.answers.changes import (
     sides_of,
     style_of,
 )
-from perun.cli.answers.check.following import Following
+from perun.cli.answers.check.following import Following, is_undecided
 from perun.cli.answers.check.page import Page
 from perun.cli.answers.check.tree import Tree
 from perun.cli.answers.check.wording import (
@@ -51,7 +51,8 @@ class _Line(NamedTuple):
 
 
 class Text(Tree):
-    """A table for each pair of profiles; with `verbose` also what did not change, and why it was decided."""
+    """A table for each pair of profiles; with `verbose` also what did not change, and why it was decided. Of
+    a history, what is not certain is counted at its end."""
 
     def __init__(self, page: Page) -> None:
         super().__init__(page)
@@ -62,6 +63,8 @@ class Text(Tree):
         super().version(report)
         for comparison in report.comparisons:
             self._following.add(comparison, report.version)
+            if not self._every:
+                self._following.hide(comparison, report.version)
 
     def pair(self, comparison: Comparison) -> None:
         """Two profiles that belong to no version."""
@@ -69,8 +72,10 @@ class Text(Tree):
         self._following.add(comparison, None)
 
     def end(self) -> None:
-        """The tally, and the command that tells more."""
+        """The tally, what is not listed, and the command that tells more."""
         super().end()
+        if hidden := self._following.hidden:
+            self._page.say(self._page.paint(f"{hidden}; list them with: -v", "dim"))
         if command := self._following.command:
             self._page.say(command)
 
@@ -128,7 +133,11 @@ class Text(Tree):
             ]
         else:
             methods = {id(change): one.method for one in comparison.results for change in one.changes}
-            found = [_Line(change, methods[id(change)]) for change in comparison.places]
+            found = [
+                _Line(change, methods[id(change)])
+                for change in comparison.places
+                if self._every or not is_undecided(change.result)
+            ]
         if len({line.method for line in found}) == 1:
             found = [line._replace(method="") for line in found]
         known = comparison.acknowledged

@@ -17,7 +17,7 @@ from perun.cli.answers.changes import (
 )
 from perun.cli.table import one_line
 from perun.porcelain.check.report import Comparison, is_degradation
-from perun.profile.amounts import percent
+from perun.profile.amounts import factor, percent
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 from perun.wording import plural
@@ -33,9 +33,9 @@ def is_severe(change: PerformanceChange) -> bool:
 
 def size_of(change: DegradationInfo) -> str:
     """How large the change is: `+376 % (4.76x)`, or of what has no ratio `order +2`; empty if unknown."""
-    factor = factor_of(change)
+    times = factor_of(change)
     share = percent(ratio - 1) if (ratio := ratio_of(change)) is not None else ""
-    return f"{share} ({factor})" if share else factor
+    return f"{share} ({times})" if share else times
 
 
 def confidence_of(change: DegradationInfo) -> str:
@@ -53,7 +53,7 @@ def confidence_of(change: DegradationInfo) -> str:
         old, new = change.sizes
         parts.append(f"{old} and {plural(new, 'measurement')}")
     if change.detectable is not None and change.p_value is not None and math.isfinite(change.detectable):
-        parts.append(f"could show {change.detectable:.3g}x")
+        parts.append(f"could show {factor(change.detectable)}")
     return ", ".join(parts)
 
 

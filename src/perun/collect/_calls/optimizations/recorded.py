@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from perun.collect._calls.optimizations.plan import Earlier, Effect, Seen, Switching
 from perun.collect._calls.optimizations.shaping import levels_of
+from perun.profile.amounts import readable
 
 if TYPE_CHECKING:
     from perun.callgraph.graph import CallGraph
@@ -54,7 +55,7 @@ def _too_often(seen: Seen, settings: Settings) -> str:
     if seen.calls <= settings.soft:
         return ""
     if seen.median <= SHORT:
-        return f"{calls}, more than {settings.soft:,}, for {seen.median:.3g} us"
+        return f"{calls}, more than {settings.soft:,}, for {readable(seen.median, 'us')}"
     if seen.iqr < REGULAR * seen.median:
         return f"{calls}, more than {settings.soft:,}, with regular times"
     return ""

@@ -13,6 +13,7 @@ from perun.errors import CollectorUnavailable
 from perun.plugin.api import Run
 from perun.process.execution import TIMEOUT, Execution, Sample
 from perun.process.streams import Output
+from perun.profile.amounts import readable
 from perun.profile.incomplete import Incomplete
 
 if TYPE_CHECKING:
@@ -97,8 +98,9 @@ def nothing_recorded(engine: str, sample: Sample, why: str, hint: str) -> Collec
     :param why: the reason, unless the time limit was too short.
     """
     if sample.early == TIMEOUT:
+        after = readable(sample.real, "s")
         return CollectorUnavailable(
-            f"the time limit ended the run after {sample.real:.3g} s, before {engine} recorded anything",
+            f"the time limit ended the run after {after}, before {engine} recorded anything",
             "raise --timeout (-t)",
         )
     return CollectorUnavailable(f"{engine} recorded nothing{why}", hint)
