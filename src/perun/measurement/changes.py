@@ -97,7 +97,7 @@ class Run(NamedTuple):
 
 
 _Candidate = tuple[float, float, int, int, float, int, int]
-"""A run: its strength if all versions around were there, by which the likeliest place is chosen, its strength,
+"""A run: its strength if all versions around were there, by which the likeliest place is chosen, its own one,
 first point, end and error, and the lasting level that it is in."""
 
 

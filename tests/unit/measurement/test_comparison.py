@@ -181,8 +181,8 @@ def test_what_only_one_side_has_is_said_where_something_could_be_said() -> None:
 
 def test_what_was_never_there_counts_as_nothing_where_a_profile_says_so() -> None:
     def leaked(amounts: Mapping[str, int]) -> Profile:
-        rows = [{"type": "memory", "subtype": name, "uid": {"source": "prog", "memory": name}, "amount": amount,
-                 **({"absent": 0} if name == "leaked" else {})} for name, amount in amounts.items()]  # fmt: skip
+        rows = [{"type": "memory", "subtype": name, "uid": {"source": "prog", "memory": name}, "amount": amount,  # noqa: E501
+                 **({"absent": 0} if name == "leaked" else {})} for name, amount in amounts.items()]  # fmt: skip  # noqa: E501
         return profile(rows, type="memory", units={"memory": "B"})
 
     found = told(leaked({"peak": 90}), leaked({"peak": 90, "leaked": 64}))
@@ -197,7 +197,7 @@ def test_of_other_units_or_workloads_nothing_is_said() -> None:
     found = told(counted(f=5.0, unit="k"), counted(f=5.0))["f"]
     assert found.result is Change.Unknown and found.rule == "the units differ: k and none"
     assert found.values is None and found.unit == ""
-    runs = [{"uid": "p", "type": "time", "subtype": "real", "amount": 1.0 + n / 100, "workload": n % 2, "order": n}
+    runs = [{"uid": "p", "type": "time", "subtype": "real", "amount": 1.0 + n / 100, "workload": n % 2, "order": n}  # noqa: E501
             for n in range(8)]  # fmt: skip
     other = [{**one, "workload": 5 + n % 2} for n, one in enumerate(runs)]
     found = told(profile(runs), profile(other))["p [real]"]
@@ -286,7 +286,7 @@ def test_the_part_of_a_whole_matters_as_much_as_it_is_of_that() -> None:
 
 def test_what_is_better_the_larger_it_is_has_the_other_word() -> None:
     def rate(size: float, side: int) -> Profile:
-        rows = [{"uid": "io", "type": "rate", "subtype": "MB/s", "order": n, "amount": size * math.exp(NOISE[side][n])}
+        rows = [{"uid": "io", "type": "rate", "subtype": "MB/s", "order": n, "amount": size * math.exp(NOISE[side][n])}  # noqa: E501
                 for n in range(RUNS)]  # fmt: skip
         return profile(rows, session.Session("s", "base", runs_are_rounds=True), larger_is_better=["rate"])
 

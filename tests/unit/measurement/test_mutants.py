@@ -76,7 +76,6 @@ def test_each_mutant_is_of_this_code(name: str, old: str, new: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_tests_notice_nearly_all_errors(part: int, tmp_path: Path) -> None:
     site = tmp_path / "site"
@@ -95,7 +94,7 @@ def test_the_tests_notice_nearly_all_errors(part: int, tmp_path: Path) -> None:
 
 
 def _passes(site: Path, module: str) -> bool:
-    """Whether the quick tests of measurement pass with the package of that folder, those of the module first."""
+    """Whether the quick tests of measurement pass with the package of that folder, those of the module first."""  # noqa: E501
     every = sorted(
         HERE.glob("test_*.py"), key=lambda one: (one.stem != f"test_{module}", one.stem != "test_verdict")
     )

@@ -415,7 +415,7 @@ def test_half_widths_are_those_of_students_distribution(freedom: float, confiden
     exact = stats.t.ppf((1 + confidence) / 2, freedom)
     found = Error(2.0, freedom).half_width(confidence) / 2
     assert exact * (1 - 1e-9) <= found <= exact * 1.05
-    assert found == pytest.approx(stats.t.ppf((1 + confidence) / 2, math.floor(8 * freedom) / 8 if freedom < 16
+    assert found == pytest.approx(stats.t.ppf((1 + confidence) / 2, math.floor(8 * freedom) / 8 if freedom < 16  # noqa: E501
                                               else math.floor(freedom)), rel=1e-8)  # fmt: skip
 
 
