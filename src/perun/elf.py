@@ -229,7 +229,12 @@ class ElfFile:
 
     def _unpack(self, form: str, at: int) -> tuple[int, ...]:
         size = struct.calcsize(self._order + form)
-        return struct.unpack(self._order + form, self._read(at, size))
+        data = self._read(at, size)
+        if len(data) < size:
+            tables = {self._form.section: "table of sections", self._form.segment: "table of segments"}
+            what = tables.get(form, "header")
+            raise Damaged(f"its {what} is cut off: {size} bytes belong at byte {at} of {self._end}")
+        return struct.unpack(self._order + form, data)
 
     def _read(self, at: int, size: int) -> bytes:
         # A damaged file may claim more bytes than there is memory.

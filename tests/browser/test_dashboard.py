@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pytest
 import web_sample
 
 from perun.porcelain.web import data
+from perun.porcelain.web.series import text_of_value
 from perun.web import pages
 
 if TYPE_CHECKING:
@@ -124,15 +126,17 @@ def test_the_overview_says_the_verdict_first_and_then_what_changed(
     visit: OpenPage, sample: web_sample.Sample
 ) -> None:
     page = visit("overview")
-    assert page.locator("h1").inner_text().startswith("2 of 14 series got worse since v1.4")
+    assert page.locator("h1").inner_text().startswith("2 changes made 2 of 14 benchmarks worse since v1.4")
     assert page.locator(".counts li").all_inner_texts()[:3] == [
         "2 got worse, 1 of them acknowledged",
         "10 stayed the same",
         "1 got better",
     ]
+    assert "2 doubtful changes" in page.locator(".doubtful").inner_text()
+    assert page.locator(".doubtful code").inner_text() == "perun compare 0123456 1234567 -c ./app -w big.txt"
     rows = page.locator("#changes .change")
     worst = rows.first.inner_text()
-    assert "2.6x" in worst and "2.5x to 2.7x" in worst and "compare [exclusive]" in worst
+    assert "+160 % [+152, +168]" in worst and "Degradation" in worst and "compare [exclusive]" in worst
     assert sample.changes[1]["version"]["checksum"][:7] in worst and "1 more of it" in worst
     assert "acknowledged" in rows.last.inner_text()
     heat = page.locator("#heat canvas")
@@ -142,6 +146,36 @@ def test_the_overview_says_the_verdict_first_and_then_what_changed(
     assert "ms" in said and sample.commits[-1]["checksum"][:7] in said
     page.keyboard.press("Enter")
     goes_to(page, f"commit.html?c={sample.commits[-1]['checksum']}")
+
+
+def test_a_benchmark_is_a_line_and_its_workloads_and_parts_are_below_it_on_demand(
+    visit: OpenPage, sample: web_sample.Sample
+) -> None:
+    page = visit("overview")
+    lines = page.locator(".benchmark")
+    assert lines.count() == 12  # of 14 series three are of one family
+    first = lines.first
+    assert sample.series[0]["text"] in first.inner_text()
+    assert first.locator("summary").inner_text() == "3 workloads, 3 parts and details"
+    assert first.locator("tbody tr").count() == 0
+    first.locator("summary").click()
+    first.locator("tbody tr").nth(5).wait_for()
+    assert first.locator("tbody tr").count() == 6
+    first.locator(".what a").click()
+    goes_to(page, f"series.html?id={SERIES[:-1]}0")
+
+
+def test_values_are_written_as_commands_write_them(visit: OpenPage) -> None:
+    page = visit("overview")
+    chance = random.Random(5)
+    cases = [(0.0, 0.0, "s"), (1.0, 1.0, "s"), (0.2, 0.0035, "s"), (-3.0, 0.2, ""), (999.6, 0.96, "ms"),
+             (1e-7, 1e-9, "s"), (5e7, 1e5, "s"), (1e30, 1e28, "instr"), (1e5 + 500, 0.0, "")]  # fmt: skip
+    for _ in range(2000):
+        value = float(f"{10 ** chance.uniform(-9, 5.9):.6g}")
+        half = float(f"{value * 10 ** chance.uniform(-6, 0.3):.4g}")
+        cases.append((value, half, chance.choice(["s", "ms", "B", "KiB", "", "instr"])))
+    written = page.evaluate("cases => cases.map(one => measured(...one))", cases)
+    assert written == [text_of_value(*one) for one in cases]
 
 
 def test_who_compares_is_offered_what_changed(visit: OpenPage, sample: web_sample.Sample) -> None:
@@ -154,28 +188,12 @@ def test_who_compares_is_offered_what_changed(visit: OpenPage, sample: web_sampl
     assert page.locator(".proposals").count() == 0
 
 
-def test_in_little_room_stands_what_tells_series_apart(visit: OpenPage) -> None:
-    page = visit("overview")
-
-    def shown(*rows: tuple[str, str]) -> list[list[str]]:
-        given = [{"title": title, "command": command, "machine": None} for title, command in rows]
-        found: list[list[str]] = page.evaluate(
-            "rows => labelled(rows, {machines: []}).map(row => [row.label, row.on])", given
-        )
-        return found
-
-    long, other = "python3 -m tool --long in/a.txt", "python3 -m tool --other in/b.txt"
-    assert shown((f"real time of {long}", long), (f"peak of {other}", other)) == [
-        ["… --long in/a.txt", "real"], ["… --other in/b.txt", "peak"]
-    ]  # fmt: skip
-    assert shown((f"real time of {long}", long)) == [[long, "real"]]
-    assert shown((f"parse [total] in {long}", long), (f"sort in {long}", long)) == [
-        ["parse [total]", ""], ["sort", ""]
-    ]  # fmt: skip
-    assert shown((f"sort in {long}", long), (f"sort in {other}", other)) == [
-        ["sort in … --long in/a.txt", ""], ["sort in … --other in/b.txt", ""]
-    ]  # fmt: skip
-    assert shown(("a of a", "a"), ("b of a b", "a b"), ("odd", "")) == [["a", "a"], ["a b", "b"], ["odd", ""]]
+def test_columns_without_any_value_are_not_drawn(visit: OpenPage) -> None:
+    page = visit("grid")
+    rows = [{"value": [1, None, None, 2]}, {"value": [None, None, 3, None]}]
+    assert page.evaluate("rows => withValues([4, 5, 6, 7], rows)", rows) == {
+        "at": [4, 6, 7], "rows": [{"value": [1, None, 2]}, {"value": [None, 3, None]}]
+    }  # fmt: skip
 
 
 def test_keys_lead_everywhere(visit: OpenPage) -> None:
@@ -185,7 +203,7 @@ def test_keys_lead_everywhere(visit: OpenPage) -> None:
     page.keyboard.press("k")
     assert page.locator("[data-row].at").count() == 1
     page.keyboard.press("Enter")
-    goes_to(page, "series.html?id=000000000004")
+    goes_to(page, "series.html?id=00000000000")
     page.keyboard.press("g")
     page.keyboard.press("c")
     goes_to(page, "commit.html")
@@ -253,7 +271,7 @@ def test_a_chart_is_walked_by_keys_and_two_points_are_compared(
     page.keyboard.press("ArrowLeft")
     newest = [one for one in sample.commits if one["profiles"]][-1]
     said = tip(page)
-    assert newest["checksum"][:7] in said and newest["author"] in said and "at 95 %" in said
+    assert newest["checksum"][:7] in said and newest["author"] in said and " ± " in said
     page.keyboard.press("Space")
     assert "is marked" in page.locator("#chart-note").inner_text()
     for _ in range(9):
@@ -337,7 +355,7 @@ def test_a_second_tab_has_a_view_of_its_own_and_links_keep_the_context(visit: Op
         other.goto(page.url.partition("?")[0] + "?id=000000000003")
         other.wait_for_selector(READY)
         assert other.locator("h1").inner_text() == "rehash [exclusive]"
-        assert page.locator("h1").inner_text() == "./app small.txt"
+        assert page.locator("h1").inner_text() == "./app small.txt [real]"
         width = "perunChart.view.to - perunChart.view.from"
         assert page.evaluate(width) < 60 < other.evaluate(width)
         spikes_are_kept(other)

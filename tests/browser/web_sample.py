@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from perun.profile.amounts import percent, readable_pair
 from perun.web import pages
 
 NOW = 1_795_000_000
@@ -68,6 +69,7 @@ class Sample:
                 "rate": 2.6,
                 "baseline": "0" * 40,
                 "command": self.name(5, COMMANDS[0]),
+                "word": "Degradation",
             }
         ]
 
@@ -110,6 +112,8 @@ class Sample:
             "interval": None,
             "spark": [],
             "changes": 0,
+            "name": self.name(number, f"{command} [real]" if number < 3 else title),
+            "text": "",
         }
 
     def _steps(self) -> list[tuple[int, int, float]]:
@@ -137,6 +141,7 @@ class Sample:
         one["latest"], one["latest_at"] = found[-1], self.count - 1
         one["interval"] = None if one["exact"] or not found[-1] else [found[-1] * 0.99, found[-1] * 1.01]
         one["spark"] = found[-40:]
+        one["text"] = f"{found[-1]:.3g} {one['unit']}" if found[-1] else ""
         return found
 
     def ref(self, at: int) -> dict[str, Any]:
@@ -176,6 +181,11 @@ class Sample:
             "report": number == 4,
             "conditions": ["governor"] if number == 7 else [],
             "spark": {"value": self.values[number][start : at + 15], "change": at - start},
+            "decides": True,
+            "word": "Degradation" if ratio > 1 else "Optimization",
+            "text": percent(ratio - 1, None if exact else (0.97 * ratio - 1, 1.03 * ratio - 1)),
+            "sides": list(readable_pair(before, after, series["unit"])),
+            "name": series["name"],
         }
 
     def pieces(self) -> dict[str, Any]:
@@ -184,7 +194,7 @@ class Sample:
             "site": self._site(),
             "history": self._history(),
             "series": {"series": self.series, "more": 0},
-            "changes": {"changes": self.changes[::-1], "total": len(self.changes)},
+            "changes": {"changes": self.changes[::-1], "total": len(self.changes), "doubtful": []},
             "overview": self._overview(),
             "grid": self._grid(),
             "coverage": self._coverage(),
@@ -197,7 +207,9 @@ class Sample:
                 "series": [one["id"] for one in self.series],
                 "machine": [None if one["exact"] else 0 for one in self.series],
                 "value": [values[part] for values in self.values],
-                "half": [None if one["exact"] else [100] * len(self.commits[part]) for one in self.series],
+                "half": [
+                    None if one["exact"] else [10_000] * len(self.commits[part]) for one in self.series
+                ],
             }
         for number, one in enumerate(self.series):
             found[f"series/{one['id']}"] = self._one(number)
@@ -250,7 +262,7 @@ class Sample:
     def _overview(self) -> dict[str, Any]:
         places = [at for at in range(self.count) if self.commits[at]["profiles"]][-60:]
         rows = [self._row(number, places) for number in range(len(self.series))]
-        sentence = "2 of 14 series got worse since v1.4: parse [exclusive] by 160 %, ./app small.txt by 34 %"
+        sentence = "2 changes made 2 of 14 benchmarks worse since v1.4: most compare [exclusive] +160 %."
         none = {
             "sentence": "Nothing is measured yet",
             "kind": "unknown",
@@ -261,6 +273,9 @@ class Sample:
             "unknown": 0,
             "details": "",
             "acknowledged": 0,
+            "changes": 0,
+            "doubtful": 0,
+            "decides": "",
         }
         return {
             "verdict": none
@@ -274,16 +289,38 @@ class Sample:
                 "same": 10,
                 "unknown": 1,
                 "acknowledged": 1,
+                "changes": 3,
+                "doubtful": 2,
+                "decides": "perun compare 0123456 1234567 -c ./app -w big.txt",
                 "details": "34 of 40 commits since then are measured. One series is too noisy to say.",
             },
             "changes": sorted(self.changes, key=lambda one: (bool(one["acknowledged"]), -one["ratio"])),
             "total": len(self.changes),
             "heat": {"commits": [self.ref(at) for at in places], "rows": rows},
-            "multiples": [
-                {"series": one, "spark": self.values[i][-60:], "spark_at": [], "state": ""}
-                for i, one in enumerate(self.series)
-            ],
+            "benchmarks": [self._benchmark(*own) for own in ((0, 1, 2), *((i,) for i in range(3, 14)))]
+            if self.measured
+            else [],
+            "more": 0,
         }
+
+    def _benchmark(self, *numbers: int) -> dict[str, Any]:
+        members = []
+        for number in numbers:
+            one = self.series[number]
+            change = next((step for step in self.changes if step["series"] == one["id"]), None)
+            members.append(
+                {
+                    "series": one,
+                    "machine": None if one["exact"] else 0,
+                    "state": "same" if change is None else "worse" if change["degradation"] else "better",
+                    "change": change,
+                    "spark": self.values[number][-60:],
+                    "spark_at": [],
+                    "parts": [other["id"] for other in self.series[3:6]] if number < 3 else [],
+                }
+            )
+        name = self.series[numbers[0]]["name"]
+        return {"name": name, "metric": "real time", "members": members}
 
     def _row(self, number: int, places: Sequence[int]) -> dict[str, Any]:
         one = self.series[number]
@@ -295,6 +332,7 @@ class Sample:
             "machine": None if one["exact"] else 0,
             "value": [self.values[number][at] for at in places],
             "command": one["command"],
+            "name": one["name"],
         }
 
     def _grid(self) -> dict[str, Any]:
@@ -375,13 +413,15 @@ class Sample:
             "branch": branch,
             "at": differences(points),
             "value": list(points.values()),
-            "half": [self.random.randrange(60, 240) for _ in points],
+            "half": [self.random.randrange(6000, 24000) for _ in points],
             "n": 10,
         }
 
     def _report(self, change: Mapping[str, Any]) -> dict[str, Any]:
         def side(value: float) -> dict[str, Any]:
-            return {"value": value, "interval": [value * 0.98, value * 1.02], "n": 30}
+            text = f"{value:.3g} ms"
+            told = {"text": text, "whole": f"{text} ± {value * 0.02:.1g}"}
+            return {"value": value, "interval": [value * 0.98, value * 1.02], "n": 30, **told}
 
         rows = []
         for number, name in enumerate((*FUNCTIONS, "hash", "grow")):
@@ -401,6 +441,8 @@ class Sample:
                     "interval": [ratio * 0.97, ratio * 1.03],
                     "result": result,
                     "reason": "12 lines of it changed in table.c:40" if number == 0 else "",
+                    "word": result.replace("NoC", "No C"),
+                    "text": percent(ratio - 1, (0.97 * ratio - 1, 1.03 * ratio - 1)),
                 }
             )
         draw = [self.random.gauss(10, 0.4) for _ in range(30)]
@@ -432,6 +474,8 @@ class Sample:
                 "ratio": after / before,
                 "interval": None,
                 "share": (after - before) / 4e6,
+                "text": f"{before:.3g} -> {after:.3g}  {percent(after / before - 1)}",
+                "of_whole": percent((after - before) / 4e6),
             }
 
         lines = [

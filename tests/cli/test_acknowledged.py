@@ -174,7 +174,7 @@ def test_log_and_status_show_steps_and_what_is_acknowledged(perun, measured):
     assert "Steps:" not in perun("log").out and "Steps:" not in perun("status", version).out
     perun("changes")
     perun("check", "head", version)
-    line = "Severe Degradation  unique [total]  0.86 k -> 79.80 k  +9,125 %  ./words 400 (regex)"
+    line = "Severe Degradation  unique [total]  0.865 k -> 79.8 k  +9,125 %  ./words 400 (regex)"
     for words in (("log", version, "-n", "1"), ("status", version)):
         text = perun(*words).out
         assert "Steps: 1 degradation(-)\n" in text and f"  {line}\n" in text
@@ -182,7 +182,7 @@ def test_log_and_status_show_steps_and_what_is_acknowledged(perun, measured):
     for words in (("log", version, "-n", "1"), ("status", version)):
         text = perun(*words).out
         assert f"  {line}  acknowledged: faster later\n" in text
-        assert "Degradation  unique  0.86 k -> 79.80 k  +9,125 %  92.3x  acknowledged: faster later\n" in text
+        assert "Degradation  unique  0.865 k -> 79.8 k  +9,125 %  92.3x  acknowledged: faster later\n" in text
     status = perun("status", version, "--json").json
     assert status["changes"][0]["acknowledged"]["because"] == "faster later"
     versions = perun("log", "--json").json["versions"]

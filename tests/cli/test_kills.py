@@ -28,6 +28,8 @@ COMMANDS = {
     "a run of bench": ["bench", LONG],
     "a build of compare": ["compare", "HEAD", "HEAD~1"],
     "a question of doctor": ["doctor"],
+    "git that answers": ["log"],
+    "a filter of git": ["collect", "-m", "HEAD~1", "-c", "true", "time"],
 }
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 CASES_OF_SWITCH = " ".join(f"case {one}: k = {one + 1}; i += {one % 7}; break;" for one in range(3000))
@@ -79,7 +81,9 @@ def check(words: list[str], scene: Path, environ: dict[str, str], what: str, how
     """Start the command, end it by the signal when it waits for another program, and find none left."""
     mark = f"MARK_OF_A_TEST={uuid.uuid4()}"
     environ = {**environ, mark.partition("=")[0]: mark.partition("=")[2]}
-    if what == "a question of doctor":
+    if what == "git that answers":
+        (scene / "tools" / "git").write_text(f"#!/bin/sh\n{SLEEP} & {SLEEP}\n")
+    if what in ("a question of doctor", "git that answers"):
         environ["PATH"] = f"{scene / 'tools'}:{environ['PATH']}"
     waits = {"the preprocessor of bounds": "cc1", "a process of bounds": "bounds.serving"}.get(what, SLEEP)
     with open(scene / "said", "w+") as said:
@@ -101,8 +105,14 @@ def check(words: list[str], scene: Path, environ: dict[str, str], what: str, how
                 os.kill(left, signal.SIGKILL)
 
 
-CASES = list(itertools.product(COMMANDS, SIGNALS))
+CASES = [
+    (what, how)
+    for what, how in itertools.product(COMMANDS, SIGNALS)
+    if what != "a filter of git" or how == signal.SIGKILL  # git that changes files is waited for otherwise
+]
 USUAL = [(what, SIGNALS[number % 3]) for number, what in enumerate(list(COMMANDS)[:5])]
+USUAL += [("git that answers", how) for how in SIGNALS]
+USUAL += [("a filter of git", signal.SIGKILL)]
 TIMES = 7
 """Kills of each command by each signal, in the slow run."""
 
@@ -126,6 +136,13 @@ def test_nothing_goes_on(
         configuration += f"workloads: [w]\ngenerators: {{workload: [{made}]}}\n"
     elif what == "a build of compare":
         configuration += f'execute: {{pre_run: ["{LONG}"]}}\n'
+    elif what == "a filter of git":
+        (scene / "filter").write_text(f"#!/bin/sh\n{SLEEP} & {SLEEP}\n")
+        (scene / "filter").chmod(0o755)
+        git = ["git", "-C", scene, "config", "filter.slow.smudge", f"'{scene / 'filter'}'"]
+        subprocess.run(git, check=True)
+        (scene / ".git" / "info").mkdir(exist_ok=True)
+        (scene / ".git" / "info" / "attributes").write_text("* filter=slow\n")
     (scene / ".perun" / "local.yml").write_text(configuration)
     perun("trust")
     for _ in range(times):

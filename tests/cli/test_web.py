@@ -20,6 +20,8 @@ import pytest
 import measured_history
 from perun.cli.commands.web import web
 from perun.errors import PluginError
+from perun.porcelain.web.pieces import Pieces, encoded
+from perun.porcelain.web.state import load
 from perun.store.cache import FILE, Cache
 
 URL = re.compile(r"http://(?P<host>[^:/]+):(?P<port>\d+)/(?P<with>[?#]token=)(?P<token>\S+)")
@@ -115,6 +117,22 @@ def test_it_builds_a_site_of_a_version(perun, measured, tmp_path):
     assert 'href="https://example.org/perf/commit.html?c=' in (site / "feed.atom").read_text()
     again = perun(*arguments, cwd=measured.path)
     assert re.search(r"; [01] written$", again.out.strip())
+
+
+def test_pages_say_what_changes_says(perun, measured):
+    """The headline counts those that lead, are definite, and are not taken back, since the tag."""
+    pieces = Pieces(load(measured.open()), "")
+    piece = lambda name: json.loads(encoded(pieces.piece(name)))  # noqa: E731
+    answer = perun("changes", "v1.0..", "--json", cwd=measured.path).json
+    steps = [step for one in answer["changes"] for step in one["steps"] if step["headline"]]
+    left = [step for step in steps if step["decides"] and not (step["taken_back"] or step["takes_back"])]
+    verdict = piece("overview")["verdict"]
+    assert verdict["changes"] == len(left) == 2
+    assert verdict["doubtful"] == sum(not step["decides"] and not step["taken_back"] for step in steps)
+    told = perun("changes", cwd=measured.path).out
+    for one in piece("changes")["changes"]:
+        line = next(line for line in told.splitlines() if f"  {one['location']}  " in line)
+        assert f"{one['word']}  {one['location']}  {' -> '.join(one['sides'])}  {one['text']}" in line.strip()
 
 
 def test_what_cannot_be_built_is_told(perun, measured):

@@ -163,9 +163,9 @@ class _Judge(NamedTuple):
         if found.order.changed and self.p_value <= 1 - self.params.confidence:
             return self._order(_Labels.surely(found.order.difference.estimate > 0), self._surely())
         factor, level = self._verdict(found.factor), self._verdict(found.level)
-        if _is_change(factor):
+        if _differs(factor):
             return self._ratio("factor", self._felt(factor))
-        if _is_change(level):
+        if _differs(level):
             return self._ratio("level", level)
         if found.order.doubtful:
             return self._order(_Labels.maybe(self._grows_faster()), self._perhaps())
@@ -284,7 +284,8 @@ def _p_value(found: Comparison) -> float:
     return min(1.0, 2 * min(found.factor.p_value, found.level.p_value))
 
 
-def _is_change(verdict: Verdict) -> bool:
+def _differs(verdict: Verdict) -> bool:
+    """Whether it is a change, be it a doubtful one."""
     return verdict.change not in (PerformanceChange.NoChange, PerformanceChange.Unknown)
 
 

@@ -52,6 +52,8 @@ class Recording:
             self.notes.append(
                 f"{counted(head.lost, 'call')} could not be recorded: the disk had no room for the recording"
             )
+        if scan.cut:
+            self.notes.append(f"the recording was cut off at byte {scan.cut}; the calls behind it are lost")
         self.complete = bool(head.ended) and not self.notes
         self.islands: list[str] = scan.islands()
         self.threads: list[Thread] = scan.threads()

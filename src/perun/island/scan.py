@@ -74,7 +74,7 @@ class Note(NamedTuple):
 class Scan:
     """The file of one process: what it says apart from its calls.
 
-    :ivar last: the last time that it knows.
+    :ivar last: the last time that it knows. :ivar cut: the byte at which the file ends within a chunk, or 0.
     :ivar positions: of each object the position in :meth:`objects`, by its number.
     :raises DamagedRecording: where it is no recording. :raises OSError: where it cannot be read.
     """
@@ -82,6 +82,7 @@ class Scan:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.last = 0
+        self.cut = 0
         self._notes: list[Note] = []
         self._closed: dict[int, int] = {}
         self._used: dict[int, int] = {}
@@ -184,6 +185,8 @@ class Scan:
         _, version, *rest = layout.HEADER.unpack(data[: layout.HEADER.size])
         if version != layout.VERSION:
             raise self.damaged(f"its version is {version}, this Perun reads version {layout.VERSION}")
+        if len(data) < layout.HEADER_SIZE:
+            raise self.damaged(f"it ends at byte {len(data)}, within its header")
         return Head(*rest)
 
     def _chunks(self, file: BinaryIO) -> Iterator[Chunk]:
@@ -203,6 +206,10 @@ class Scan:
                 raise self.damaged(f"the chunk at byte {offset} is of thread {chunk.thread}")
             yield chunk
             offset += size
+            self.cut = end if offset > end else 0
+        file.seek(offset)
+        if file.read(1).strip(b"\0"):  # a part of the header of a chunk
+            self.cut = end
 
     def _body(self, file: BinaryIO, chunk: Chunk) -> bytes:
         file.seek(chunk.offset + layout.CHUNK.size)

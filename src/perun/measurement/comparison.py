@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun.measurement.difference import Difference, Rules, difference, noise_before, of_ratio
-from perun.measurement.estimate import Point
+from perun.measurement.estimate import Point, point
 from perun.measurement.headline import headline, processor
 from perun.measurement.series import (
     CALLS,
@@ -24,7 +24,6 @@ from perun.measurement.series import (
     Series,
     SeriesName,
     measurements,
-    point,
     readings_of,
 )
 from perun.measurement.verdict import Verdict, judge, untold_parts
@@ -39,6 +38,9 @@ if TYPE_CHECKING:
 Line = Callable[[SeriesName], Sequence[Point]]
 """The points of a series at the ancestors of the target that have one, the nearest first, the baseline
 among them."""
+Both = Callable[[SeriesName], tuple[Point, Point] | None]
+"""What all profiles of the two versions measured of a series, without conditions; None where that is not
+known of both."""
 MIN_CALLS: Final = 5
 """Calls of a function in one run that are compared; of fewer no interval of 99 % can be made."""
 _DERIVED: Final = (CPU, *PARTS_OF_CPU, CALLS, TOTAL)
@@ -65,7 +67,7 @@ class Measurements:
         """The series of the location as one point."""
         if location not in self._points:
             series = self.series[location]
-            self._points[location] = point([readings_of(self.profile, series)], series.metric.kind)
+            self._points[location] = point([(readings_of(self.profile, series), ())], series.metric.kind)
         return self._points[location]
 
     def described(self, locations: Sequence[str]) -> list[Sample]:
@@ -96,9 +98,11 @@ def no_line(name: SeriesName) -> Sequence[Point]:
 
 
 def changes(
-    old: Measurements, new: Measurements, rules: Rules, line: Line = no_line
+    old: Measurements, new: Measurements, rules: Rules, line: Line = no_line, both: Both = lambda name: None
 ) -> list[DegradationInfo]:
     """One change of type `ratio` for each series of the two that can be compared, by location.
+
+    :param both: where a version has several profiles, the points that these make.
 
     What was timed only once, or as a call too few times, is left out where nothing tells its noise.
     """
@@ -113,7 +117,7 @@ def changes(
             pairs.append(_Pair(location, before, after))
     named = {new.headline, old.headline}
     details: list[tuple[_Pair, Difference]] = []
-    for pair, one in _differences(pairs, old, new, rules, line):
+    for pair, one in _differences(pairs, old, new, rules, line, both):
         if isinstance(one, str):
             found.append(_info(pair, PerformanceChange.Unknown, one))
         elif pair.location in named or pair.old.metric.subtype in _CLOCKS:
@@ -138,7 +142,7 @@ def info_of(verdict: Verdict, location: str, unit: str) -> DegradationInfo:
         rule=verdict.reason, values=found.values, unit=unit, sizes=found.sizes,
     )  # fmt: skip
     if known:
-        info.interval = verdict.low, verdict.high
+        info.interval = verdict.bounds
         info.p_value = info.confidence_rate = found.p_value
         info.confidence_type = "p_value"
     if math.isfinite(found.detectable):
@@ -147,7 +151,7 @@ def info_of(verdict: Verdict, location: str, unit: str) -> DegradationInfo:
 
 
 def _differences(
-    pairs: Sequence[_Pair], old: Measurements, new: Measurements, rules: Rules, line: Line
+    pairs: Sequence[_Pair], old: Measurements, new: Measurements, rules: Rules, line: Line, both: Both
 ) -> Iterator[tuple[_Pair, Difference | str]]:
     """How the series differ; or why there is no difference that could have a word."""
     of_calls = {pair.location: one for pair, one in _of_calls(pairs, old, new, rules)}
@@ -160,16 +164,19 @@ def _differences(
             if pair.location in of_calls:
                 yield pair, of_calls[pair.location]
         else:
-            found = _of_points(pair, old, new, rules, line)
+            found = _of_points(pair, old, new, rules, line, both)
             if found is not None:
                 yield pair, found
 
 
 def _of_points(
-    pair: _Pair, old: Measurements, new: Measurements, rules: Rules, line: Line
+    pair: _Pair, old: Measurements, new: Measurements, rules: Rules, line: Line, both: Both
 ) -> Difference | str | None:
-    before, after = _point(pair.location, pair.old, old), _point(pair.location, pair.new, new)
-    learned = noise_before(before, after, line(pair.new.metric.name))
+    name = pair.new.metric.name
+    before, after = both(name) or (
+        _point(pair.location, pair.old, old), _point(pair.location, pair.new, new)
+    )  # fmt: skip
+    learned = noise_before(before, after, line(name))
     found = difference(before, after, learned, rules)
     if found is None:
         return "the two were measured on different workloads"
@@ -180,7 +187,7 @@ def _of_points(
 def _point(location: str, series: Series, side: Measurements) -> Point:
     if location in side.series:
         return side.point(location)
-    return point([readings_of(side.profile, series)], series.metric.kind)
+    return point([(readings_of(side.profile, series), ())], series.metric.kind)
 
 
 def _of_calls(

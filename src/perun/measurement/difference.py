@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from perun.measurement.comparable import refused, unlike
 from perun.measurement.estimate import Error, Kind, Point, combined, exp
 from perun.measurement.noise import NOTHING, WINDOW, Kept, Noise, learn, learn_numbers, shared
 from perun.models.student import p_value as student
@@ -144,16 +145,20 @@ def difference(
     if not common:
         return None
     if _is_counted(baseline, target):
-        return _of_counts(baseline, target, common)
-    if _hardly_varies(baseline) and _hardly_varies(target):
-        return _of_runs(baseline, target)
-    if not (baseline.positive and target.positive):
-        return _of_numbers(baseline, target, common, noise, rules)
-    by_session = shared(baseline, target)
-    if by_session:
-        levels = target.levels if len(by_session) == 1 else None
-        return _of_rounds(baseline, target, by_session, noise, rules, levels, tested=tested)
-    return _of_two_samples(baseline, target, common, noise, rules, tested=tested)
+        found = _of_counts(baseline, target, common)
+    elif _hardly_varies(baseline) and _hardly_varies(target):
+        found = _of_runs(baseline, target)
+    elif not (baseline.positive and target.positive):
+        found = _of_numbers(baseline, target, common, noise, rules)
+    elif by_session := shared(baseline, target):
+        levels = target.levels if list(by_session) == [target.ended] else None
+        found = _of_rounds(baseline, target, by_session, noise, rules, levels, tested=tested)
+    else:
+        found = _of_two_samples(baseline, target, common, noise, rules, tested=tested)
+    differ = unlike(baseline.conditions, target.conditions)
+    newest = target.rounds[-1].session
+    together = newest[:1] != "#" and any(one.session == newest for one in baseline.rounds)
+    return found._replace(unknown=refused(differ)) if differ and not together else found
 
 
 def of_counts(values: tuple[float, float], sizes: tuple[int, int]) -> Difference:
@@ -240,7 +245,10 @@ def _of_numbers(
 
     Of those that vary with the machine, what it may make of two versions measured apart is in the interval.
     """
-    old, new = (one.centre_of(common, logarithmic=False) for one in (baseline, target))
+    old, new = (
+        one.value if len(one.workloads) == 1 else one.centre_of(common, logarithmic=False)
+        for one in (baseline, target)
+    )
     error = combined([one.error_of(common, logarithmic=False) for one in (baseline, target)])
     shift, beside = new - old, 0.0
     visited, others = ({(own.session, own.number) for own in one.rounds} for one in (baseline, target))

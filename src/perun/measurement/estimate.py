@@ -13,6 +13,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from perun.measurement.comparable import Conditions, unlike
 from perun.models.student import quantile
 
 CONFIDENCE: Final = 0.95
@@ -126,6 +127,8 @@ class _Point(NamedTuple):
     levels: tuple[float, float] | None = None
     whole: float = 0.0
     noise: tuple[float, float] | None = None
+    ended: str = ""
+    conditions: Conditions = ()
 
 
 class Point(_Point):
@@ -137,6 +140,7 @@ class Point(_Point):
         by what they said.
     :param whole: of what is counted, what it is a part of; 0 if that is not known.
     :param noise: the interval of the ratio of the base of such a session to itself; None if it is not known.
+    :param ended: that session. :param conditions: under which it was measured.
     """
 
     @cached_property
@@ -239,8 +243,8 @@ class Headline(NamedTuple):
 
     :param metric: what it is called: `real time`, `peak memory`, `instructions`, or its location.
     :param location: what :mod:`perun.measurement.series` calls it.
-    :param rounds:, :param levels:, :param whole: and :param noise: as of
-        :class:`perun.measurement.series.Readings`.
+    :param rounds:, :param levels:, :param whole: and :param noise: as of :class:`Readings`.
+    :param conditions: of the profile.
     """
 
     metric: str
@@ -248,6 +252,26 @@ class Headline(NamedTuple):
     unit: str
     larger_is_better: bool
     kind: Kind
+    rounds: tuple[Round, ...]
+    levels: tuple[float, float] | None = None
+    whole: float = 0.0
+    noise: tuple[float, float] | None = None
+    conditions: Conditions = ()
+
+    @property
+    def readings(self) -> Readings:
+        """What was measured."""
+        return Readings(self.rounds, self.levels, self.whole, self.noise)
+
+
+class Readings(NamedTuple):
+    """What one profile measured of one series: what is kept of it, and what points are made of.
+
+    :param rounds: by number; a profile without a session is one round.
+    :param levels: as of :class:`Point`.
+    :param whole: what the values are a part of; 0 if that is not known. :param noise: as `levels`.
+    """
+
     rounds: tuple[Round, ...]
     levels: tuple[float, float] | None = None
     whole: float = 0.0
@@ -280,9 +304,7 @@ def sample_of(values: Iterable[float]) -> Sample | None:
     return Sample(len(finite), middle, _spread(compared), positive)
 
 
-def point_of(
-    profiles: Iterable[Sequence[Round]], kind: Kind, levels: tuple[float, float] | None = None
-) -> Point:
+def point_of(profiles: Iterable[Sequence[Round]], kind: Kind) -> Point:
     """What several profiles of one version measured, in the order of measuring.
 
     A profile without a session, as older releases wrote it, is a session of its own.
@@ -301,15 +323,36 @@ def point_of(
             rounds.append(Round(session, number, one.samples))
         for one in rounds:
             last[one.session] = max(one.number, last.get(one.session, 0))
-    return Point(tuple(rounds), kind, levels)
+    return Point(tuple(rounds), kind)
+
+
+def point(profiles: Sequence[tuple[Readings, Conditions]], kind: Kind) -> Point:
+    """What profiles of one version, one at least, measured of a series, in the order of measuring.
+
+    Those count that were measured in the session of the newest one, or under its conditions, as far as these
+    are known.
+    """
+    newest, conditions = profiles[-1]
+    session = _session_of(newest)
+    alike = [
+        one for one, own in profiles if not unlike(own, conditions) or session == _session_of(one) != ""
+    ]
+    made = point_of([one.rounds for one in alike], kind)
+    made = made._replace(whole=max(one.whole for one in alike), conditions=conditions)
+    sequential = {(one.levels, one.noise, _session_of(one)) for one in alike if one.levels is not None}
+    if len(sequential) != 1:
+        return made
+    ((levels, noise, ended),) = sequential
+    return made._replace(levels=levels, noise=noise, ended=ended)
+
+
+def _session_of(one: Readings) -> str:
+    return one.rounds[0].session if one.rounds else ""
 
 
 def point_of_headlines(headlines: Sequence[Headline]) -> Point:
     """What profiles of one version, one at least, measured of one series; in the order of measuring."""
-    first = headlines[0]
-    levels, noise = (first.levels, first.noise) if len(headlines) == 1 else (None, None)
-    made = point_of([one.rounds for one in headlines], headlines[-1].kind, levels)
-    return made._replace(whole=max(one.whole for one in headlines), noise=noise)
+    return point([(one.readings, one.conditions) for one in headlines], headlines[-1].kind)
 
 
 def combined(errors: Sequence[Error]) -> Error:

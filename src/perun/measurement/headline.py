@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from perun.measurement.comparable import conditions
 from perun.measurement.estimate import Headline, Kind, Round, median, sample_of
 from perun.profile import session as sessions
 from perun.profile.amounts import common_unit
@@ -90,8 +91,9 @@ def headline(profile: Profile) -> Headline | None:
     whole = _whole(groups, unit_of) if kind == _INSTRUCTIONS else 0.0
     common = common_unit(unit)[1]
     return Headline(
-        chosen.metric, chosen.location, common, better, chosen.kind, rounds, levels, whole, noise
-    )
+        chosen.metric, chosen.location, common, better, chosen.kind, rounds, levels, whole, noise,
+        conditions(profile),
+    )  # fmt: skip
 
 
 def processor(profile: Profile) -> Headline | None:
@@ -132,8 +134,9 @@ def processor(profile: Profile) -> Headline | None:
     levels = session.levels if session else None
     unit = common_unit(unit_of("time", "cpu"))[1]
     return Headline(
-        "cpu time", where, unit, False, Kind.TIMED, _rounds(used, session), levels, 0.0, noise
-    )
+        "cpu time", where, unit, False, Kind.TIMED, _rounds(used, session), levels, 0.0, noise,
+        conditions(profile),
+    )  # fmt: skip
 
 
 def _is_coarse(amount: float) -> bool:

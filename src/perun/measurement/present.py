@@ -50,13 +50,25 @@ def difference(one: Verdict | None, unit: str, *, interval: bool = True) -> str:
     if one is None:
         return ""
     found = one.difference
-    low, high = one.low, one.high
     if found.delta is None:
-        bounded = interval and low < high and (low > 0 or high < math.inf)
-        return amounts.percent(found.ratio - 1, (low - 1, high - 1) if bounded else None)
+        return share(found.ratio, one.low, one.high, interval=interval)
     shift, *bounds = (_signed(number, unit) for number in found.delta)
     bounded = interval and bounds[0] != bounds[1] and all(map(math.isfinite, found.delta))
     return f"{shift} [{', '.join(bounds)}]" if bounded else shift
+
+
+def share(ratio: float, low: float, high: float, *, interval: bool = True) -> str:
+    """How much more or less a ratio is, with its interval where that has a width; empty of NaN."""
+    bounded = interval and low < high and (low > 0 or high < math.inf)
+    return amounts.percent(ratio - 1, (low - 1, high - 1) if bounded else None)
+
+
+def step(values: tuple[float, float], ratio: float, low: float, high: float, unit: str) -> str:
+    """The difference of two values by their ratio; to or from 0, where there is none, by how much it is.
+
+    :param low: and :param high: of the ratio.
+    """
+    return share(ratio, low, high) or _signed(values[1] - values[0], unit)
 
 
 def mark(one: Verdict | None, *, confirmed: bool = True) -> str:
@@ -91,7 +103,7 @@ def value_data(one: Estimate, unit: str) -> dict[str, Any]:
 
 def verdict_data(one: Verdict) -> dict[str, Any]:
     """The verdict in JSON; bounds are null where there are none."""
-    ratio, low, high = map(_finite, (one.difference.ratio, one.low, one.high))
+    ratio, low, high = map(_finite, (one.difference.ratio, *(one.bounds or (None, None))))
     return {
         "ratio": ratio,
         "ratio_low": low,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.measurement.estimate import Kind, Point, Round, Sample, point_of, sample_of
+from perun.measurement.estimate import Kind, Point, Readings, Round, Sample, sample_of
 from perun.profile import session as sessions
 from perun.profile.amounts import common_unit
 from perun.profile.format.columns import is_packed
@@ -112,20 +112,6 @@ class SeriesName(NamedTuple):
     def kind(self) -> Kind:
         """As :attr:`Metric.kind`."""
         return Metric("", self.type, self.subtype, self.unit, self.exact).kind
-
-
-class Readings(NamedTuple):
-    """What one profile measured of one series: what is kept of it, and what points are made of.
-
-    :param rounds: by number; a profile without a session is one round.
-    :param levels: as of :class:`~perun.measurement.estimate.Point`.
-    :param whole: what the values are a part of; 0 if that is not known. :param noise: as `levels`.
-    """
-
-    rounds: tuple[Round, ...]
-    levels: tuple[float, float] | None = None
-    whole: float = 0.0
-    noise: tuple[float, float] | None = None
 
 
 class Series(NamedTuple):
@@ -410,11 +396,3 @@ def _counted(labels: list[str]) -> list[int]:
 
 def _label(size: object) -> str:
     return f"{size:g}" if isinstance(size, float) else str(size)
-
-
-def point(profiles: list[Readings], kind: Kind) -> Point:
-    """What several profiles of one version measured of a series, in the order of measuring."""
-    (first, *_) = profiles
-    levels, noise = (first.levels, first.noise) if len(profiles) == 1 else (None, None)
-    made = point_of([one.rounds for one in profiles], kind, levels)
-    return made._replace(whole=max(one.whole for one in profiles), noise=noise)

@@ -52,9 +52,19 @@ class Verdict(NamedTuple):
     high: float
 
     @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The interval that decided; None where there is none."""
+        return bounded(self.low, self.high)
+
+    @property
     def decides(self) -> bool:
         """Whether it is a definite word: a change, or that there is none."""
         return self.change not in UNDECIDED
+
+
+def bounded(low: float, high: float) -> tuple[float, float] | None:
+    """The interval of a ratio; None where it says nothing."""
+    return None if math.isnan(low) or (low <= 0 and math.isinf(high)) else (low, high)
 
 
 UNDECIDED: Final = frozenset(

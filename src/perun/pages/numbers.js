@@ -20,6 +20,13 @@ function perunScientific(value, digits) {
     "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"["-0123456789".indexOf(c)]);
   return (mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa) + "\u00d710" + raised;
 }
+// A number with so many decimals; of two that are as near the even one, as the program has it.
+function perunFixed(number, places) {
+  const size = number * 10 ** places,
+    tie = Math.abs(size % 1) === 0.5 && (number * 2 ** (places + 1)) % 1 === 0;
+  const [whole, rest] = (tie ? (2 * Math.round(size / 2)) / 10 ** places : number).toFixed(places).split(".");
+  return [whole.replace(/\B(?=(\d{3})+$)/g, ","), rest].filter(part => part).join(".");
+}
 // One number with its unit, as readable() of the program writes it.
 function perunNumber(value, unit = "", digits = 3) {
   if (typeof value !== "number" || Number.isNaN(value)) return "no number";
@@ -39,7 +46,8 @@ function perunNumber(value, unit = "", digits = 3) {
     const step = steps.find(one => Number((size / one[0]).toPrecision(digits)) >= 1) || last;
     const scaled = value / step[0];
     const places = Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(scaled))));
-    text = scaled.toLocaleString("en-US", {maximumFractionDigits: Math.min(places, 12)});
+    text = perunFixed(scaled, Math.min(places, 12));
+    text = text.includes(".") ? text.replace(/\.?0+$/, "") : text;
     name = step[1];
   }
   const shown = rest.startsWith("/") ? name + rest : [name, rest].filter(part => part).join(" ");

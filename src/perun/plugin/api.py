@@ -172,6 +172,10 @@ def _no_line(name: SeriesName) -> Sequence[Point]:
     return ()
 
 
+def _not_both(name: SeriesName) -> None:
+    return None
+
+
 class CheckContext(NamedTuple):
     """What a check may use beyond the two profiles.
 
@@ -184,7 +188,8 @@ class CheckContext(NamedTuple):
     changed.
 
     `line(name)` gives the points of a series at the ancestors of the target that have one, the nearest first,
-    as far as they are known; see :func:`perun.measurement.verdict.along`.
+    as far as they are known; see :func:`perun.measurement.verdict.along`. `both(name)` gives the points of
+    all profiles of both versions; None where that is not known.
     """
 
     settings: Mapping[str, Any] = MappingProxyType({})
@@ -192,6 +197,7 @@ class CheckContext(NamedTuple):
     postprocess: Callable[[Profile, str, Mapping[str, Any]], Profile] | None = None
     cached: Callable[[Profile, Callable[[Profile], Any]], Any] = _uncached
     line: Callable[[SeriesName], Sequence[Point]] = _no_line
+    both: Callable[[SeriesName], tuple[Point, Point] | None] = _not_both
 
 
 class Interrupted(KeyboardInterrupt):

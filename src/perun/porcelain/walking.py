@@ -53,6 +53,19 @@ def ancestors(repo: Repository, head: str, most: int | None = None) -> Iterator[
     yield from waiting.values()
 
 
+def before_both(
+    repo: Repository, one: MinorVersion, other: MinorVersion
+) -> tuple[MinorVersion, Iterator[MinorVersion]]:
+    """The older one of two versions, and what comes before it in the order of the ancestors of the newer one;
+    of versions of two branches, in that of its own."""
+    for older, newer in ((one, other), (other, one)):
+        walk = ancestors(repo, newer.checksum)
+        if any(found.checksum == older.checksum for found in walk):
+            return older, walk
+    older = min(one, other, key=lambda version: (version.date, version.checksum))
+    return older, ancestors(repo, older.checksum)
+
+
 def since(
     repo: Repository, versions: Iterator[MinorVersion], start: str | None
 ) -> Iterator[MinorVersion]:

@@ -14,17 +14,22 @@ Only what the user has decided to trust is worked on: see `docs/security.md`.
 from __future__ import annotations
 
 import os
+import select
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from enum import Enum
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 from perun.errors import VersionControlError
 from perun.process import threads
 from perun.wording import without_secrets
+
+if TYPE_CHECKING:
+    from perun.process.guarding import Guard
 
 _REPOSITORY_LOCAL: Final = frozenset(
     {
@@ -138,6 +143,11 @@ _NO_PROGRAMS: Final = (
 attributes of the user would change nothing but which differences have lines."""
 
 _CHUNK: Final = 1 << 16
+_SOON: Final = 0.25
+"""Seconds that a git which only reads runs without a guard: nearly all have ended by then, and to start the
+guard takes as long as to answer some of them."""
+_GRACE: Final = 2.0
+"""Seconds that git has to end where Perun is interrupted."""
 _STDERR_TIMEOUT: Final = 1.0
 """Seconds to wait for the last words of a git that has ended; a program it started may keep the pipe open."""
 
@@ -194,7 +204,7 @@ class GitCommand:
         left_out = _REPOSITORY_LOCAL | _SHAPING
         self._environ = {key: value for key, value in environ.items() if key not in left_out}
         self._environ.update(_ENVIRONMENT)
-        reads = purpose is Purpose.READ
+        reads = self._reads = purpose is Purpose.READ
         if reads:
             self._environ.update(_OFFLINE)
             self._environ.pop("GIT_EXTERNAL_DIFF", None)
@@ -222,12 +232,15 @@ class GitCommand:
                 arguments, env, shield, subprocess.DEVNULL if given is None else subprocess.PIPE
             )
             try:
-                stdout, stderr = process.communicate(given)
+                stdout, stderr = process.answer(given)
             except BaseException:
-                if not shield:
-                    process.terminate()
-                process.communicate()
+                if shield:
+                    process.wait()
+                else:
+                    process.end()
                 raise
+            finally:
+                process.unguard()
         return GitResult(process.returncode, stdout, stderr.decode("utf-8", "replace").strip())
 
     def ask(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
@@ -254,14 +267,19 @@ class GitCommand:
         reader = threading.Thread(target=_read_to_end, args=(process.stderr, stderr_pieces), daemon=True)
         threads.start(reader)
         try:
-            while piece := process.stdout.read(_CHUNK):
+            ready = select.poll()
+            ready.register(process.stdout, select.POLLIN)
+            while True:
+                process.await_output(ready)
+                if not (piece := process.stdout.read(_CHUNK)):
+                    break
                 yield piece
             code = process.wait()
             reader.join(_STDERR_TIMEOUT)
         finally:
-            process.terminate()
             process.stdout.close()
-            process.wait()
+            process.end()
+            process.unguard()
         stderr = b"".join(stderr_pieces).decode("utf-8", "replace").strip()
         self._checked(arguments, GitResult(code, b"", stderr))
 
@@ -317,13 +335,13 @@ class GitCommand:
         env: Mapping[str, str] | None,
         shield: bool = False,
         stdin: int = subprocess.DEVNULL,
-    ) -> subprocess.Popen[bytes]:
+    ) -> _Git:
         bare = ("--git-dir=.",) if self._named and looks_bare(self.folder) else ()
-        process: subprocess.Popen[bytes] | None = None
+        process: _Git | None = None
         try:
             # A signal that came while it starts would leave behind a git that nobody ends.
             with threads.interruptions_deferred():
-                process = subprocess.Popen(
+                process = _Git(
                     [*self._prefix, *bare, *arguments],
                     bufsize=0,
                     stdin=stdin,
@@ -333,6 +351,9 @@ class GitCommand:
                     pass_fds=self.inherited,
                     start_new_session=shield,
                 )
+                process.shielded = shield
+                if shield or not self._reads:
+                    process.guard()
         except FileNotFoundError:
             raise VersionControlError(
                 "git is not installed, or not on PATH", "install git 2.30 or newer, e.g. `apt install git`"
@@ -341,10 +362,80 @@ class GitCommand:
             raise VersionControlError(f"git cannot be started: {problem}") from None
         except BaseException:
             if process is not None:
-                process.terminate()
-                process.communicate()
+                process.end()
+                process.unguard()
             raise
         return process
+
+
+class _Git(subprocess.Popen[bytes]):
+    """A git that runs, not guarded from the start on as what :mod:`perun.process.programs` starts."""
+
+    shielded = False
+    _guard: Guard | None = None
+
+    def guard(self) -> None:
+        """Let it end where Perun is killed, with what it has started; one that alters files is asked first,
+        so that it removes its locks."""
+        if self._guard is None:
+            from perun.process.guarding import guard
+
+            self._guard = guard()
+            if self._guard is not None:
+                self._guard.add(self.pid, ask=self.shielded)
+
+    def await_output(self, ready: select.poll) -> list[int]:
+        """The descriptors that have something to read or are at their end; guarded if that takes long."""
+        while not (found := ready.poll(_SOON * 1000)):
+            self.guard()
+        return [one for one, _ in found]
+
+    def answer(self, given: bytes | None) -> tuple[bytes, bytes]:
+        """What it writes to its end, as output and as errors."""
+        if given is not None:
+            self.guard()
+            return self.communicate(given)
+        assert self.stdout is not None
+        assert self.stderr is not None
+        pieces: dict[int, list[bytes]] = {self.stdout.fileno(): [], self.stderr.fileno(): []}
+        ready = select.poll()
+        for one in pieces:
+            ready.register(one, select.POLLIN)
+        left = set(pieces)
+        with self.stdout, self.stderr:
+            while left:
+                for one in self.await_output(ready):
+                    if piece := os.read(one, _CHUNK):
+                        pieces[one].append(piece)
+                    else:
+                        ready.unregister(one)
+                        left.remove(one)
+        self.wait()
+        stdout, stderr = (b"".join(found) for found in pieces.values())
+        return stdout, stderr
+
+    def unguard(self) -> None:
+        """It has ended."""
+        if self._guard is not None:
+            self._guard.remove(self.pid)
+            self._guard = None
+
+    def end(self) -> None:
+        """End it now, if it has not, with what it has started, and wait for it."""
+        if self.poll() is not None:
+            return
+        from perun.process.ending import descendants
+
+        started = descendants(self.pid)
+        self.terminate()
+        try:
+            self.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        for one in started:
+            with suppress(OSError):
+                os.kill(one, signal.SIGKILL)
+        self.wait()
 
 
 def looks_bare(folder: Path | str) -> bool:

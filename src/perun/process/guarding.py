@@ -44,11 +44,14 @@ class Guard:
         finally:
             os.close(shared)
 
-    def add(self, pid: int) -> None:
-        """A command has started; it leads a process group."""
+    def add(self, pid: int, ask: bool = False) -> None:
+        """A command has started; it leads a process group, or that of Perun goes on without it.
+
+        :param ask: it is asked to end first, by SIGTERM.
+        """
         if self._free:
             self._places[pid] = self._free.pop()
-            _NUMBER.pack_into(self._memory, self._places[pid] * _NUMBER.size, pid)
+            _NUMBER.pack_into(self._memory, self._places[pid] * _NUMBER.size, -pid if ask else pid)
 
     def remove(self, pid: int) -> None:
         """A command has ended, or is ended by Perun itself."""

@@ -42,12 +42,14 @@ _ATTEMPTS: Final = 6
 _PAUSE: Final = 0.1
 """Seconds before the second attempt, doubled before each further one."""
 _SETTINGS: Final = (
+    "-c", "fetch.bundleURI=",
     "-c", "fetch.negotiationAlgorithm=noop",
     "-c", "http.lowSpeedLimit=1",
     "-c", "http.lowSpeedTime=60",
     "-c", "protocol.ext.allow=never",
     "-c", "push.negotiate=false",
     "-c", "push.pushOption=",
+    "-c", "transfer.bundleURI=false",
 )  # fmt: skip
 _FETCH: Final = (
     *_SETTINGS, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",

@@ -82,6 +82,7 @@ def _read(data: bytes) -> Fact:
 def _headline(
     metric: str, location: str, unit: str, better: bool, kind: str, rounds: list[Any],
     levels: tuple[float, float] | None, whole: float, noise: tuple[float, float] | None,
+    conditions: list[tuple[str, str]],
 ) -> Headline:  # fmt: skip
     read = tuple(
         Round(session, number, {name: Sample(*sample) for name, sample in samples.items()})
@@ -89,5 +90,5 @@ def _headline(
     )
     return Headline(
         metric, location, unit, better, Kind(kind), read, levels and (levels[0], levels[1]), whole,
-        noise and (noise[0], noise[1]),
+        noise and (noise[0], noise[1]), tuple((name, value) for name, value in conditions),
     )  # fmt: skip

@@ -11,7 +11,8 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from perun.measurement.series import Readings, SeriesName
+from perun.measurement.estimate import Readings
+from perun.measurement.series import SeriesName
 from perun.store.cache import Cache
 
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import stat
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
@@ -22,6 +23,7 @@ from perun import __version__, atomic
 from perun.atomic import temporary_name
 from perun.callgraph.collecting import no_search_for_cycles
 from perun.errors import PerunError, UsageError
+from perun.measurement.noise import REACH
 from perun.porcelain.repository import Repository
 from perun.porcelain.web import explained
 from perun.porcelain.web.changed import pair_of
@@ -206,6 +208,7 @@ class _Build:
         self._state = state
         self._progress = progress
         self._pairs: dict[str, None] = {}
+        self._rules = state.repo.config.section("degradation")
         self._checked = frozenset(state.repo.store.changes.minors())
         self._states = [self._index_state(one.checksum) for one in state.commits.versions]
         self._pieces = Pieces(state, _name_of(state), served=False, reported=self._pairs.__contains__)
@@ -240,10 +243,15 @@ class _Build:
                 break
             self._pairs[pair_of(one)] = None
         drawn = [one for one in self._site.known if one.startswith("flame/")]
+        measured = [place for place, one in enumerate(self._state.columns) if one >= 0]
         for pair in list(self._pairs):
             old, _, new = pair.partition("..")
-            places = map(self._state.place_of, (old, new))
-            key = _digest(__version__, pair, *places, *(self._index_state(one) for one in (old, new)))
+            places = tuple(map(self._state.place_of, (old, new)))
+            end = bisect_left(measured, places[0])
+            # What was measured before says how much of a difference is noise.
+            earlier = [self._states[one] for one in measured[max(0, end - REACH) : end]]
+            own = [self._index_state(one) for one in (old, new)]
+            key = _digest(__version__, self._rules, pair, places, own, earlier)
             name = f"compare/{pair}"
             flames = [one for one in drawn if one.startswith(f"flame/{pair}/")]
             if self._site.keep(_file_of(name), key) and all(self._site.keep(one, key) for one in flames):
@@ -341,7 +349,8 @@ class _Build:
 
 def _name_of(state: State) -> str:
     head = state.commits.head
-    return _digest(head.checksum if head else "", state.table.states, state.acknowledged.entries)
+    rules = state.repo.config.section("degradation")
+    return _digest(head.checksum if head else "", state.table.states, state.acknowledged.entries, rules)
 
 
 def _file_of(piece: str) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from perun.measurement import present
 from perun.pages.document import escape
 from perun.porcelain.changes.data import VersionChanges
 from perun.porcelain.web.naming import title_of
 from perun.porcelain.web.state import State
-from perun.profile.amounts import percent, readable_pair
+from perun.profile.amounts import readable_pair
 
 MOST: Final = 50
 """Versions of the feed."""
@@ -60,9 +61,10 @@ def _entry(one: VersionChanges, address: str) -> Iterator[str]:
     steps = one.steps[:_STEPS]
     more = [f"and {len(one.steps) - _STEPS} more"] if len(one.steps) > _STEPS else []
     told = "\n".join(
-        f"{title_of(step.series)}: {percent(step.ratio - 1)}, "
-        f"{' -> '.join(readable_pair(step.before.value, step.after.value, step.series.unit))}"
-        f" ({step.remark or step.verdict.name})"
+        f"{title_of(step.series)}: {present.NAMES[step.verdict]}, "
+        f"{' -> '.join(readable_pair(*step.values, step.series.unit))}  "
+        f"{present.step(step.values, step.ratio, step.low, step.high, step.series.unit)}"
+        f"{f'  {step.remark}' if step.remark else ''}"
         for step in steps
     )
     yield f'<content type="text">{_text(chr(10).join([told, *more]))}</content>'

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from perun.errors import PerunError
 from perun.porcelain.explain import kept
-from perun.porcelain.repository import PERUN_FOLDER, Repository
+from perun.porcelain.repository import PERUN_FOLDER, Repository, open_repository
 from perun.porcelain.web.pieces import Pieces, encoded
 from perun.porcelain.web.running import running
 from perun.porcelain.web.state import State, load
@@ -89,6 +89,7 @@ class Live:
                 return self._name
             signature = self._signature_now(now)
             if self._state is None or signature != self._signature:
+                self._configure()
                 self._state = load(self.repo, self._revision, before=self._state)
                 self._signature = signature
                 self._name = hashlib.blake2b(repr(signature).encode(), digest_size=8).hexdigest()
@@ -97,6 +98,13 @@ class Live:
                     self._size = 0
             self._looked = time.monotonic()
             return self._name
+
+    def _configure(self) -> None:
+        """Read the configuration again; while it is wrong, what was read before holds."""
+        with suppress(PerunError):
+            found = open_repository(self.repo.working_root, self.repo.environ, self.repo.asks)
+            if _values(found) != _values(self.repo):
+                self.repo = found
 
     def forget(self) -> None:
         """Look at the store again before the next answer, as something was written there."""
@@ -168,10 +176,15 @@ class Live:
             return ()
 
 
+def _values(repo: Repository) -> list[object]:
+    return [layer.values for layer in repo.config.layers]
+
+
 def _times(repo: Repository) -> Iterator[object]:
-    """What changes when something is stored, or accepted."""
+    """What changes when something is stored, accepted, or configured."""
     yield repo.store.files.signature()
-    for path in (repo.root / PERUN_FOLDER / "acknowledged.json", kept.folder_of(repo)):
+    own = (repo.root / PERUN_FOLDER / "acknowledged.json", kept.folder_of(repo))
+    for path in (*own, *(layer.path for layer in repo.config.layers if layer.path)):
         with suppress(OSError):
             status = os.stat(path)
-            yield path.name, status.st_mtime_ns, status.st_size
+            yield str(path), status.st_mtime_ns, status.st_size

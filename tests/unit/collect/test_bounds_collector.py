@@ -291,8 +291,15 @@ def test_an_interruption_ends_all_processes(collect: Any, monkeypatch: pytest.Mo
 
 
 BOMB = "#define A0 x x x x\n" + "".join(f"#define A{n + 1} {f'A{n} ' * 8}\n" for n in range(12)) + "A12\n"
-SWITCH = " ".join(f"case {n}: k = {n + 1}; i += {n % 7}; break;" for n in range(600))
-SLOW = f"int g(int n, int k) {{ int i = 0; while (i < n) switch (k) {{ {SWITCH} }} return i; }}\n"
+ROUNDS = "for (i = 0; i < {of}; i++) for (j = 0; j < {of}; j++) for (k = 0; k < {of}; k++) {to}++; "
+
+
+def slow(name: str, inputs: str = "abc") -> str:
+    """A function whose bound is a polynomial of degree 9: with 3 inputs in 30,000 steps."""
+    loops = "".join(f"for (i = 0; i < {each}; i++) s++; " for each in inputs)
+    loops += ROUNDS.format(of="s", to="q") + ROUNDS.format(of="q", to="s")
+    parameters = ", ".join(f"int {each}" for each in inputs)
+    return f"int {name}({parameters}) {{ int i, j, k, s = 0, q = 0; {loops} return s; }}\n"
 
 
 def with_time_enough(collect: Any, *sources: str, timeout: float) -> tuple[Profile, float]:
@@ -300,7 +307,7 @@ def with_time_enough(collect: Any, *sources: str, timeout: float) -> tuple[Profi
     while timeout < 200:
         with contextlib.suppress(JobFailed):
             profile = collect(*sources, timeout=timeout)
-            if len(unreadable(profile)) == 1:
+            if len(list(unreadable(profile))) == 1:
                 return profile, timeout
         timeout *= 5
     raise AssertionError("more than one source or function takes too long")
@@ -327,9 +334,60 @@ def test_a_source_that_takes_too_much_is_named(text: str, reason: str, timeout: 
     assert re.search(reason, gap.reason)
 
 
-def test_a_function_that_takes_too_long_is_given_up(collect: Any) -> None:
-    write(collect, "a.c", LOOP.format("f") + SLOW + LOOP.format("h"))
-    profile, limit = with_time_enough(collect, "a.c", timeout=2)
+OUT_OF_STEPS = "its analysis takes more steps than --timeout gives it"
+NOT_REACHED = "what is before it in the source takes all that --source-timeout gives"
+
+
+def test_a_function_that_takes_too_many_steps_is_given_up(collect: Any) -> None:
+    write(collect, "a.c", LOOP.format("f") + slow("g", "abcde") + LOOP.format("h"))
+    profiles = [collect("a.c", timeout=timeout) for timeout in (4, 4, 100)]
+    assert profiles[0].serialize() == profiles[1].serialize()
+    assert [(gap.function, gap.reason) for gap in unreadable(profiles[0])] == [("g", OUT_OF_STEPS)]
+    assert classes(profiles[0])["h"] == Growth.of("O(n^1)")
+    assert not list(unreadable(profiles[2]))
+    assert classes(profiles[2])["g"] == Growth.of("O(n^9)")
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_the_functions_of_a_source_have_steps_together(
+    processes: int, collect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which are not reached is the same with any number of processes, and none is lost."""
+    monkeypatch.setattr(collector, "LARGE", 0)
+    monkeypatch.setattr(collector, "_processors", lambda: processes)
+    names = [f"f{number}" for number in range(8)]
+    write(collect, "a.c", "".join(slow(name) for name in names) + LOOP.format("last"))
+    profile = collect("a.c", timeout=10.0, source_timeout=2.75)
+    assert list(classes(profile)) == [*names, "last"]
+    reached = [name for name in classes(profile) if classes(profile)[name] != Growth.of("O(∞)")]
+    assert reached == names[:6]
+    assert [(gap.function, gap.reason) for gap in unreadable(profile)] == [
+        (name, NOT_REACHED) for name in [*names[6:], "last"]
+    ]
+
+
+def test_each_function_that_is_called_has_the_time_of_one(collect: Any) -> None:
+    text = "int g(int, int, int); void f(int n) { int i; for (i = 0; i < n; i++) g(n, n, n); }\n"
+    write(collect, "a.c", text + slow("g"))
+    profile = collect("a.c", timeout=60, calls=True)
+    assert list(classes(profile).values()) == [Growth.of("O(n^10)"), Growth.of("O(n^9)")]
+    assert "analysing g of a.c" in [activity for activity, _, _ in collect.reports]
+
+
+@pytest.mark.parametrize("instead", ["time.sleep(3600)", "all(iter(int, 1)) or [0 for _ in iter(int, 1)]"])
+def test_a_function_that_takes_too_long_is_given_up(
+    instead: str, collect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that takes no steps, whether it works or waits."""
+    start = (
+        "import sys; sys.path[:] = sys.argv[2:]; import time; from perun.collect.bounds import serving; "
+        "one = serving.analyse; "
+        f"serving.analyse = lambda f, *rest: {instead} if f.name == 'g' else one(f, *rest); "
+        "serving.main(int(sys.argv[1]))"
+    )
+    write(collect, "a.c", LOOP.format("f") + LOOP.format("g") + LOOP.format("h"))
+    monkeypatch.setattr(workers, "_START", start)
+    profile, limit = with_time_enough(collect, "a.c", timeout=1)
     assert list(classes(profile)) == ["f", "g", "h"]
     assert classes(profile)["g"] == Growth.of("O(∞)")
     assert [(gap.function, gap.reason) for gap in unreadable(profile)] == [

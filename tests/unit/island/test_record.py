@@ -128,6 +128,28 @@ def test_what_is_no_recording(content: bytes, reason: str, tmp_path: Path) -> No
     assert refused.value.hint == "record the program again"
 
 
+@pytest.mark.parametrize("lacking", [1, 31, 4096 - layout.CHUNK.size, 4096 - layout.CHUNK.size + 1, 4095])
+def test_what_was_cut_off_is_said(lacking: int, tmp_path: Path) -> None:
+    slots = b"".join(slot(WRITE, 1300 + place * 10, 1305 + place * 10, 8, 4) for place in range(20))
+    path = written(tmp_path / "rec.7", chunk(0, 0, slots), chunk(1, 0, slots))
+    whole = path.read_bytes()
+    assert read(path).notes == []
+    path.write_bytes(whole[:-lacking])
+    found = read(path)
+    assert found.notes == [
+        f"the recording was cut off at byte {len(whole) - lacking}; the calls behind it are lost"
+    ]
+    assert not found.complete
+    assert len(list(found.of_thread(0))) == 20
+
+
+def test_a_header_that_was_cut_off_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "rec.7")
+    path.write_bytes(path.read_bytes()[:4000])
+    with pytest.raises(DamagedRecording, match="it ends at byte 4000, within its header"):
+        read(path)
+
+
 @given(data=st.data())
 def test_damage_is_refused_or_read(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """A file that was changed anywhere, or ends anywhere, makes no other error, and takes no more memory."""

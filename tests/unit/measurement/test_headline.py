@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from perun.measurement.estimate import Headline, Kind, estimate, point_of_headlines
+from perun.measurement.estimate import Headline, Kind, estimate, point, point_of_headlines
 from perun.measurement.headline import headline, processor
-from perun.measurement.series import SeriesName, point, readings
+from perun.measurement.series import SeriesName, readings
 from perun.profile.factory import Profile
 
 
@@ -155,7 +155,8 @@ def test_its_numbers_are_those_of_all_series(amounts: list[float], scale: float)
     found = found_of(profile)
     every = readings(profile)
     (reading,) = [own for one, own in every.items() if one.location == found.location]
-    mine, other = (own.samples_of("") for own in (point_of_headlines([found]), point([reading], found.kind)))
+    both = point_of_headlines([found]), point([(reading, ())], found.kind)
+    mine, other = (own.samples_of("") for own in both)
     assert len(mine) == len(other) == 1
     assert mine[0] == other[0]._replace(spread=mine[0].spread)
     spreads = [one[0].spread for one in (mine, other)]
@@ -181,7 +182,7 @@ def test_of_a_command_that_the_processor_limits_its_clock_is_told() -> None:
     assert found is not None
     assert (found.metric, found.location, found.unit) == ("cpu time", "./prog [cpu]", "s")
     value = estimate(point_of_headlines([found]))
-    assert value == estimate(point([readings(profile)[name_of(profile, "cpu")]], Kind.TIMED))
+    assert value == estimate(point([(readings(profile)[name_of(profile, "cpu")], ())], Kind.TIMED))
     assert value.value == pytest.approx(2.015)
 
 

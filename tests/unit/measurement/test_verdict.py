@@ -542,7 +542,6 @@ def test_rounds_that_profiles_do_not_number_follow_each_other() -> None:
     assert [one.number for one in point_of([twice, twice], Kind.TIMED).rounds] == [0, 1, 2, 3]
     named = [[Round("s", n, {"": sample})] for n in (4, 2)]
     assert [one.number for one in point_of(named, Kind.TIMED).rounds] == [4, 2]
-    assert point_of([twice], Kind.TIMED, (0.01, 0.05)).levels == (0.01, 0.05)
 
 
 def test_sessions_of_one_version_tell_the_noise_of_the_machine() -> None:

@@ -32,6 +32,8 @@ from perun.porcelain.web import series as series_module
 from perun.porcelain.web import versions as versions_module
 from perun.porcelain.web.pieces import PLAIN, Pieces, encoded, schema
 from perun.porcelain.web.state import load
+from perun.profile.factory import Profile
+from perun.store.linking import link
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +135,7 @@ def test_the_points_of_a_series_are_what_was_measured(piece, made):
     assert [commits[place]["checksum"] for place in places(main)] == made.main
     assert main["value"][0] == pytest.approx(0.2, rel=0.02)
     assert main["value"][-1] == pytest.approx(0.4, rel=0.02)
-    assert all(0 < half < 400 for half in main["half"])  # 1/10000: noise of 0.4 % of five runs
+    assert all(0 < half < 40_000 for half in main["half"])  # millionths: noise of 0.4 % of five runs
     assert one["latest"] == main["value"][-1]
     assert one["title"] == "real time of ./app --all big.txt"
 
@@ -200,15 +202,16 @@ def test_the_verdict_is_since_the_last_tag(piece):
     assert verdict["kind"] == "worse"
     assert verdict["tag"]["name"] == "v1.0"
     assert (verdict["worse"], verdict["better"], verdict["same"], verdict["unknown"]) == (2, 0, 0, 0)
-    assert verdict["sentence"].startswith("2 of 2 series got worse since v1.0, most ")
-    assert "+100" in verdict["sentence"] or "+101" in verdict["sentence"] or "+99" in verdict["sentence"]
+    most = piece("overview")["changes"][0]
+    told = f"2 changes made 2 of 2 benchmarks worse since v1.0: most {most['name']} {most['text']}."
+    assert verdict["sentence"] == told
 
 
 def test_a_tag_behind_the_change_has_no_part_in_it(measured, piece_now):
     subprocess.run(["git", "tag", "v2.0", measured.main[30]], cwd=measured.path, check=True)
     verdict = piece_now("overview")["verdict"]
     assert (verdict["kind"], verdict["tag"]["name"], verdict["worse"]) == ("same", "v2.0", 0)
-    assert verdict["sentence"] == "Nothing changed since v2.0 in 2 series."
+    assert verdict["sentence"] == "Nothing changed since v2.0 in 2 benchmarks."
 
 
 @pytest.mark.parametrize(("place", "tag"), [(35, "v2.0"), (36, "v1.0"), (38, "v1.0")])
@@ -236,7 +239,11 @@ def test_a_series_on_two_machines_has_a_line_for_each(measured, piece_now):
     lines = piece_now(f"series/{one['id']}")["lines"]
     assert [(line["machine"], line["branch"]) for line in lines] == [(0, 0), (0, 1), (1, 0)]
     assert lines[2]["value"][-1] / lines[0]["value"][-1] == pytest.approx(2, rel=0.05)
-    assert (len(piece_now("overview")["multiples"]), site["series"]) == (2, 3)  # a part has no picture there
+    benchmarks = piece_now("overview")["benchmarks"]
+    lines = {(one["name"], one["metric"], one["members"][0]["machine"]): one["members"] for one in benchmarks}
+    assert lines.keys() == {("./app", "real time", 0), ("./app", "peak", None), ("./app", "real time", 1)}
+    (part,) = [one["id"] for one in piece_now("series")["series"] if one["location"] == "sort [real]"]
+    assert lines["./app", "real time", 0][0]["parts"] == [part]  # it has no line of its own
 
 
 def test_the_grid_and_the_heat_map_hold_the_medians(piece, monkeypatch):
@@ -253,6 +260,65 @@ def test_the_grid_and_the_heat_map_hold_the_medians(piece, monkeypatch):
     assert [one["at"] for one in heat["commits"]] == whole["at"]
     leading = {row["series"]: row["value"] for row in heat["rows"]}
     assert leading == {name: rows[name] for name in leading} and len(leading) == 2
+
+
+def history_of(tmp_path, values, **head):
+    """The state of a history in which a command took these times, in seconds, of the runs of each commit.
+
+    :param head: by name of the workload, where there are several: what its times are multiplied by.
+    """
+    made = measured_history.make(tmp_path / "project", commits=len(values), measured=())
+    for number, runs in enumerate(values):
+        for workload, factor in (head or {"": 1}).items():
+            header = {"type": "time", "units": {"time": "s"}, "cmd": "./app", "workload": workload}
+            times = Profile({"header": header, "collector_info": {"name": "time", "params": {}}})
+            times.update_resources(
+                {"uid": "./app", "type": "time", "subtype": kind, "order": order, "amount": run * factor}
+                for kind in ("real", "sys") for order, run in enumerate(runs)
+            )  # fmt: skip
+            at = measured_history.START + measured_history.HOUR * number
+            link(made.open().store, made.main[number], [(times, f"{workload}-{number}.perf", at)])
+    return load(made.open())
+
+
+@pytest.mark.filterwarnings("error")
+def test_zeros_are_values_with_intervals_and_changes_to_and_from_them_are_told(tmp_path):
+    get = reading(history_of(tmp_path, [[0.0, 0.0, 0.001]] * 5 + [[0.0, 0.0, 0.0]] * 5 + [[3.0] * 3] * 6))
+    for name in (*PLAIN, "values/0", "commits/0"):
+        get(name)
+    (one,) = [one for one in get("series")["series"] if one["location"] == "./app [real]"]
+    page = get(f"series/{one['id']}")
+    (line,) = page["lines"]
+    assert line["value"][0] == 0 and line["half"][0] > 0
+    assert {change["text"] for change in page["changes"]} <= {"+3 s", "-3 s"}
+    overview = get("overview")
+    assert overview["verdict"]["changes"] == sum(one["decides"] for one in overview["changes"])
+    compared = get("compare/HEAD~7..HEAD")["cases"][0]["rows"][0]
+    assert (compared["a"]["text"], compared["b"]["text"], compared["text"]) == ("0 s", "3 s", "+3 s")
+
+
+def test_a_family_is_one_line_and_names_tell_its_workloads_apart(tmp_path):
+    state = history_of(tmp_path, [[0.1, 0.101]] * 10, **{"1000": 1, "10000": 10})
+    get = reading(state)
+    assert [one["name"] for one in get("series")["series"] if one["metric"] == "real"] == [
+        "./app 1000 [real]", "./app 10000 [real]"
+    ]  # fmt: skip
+    (line,) = get("overview")["benchmarks"]
+    assert line["name"] == "./app (2 workloads)"
+    assert {one["series"]["command"] for one in line["members"]} == {"./app 1000", "./app 10000"}
+
+
+def test_versions_with_parts_alone_are_no_columns_of_the_heat_map(tmp_path):
+    made = measured_history.make(tmp_path / "project", commits=20, measured=range(0, 20, 2))
+    header = {"type": "time", "units": {"time": "s"}, "cmd": "./app", "args": "--all", "workload": "big.txt"}
+    for number in range(1, 20, 2):
+        times = Profile({"header": header, "collector_info": {"name": "time", "params": {}}})
+        part = {"uid": "sort", "type": "time", "amount": 1.0}
+        times.update_resources({**part, "subtype": one} for one in ("user", "sys"))
+        link(made.open().store, made.main[number], [(times, f"{number}.perf", measured_history.START)])
+    get = reading(load(made.open()))
+    assert [one["at"] for one in get("overview")["heat"]["commits"]] == list(range(0, 20, 2))
+    assert len(get("grid")["at"]) == 20
 
 
 def test_coverage_tells_what_lacks_profiles(tmp_path):
@@ -333,7 +399,7 @@ def test_before_the_first_commit_every_piece_says_what_to_do(tmp_path, monkeypat
 def test_what_is_measured_on_a_branch_alone_makes_no_empty_rows(tmp_path):
     pieces = Pieces(load(measured_history.make(tmp_path, 12, side=2, measured=()).open()), "")
     found = json.loads(encoded(pieces.piece("overview")))
-    assert (found["heat"]["rows"], found["multiples"]) == ([], [])
+    assert (found["heat"]["rows"], found["heat"]["commits"], found["benchmarks"]) == ([], [], [])
     assert found["verdict"]["sentence"] == "Too few versions are measured to tell a change from noise."
     assert json.loads(encoded(pieces.piece("series")))["series"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 import measured_history
 from measured_history import SLOWER
 from perun.errors import UsageError
+from perun.porcelain import config
 from perun.porcelain.acknowledged import acknowledge
 from perun.porcelain.explain import kept
 from perun.porcelain.web.pieces import PLAIN, Pieces, encoded
@@ -80,6 +82,36 @@ def test_what_explains_a_version_is_part_of_the_site(built):
     kept.path_of(measured.open(), measured.main[3]).unlink()
     assert build(measured.open(), site).written == 1
     assert not (site / "data" / "explained" / f"{measured.main[3]}.js").exists()
+
+
+def test_another_threshold_makes_other_verdicts_of_what_was_compared(built):
+    measured, site = built
+    pair = f"{measured.main[SLOWER - 1]}..{measured.main[SLOWER]}"
+
+    def words():
+        rows = [row for case in piece(site, f"compare/{pair}")["cases"] for row in case["rows"]]
+        return {row["location"]: row["result"] for row in rows}
+
+    assert words()["./app [real]"] == "SevereDegradation"
+    key = "degradation.hodges_lehmann_ratio.severe"
+    config.set_in(measured.path, os.environ, key, "4", "local")
+    build(measured.open(), site)
+    assert words()["./app [real]"] == "Degradation"
+    assert {one["result"] for one in piece(site, "changes")["changes"]} == {"Degradation"}
+
+
+def test_a_profile_of_a_version_before_makes_comparisons_anew(built):
+    measured, site = built
+    pair = f"{measured.main[SLOWER - 1]}..{measured.main[SLOWER]}"
+    before = (site / "data" / "compare" / f"{pair}.js").read_bytes()
+    for place in range(SLOWER - 12, SLOWER - 1, 2):
+        measured_history.measure(measured, measured.main[place], 70 + place)
+    build(measured.open(), site)
+    fresh = site.parent / "fresh"
+    build(measured.open(), fresh)
+    after = (site / "data" / "compare" / f"{pair}.js").read_bytes()
+    assert after == (fresh / "data" / "compare" / f"{pair}.js").read_bytes()
+    assert after != before  # it is less certain now
 
 
 def test_a_second_build_writes_nothing_but_the_date(built):

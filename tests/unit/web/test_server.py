@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import os
 import socket
 import threading
 import xml.etree.ElementTree as xml
@@ -14,6 +15,7 @@ import pytest
 
 import measured_history
 from measured_history import SLOWER
+from perun.porcelain import config
 from perun.porcelain.acknowledged import Acknowledged
 from perun.porcelain.web import pieces
 from perun.profile.factory import Profile
@@ -168,6 +170,21 @@ def test_two_who_ask_for_the_same_get_it_made_once(measured_template, monkeypatc
         first, second = threads.map(live.piece, ["overview"] * 2)
     assert first.body == second.body
     assert len(made) == 1
+
+
+def test_another_threshold_makes_other_verdicts(measured, monkeypatch):
+    monkeypatch.setattr("perun.web.live._REFRESHED", 0)
+    live = Live(measured.open())
+
+    def words():
+        return {one["result"] for one in json.loads(live.piece("changes").body)["changes"]}
+
+    assert words() == {"SevereDegradation"}
+    local = measured.path / ".perun" / "local.yml"
+    config.set_in(measured.path, os.environ, "degradation.hodges_lehmann_ratio.severe", "4", "local")
+    assert words() == {"Degradation"}
+    local.write_text("degradation: [", encoding="utf-8")
+    assert words() == {"Degradation"}  # what is wrong is left to the commands to tell
 
 
 def connected(server: Server) -> socket.socket:

@@ -71,11 +71,29 @@ def change_data(change: DegradationInfo) -> dict[str, Any]:
         "sizes": None if change.sizes is None else list(change.sizes),
         "detectable": finite(change.detectable),
         "rule": change.rule or None,
+        **_verdict_data(change),
         "from_value": before,
         "to_value": after,
         "factor": finite(ratio),
         "percent": None if ratio is None else finite(100 * (ratio - 1)),
         "percent_interval": None if bounds is None else [finite(bound) for bound in bounds],
+    }
+
+
+def _verdict_data(change: DegradationInfo) -> dict[str, Any]:
+    """What lists and histories say of a difference as well, by the same names; without a ratio, or where the
+    method is another one, that is null."""
+    from perun.measurement.verdict import UNDECIDED
+
+    known = change.type == "ratio" and change.p_value is not None
+    low, high = (change.interval if known else None) or (None, None)
+    return {
+        "ratio": finite(change.rate_degradation) if known else None,
+        "ratio_low": finite(low),
+        "ratio_high": finite(high),
+        "verdict": change.result.name,
+        "reason": change.rule or None,
+        "decides": change.result not in UNDECIDED,
     }
 
 

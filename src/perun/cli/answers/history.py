@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import geometric_mean
 from typing import Any, Final
@@ -16,8 +14,10 @@ from perun.cli.answers.measured import SHORT
 from perun.cli.answers.steps import entry_data
 from perun.cli.session import Session
 from perun.cli.table import one_line
+from perun.measurement.verdict import bounded
 from perun.porcelain.acknowledged import Acknowledged
 from perun.porcelain.changes.data import Changes, Drift, Gone, Level, SeriesKey, Step, VersionChanges
+from perun.porcelain.changes.events import deciding, undecided
 from perun.profile.amounts import percent
 from perun.profile.changes import DegradationInfo
 from perun.profile.head import shortest
@@ -85,32 +85,16 @@ def _notes(found: Changes, measured: int, every: bool) -> Iterator[str]:
                 f"note: {one_line(what)} moved little by little, {percent(one.ratio - 1)} in "
                 f"{one.points} versions since {one.since.checksum[:SHORT]}: no single version brought it"
             )
-    doubtful = [(one, step) for one in reversed(found.found) for step in one.doubtful if not step.taken_back]
+    doubtful = undecided(found.found)
     if doubtful and not every:
         yield (
             f"note: {plural(len(doubtful), 'doubtful change')}, seen once or hardly beyond the noise; "
-            f"{_deciding(*_most_doubtful(doubtful))} decides on the most of them; list them with: --all"
+            f"{one_line(deciding(doubtful))} decides on the most of them; list them with: --all"
         )
     parts = [one for one in found.found if one.steps and not _leading(found, one)]
     if parts and not every:
         count = plural(len(parts), "version")
         yield f"note: {count} changed parts alone, such as functions or system time; list them with: --all"
-
-
-def _most_doubtful(doubtful: Sequence[tuple[VersionChanges, Step]]) -> tuple[VersionChanges, Step]:
-    """The one whose versions and command most others share; of several the newest one."""
-    shared = Counter((one.version, step.series.configuration) for one, step in doubtful)
-    return max(doubtful, key=lambda own: shared[own[0].version, own[1].series.configuration])
-
-
-def _deciding(one: VersionChanges, step: Step) -> str:
-    """The command that measures both versions of a step side by side."""
-    own = step.series.configuration
-    words = ["perun", "compare", one.since.checksum[:SHORT], one.version.checksum[:SHORT], "-c", own.cmd]
-    words += [
-        word for name, text in (("-a", own.args), ("-w", own.workload)) if text for word in (name, text)
-    ]
-    return one_line(shlex.join(words))
 
 
 def _version(
@@ -226,11 +210,12 @@ def _version_data(one: VersionChanges, acknowledged: Acknowledged) -> dict[str, 
 
 
 def _step_data(step: Step) -> dict[str, Any]:
+    low, high = bounded(step.low, step.high) or (None, None)
     return {
         **_key_data(step.series),
         "ratio": finite(step.ratio),
-        "ratio_low": finite(step.low),
-        "ratio_high": finite(step.high),
+        "ratio_low": finite(low),
+        "ratio_high": finite(high),
         "verdict": step.verdict.name,
         "reason": step.reason,
         "decides": step.decides,

@@ -365,6 +365,7 @@ def _json(session: Session, entries: Iterable[LogEntry]) -> None:
 def _value_data(value: LogValue) -> dict[str, Any]:
     return {
         **value.wanted.configuration._asdict(),
+        "machine": value.wanted.machine,
         "measured": measured.value_data(value.judged.value),
         "difference": measured.difference_data(value.judged),
     }

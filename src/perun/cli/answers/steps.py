@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from perun.cli.answers.data import finite
 from perun.cli.table import one_line
 from perun.errors import ConfigError
+from perun.measurement.verdict import bounded
 from perun.porcelain.acknowledged import Acknowledged, Entry
 from perun.profile.amounts import percent, readable_pair
 from perun.store.known_steps import KnownStep, KnownSteps
@@ -94,8 +95,8 @@ class Steps:
                 "location": step.location,
                 "command": step.command,
                 "ratio": finite(step.ratio),
-                "ratio_low": finite(step.low),
-                "ratio_high": finite(step.high),
+                "ratio_low": finite((bounded(step.low, step.high) or (None, None))[0]),
+                "ratio_high": finite((bounded(step.low, step.high) or (None, None))[1]),
                 "verdict": step.verdict,
                 "headline": step.leads,
                 "before": step.before,

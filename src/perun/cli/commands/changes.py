@@ -144,6 +144,6 @@ def _code(found: Changes, acknowledged: Acknowledged, fail_on: str | None) -> in
         return 1
     if found.history.damaged:
         return DamagedStore.exit_code
-    if fail_on is not None and found.series <= found.short:
+    if fail_on is not None and not found.says:
         return NOTHING_COMPARED
     return INCONCLUSIVE if fail_on == "inconclusive" and undecided(found, acknowledged) else 0

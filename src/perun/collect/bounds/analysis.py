@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from perun.collect.bounds import expression
-from perun.collect.bounds.answer import FunctionBounds, LoopBound
+from perun.collect.bounds import expression, steps
+from perun.collect.bounds.answer import FunctionBounds, LoopBound, unbounded
 from perun.collect.bounds.bounding import Bounding
 from perun.collect.bounds.calls import Callee, cost_of_calls, parameters_of, recursive
 from perun.collect.bounds.constraints import Constraints
@@ -30,10 +31,12 @@ Count = Literal["iterations", "backedges"]
 
 @dataclass(frozen=True)
 class AnalysisOptions:
-    """What to count, and whether functions that are called cost what their own loops do."""
+    """What to count, whether functions that are called cost what their own loops do, and how many steps the
+    analysis of a function takes at most."""
 
     calls: bool = False
     count: Count = "iterations"
+    steps: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,13 @@ def analyse(function: Function, unit: Unit, options: AnalysisOptions = AnalysisO
     try:
         return _Analysis.of(unit, options).bounds(function)
     except Exception as error:  # Whatever a stranger's code leads to, the other functions have bounds.
-        reason = f"it cannot be analysed ({type(error).__name__})"
-        loops = [LoopInfo(each.first_line, each.last_line, each.column, 0, False) for each in function.loops]
-        return _answer(function, loops, [Bounded(INFINITY, reason)] * len(loops), options)
+        return unbounded(function, f"it cannot be analysed ({type(error).__name__})")
+
+
+def needed(function: Function, unit: Unit, options: AnalysisOptions) -> Iterator[Function]:
+    """The functions that are to be analysed before, those first that others need: none if calls do not count.
+    """
+    return _Analysis.of(unit, options).before(function)
 
 
 class _Analysis:
@@ -83,8 +90,28 @@ class _Analysis:
             self._known[function.name] = self._bounds(function)
         return self._known[function.name]
 
+    def before(self, function: Function, seen: set[str] | None = None) -> Iterator[Function]:
+        """The functions whose bounds those of a function need and that are not known, those first that others
+        need."""
+        seen = set() if seen is None else seen
+        if not self._options.calls or function.name in self._recursive or function.name in self._known:
+            return
+        for name in sorted(self._effects[function.name].calls & set(self._functions) - seen):
+            seen.add(name)
+            yield from self.before(self._functions[name], seen)
+            if name not in self._known:
+                yield self._functions[name]
+
     def _bounds(self, function: Function) -> FunctionBounds:
         called = self._called(function)
+        with steps.limited(self._options.steps) as count:
+            try:
+                found = self._within_limit(function, called)
+            except steps.TooManySteps:
+                found = unbounded(function, OUT_OF_STEPS)
+        return replace(found, steps=count.taken)
+
+    def _within_limit(self, function: Function, called: Mapping[str, Callee]) -> FunctionBounds:
         costly = {name: each.parameters for name, each in called.items()}
         program = lower(function, self._unit, self._effects, costly)
         if program.unknown is not None:
@@ -112,29 +139,46 @@ def bounds_of(program: Program, called: Mapping[str, Callee] | None = None) -> t
     if not program.loops and not program.calls:
         return [], Bounded(expression.ZERO)
     try:
-        bounding = _bounding(paths(sliced(program)))
-    except TooManyPaths:
-        lost = Bounded(INFINITY, _TOO_MANY) if program.calls else Bounded(expression.ZERO)
-        return _one_by_one(program), lost
-    found = [_loop(bounding, index) for index in range(len(program.loops))]
-    cost = cost_of_calls(bounding, called or {})
+        with steps.limited(steps.left() * WHOLE):
+            bounding = _bounding(paths(sliced(program)))
+            found = [_loop(bounding, index) for index in range(len(program.loops))]
+            cost = cost_of_calls(bounding, called or {})
+    except _TOO_MUCH as problem:
+        lost = Bounded(INFINITY, _reason(problem)) if program.calls else Bounded(expression.ZERO)
+        return _one_by_one(program, _reason(problem)), lost
     reason = "the cost of a function that it calls has no bound" if cost.infinite else None
     return found, Bounded(cost, reason)
 
 
-_TOO_MANY = "there are too many paths through it"
+OUT_OF_STEPS = "its analysis takes more steps than --timeout gives it"
+WHOLE = 2 / 3
+"""The share of the steps of a function that it has as a whole; with the rest its nests are analysed alone."""
+_TOO_MUCH = (TooManyPaths, steps.TooManySteps)
 
 
-def _one_by_one(program: Program) -> list[Bounded]:
-    """The back edges of each loop, where the nests of loops are analysed on their own."""
+def _reason(problem: Exception) -> str:
+    return OUT_OF_STEPS if isinstance(problem, steps.TooManySteps) else "there are too many paths through it"
+
+
+def _one_by_one(program: Program, why: str) -> list[Bounded]:
+    """The back edges of each loop, where the nests of loops are analysed on their own, and why they are."""
     found = [Bounded(expression.ZERO) for _ in program.loops]
-    for numbers, alone in nests(program):
-        try:
-            bounding = _bounding(paths(sliced(alone)))
-        except TooManyPaths:
-            bounding = None
-        for number in numbers:
-            found[number] = _loop(bounding, number) if bounding is not None else Bounded(INFINITY, _TOO_MANY)
+    alone = list(nests(program))
+    for behind, (numbers, nest) in enumerate(alone):
+        with steps.limited(steps.left() / (len(alone) - behind)):
+            try:
+                bounding = _bounding(paths(sliced(nest)))
+            except _TOO_MUCH as problem:
+                for number in numbers:
+                    found[number] = Bounded(INFINITY, _reason(problem))
+                continue
+            for number in sorted(numbers):
+                try:
+                    found[number] = _loop(bounding, number)
+                except steps.TooManySteps as problem:
+                    found[number] = Bounded(INFINITY, _reason(problem))
+    if why == OUT_OF_STEPS:  # as a whole it may have a bound
+        return [Bounded(INFINITY, why) if each.backedges.infinite else each for each in found]
     return found
 
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 UNBOUNDED = "inf"
 """The bound of what could not be bounded; its class is `UNBOUNDED_CLASS`."""
@@ -39,8 +41,41 @@ class FunctionBounds:
     bound: str = "0"
     cls: str = "O(1)"
     reason: str | None = None
+    steps: int = 0
+    """What the analysis has taken, without that of what it calls."""
 
     @property
     def bounded(self) -> bool:
         """Whether the total is finite."""
         return self.bound != UNBOUNDED
+
+
+class _Lines(Protocol):
+    @property
+    def first_line(self) -> int: ...
+    @property
+    def last_line(self) -> int: ...
+    @property
+    def column(self) -> int: ...
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def column(self) -> int: ...
+    @property
+    def loops(self) -> Sequence[_Lines]: ...
+
+
+def unbounded(function: _Named, reason: str, steps: int = 0) -> FunctionBounds:
+    """The bounds of a function, read or analysed, of which none of a loop is to be told, for that reason."""
+    loops = tuple(
+        LoopBound(one.first_line, one.last_line, one.column, UNBOUNDED, UNBOUNDED_CLASS, reason)
+        for one in function.loops
+    )
+    return FunctionBounds(
+        function.name, function.line, function.column, loops, UNBOUNDED, UNBOUNDED_CLASS, reason, steps
+    )

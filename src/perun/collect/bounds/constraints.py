@@ -7,7 +7,7 @@ is, or to another norm and a number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perun.collect.bounds.invariants import Invariants
@@ -15,6 +15,7 @@ from perun.collect.bounds.linear import Linear, constant, variable
 from perun.collect.bounds.paths import System, Transition
 from perun.collect.bounds.program import Location
 from perun.collect.bounds.solver import Solver
+from perun.collect.bounds.steps import take
 
 MAX_NORMS = 80
 MAX_TERMS = 6
@@ -211,9 +212,12 @@ def _afterwards(transition: Transition, guard: Linear) -> Linear:
 def combined_norms(transitions: Sequence[Transition], norms: Sequence[Norm]) -> list[Norm]:
     """Norms for values that move between variables: by where they are (section 4.4), and sums of two."""
     found: dict[Norm, None] = {}
+    into: dict[Location, list[Transition]] = {}
+    for each in transitions:
+        into.setdefault(each.target, []).append(each)
     for norm in norms:
         for start in dict.fromkeys(each.source for each in transitions):
-            moved = _followed(transitions, norm.value, start)
+            moved = _followed(into, norm.value, start)
             if moved is not None:
                 found[moved] = None
     found.update((Norm(norm.value + 1), None) for norm in norms if not norm.value.is_constant)
@@ -225,15 +229,18 @@ def combined_norms(transitions: Sequence[Transition], norms: Sequence[Norm]) -> 
     return list(found)
 
 
-def _followed(transitions: Sequence[Transition], value: Linear, start: Location) -> Norm | None:
+def _followed(
+    into: Mapping[Location, Sequence[Transition]], value: Linear, start: Location
+) -> Norm | None:
     """The norm that is a value at one location, and elsewhere what becomes it; `None` where that is the
     same."""
     at = {start: value}
     work = [start]
     while work:
         place = work.pop(0)
-        for each in transitions:
-            if each.target != place or each.source in at:
+        take()
+        for each in into.get(place, ()):
+            if each.source in at:
                 continue
             before = each.after(at[place])
             if any(name.startswith("?") for name in before.names):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from math import gcd
 
 from perun.collect.bounds.linear import Linear
+from perun.collect.bounds.steps import take
 
 Terms = tuple[tuple[str, int], ...]
 MAX_ROWS = 120
@@ -24,6 +25,7 @@ def contradictory(facts: Iterable[Linear]) -> bool | None:
             return True
     while rows:
         name, positive, negative = _cheapest(rows)
+        take(len(rows) + len(positive) * len(negative))
         above = [(terms, constant, dict(terms)) for terms, constant in rows.items() if terms in positive]
         below = [(terms, constant, dict(terms)) for terms, constant in rows.items() if terms in negative]
         rows = {t: c for t, c in rows.items() if t not in positive and t not in negative}

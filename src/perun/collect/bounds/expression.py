@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
+from perun.collect.bounds.steps import take
+
 INFINITE_TEXT = "inf"
 
 
@@ -34,6 +36,11 @@ class Maximum:
         """The highest degree of an argument."""
         return max(each.degree for each in self.arguments)
 
+    @cached_property
+    def size(self) -> int:
+        """How many names and numbers it mentions."""
+        return sum(_size(monomial) for each in self.arguments for monomial, _ in each.terms)
+
 
 Atom = str | Maximum
 Monomial = tuple[Atom, ...]
@@ -41,6 +48,10 @@ Monomial = tuple[Atom, ...]
 
 def _text(atom: Atom) -> str:
     return atom if isinstance(atom, str) else atom.text
+
+
+def _size(monomial: Monomial) -> int:
+    return 1 + sum(1 if isinstance(atom, str) else atom.size for atom in monomial)
 
 
 def _degree(monomial: Monomial) -> int:
@@ -172,6 +183,7 @@ def _collected(terms: Iterable[tuple[Monomial, int]]) -> Expression:
     """The normal form of a sum."""
     sums: dict[Monomial, int] = {}
     for monomial, coefficient in terms:
+        take(_size(monomial))
         sums[monomial] = sums.get(monomial, 0) + coefficient
     return Expression(tuple(sorted(((m, c) for m, c in sums.items() if c), key=_term_order)))
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from perun.collect.bounds.answer import UNBOUNDED, UNBOUNDED_CLASS, FunctionBounds, LoopBound
+from perun.collect.bounds.answer import UNBOUNDED, UNBOUNDED_CLASS, FunctionBounds, LoopBound, unbounded
 
 if TYPE_CHECKING:
     from perun.collect.bounds.front.unit import Unreadable
+
+
+NOT_REACHED = "what is before it in the source takes all that --source-timeout gives"
+"""Why a function was not analysed."""
 
 
 class Gap(NamedTuple):
@@ -30,7 +35,7 @@ class SourceBounds(NamedTuple):
 
     :param key: under which the cache has it; empty if it is not to be kept. :param name: under which the
         cache finds the newest version of the source. :param digests: of the functions, empty for those that
-        could not be read.
+        could not be read. :param limit: the steps that the functions have together.
     """
 
     path: str
@@ -39,6 +44,7 @@ class SourceBounds(NamedTuple):
     key: str = ""
     name: str = ""
     digests: tuple[str, ...] = ()
+    limit: float = math.inf
 
     def to_json(self) -> dict[str, Any]:
         """What the cache keeps."""
@@ -94,11 +100,21 @@ def _header(file: str, path: str) -> str:
 
 
 def merged(parts: Iterable[SourceBounds]) -> SourceBounds:
-    """The parts of one source as one, its functions in their order; what lacks is the same in each part."""
+    """The parts of one source as one, its functions in their order; what lacks is the same in each part.
+
+    Functions that are not reached with the steps that the source has are unbounded, whichever part they are
+    of: so the answer is the same with any number of processes.
+    """
     several = list(parts)
     every = [both for part in several for both in zip(part.functions, part.digests, strict=True)]
     every.sort(key=lambda both: (both[0].line, both[0].column))
     gaps = dict.fromkeys(gap for part in several for gap in part.gaps)
+    taken = 0
+    for index, (one, _) in enumerate(every):
+        if taken > several[0].limit:
+            every[index] = unbounded(one, NOT_REACHED), ""
+            gaps[Gap(one.line + 1, one.name, NOT_REACHED)] = None
+        taken += one.steps
     return several[0]._replace(
         functions=tuple(one for one, _ in every),
         gaps=tuple(gaps),

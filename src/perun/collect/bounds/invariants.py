@@ -11,6 +11,7 @@ from perun.collect.bounds.linear import Linear, variable
 from perun.collect.bounds.paths import System, Transition
 from perun.collect.bounds.program import Location
 from perun.collect.bounds.solver import Facts, Solver
+from perun.collect.bounds.steps import take
 
 Vector = dict[str, Fraction]
 MAX_CANDIDATES = 40
@@ -27,10 +28,12 @@ class _Space:
 
     def reduced(self, row: Mapping[str, Fraction]) -> Vector:
         """A row with the pivots of the space eliminated."""
+        take(1 + len(self.rows) // 8)
         result = {name: factor for name, factor in row.items() if factor}
         for pivot, known in self.rows.items():
             factor = result.get(pivot)
             if factor:
+                take(len(known))
                 for name, other in known.items():
                     result[name] = result.get(name, Fraction(0)) - factor * other
         return {name: factor for name, factor in result.items() if factor}
@@ -46,6 +49,7 @@ class _Space:
         for other, known in self.rows.items():
             factor = known.get(pivot)
             if factor:
+                take(len(known) + len(scaled))
                 merged = {name: known.get(name, Fraction(0)) - factor * scaled.get(name, Fraction(0))
                           for name in {*known, *scaled}}  # fmt: skip
                 self.rows[other] = {name: value for name, value in merged.items() if value}
@@ -164,6 +168,7 @@ def _eliminated(
     if not factor:
         return pair
     result = []
+    take(sum(map(len, (*pair, *pivot))))
     for value, other in zip(pair, pivot, strict=True):
         merged = {each: value.get(each, Fraction(0)) - factor * other.get(each, Fraction(0))
                   for each in {*value, *other}}  # fmt: skip

@@ -7,6 +7,7 @@ from math import gcd
 
 from perun.collect.bounds import expression
 from perun.collect.bounds.expression import Expression
+from perun.collect.bounds.steps import take
 
 
 class Linear:
@@ -15,6 +16,7 @@ class Linear:
     __slots__ = ("_hash", "constant", "terms")
 
     def __init__(self, constant: int = 0, terms: Iterable[tuple[str, int]] = ()) -> None:
+        take()
         self.constant = constant
         self.terms = tuple(sorted((name, coefficient) for name, coefficient in terms if coefficient))
         self._hash = hash((constant, self.terms))

@@ -53,9 +53,22 @@ class BoundsParams:
         metavar="<seconds>",
         help="Give up a function, or reading a source, that takes longer; 0 for never. The others go on.",
     )
+    source_timeout: float | None = param(
+        None,
+        metavar="<seconds>",
+        help="Do not begin with further functions of a source after that; 0 for never. By default three "
+        "times --timeout, and a twentieth of it for each function.",
+    )
 
     def __post_init__(self) -> None:
-        if not 0 <= self.timeout < float("inf"):
-            raise ValueError(f"timeout: {self.timeout:g} is no number of seconds")
+        for name, seconds in (("timeout", self.timeout), ("source-timeout", self.source_timeout or 0.0)):
+            if not 0 <= seconds < float("inf"):
+                raise ValueError(f"{name}: {seconds:g} is no number of seconds")
         if not (self.source or self.source_dir or self.compile_commands):
             raise ValueError("name the C sources to analyse by source, source-dir or compile-commands")
+
+    def seconds_of_source(self, functions: int) -> float:
+        """The seconds that a source of so many functions has; infinity for no limit."""
+        if self.source_timeout is None:
+            return self.timeout * (3 + functions / 20) or float("inf")
+        return self.source_timeout or float("inf")

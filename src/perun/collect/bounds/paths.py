@@ -12,6 +12,7 @@ from heapq import heapify, heappop, heappush
 
 from perun.collect.bounds.linear import Linear, variable
 from perun.collect.bounds.program import Edge, Location, Program, Range, outgoing, topological_order
+from perun.collect.bounds.steps import take
 
 MAX_STATES = 24
 """The most different paths from one location to another, before a join on the way becomes a location of its
@@ -195,6 +196,7 @@ def _all(
             for edge in after.get(place, ()):
                 for state in states.values():
                     effort += state.size
+                    take(state.size)
                     following = state.along(edge, numbers[id(edge)], program.ranges)
                     if following is None:
                         continue
@@ -234,6 +236,7 @@ def _live(program: Program, order: dict[Location, int]) -> dict[Location, set[st
     changed = True
     while changed:
         changed = False
+        take(len(edges))
         for edge in edges:
             needed = live[edge.target] - {name for name, _ in edge.updates}
             for name, value in edge.updates:

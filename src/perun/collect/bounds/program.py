@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from perun.collect.bounds.linear import Linear
+from perun.collect.bounds.steps import take
 
 Location = int
 Range = tuple[int | None, int | None]
@@ -161,6 +162,7 @@ class Reach:
         self._successors: dict[Location, list[Location]] = {}
         for source, target in pairs:
             self._successors.setdefault(source, []).append(target)
+        take(1 + len(self._successors))
         self._known: dict[Location, frozenset[Location]] = {}
 
     def of(self, starts: Iterable[Location]) -> set[Location]:
@@ -180,6 +182,7 @@ class Reach:
                     if following not in found:
                         found.add(following)
                         work.append(following)
+            take(len(found))
             self._known[start] = frozenset(found)
         return self._known[start]
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Final
 
 from perun.collect.bounds import cache
-from perun.collect.bounds.analysis import AnalysisOptions, analyse
-from perun.collect.bounds.answer import UNBOUNDED, UNBOUNDED_CLASS, FunctionBounds, LoopBound
+from perun.collect.bounds.analysis import (
+    OUT_OF_STEPS,
+    AnalysisOptions,
+    Count,
+    analyse,
+    needed,
+)
+from perun.collect.bounds.answer import FunctionBounds, unbounded
 from perun.collect.bounds.digests import at, by_digest, digester
-from perun.collect.bounds.found import Gap, SourceBounds, of_unreadable
+from perun.collect.bounds.found import NOT_REACHED, Gap, SourceBounds, of_unreadable
 from perun.collect.bounds.front import (
     LARGEST,
     Function,
@@ -25,6 +33,7 @@ from perun.collect.bounds.front import (
     read,
 )
 from perun.collect.bounds.params import BoundsParams
+from perun.collect.bounds.steps import PER_SECOND
 from perun.collect.bounds.workers import Answer, Progress, Refused, Setup, Task
 from perun.errors import PerunError
 from perun.regular import read_regular
@@ -69,12 +78,14 @@ def _serve(connection: Connection) -> None:
 def answers(task: Task, setup: Setup) -> Iterator[Answer]:
     """What is found of the task: its functions as they are done, and in the end all of it."""
     params = setup.params
+    begun = time.process_time() - task.spent
     options = ReadOptions(params.include, params.define, params.compile_commands or None, params.timeout)
     wanted = _analysis_options(params)
     try:
         content = read_regular(os.path.realpath(task.path), LARGEST)
         preprocessed = preprocess(task.path, options)
-        key = cache.key_of(task.path, content, preprocessed, wanted, sorted(params.function))
+        chosen = (params.source_timeout, sorted(params.function))
+        key = cache.key_of(task.path, content, preprocessed, wanted, *chosen)
         cached = cache.read(setup.cache, key, task.path)
         if cached is not None:
             yield cached if task.part == 0 else cached._replace(functions=(), gaps=(), digests=())
@@ -92,28 +103,43 @@ def answers(task: Task, setup: Setup) -> Iterator[Answer]:
     unread, gaps = of_unreadable(unit.unreadable, task.path)
     found = [one for one in unread if task.part == 0 and _is_wanted(one.name, params)]
     digests = [""] * len(found)
+    seconds = params.seconds_of_source(len(unit.functions))
+    limit = seconds * PER_SECOND
+    lost = dict(task.lost)
     for number, function in enumerate(unit.functions[task.part :: task.parts]):
         if not _is_wanted(function.name, params):
             continue
-        if number in task.lost:  # on a faster machine it might not be
-            found.append(_unbounded(function, task.lost[number]))
-            gaps.append(Gap(function.line + 1, function.name, task.lost[number]))
+        if number not in lost and time.process_time() - begun > seconds:
+            lost[number] = NOT_REACHED
+        if number in lost:  # on a faster machine it might not be
+            found.append(unbounded(function, lost[number]))
+            gaps.append(Gap(function.line + 1, function.name, lost[number]))
             digests.append("")
             continue
+        if sum(one.steps for one in found) > limit:
+            found.append(unbounded(function, NOT_REACHED))
+            digests.append("")
+            continue
+        for other in needed(function, unit, wanted):
+            yield Progress(other.name, number)
+            _analysed(other, unit, wanted)
         yield Progress(function.name, number)
         digest = digest_of(function)
         before = earlier.get(digest)
         known = at(before, function) if before else task.known.get(number)
         bounds = known or _analysed(function, unit, wanted)
+        if bounds.reason == OUT_OF_STEPS:
+            gaps.append(Gap(function.line + 1, function.name, OUT_OF_STEPS))
         found.append(bounds)
         digests.append(digest)
         yield Progress(function.name, number, bounds)
-    key = "" if task.lost else key
-    yield SourceBounds(task.path, tuple(found), tuple(gaps), key, name, tuple(digests))
+    key = "" if lost else key
+    yield SourceBounds(task.path, tuple(found), tuple(gaps), key, name, tuple(digests), limit)
 
 
 def _analysis_options(params: BoundsParams) -> AnalysisOptions:
-    return AnalysisOptions(params.calls, "backedges" if params.count == "backedges" else "iterations")
+    count: Count = "backedges" if params.count == "backedges" else "iterations"
+    return AnalysisOptions(params.calls, count, params.timeout * PER_SECOND or math.inf)
 
 
 def _is_wanted(name: str, params: BoundsParams) -> bool:
@@ -124,17 +150,7 @@ def _analysed(function: Function, unit: Unit, options: AnalysisOptions) -> Funct
     try:
         return analyse(function, unit, options)
     except Exception as problem:  # what is wrong with one function must not lose the others
-        return _unbounded(function, _failure(problem))
-
-
-def _unbounded(function: Function, reason: str) -> FunctionBounds:
-    loops = tuple(
-        LoopBound(one.first_line, one.last_line, one.column, UNBOUNDED, UNBOUNDED_CLASS, reason)
-        for one in function.loops
-    )
-    return FunctionBounds(
-        function.name, function.line, function.column, loops, UNBOUNDED, UNBOUNDED_CLASS, reason
-    )
+        return unbounded(function, _failure(problem))
 
 
 def _failure(problem: Exception) -> str:

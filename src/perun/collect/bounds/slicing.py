@@ -19,6 +19,7 @@ from perun.collect.bounds.program import (
     outgoing,
     topological_order,
 )
+from perun.collect.bounds.steps import take
 
 
 def sliced(program: Program) -> Program:
@@ -45,19 +46,22 @@ def relevant_variables(program: Program) -> set[str]:
     for guard in _deciding(program, after):
         relevant |= guard.names
     controlled = _control_dependences(program, after)
+    deciding: set[Location] = set()
     while True:
         before = len(relevant)
         for edge in program.edges:
+            take()
             for name, value in edge.updates:
                 if name in relevant:
                     relevant |= value.names if value is not None else frozenset()
                     if edge.source in cyclic:
-                        for branch in (edge.source, *controlled.get(edge.source, ())):
-                            for other in after[branch]:
-                                for guard in other.guards:
-                                    relevant |= guard.names
+                        deciding.update((edge.source, *controlled.pop(edge.source, ())))
             for guard in edge.guards:
                 if guard.names & relevant:
+                    relevant |= guard.names
+        while deciding:
+            for other in after.pop(deciding.pop(), ()):
+                for guard in other.guards:
                     relevant |= guard.names
         if len(relevant) == before:
             return relevant
@@ -120,6 +124,7 @@ def _postdominators(
     changed = True
     while changed:
         changed = False
+        take(len(backward))
         for place in backward:
             value = everything
             for edge in after[place]:

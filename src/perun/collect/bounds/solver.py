@@ -13,9 +13,12 @@ from typing import Any
 
 from perun.collect.bounds.elimination import Terms, contradictory
 from perun.collect.bounds.linear import Linear
+from perun.collect.bounds.steps import take
 
 STEPS = 20_000
 """The steps of one question to z3 (its `rlimit`)."""
+ASKING = 2_000
+"""Steps of the analysis that such a question counts as."""
 QUESTIONS = 24
 """The most questions to z3 for one function; elimination answers all but a few, and faster."""
 
@@ -54,6 +57,7 @@ class Facts:
     def connected(self, names: Iterable[str]) -> list[Linear]:
         """Those that share variables with these, or with others that do."""
         near = self.near
+        take(1 + len(self.rows) // 4)
         seen = set(names)
         work = sorted(seen)
         found: dict[Terms, int] = {}
@@ -126,6 +130,8 @@ class Solver:
     def _contradictory(self, facts: Iterable[Linear], goal: Linear | None) -> bool:
         """The same, by z3, which takes longer to load than most functions take to be analysed."""
         import z3
+
+        take(ASKING)
 
         context = z3.Context()
 

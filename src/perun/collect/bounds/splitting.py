@@ -10,6 +10,7 @@ from perun.collect.bounds.linear import Linear, constant
 from perun.collect.bounds.paths import System, Transition
 from perun.collect.bounds.program import Location, components, reachable
 from perun.collect.bounds.solver import Facts, Solver
+from perun.collect.bounds.steps import take
 
 MAX_VALUES = 12
 """The most values of a variable by which locations are split."""
@@ -49,6 +50,7 @@ def split(system: System) -> System:
         place, values = work.pop()
         known = {name: constant(value) for name, value in values}
         for each in after.get(place, ()):
+            take(1 + len(each.guards) + len(each.updates))
             taken = _under(each, known)
             if taken is None:
                 continue

@@ -6,6 +6,7 @@ not analysed, and another process goes on with the rest. An interruption ends th
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import sys
@@ -22,11 +23,16 @@ from perun.collect.bounds.found import Gap, SourceBounds
 from perun.collect.bounds.params import BoundsParams
 from perun.errors import JobFailed
 from perun.process import programs
+from perun.process.ending import fields_of
 from perun.process.waiting import waited
 
 MAX_WORKERS: Final = 8
 _LOOK: Final = 1.0
 """Seconds after which a process that says nothing is looked at."""
+_IDLE: Final = 4
+"""How often the limit passes before a process that does not work is ended."""
+_TIMES: Final = 11
+"""The fields after the state that have its processor time, of itself and of the system (proc_pid_stat(5))."""
 _START: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; "
     "from perun.collect.bounds.serving import main; main(int(sys.argv[1]))"
@@ -37,12 +43,14 @@ class Task(NamedTuple):
     """Each `parts`-th function of a source, beginning with the number `part`; the whole of it by default.
 
     :ivar known: the bounds of functions that another process has found, by their numbers. :ivar lost: why
-        such a process had to be ended, by the numbers of the functions that it was at.
+        such a process had to be ended, by the numbers of the functions that it was at. :ivar spent: the
+        seconds of processor time that such processes have taken.
     """
 
     path: str
     part: int = 0
     parts: int = 1
+    spent: float = 0.0
     known: Mapping[int, FunctionBounds] = {}  # nobody changes it, and a proxy is not pickled
     lost: Mapping[int, str] = {}
 
@@ -97,7 +105,7 @@ class _Processes:
     def __init__(self, setup: Setup, folder: Path, environ: Mapping[str, str]) -> None:
         self._setup = setup
         self._folder = folder
-        self._environ = dict(environ)
+        self._environ = {**environ, "PYTHONHASHSEED": "0"}  # so that steps are the same each time
         self._all: list[_Process] = []
         self.working: dict[Connection, tuple[_Process, Task]] = {}
 
@@ -143,12 +151,13 @@ class _Processes:
         goes on with it."""
         del self.working[process.connection]
         self._all.remove(process)
+        spent = task.spent + process.spent()
         how = process.end()
         reason = f"the analysis of it {why or how}"
         if process.at is None:
             return SourceBounds(task.path, (), (Gap(1, "", reason),))
         known = {**task.known, **process.known}
-        self.start(task._replace(known=known, lost={**task.lost, process.at: reason}))
+        self.start(task._replace(known=known, spent=spent, lost={**task.lost, process.at: reason}))
         return None
 
 
@@ -173,27 +182,43 @@ class _Process:
         """The number of the function that it is at; None while it reads the source."""
         self._begun = 0.0
         self._waited: float | None = None
+        self._spent_before = self._spent_then = 0.0
         self.send(setup)
 
     def begin(self, task: Task) -> None:
         """Give it a task."""
         self.known, self.at = {}, None
         self._restart_clock()
+        self._spent_before = self._spent_then
         self.send(task)
 
+    def spent(self) -> float:
+        """Seconds of processor time that its task has taken."""
+        return self._processor_time() - self._spent_before
+
+    def _processor_time(self) -> float:
+        times = fields_of(self._process.pid)[_TIMES:][:2]
+        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
     def is_over(self, limit: float) -> bool:
-        """Whether the function that it is at has taken more seconds than that, in which it had a core;
-        reading a source, which is preprocessed and parsed, twice as many."""
+        """Whether the function that it is at has taken more seconds of processor time than that, or has not
+        gone on for a multiple of them in which it did not wait for a core; reading a source, which is
+        preprocessed and parsed, has twice as many."""
         taken = time.monotonic() - self._begun
         if self._waited is None:
             if taken > min(_LOOK, limit / 4):
                 self._waited = waited(self._process.pid)
             return False
         limit *= 1 if self.at is not None else 2
-        return taken > limit and taken - (waited(self._process.pid) - self._waited) > limit
+        if taken <= limit:
+            return False
+        if self._processor_time() - self._spent_then > limit:
+            return True
+        return taken - (waited(self._process.pid) - self._waited) > _IDLE * limit
 
     def _restart_clock(self) -> None:
         self._begun, self._waited = time.monotonic(), None
+        self._spent_then = self._processor_time()
 
     def send(self, request: Any) -> None:
         """Send a request; one that has ended is found out when its answer is read."""

@@ -66,6 +66,8 @@ def _newest_open(repo: Repository) -> _Found:
         and not (step.taken_back or step.moved_with)
         and not acknowledged.covers_any([one.checksum for one in at.possible], step.series.location)
     ]
+    # Parts, such as system time, never outvote what stands for a measurement.
+    degradations = [one for one in degradations if one.step.leads] or degradations
     open_ones = [one for one in degradations if len(one.at.possible) > 1]
     if open_ones:
         # Of the steps of one version the largest comes first.

@@ -204,6 +204,7 @@ class Changes(NamedTuple):
     """What was found, the oldest change first.
 
     :param series: how many series were looked at; :param short: how many of them have one version only.
+    :param says: whether anything can be said of one that stands for what was measured.
     """
 
     found: list[VersionChanges]
@@ -211,3 +212,4 @@ class Changes(NamedTuple):
     series: int
     short: int
     drifts: tuple[Drift, ...] = ()
+    says: bool = True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun.measurement.changes import FEWEST_RUNS, Run, Track, drift, is_climb, may_decide, short_levels
+from perun.measurement.comparable import Conditions, unlike
 from perun.measurement.difference import Basis, Rules, hodges_lehmann, of_levels
 from perun.measurement.estimate import Error, Point
 from perun.measurement.noise import shared
@@ -46,11 +47,13 @@ class Placed(NamedTuple):
 
 
 class Detected(NamedTuple):
-    """The steps of all series, what drifts, and how many series have too few versions."""
+    """The steps of all series, what drifts, how many series have one version only, and whether anything can
+    be said of one that stands for what was measured."""
 
     steps: list[Placed]
     drifts: list[Drift]
     short: int
+    says: bool
 
 
 class _Row(NamedTuple):
@@ -101,7 +104,8 @@ def detect(
             drifts += _drifts(history, row, found, effect)
     progress(len(rows), len(rows))
     remembered.save()
-    return Detected(steps, drifts, len(history.keys) - len(rows))
+    says = any(_says(history, row, rules, points) for row in rows if row.leads)
+    return Detected(steps, drifts, len(history.keys) - len(rows), says)
 
 
 def _rows(history: History) -> list[_Row]:
@@ -148,7 +152,7 @@ def _judged(
         ]
         _correct(history, rows, column, details, verdicts, rules)
         for (name, place), verdict in verdicts.items():
-            if severity(verdict.change):
+            if severity(verdict.change) or verdict.difference.unknown:
                 found[name].append(Judged(place, verdict))
     return found
 
@@ -162,6 +166,14 @@ def _verdict(history: History, row: _Row, place: int, rules: Rules, points: Poin
         return None
     line = points.before(version, row.key, reversed(before))
     return along(target, line, rules, larger_is_better=row.key.larger_is_better)
+
+
+def _says(history: History, row: _Row, rules: Rules, points: Points) -> bool:
+    """Whether there are versions enough for levels, or a verdict on one of them decides."""
+    if len(row.columns) >= FEWEST_RUNS:
+        return True
+    verdicts = (_verdict(history, row, place, rules, points) for place in range(1, len(row.columns)))
+    return any(one is not None and one.decides for one in verdicts)
 
 
 def _is_apart(baseline: Point, target: Point, rules: Rules) -> bool:
@@ -388,7 +400,7 @@ def _drifts(history: History, row: _Row, found: Found, effect: float) -> Iterabl
 
 def _changed_conditions(history: History, key: SeriesKey, last: int, first: int) -> tuple[str, ...]:
     """The names of conditions of the machine that differ between the two columns."""
-    under = []
+    under: list[Conditions] = []
     for column in (last, first):
         known = history.conditions[column]
         of_key = next(
@@ -399,6 +411,5 @@ def _changed_conditions(history: History, key: SeriesKey, last: int, first: int)
             ),
             (),
         )
-        under.append(dict(of_key))
-    old, new = under
-    return tuple(name for name in old if name in new and old[name] != new[name] and name != "build")
+        under.append(of_key)
+    return tuple(one.name for one in unlike(*under))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
+import shlex
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
@@ -21,6 +22,8 @@ ABSENT_FOR: Final = 3
 """Versions with profiles of its configuration that a series is missing from before it is said to be gone."""
 CANCELS: Final = 0.25
 """The largest rest of a cost that moved, as a share of what moved."""
+_SHORT: Final = 7
+"""Digits of a checksum."""
 TAKEN_BACK: Final = 0.25
 """The largest rest of a step that was taken back, as a share of it."""
 
@@ -61,6 +64,26 @@ def _told(steps: Sequence[Step], known: Container[SeriesKey]) -> list[Step]:
         and untold_parts({key.location: word, whole: words.get(of_sum, PerformanceChange.NoChange)}, (whole,))
     }
     return [step for step in steps if step.series not in hidden]
+
+
+def undecided(found: Sequence[VersionChanges]) -> list[tuple[VersionChanges, Step]]:
+    """The doubtful steps that no later one takes back, the newest first."""
+    return [(one, step) for one in reversed(found) for step in one.doubtful if not step.taken_back]
+
+
+def deciding(doubtful: Sequence[tuple[VersionChanges, Step]]) -> str:
+    """The command that measures side by side the two versions and the command that most of these steps share;
+    of several the newest ones.
+
+    :param doubtful: as :func:`undecided`, one at least.
+    """
+    shared = Counter((one.version, step.series.configuration) for one, step in doubtful)
+    one, step = max(doubtful, key=lambda own: shared[own[0].version, own[1].series.configuration])
+    own = step.series.configuration
+    words = ["perun", "compare", *(version.checksum[:_SHORT] for version in (one.since, one.version))]
+    words += [word for name, text in (("-c", own.cmd), ("-a", own.args), ("-w", own.workload)) if text
+              for word in (name, text)]  # fmt: skip
+    return shlex.join(words)
 
 
 def _rank(step: Step) -> tuple[bool, bool, float]:

@@ -73,7 +73,7 @@ def found_in(
     every = by_version(read, found.steps)
     if keeps:
         known_steps.keep(repo.store.cache, {one.checksum for one in read.versions}, _known(every))
-    return Changes(every, read, len(read.keys), found.short, tuple(found.drifts))
+    return Changes(every, read, len(read.keys), found.short, tuple(found.drifts), found.says)
 
 
 def _known(every: Sequence[VersionChanges]) -> dict[str, list[KnownStep]]:

@@ -15,13 +15,13 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from perun.errors import DamagedStore, PerunError
-from perun.measurement.estimate import Point, estimate
+from perun.measurement.comparable import Conditions, conditions
+from perun.measurement.estimate import Point, Readings, estimate, point
 from perun.measurement.noise import WINDOW
-from perun.measurement.series import Readings, point, readings
+from perun.measurement.series import readings
 from perun.plugin.api import MinorVersion
 from perun.porcelain.changes.data import History, SeriesKey
 from perun.porcelain.changes.table import MANY, Cell, Column, State, Table, cells_of, load, save
-from perun.porcelain.check.comparable import conditions
 from perun.porcelain.repository import Repository
 from perun.porcelain.walking import ancestors, first_parents
 from perun.profile.helpers import ProfileInfo
@@ -101,6 +101,7 @@ def _read_version(repo: Repository, checksum: str, state: State, damaged: list[s
         damaged.append(problem.message)
         raise
     whole = [one for one in profiles if not one.fact.incomplete]
+    whole.sort(key=lambda one: one.info.time)
     under = {(one.info.configuration, one.fact.machine): one.series.conditions for one in whole}
     incomplete = dict.fromkeys(one.info.configuration for one in profiles if one.fact.incomplete)
     found = _by_key(whole)
@@ -132,7 +133,7 @@ def _profiles(repo: Repository, minor: str, damaged: list[str]) -> list[_Known]:
             try:
                 profile = store.objects.get(checksum)
                 own = readings(profile)
-                under = tuple(conditions(profile).items())
+                under = conditions(profile)
                 fact, one = fact_of(profile), ProfileSeries(under, tuple(own), tuple(own.values()))
             except PerunError as problem:
                 damaged.append(problem.message)
@@ -146,14 +147,14 @@ def _profiles(repo: Repository, minor: str, damaged: list[str]) -> list[_Known]:
     ]  # fmt: skip
 
 
-def _by_key(profiles: Iterable[_Known]) -> dict[SeriesKey, list[Readings]]:
+def _by_key(profiles: Iterable[_Known]) -> dict[SeriesKey, list[tuple[Readings, Conditions]]]:
     """What each profile of a version measured of each series, in the order of measuring."""
-    found: dict[SeriesKey, list[Readings]] = {}
+    found: dict[SeriesKey, list[tuple[Readings, Conditions]]] = {}
     for info, fact, series in sorted(profiles, key=lambda one: one.info.time):
         for name, one in zip(series.names, series.readings, strict=True):
             key = SeriesKey(info.configuration, "" if name.exact else fact.machine, *name)
-            found.setdefault(key, []).append(one)
-    return {key: own for key, own in found.items() if all(one.rounds for one in own)}
+            found.setdefault(key, []).append((one, series.conditions))
+    return {key: own for key, own in found.items() if all(one.rounds for one, _ in own)}
 
 
 def cell(of: Point) -> Cell:
@@ -181,7 +182,7 @@ class Points:
         self._repo = repo
         self._head = head
         self._line = frozenset(line)
-        self._kept: OrderedDict[str, dict[SeriesKey, list[Readings]]] = OrderedDict()
+        self._kept: OrderedDict[str, dict[SeriesKey, list[tuple[Readings, Conditions]]]] = OrderedDict()
 
     def at(self, version: str, key: SeriesKey) -> Point | None:
         """What the version measured of the series; None if it did not."""

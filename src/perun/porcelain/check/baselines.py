@@ -6,15 +6,15 @@ All profiles of a version are looked for in one walk, as history may be long and
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from perun.errors import DamagedStore, ProfileError
+from perun.measurement.comparable import COUNTED, WITHOUT_RUNS
 from perun.measurement.noise import REACH, WINDOW
 from perun.plugin.api import MinorVersion
 from perun.porcelain import lookup
-from perun.porcelain.check.comparable import COUNTED, WITHOUT_RUNS
 from perun.porcelain.check.compare import Pair
 from perun.porcelain.repository import Repository
 from perun.profile.factory import Configuration
@@ -35,21 +35,17 @@ class Baselines:
     """Looks for baselines among the registered profiles of a repository.
 
     :param force: whether a profile of the same collector does where a version has none of the configuration.
-    :param among: the versions that are asked for, by their checksums; without them, all are looked through.
     :ivar with_profiles: those of the versions that have profiles.
     """
 
-    def __init__(self, repo: Repository, *, force: bool, among: Collection[str] | None = None) -> None:
+    def __init__(self, repo: Repository, *, force: bool) -> None:
         self._repo = repo
         self._force = force
-        self._among = among
         self.refresh()
 
     def refresh(self) -> None:
         """Read again which versions have profiles, after some were registered."""
-        indexes = self._repo.store.indexes
-        asked = indexes.minors() if self._among is None else filter(indexes.has, self._among)
-        self.with_profiles = frozenset(asked)
+        self.with_profiles = frozenset(self._repo.store.indexes.minors())
         self._listed: OrderedDict[str, _Listed] = OrderedDict()
         self._gone: set[str] = set()
         self._machines: dict[str, str] = {}

@@ -103,11 +103,7 @@ def check_diff(
     pairing = Pairing(repo, options, report, note)
     old, new = (repo.vcs.get_minor_version_info(repo.version(one)) for one in (base, target))
     pairing.collect_missing([new, *([old] if old.checksum != new.checksum else [])])
-    reason = f"{old.checksum[:10]} has no profile of the same configuration"
-    beyond = partial(History(repo, old.checksum).ancestors, old.checksum)
-    plan = pairing.plan(
-        new, lambda: (old,), others=(old.checksum,), beyond=beyond, without_baseline=reason
-    )
+    plan = pairing.between(old, new)
     used = {step.baseline.configuration for step in plan.steps if isinstance(step, Pair)}
     try:
         unpaired = [one for one in pairing.baselines.profiles(old.checksum) if one.configuration not in used]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.errors import PerunError, PluginError, ProfileError
-from perun.measurement.estimate import Point
-from perun.measurement.series import Readings, SeriesName, point, readings
+from perun.measurement.comparable import Conditions, Difference, conditions, differences, refused
+from perun.measurement.estimate import Point, Readings, point
+from perun.measurement.series import SeriesName, readings
 from perun.measurement.verdict import mirror
 from perun.plugin.api import CheckContext, MinorVersion
 from perun.plugin.failing import errors_of
 from perun.porcelain import postprocessby
-from perun.porcelain.check.comparable import Difference, differences
 from perun.porcelain.check.pools import Pools, Profiles
 from perun.porcelain.check.report import Comparison, MethodResult, Options
 from perun.porcelain.check.rules import Rule, applicable, rules
@@ -45,8 +45,8 @@ class Pair(NamedTuple):
 
     :param more_targets: older profiles of the same version and configuration as the target, the newest first,
         which are pooled with it. :param more_baselines: the same of the baseline.
-    :param line: the checksums of the profiles of the baseline, the oldest first, then those of the versions
-        before it that have some, the nearest first: they show the noise.
+    :param line: by version the checksums of the profiles that show the noise, the oldest first: those of the
+        baseline, then those of the versions before it, the nearest first.
     """
 
     target: ProfileInfo
@@ -78,26 +78,34 @@ class Lines:
 
     def __init__(self, profiles: Profiles) -> None:
         self._profiles = profiles
-        self._known: OrderedDict[str, Mapping[SeriesName, Readings]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[Mapping[SeriesName, Readings], Conditions]] = OrderedDict()
 
     def of(self, pair: Pair, name: SeriesName) -> list[Point]:
         """The points of a series along the line of the pair."""
-        found = []
-        for version in pair.line:
-            own = [self._readings(checksum) for checksum in version]
-            there = [one[name] for one in own if name in one]
-            if there:
-                found.append(point(there, name.kind))
-        return found
+        return [found for own in pair.line if (found := self._point(own, name)) is not None]
 
-    def _readings(self, checksum: str) -> Mapping[SeriesName, Readings]:
+    def both(self, pair: Pair, name: SeriesName) -> tuple[Point, Point] | None:
+        """The points of both versions of the pair; None where one of them is not known."""
+        old, new = (
+            self._point([info.checksum for info in sorted(reversed(own), key=lambda info: info.time)], name)
+            for own in ((pair.baseline, *pair.more_baselines), (pair.target, *pair.more_targets))
+        )
+        return None if old is None or new is None else (old, new)
+
+    def _point(self, version: Sequence[str], name: SeriesName) -> Point | None:
+        """What these profiles measured. Whether its conditions matter has been decided."""
+        own = [self._readings(checksum) for checksum in version]
+        there = [(one[name], under) for one, under in own if name in one]
+        return point(there, name.kind)._replace(conditions=()) if there else None
+
+    def _readings(self, checksum: str) -> tuple[Mapping[SeriesName, Readings], Conditions]:
         known = self._known.get(checksum)
         if known is None:
             try:
                 profile = self._profiles.get(checksum, MOST_BYTES)
-                known = {} if incomplete.text_of(profile) else readings(profile)
+                known = {} if incomplete.text_of(profile) else readings(profile), conditions(profile)
             except ProfileError:  # whoever compares it says so
-                known = {}
+                known = {}, ()
             self._known[checksum] = known
             if len(self._known) > KEPT_READINGS:
                 self._known.popitem(last=False)
@@ -124,7 +132,7 @@ class Comparer:
         chosen = applicable(self._repo, self._rules, pair.target)
         if not chosen:
             return _NO_RULE
-        profiles = {}
+        profiles: dict[str, Profile] = {}
         # In this order, as the baseline is the next target and has to be in memory then.
         for what, info in (("target", pair.target), ("baseline", pair.baseline)):
             try:
@@ -133,21 +141,31 @@ class Comparer:
                 return Outcome(
                     reason=f"the {what} {info.source} cannot be read: {problem.message}", error=problem
                 )
-        baseline, target = profiles["baseline"], profiles["target"]
-        line = partial(self._lines.of, pair)
-        # Who measured two versions side by side wants these two measurements compared.
-        if are_pairs(baseline, target):
-            return self._outcome(chosen, baseline, target, line)
-        if not (pair.more_targets or pair.more_baselines):
-            return self._outcome(chosen, baseline, target, line)
-        pools = Pools(self._profiles, self._postprocess)
         try:
-            target = pools.pooled(pair.target, pair.more_targets)
-            baseline = pools.pooled(pair.baseline, pair.more_baselines)
+            baseline, target, notes = self._pooled(pair, **profiles)
         except ProfileError as problem:
             return Outcome(reason=f"a profile to pool cannot be read: {problem.message}", error=problem)
-        outcome = self._outcome(chosen, baseline, target, line)
-        return outcome._replace(notes=(*pools.notes(baseline, target), *outcome.notes))
+        outcome = self._outcome(chosen, baseline, target, pair)
+        return outcome._replace(notes=(*notes, *outcome.notes))
+
+    def sides(self, pair: Pair) -> tuple[Profile, Profile]:
+        """Baseline and target as they are compared, with all profiles of their versions.
+
+        :raises ProfileError: where one cannot be read.
+        """
+        baseline, target = (self._profiles.get(info.checksum) for info in (pair.baseline, pair.target))
+        return self._pooled(pair, baseline, target)[:2]
+
+    def _pooled(
+        self, pair: Pair, baseline: Profile, target: Profile
+    ) -> tuple[Profile, Profile, tuple[str, ...]]:
+        # Who measured two versions side by side wants these two measurements compared.
+        if are_pairs(baseline, target) or not (pair.more_targets or pair.more_baselines):
+            return baseline, target, ()
+        pools = Pools(self._profiles, self._postprocess)
+        target = pools.pooled(pair.target, pair.more_targets)
+        baseline = pools.pooled(pair.baseline, pair.more_baselines)
+        return baseline, target, pools.notes(baseline, target)
 
     def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> Outcome:
         """What the checks find of two profiles that are in memory."""
@@ -163,9 +181,8 @@ class Comparer:
         chosen: list[Rule],
         baseline: Profile,
         target: Profile,
-        line: Callable[[SeriesName], Sequence[Point]] | None = None,
+        pair: Pair | None = None,
     ) -> Outcome:
-        context = self._context if line is None else self._context._replace(line=line)
         lacks = {"baseline": incomplete.text_of(baseline), "target": incomplete.text_of(target)}
         reasons = "; ".join(f"the {which} is incomplete ({why})" for which, why in lacks.items() if why)
         found = differences(baseline, target)
@@ -177,6 +194,11 @@ class Comparer:
             unknown = _incomparable(target, found)
             return Outcome(_of_all(chosen, unknown), environment=environment)
         both = Alike(baseline, target)
+        context = self._context
+        if pair is not None:
+            context = context._replace(line=partial(self._lines.of, pair))
+            if both.baseline is baseline and both.target is target:
+                context = context._replace(both=partial(self._lines.both, pair))
         results = [self._apply(rule, both, context) for rule in chosen]
         kept = _without_replaced(chosen, results)
         applied = {result.method for result in kept if not result.reason}
@@ -221,14 +243,13 @@ def _unknown(target: Profile, baseline_lacks: str, target_lacks: str) -> Degrada
 
 def _incomparable(target: Profile, found: Sequence[Difference]) -> DegradationInfo:
     """That the change of the whole program is unknown, as both were measured under different conditions."""
-    names = ", ".join(one.name for one in found)
     return DegradationInfo(
         PerformanceChange.Unknown,
         str(target.get("header", {}).get("cmd", "")),
         "; ".join(one.baseline for one in found),
         "; ".join(one.target for one in found),
         "environment",
-        rule=f"not comparable, as these differ: {names}; compare nevertheless with --force",
+        rule=refused(found),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from perun.config.schema import is_true
 from perun.errors import DamagedStore, PerunError
@@ -13,6 +14,7 @@ from perun.porcelain.check.baselines import Baselines, Candidates, newest_first
 from perun.porcelain.check.compare import Pair
 from perun.porcelain.check.report import Comparison, Options
 from perun.porcelain.repository import Repository
+from perun.porcelain.walking import before_both
 from perun.profile.helpers import ProfileInfo
 
 NO_PROFILE = "no profile is registered"
@@ -35,7 +37,6 @@ class Pairing:
     """Pairs the profiles of versions with their baselines.
 
     :param note: told before something is collected.
-    :param among: as of :class:`Baselines`.
     """
 
     def __init__(
@@ -44,13 +45,12 @@ class Pairing:
         options: Options,
         report: Report,
         note: Callable[[str], None],
-        among: Collection[str] | None = None,
     ) -> None:
         self.repo = repo
         self.collects = options.compute_missing or is_true(
             repo.config.get("degradation.collect_before_check")
         )
-        self.baselines = Baselines(repo, force=options.force, among=among)
+        self.baselines = Baselines(repo, force=options.force)
         self._report = report
         self._note = note
         self._why = (
@@ -115,6 +115,21 @@ class Pairing:
                 plan.steps.append(Comparison(target, reason=without_baseline or self._without_baseline))
             else:
                 plan.steps.append(Comparison(target, reason=found.message, error=found))
+        return plan
+
+    def between(self, old: MinorVersion, new: MinorVersion) -> VersionPlan:
+        """The pairs of any two versions. Whichever way round, the same versions show the noise."""
+        older, before = before_both(self.repo, old, new)
+        turned = older.checksum != old.checksum
+        plan = self.plan(
+            new, lambda: (old,), others=(old.checksum,),
+            beyond=lambda: chain((older,) if turned else (), before),
+            without_baseline=f"{old.checksum[:10]} has no profile of the same configuration",
+        )  # fmt: skip
+        if turned:
+            plan.steps = [
+                one._replace(line=one.line[1:]) if isinstance(one, Pair) else one for one in plan.steps
+            ]
         return plan
 
     def _add_failures(self, plan: VersionPlan, others: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.errors import PerunError, ProfileError
-from perun.porcelain.check.comparable import WITHOUT_RUNS, differences
+from perun.measurement.comparable import WITHOUT_RUNS, differences
 from perun.porcelain.repository import Repository
 from perun.profile import incomplete
 from perun.profile.format.json import loads

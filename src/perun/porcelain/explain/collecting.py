@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from perun.callgraph.files import from_values
 from perun.callgraph.stored import graph_name
 from perun.errors import DamagedStore, PerunError, ProfileError
+from perun.measurement.comparable import differences
 from perun.plugin.api import NoProfile, Report, Run
 from perun.porcelain import saving
-from perun.porcelain.check.comparable import differences
 from perun.porcelain.compare.instruments import quiet
 from perun.porcelain.compare.plan import Case, Side
 from perun.porcelain.compare.sides import Folders

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from perun.errors import PerunError, ProfileNotFound, UsageError
+from perun.measurement import present
 from perun.measurement.comparison import Measurements
-from perun.measurement.estimate import estimate
-from perun.measurement.noise import REACH
+from perun.measurement.estimate import Estimate, estimate
 from perun.measurement.series import Series
 from perun.plugin.api import MinorVersion, quiet, silent
 from perun.porcelain.check.compare import Comparer, Pair
@@ -23,11 +22,11 @@ from perun.porcelain.explain.gathered import ProfilePair
 from perun.porcelain.ranges import ends_of
 from perun.porcelain.repository import Repository
 from perun.porcelain.trend import text_of
-from perun.porcelain.walking import ancestors
 from perun.porcelain.web import data
 from perun.porcelain.web.numbers import short, shorts
 from perun.porcelain.web.state import State
-from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.amounts import readable, readable_pair
+from perun.profile.changes import DegradationInfo
 from perun.profile.head import Configuration
 from perun.profile.uid import flatten
 
@@ -59,14 +58,21 @@ def compare(state: State, name: str) -> data.Comparison:
 
     :raises UsageError: if it does not name two versions. :raises VersionControlError: if one is unknown.
     """
-    old, new = versions_of(state.repo, name)
+    repo = state.repo
+    old, new = versions_of(repo, name)
     notes: list[str] = []
     cases = []
     pair = f"{old.checksum}..{new.checksum}"
-    measured = (one for one in ancestors(state.repo, old.checksum) if one.checksum in state.indexed)
-    before = tuple(islice(measured, REACH))
-    for number, (comparison, base, head) in enumerate(_pairs(state.repo, old, new, notes, before)):
-        cases.append(_case(state, comparison, base, head, pair, number))
+    comparer = Comparer(repo, DEFAULTS)
+    for number, step in enumerate(_pairs(repo, old, new, notes)):
+        outcome = comparer.registered(step).of(step)
+        try:
+            base, head = comparer.sides(step)
+        except PerunError as problem:
+            notes.append(problem.message)
+            continue
+        notes += [f"{_title(step.target.configuration)}: {note}" for note in _doubts(outcome)]
+        cases.append(_case(state, outcome, base, head, f"flame/{pair}/{number}.html"))
     if not cases and not notes:
         notes.append("no configuration has profiles of both versions")
     return data.Comparison(_ref(state, old), _ref(state, new), notes, cases)
@@ -80,31 +86,12 @@ def _ref(state: State, version: MinorVersion) -> data.Ref:
 
 
 def _pairs(
-    repo: Repository, old: MinorVersion, new: MinorVersion, notes: list[str],
-    before: Sequence[MinorVersion] = (),
-) -> Iterator[tuple[Comparison, Profile, Profile]]:  # fmt: skip
-    """What compares. :param notes: gets what does not, and why.
-
-    :param before: the versions with profiles before the old one, the nearest first: they show the noise.
-    """
-    among = [one.checksum for one in (old, new, *before)]
-    pairing = Pairing(repo, DEFAULTS, silent, quiet, among=among)
-    plan = pairing.plan(
-        new, lambda: (old,), others=(old.checksum,), beyond=lambda: before, without_baseline=""
-    )
+    repo: Repository, old: MinorVersion, new: MinorVersion, notes: list[str]
+) -> list[Pair]:
+    """What compares. :param notes: gets what does not, and why."""
+    plan = Pairing(repo, DEFAULTS, silent, quiet).between(old, new)
     notes += [problem.message for problem in plan.errors]
-    comparer = Comparer(repo, DEFAULTS)
-    for step in plan.steps:
-        if not isinstance(step, Pair):
-            continue
-        outcome = comparer.registered(step).of(step)
-        try:
-            base, head = (repo.store.objects.get(one.checksum) for one in (step.baseline, step.target))
-        except PerunError as problem:
-            notes.append(problem.message)
-            continue
-        notes += [f"{_title(step.target.configuration)}: {note}" for note in _doubts(outcome)]
-        yield outcome, base, head
+    return [step for step in plan.steps if isinstance(step, Pair)]
 
 
 def _doubts(comparison: Comparison) -> list[str]:
@@ -116,16 +103,18 @@ def _title(configuration: Configuration) -> str:
     return f"{text_of(configuration)} ({configuration.collector})"
 
 
-def _case(
-    state: State, comparison: Comparison, base: Profile, head: Profile, pair: str, number: int
-) -> data.Case:
+def _case(state: State, comparison: Comparison, base: Profile, head: Profile, flame: str) -> data.Case:
     configuration = comparison.target.configuration
-    measured = Measurements(base), Measurements(head)
-    before, after = (one.series for one in measured)
-    told = {change.location: change for result in comparison.results for change in result.changes}
-    ids = _ids(state, configuration)
+    sides = Measurements(base), Measurements(head)
+    before, after = (one.series for one in sides)
+    told: dict[str, DegradationInfo] = {}
+    for change in (change for result in comparison.results for change in result.changes):
+        if change.type == "ratio" or change.location not in told:
+            told[change.location] = change
+    groups = (state.groups[one] for one in state.of_configuration.get(configuration, ()))
+    ids = {one.key.location: one.id for one in groups}
     rows = [
-        _row(location, *measured, told.get(location), ids)
+        _row(location, *sides, told.get(location), ids.get(location))
         for location in dict.fromkeys([*after, *before])
     ]
     rows.sort(key=_rank)
@@ -135,9 +124,8 @@ def _case(
         for one in both[:SAMPLES]
     ]
     draws = configuration.collector in flames.TITLES and _has_stacks(base) and _has_stacks(head)
-    address = f"flame/{pair}/{number}.html" if draws else None
     return data.Case(
-        _title(configuration), rows[:ROWS], samples, list(_models(base, head)), address
+        _title(configuration), rows[:ROWS], samples, list(_models(base, head)), flame if draws else None
     )
 
 
@@ -145,56 +133,42 @@ def _has_stacks(profile: Profile) -> bool:
     return any(not _STACKS.isdisjoint({*group.constants, *group.columns}) for group in profile.groups())
 
 
-def _ids(state: State, configuration: Configuration) -> dict[str, str]:
-    """The ids of the series of a configuration by their locations."""
-    ids = state.of_configuration.get(configuration, ())
-    return {state.groups[one].key.location: one for one in ids}
-
-
 def _row(
-    location: str, base: Measurements, head: Measurements, told: DegradationInfo | None,
-    ids: Mapping[str, str],
-) -> data.Compared:  # fmt: skip
-    before, after = (side.series.get(location) for side in (base, head))
-    series = after or before
-    assert series is not None
-    metric = series.metric
-    # Where the check pooled profiles, the values are those of all of them.
-    values = told.values if told is not None and told.values is not None else (None, None)
+    location: str, base: Measurements, head: Measurements, told: DegradationInfo | None, series: str | None
+) -> data.Compared:
+    """What both measured of a series, and how check tells of it."""
+    both = base, head
+    metric = next(one.series[location].metric for one in reversed(both) if location in one.series)
+    known = [estimate(one.point(location)) if location in one.series else None for one in both]
+    values = [None if one is None else one.value for one in known]
+    if told is not None and told.values is not None and told.unit == metric.unit:
+        values = list(told.values)  # of a family of the workloads that both have
+    before, after = values
+    texts = ["" if one is None else readable(one, metric.unit) for one in values]
+    if before is not None and after is not None:
+        texts = list(readable_pair(before, after, metric.unit))
     old, new = (
-        _side(side, location, value) if location in side.series else None
-        for side, value in zip((base, head), values, strict=True)
+        None if one is None else _side(one, value, text, metric.unit)
+        for one, value, text in zip(known, values, texts, strict=True)
     )
-    ratio, interval = _ratio(old, new, told)
-    result = told.result if told is not None else _unjudged(before, after)
+    ratio = told.rate_degradation or math.nan if told is not None and told.type == "ratio" else math.nan
+    low, high = (told and told.interval) or (ratio, ratio)
+    word, reason, text = "", "", ""
+    if told is not None:
+        word, reason = present.NAMES[told.result], told.rule
+        if before is not None and after is not None:
+            text = present.step((before, after), ratio, low, high, metric.unit)
     return data.Compared(
         location, metric.shown_subtype or metric.type, metric.unit, metric.exact, metric.larger_is_better,
-        ids.get(location), old, new, ratio, interval, result.name, told.rule if told is not None else "",
+        series, old, new, short(ratio), shorts((low, high)) if low < high else None,
+        told.result.name if told else "", reason, word, text,
     )  # fmt: skip
 
 
-def _unjudged(before: Series | None, after: Series | None) -> PerformanceChange:
-    """What to call a series that no method judged."""
-    if before is None:
-        return PerformanceChange.NotInBaseline
-    return PerformanceChange.Unknown if after is not None else PerformanceChange.NotInTarget
-
-
-def _side(side: Measurements, location: str, value: float | None) -> data.Side:
-    """:param value: of all profiles of the version; None where it is that of this one."""
-    own = estimate(side.point(location))
-    interval = None if own.low is None or own.high is None else shorts((own.low, own.high))
-    return data.Side(short(own.value if value is None else value), interval, own.size)
-
-
-def _ratio(
-    old: data.Side | None, new: data.Side | None, told: DegradationInfo | None
-) -> tuple[data.Number, list[data.Number] | None]:
-    """New by old and its interval, as the method tells it, else of the means alone."""
-    if told is not None and told.type == "ratio" and told.rate_degradation > 0:
-        return short(told.rate_degradation), shorts(told.interval) if told.interval else None
-    before, after = (one.value if one is not None else None for one in (old, new))
-    return (short(after / before), None) if before and after is not None and before > 0 else (None, None)
+def _side(one: Estimate, value: float | None, text: str, unit: str) -> data.Side:
+    interval = None if one.low is None or one.high is None else shorts((one.low, one.high))
+    found = one.value if value is None else value
+    return data.Side(short(found), interval, one.size, text, present.value(one, unit))
 
 
 def _rank(row: data.Compared) -> tuple[int, float]:
@@ -242,14 +216,15 @@ def _formula(model: Mapping[str, Any], kind: str) -> str:
 def flame(repo: Repository, name: str, number: int) -> str:
     """The page with the differential flame graph of the configuration of that number of `compare/A..B`.
 
-    :raises ProfileNotFound: if there is none.
+    :raises ProfileNotFound: if there is none. :raises PerunError: if a profile cannot be read.
     """
-    old, new = versions_of(repo, name)
-    for place, (comparison, base, head) in enumerate(_pairs(repo, old, new, [])):
-        if place == number:
-            collector = comparison.target.configuration.collector
-            unseen: list[str] = []
-            for _, page in flames.graphs(repo, {collector: ProfilePair(base, head)}, unseen):
-                return page
-            raise ProfileNotFound("; ".join(unseen) or f"profiles of {collector} have no call stacks")
-    raise ProfileNotFound(f"{name} has no configuration {number} that is of both versions")
+    pairs = _pairs(repo, *versions_of(repo, name), [])
+    if number >= len(pairs):
+        raise ProfileNotFound(f"{name} has no configuration {number} that is of both versions")
+    ends = pairs[number].baseline, pairs[number].target
+    collector = ends[1].configuration.collector
+    base, head = (repo.store.objects.get(one.checksum) for one in ends)
+    unseen: list[str] = []
+    for _, page in flames.graphs(repo, {collector: ProfilePair(base, head)}, unseen):
+        return page
+    raise ProfileNotFound("; ".join(unseen) or f"profiles of {collector} have no call stacks")

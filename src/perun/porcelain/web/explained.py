@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import suppress
 from itertools import groupby
@@ -11,10 +12,12 @@ import msgspec
 from msgspec import Struct
 
 from perun.errors import DamagedStore, PerunError, ProfileNotFound
+from perun.measurement import present
 from perun.porcelain.explain import kept
 from perun.porcelain.web import data
 from perun.porcelain.web.numbers import short, shorts
 from perun.porcelain.web.state import State
+from perun.profile.amounts import percent, readable_pair
 
 MOST: Final = 500
 """Versions."""
@@ -147,10 +150,13 @@ def _case(case: _Case) -> data.Reasons:
 
 
 def _cost(one: _Cost) -> data.Cost:
+    sides = readable_pair(one.before, one.after, one.unit)
+    ratio = math.nan if one.ratio is None else one.ratio
+    text = present.step((one.before, one.after), ratio, *(one.interval or (ratio, ratio)), one.unit)
     return data.Cost(
         one.metric, one.unit, short(one.before), short(one.after),
         None if one.ratio is None else short(one.ratio), shorts(one.interval) if one.interval else None,
-        short(one.share),
+        short(one.share), f"{' -> '.join(sides)}  {text}", percent(one.share),
     )  # fmt: skip
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from perun.porcelain.changes.data import SeriesKey
 from perun.porcelain.trend import text_of
+from perun.profile.head import Configuration
 
 _DIGITS: Final = 12
 _TIMES: Final[Mapping[str, str]] = MappingProxyType(
@@ -40,9 +42,38 @@ def title_of(key: SeriesKey) -> str:
     """`real time of ./app big.txt`, `insert [total] in ./app big.txt`."""
     command = text_of(key.configuration)
     if is_whole(key):
-        metric = metric_of(key)
-        return f"{_TIMES.get(metric, metric) if key.type == 'time' else metric} of {command}"
+        return f"{words_of(key)} of {command}"
     return f"{key.location} in {command}" if command else key.location
+
+
+def words_of(key: SeriesKey) -> str:
+    """What of a whole program is measured, in words: `real time`, `peak`."""
+    metric = metric_of(key)
+    return _TIMES.get(metric, metric) if key.type == "time" else metric
+
+
+def name_of(key: SeriesKey, short: Mapping[Configuration, str]) -> str:
+    """The title in few words. :param short: names of configurations, as :func:`short_names`."""
+    if is_whole(key):
+        return f"{short[key.configuration]} [{metric_of(key)}]"
+    return f"{key.location} in {short[key.configuration]}" if len(short) > 1 else key.location
+
+
+def short_names(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
+    """Names in which the program is followed by those words alone that tell it apart from the others."""
+    programs: defaultdict[str, list[Configuration]] = defaultdict(list)
+    for one in configurations:
+        programs[one.cmd].append(one)
+    found: dict[Configuration, str] = {}
+    for cmd, own in programs.items():
+        words = {one: (*one.args.split(), *filter(None, [one.workload])) for one in own}
+        in_all = frozenset.intersection(*map(frozenset, words.values()))
+        for one in own:
+            found[one] = " ".join(filter(None, (cmd, *(word for word in words[one] if word not in in_all))))
+    texts = {one: text_of(one) for one in found}
+    meanings = Counter({(found[one], text) for one, text in texts.items()})
+    shared = Counter(name for name, _ in meanings)
+    return {one: texts[one] if shared[name] > 1 else name for one, name in found.items()}
 
 
 def _place(key: SeriesKey) -> str:

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 _WHOLE: Final = 1e15
-_PLACES: Final = 6
+_DIGITS: Final = 6
 _LEAST, _MOST = 1e-16, 1e27
 """Between these the power of ten of the last of six digits is a float."""
-_WIDEST: Final = 1e9
 _FEW: Final = 50
 """Up to so many numbers are rounded one by one sooner than all together."""
-HALVES: Final = 10_000
+_WIDEST: Final = 1e15
+HALVES: Final = 1_000_000
 """Half the width of an interval is given in such parts of its value."""
 
 
@@ -24,7 +24,7 @@ def short(value: float) -> float | int | None:
     """The number with six digits; None if it is none."""
     if value != value or value in (np.inf, -np.inf):
         return None
-    value = float(f"{value:.6g}")
+    value = float(f"{value:.{_DIGITS}g}")
     return int(value) if value.is_integer() and abs(value) < _WHOLE else value
 
 
@@ -48,13 +48,13 @@ def _rounded(numbers: Floats, size: Floats) -> Floats:
     decimal number, so that no digits but these are written.
     """
     if numbers.size < _FEW:
-        return np.array([float(f"{one:.{_PLACES}g}") for one in numbers.tolist()])
+        return np.array([float(f"{one:.{_DIGITS}g}") for one in numbers.tolist()])
     there = (size > _LEAST) & (size < _MOST)
-    powers = np.floor(np.log10(np.where(there, size, 1.0))) - (_PLACES - 1)
+    powers = np.floor(np.log10(np.where(there, size, 1.0))) - (_DIGITS - 1)
     scale = 10.0 ** np.abs(powers)
     found: Floats = np.where(powers < 0, np.rint(numbers * scale) / scale, np.rint(numbers / scale) * scale)
     for place in np.flatnonzero(~there & (numbers != 0)):
-        found[place] = float(f"{numbers[place]:.{_PLACES}g}")
+        found[place] = float(f"{numbers[place]:.{_DIGITS}g}")
     return found
 
 
@@ -66,19 +66,27 @@ def deltas(places: NDArray[np.integer]) -> list[int]:
     return found
 
 
-def halves(values: Floats, half: NDArray[np.floating]) -> list[int | None] | None:
-    """Half the width of each interval in parts of its value; None where none is known.
+def halves(values: Floats, half: NDArray[np.floating]) -> list[float | int | None] | None:
+    """Half the width of each interval, NaN where it is not known, in parts of its value; of 0 as it is. None
+    where none is known.
 
-    :param values: above 0, shape (n,). :param half: NaN where it is not known.
+    :param values: shape (n,), as `half`.
     """
-    parts = np.rint(half / values * HALVES)
+    size = np.abs(values)
+    zeros = size == 0
+    with np.errstate(over="ignore"):
+        parts = np.rint(half / np.where(zeros, 1.0, size) * HALVES)
     there = parts < _WIDEST  # NaN is not
-    if there.all():
-        whole: list[int | None] = parts.astype(np.int64).tolist()
+    if there.all() and not zeros.any():
+        whole: list[float | int | None] = parts.astype(np.int64).tolist()
         return whole
     if not np.isfinite(half).any():
         return None
-    return [int(one) if known else None for one, known in zip(parts.tolist(), there.tolist(), strict=True)]
+    found = np.where(there, parts, 0).astype(np.int64).tolist()
+    return [
+        (short(half[place]) if zeros[place] else one) if there[place] else None
+        for place, one in enumerate(found)
+    ]
 
 
 def counts(samples: NDArray[np.integer]) -> list[int] | int:

@@ -9,20 +9,23 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from perun.models.change_points import voting
+from perun.porcelain.changes.data import SeriesKey
+from perun.porcelain.changes.events import deciding, undecided
 from perun.porcelain.web import data
-from perun.porcelain.web.changed import Reported, net_ratio, shown, worst_first
+from perun.porcelain.web.changed import Reported, shown, worst_first
 from perun.porcelain.web.grid import rows
-from perun.porcelain.web.naming import title_of
+from perun.porcelain.web.naming import is_whole, name_of, short_names, words_of
 from perun.porcelain.web.series import listed, spark
 from perun.porcelain.web.state import Group, Placed, State
-from perun.profile.amounts import percent
+from perun.wording import plural
 
 CHANGES: Final = 30
 HEAT: Final = (30, 60)
 """Rows and versions of the heat map."""
 _BEFORE: Final = 6
 """Versions of it before the tag."""
-MULTIPLES: Final = 24
+BENCHMARKS: Final = 40
+PARTS: Final = 60
 SPARK: Final = 60
 _LEAST: Final = 2 * voting.FEWEST
 
@@ -37,40 +40,36 @@ class _Since(NamedTuple):
 class _State(NamedTuple):
     """What became of a row of the table since then.
 
-    :param kind: as of :class:`data.Verdict`. :param ratio: of the levels now and then.
+    :param kind: as of :class:`data.Verdict`. :param left: the definite changes that no other takes back, the
+        worst first.
     """
 
     group: Group
     row: int
     kind: str
-    ratio: float
-    acknowledged: bool
+    left: list[Placed]
+
+    @property
+    def acknowledged(self) -> bool:
+        """Whether it got worse, and all of that is acknowledged."""
+        return self.kind == "worse" and all(one.entry for one in self.left if one.step.is_degradation)
 
 
 def overview(state: State, reported: Reported) -> data.Overview:
     """The piece `overview`. :param reported: of which pairs there is a comparison."""
     since = _since(state)
-    later = [
-        one
-        for one in state.changes
-        if one.step.leads and state.place_of(one.of.version.checksum) > since.position
-    ]
-    became = _became(state, since, later)
-    order = sorted(became, key=_rank)
-    # Of a series on several machines the one where it became worst.
-    worst: dict[str, _State] = {}
-    for one in order:
-        worst.setdefault(one.group.id, one)
-    whole = list(worst.values())
-    main = np.any(state.there_main, axis=1)
-    chosen = later if later and since.name else [one for one in state.changes if one.step.leads][:CHANGES]
-    changes = worst_first(chosen)[:CHANGES]
+    leading = [one for one in state.changes if one.step.leads]
+    later = [one for one in leading if state.place_of(one.of.version.checksum) > since.position]
+    became = sorted(_became(state, since, later), key=_rank)
+    benchmarks = _benchmarks(state, became, reported)
+    chosen = later if later and since.name else leading[:CHANGES]
     return data.Overview(
-        _verdict(state, since, whole),
-        [shown(state, one, reported, pictured=True) for one in changes],
+        _verdict(state, since, became),
+        [shown(state, one, reported, pictured=True) for one in worst_first(chosen)[:CHANGES]],
         len(chosen),
-        _heat(state, since, order),
-        [_multiple(state, one) for one in whole if main[one.row]][:MULTIPLES],
+        _heat(state, since, became),
+        benchmarks[:BENCHMARKS],
+        max(0, len(benchmarks) - BENCHMARKS),
     )
 
 
@@ -86,71 +85,66 @@ def _since(state: State) -> _Since:
 def _became(state: State, since: _Since, later: Sequence[Placed]) -> list[_State]:
     """What became of each row of the table that stands for what was measured; parts of it are told
     elsewhere."""
-    steps: defaultdict[int, list[Placed]] = defaultdict(list)
-    for one in reversed(later):
-        steps[state.table.row[one.step.series]].append(one)
-    positions = state.measured_main
-    there = state.there_main
-    leading = state.found.history.leading
-    judged = (there.sum(axis=1) >= _LEAST) & (there[:, positions > since.position].sum(axis=1) > 0)
+    changes: defaultdict[int, list[Placed]] = defaultdict(list)
+    for one in later:
+        changes[state.table.row[one.step.series]].append(one)
+    keys, leading = state.table.keys, state.found.history.leading
+    counts = state.there_main.sum(axis=1)
+    news = state.there_main[:, state.measured_main > since.position].sum(axis=1)
+    least = {True: 2, False: _LEAST}
     return [
-        _row_state(one, row, steps[row], judged=bool(judged[row]))
-        for one in state.groups.values()
-        for row in one.rows
-        if state.table.keys[row] in leading
+        _row_state(group, row, changes[row], judged=bool(news[row] and counts[row] >= least[keys[row].exact]))
+        for group in state.groups.values()
+        for row in group.rows
+        if keys[row] in leading
     ]
 
 
-def _row_state(group: Group, row: int, steps: Sequence[Placed], *, judged: bool) -> _State:
-    if not judged:
-        return _State(group, row, "unknown", 1.0, False)
-    if not steps:
-        return _State(group, row, "same", 1.0, False)
-    ratio = net_ratio(steps)
-    if any(one.step.conditions for one in steps):
-        return _State(group, row, "unknown", ratio, False)
-    if abs(np.log(ratio)) < np.log1p(voting.EFFECT):
-        return _State(group, row, "same", ratio, False)
-    kind = "worse" if (ratio > 1) != group.key.larger_is_better else "better"
-    worse = [one for one in steps if one.step.is_degradation and not one.step.taken_back]
-    return _State(group, row, kind, ratio, bool(worse) and all(one.entry is not None for one in worse))
+def _row_state(group: Group, row: int, changes: Sequence[Placed], *, judged: bool) -> _State:
+    """:param judged: whether enough versions are measured to say that nothing changed."""
+    brought = {one.of.version.checksum for one in changes}
+    left = worst_first(
+        one for one in changes if not (one.step.taken_back or one.step.takes_back in brought)
+    )
+    if left:
+        return _State(group, row, "worse" if any(one.step.is_degradation for one in left) else "better", left)
+    return _State(group, row, "same" if judged or changes else "unknown", [])
 
 
-_ORDER: Final[Mapping[str, int]] = {"worse": 0, "better": 1, "unknown": 2, "same": 3}
+_ORDER: Final[Mapping[str, int]] = {"worse": 0, "better": 1, "same": 2, "unknown": 3}
 
 
 def _rank(one: _State) -> tuple[bool, int, float]:
     """What got worse and is not acknowledged first; then as the list of all series is ordered."""
-    return one.kind == "worse" and one.acknowledged, _ORDER[one.kind], -abs(float(np.log(one.ratio)))
+    return one.acknowledged, _ORDER[one.kind], -one.left[0].step.size if one.left else 0.0
 
 
 def _verdict(state: State, since: _Since, became: Sequence[_State]) -> data.Verdict:
     count = {kind: sum(one.kind == kind for one in became) for kind in _ORDER}
-    acknowledged = sum(one.kind == "worse" and one.acknowledged for one in became)
+    acknowledged = sum(one.acknowledged for one in became)
     tag = None
     if since.name:
         tag = data.Tag(since.name, since.position, int(state.commits.dates[since.position]))
     name = f"since {since.name}" if since.name else "in all versions"
-    judged = count["worse"] + count["better"] + count["same"]
+    judged = len(became) - count["unknown"]
+    of = f"of {plural(judged, 'benchmark')}"
+    left = [change for one in became for change in one.left]
+    new = [one for one in left if one.step.is_degradation and one.entry is None]
     kind, sentence = "unknown", "No version has a profile yet."
     if became and not judged:
         measured = f"measured {name}" if since.name else "measured"
         sentence = f"Too few versions are {measured} to tell a change from noise."
-    elif count["worse"] > acknowledged:
+    elif new:
         kind = "worse"
-        worst = became[0]
-        commands = {one.group.key.configuration for one in became}
-        where = worst.group.key.location if len(commands) == 1 else title_of(worst.group.key)
-        sentence = (
-            f"{count['worse'] - acknowledged} of {judged} series got worse {name}, most "
-            f"{where}: {percent(worst.ratio - 1)}."
-        )
+        worst = shown(state, new[0], lambda pair: False)
+        made = f"{plural(len(new), 'change')} made {count['worse'] - acknowledged} {of} worse {name}"
+        sentence = f"{made}: {'most ' if len(new) > 1 else ''}{worst.name} {worst.text}."
+    elif count["better"]:
+        kind, sentence = "better", f"Nothing got worse {name}, and {count['better']} {of} got better."
     elif judged:
-        kind = "better" if count["better"] else "same"
-        sentence = (
-            f"Nothing got worse {name}, and {count['better']} of {judged} series got better."
-            if count["better"] else f"Nothing changed {name} in {judged} series."
-        )  # fmt: skip
+        kind, sentence = "same", f"Nothing changed {name} in {plural(judged, 'benchmark')}."
+    known = {one.checksum for one in state.commits.versions[since.position + 1 :]}
+    doubtful = undecided([one for one in state.found.found if one.version.checksum in known])
     parts = (
         f"{count['better']} got better" if count["better"] and kind == "worse" else "",
         f"{count['same']} did not change" if count["same"] and kind != "same" else "",
@@ -160,22 +154,52 @@ def _verdict(state: State, since: _Since, became: Sequence[_State]) -> data.Verd
     told = ", ".join(filter(None, parts))
     return data.Verdict(
         kind, sentence, f"{told}." if told else "", tag, count["worse"], count["better"], count["same"],
-        count["unknown"], acknowledged,
+        count["unknown"], acknowledged, len(left), len(doubtful), deciding(doubtful) if doubtful else "",
     )  # fmt: skip
 
 
-def _heat(state: State, since: _Since, order: Sequence[_State]) -> data.Heat:
-    """Versions at even distances from a few before the verdict begins up to the newest one."""
-    every = state.measured_main
+def _heat(state: State, since: _Since, became: Sequence[_State]) -> data.Heat:
+    """Versions at even distances from a few before the verdict begins up to the newest one, of those that
+    have a value of one of the rows."""
+    main = state.there_main
+    wanted = [(one.group, one.row) for one in became if main[one.row].any()][: HEAT[0]]
+    every = state.measured_main[main[[row for _, row in wanted]].any(axis=0)]
     first = int(np.searchsorted(every, since.position)) - _BEFORE
     own = every[max(0, min(first, len(every) - HEAT[1])) :]
     apart = np.linspace(0, len(own) - 1, min(HEAT[1], len(own))).astype(int)
     positions = own[list(dict.fromkeys(apart.tolist()))]
-    there = np.any(state.there[:, positions], axis=1)
-    wanted = [(one.group, one.row) for one in order if there[one.row]][: HEAT[0]]
-    return data.Heat([state.ref(int(one)) for one in positions], rows(state, wanted, positions, 1))
+    shown_rows = [one for one in wanted if state.there[one[1], positions].any()]
+    return data.Heat([state.ref(int(one)) for one in positions], rows(state, shown_rows, positions, 1))
 
 
-def _multiple(state: State, one: _State) -> data.Multiple:
+def _benchmarks(state: State, became: Sequence[_State], reported: Reported) -> list[data.Benchmark]:
+    """What stands for each command, with all its workloads in one line; the worst first."""
+    main = state.there_main
+    lines: defaultdict[SeriesKey, list[_State]] = defaultdict(list)
+    for one in became:
+        key = state.table.keys[one.row]
+        if main[one.row].any():
+            lines[key._replace(configuration=key.configuration._replace(workload=""))].append(one)
+    families = short_names(key.configuration for key in lines)
+    found = []
+    for family, own in lines.items():
+        key = own[0].group.key
+        whole = is_whole(key)
+        if len(own) > 1:
+            name = families[family.configuration] if whole else name_of(family, families)
+            name = f"{name} ({plural(len(own), 'workload')})"
+        else:
+            name = state.names[key.configuration] if whole else name_of(key, state.names)
+        members = [_member(state, one, reported) for one in own]
+        found.append(data.Benchmark(name, words_of(key) if whole else key.configuration.collector, members))
+    return found
+
+
+def _member(state: State, one: _State, reported: Reported) -> data.Member:
     values, places = spark(state, one.row, state.points_main(one.row), SPARK)
-    return data.Multiple(listed(state, one.group), values, places, one.kind)
+    own = one.group.key.configuration
+    parts = [other for other in state.of_configuration[own] if other != one.group.id]
+    return data.Member(
+        listed(state, one.group), state.machine_of(one.row), one.kind,
+        shown(state, one.left[0], reported) if one.left else None, values, places, parts[:PARTS],
+    )  # fmt: skip

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.errors import ProfileNotFound
+from perun.measurement import present
+from perun.measurement.estimate import Estimate
 from perun.porcelain.trend import text_of
 from perun.porcelain.web import data
 from perun.porcelain.web.changed import Reported, shown
-from perun.porcelain.web.naming import metric_of, title_of
+from perun.porcelain.web.naming import metric_of, name_of, title_of
 from perun.porcelain.web.numbers import bucket_size, counts, deltas, halves, medians, short, shorts
 from perun.porcelain.web.state import Group, State
 
@@ -46,17 +48,28 @@ def _listed(state: State, group: Group) -> data.Series:
     row = state.main_row(group)
     points = state.points_main(row)
     latest = interval = at = None
+    text = ""
     if points.size:
         at = int(points[-1])
         column = state.columns[at]
-        value, half = state.table.values[row, column], state.table.halves[row, column]
-        latest = short(value)
+        value, half = (float(one[row, column]) for one in (state.table.values, state.table.halves))
+        latest, text = short(value), text_of_value(value, half, key.unit)
         interval = shorts((value - half, value + half)) if np.isfinite(half) else None
     return data.Series(
         group.id, title_of(key), key.location, text_of(key.configuration), key.configuration.collector,
         metric_of(key), key.unit, key.exact, key.larger_is_better, latest, at, interval,
         len(state.changes_of.get(group.id, ())), spark(state, row, points, SPARK)[0],
+        name_of(key, state.names), text,
     )  # fmt: skip
+
+
+def text_of_value(value: float, half: float, unit: str) -> str:
+    """A value with half the width of its interval, NaN where that is not known, as all commands write it."""
+    if not np.isfinite(half):
+        return present.value(Estimate(value, None, None, 1), unit)
+    # Only how wide it is, and whether it is wider than the value, is written.
+    low = 0.0 if half >= value > 0 else -half
+    return present.value(Estimate(value, low, low + 2 * half, 1), unit)
 
 
 def spark(state: State, row: int, points: Positions, most: int) -> tuple[data.Numbers, list[int]]:

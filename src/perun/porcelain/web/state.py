@@ -21,7 +21,7 @@ from perun.porcelain.changes.table import Table
 from perun.porcelain.repository import Repository
 from perun.porcelain.web.commits import MAIN, Commits, known
 from perun.porcelain.web.data import Change, Ref, Series
-from perun.porcelain.web.naming import identity, is_whole
+from perun.porcelain.web.naming import identity, is_whole, short_names
 from perun.profile.head import Configuration
 
 Progress = Callable[[str, int, int], None]
@@ -125,6 +125,11 @@ class State:
         return dict(found)
 
     @cached_property
+    def names(self) -> dict[Configuration, str]:
+        """The shortest names that tell the configurations apart."""
+        return short_names(self.of_configuration)
+
+    @cached_property
     def machines(self) -> list[str]:
         """The classes of machines that times were measured on, in the order in which they came."""
         keys = self.table.keys
@@ -154,12 +159,17 @@ class State:
 
     @cached_property
     def changes(self) -> list[Placed]:
-        """All steps, the newest first."""
+        """All definite steps, the newest first."""
         return [
             Placed(one, step, one.entry_of(step, self.acknowledged))
             for one in reversed(self.found.found)
             for step in one.steps
         ]
+
+    @cached_property
+    def doubtful(self) -> list[Placed]:
+        """The others, the newest first."""
+        return [Placed(one, step, None) for one in reversed(self.found.found) for step in one.doubtful]
 
     @cached_property
     def changes_of(self) -> dict[str, list[Placed]]:

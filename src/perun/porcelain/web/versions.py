@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from perun.errors import PerunError
+from perun.measurement.present import NAMES
 from perun.porcelain.repository import Repository
 from perun.porcelain.tags import identity
 from perun.porcelain.trend import text_of
@@ -139,7 +140,7 @@ def _checked(record: ChangeRecord) -> data.Checked:
     info = record.info
     return data.Checked(
         info.result.name, info.location, info.from_baseline, info.to_target, short(info.rate_degradation),
-        record.baseline, record.command,
+        record.baseline, record.command, NAMES[info.result],
     )  # fmt: skip
 
 

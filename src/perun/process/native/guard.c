@@ -3,9 +3,10 @@
  * Usage: perun_guard PERUN, with the file that both share as descriptor 3
  *
  * PERUN is the number of the process. The file is an array of numbers of processes: that of each running command, which
- * leads a process group of its own if it does not use the terminal, and 0 where none runs. Perun writes them to
- * memory, which neither takes time from the command that is measured nor wakes this program. A command with its group and all processes below it is killed;
- * what has left both, such as a daemon of an earlier command, goes on.
+ * leads a process group of its own if it does not use the terminal, and 0 where none runs; a negative one is asked to
+ * end first. Perun writes them to memory, which neither takes time from the command that is measured nor wakes this
+ * program. A command with its group and all processes below it is killed; what has left both, such as a daemon of an
+ * earlier command, goes on.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -20,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SHARED = 3 };
+enum { SHARED = 3, GRACE = 2000 /* milliseconds */ };
 
 struct process {
     pid_t pid, parent, group;
@@ -120,6 +121,19 @@ static void kill_command(pid_t command)
     kill(command, SIGKILL);
 }
 
+/* Give a command time to end by itself, as git needs to remove its locks. */
+static void ask_command(pid_t command)
+{
+    struct pollfd end = {.events = POLLIN};
+
+    end.fd = (int)syscall(SYS_pidfd_open, command, 0);
+    if (end.fd < 0)
+        return;
+    kill(command, SIGTERM);
+    poll(&end, 1, GRACE);
+    close(end.fd);
+}
+
 int main(int argc, char **argv)
 {
     pid_t perun = argc == 2 ? (pid_t)atoi(argv[1]) : 0;
@@ -145,7 +159,11 @@ int main(int argc, char **argv)
         if (end.fd < 0)
             sleep(1); /* Linux before 5.3 */
     for (number = 0; number < (size_t)shared.st_size / sizeof(*commands); number++)
-        if (commands[number] > 0)
+        if (commands[number] < 0) {
+            ask_command(-commands[number]);
+            kill_command(-commands[number]);
+        } else if (commands[number]) {
             kill_command(commands[number]);
+        }
     return 0;
 }

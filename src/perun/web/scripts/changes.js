@@ -23,16 +23,16 @@ function changeRow(one, others = [], who = commitOfChange) {
       "div",
       {class: "size"},
       changeSize(one),
-      h("small", {}, changeInterval(one.interval) || (one.exact ? "exact" : "")),
+      h("small", {}, one.exact ? `${one.word}, exact` : one.word),
     ),
     h(
       "div",
       {class: "what"},
-      h("a", {class: "name", href: seriesLink(one.series, {c: version.checksum})}, cut(nameOf(one), 120)),
+      h("a", {class: "name", href: seriesLink(one.series, {c: version.checksum})}, cut(one.name, 120)),
       h(
         "small",
         {title: one.command},
-        [levels(one), cut(commandBelow(one), 90)]
+        [one.sides.join(" → "), cut(commandBelow(one), 90)]
           .filter(Boolean)
           .join(" · "),
       ),
@@ -69,22 +69,20 @@ const commitOfChange = ({version, possible}) => [
   ),
 ];
 
-// +34 %, with an arrow, so that the direction does not hang on the colour.
+// Degradation +34 % [+30, +38]: in the words of `perun changes`.
+const changeText = one => `${one.word} ${one.text}`;
+
+// +34 % [+30, +38], with an arrow, so that the direction does not hang on the colour.
 function changeSize(one) {
-  const up = one.ratio > 1;
+  const up = !one.text.startsWith("-");
   return h(
     "span",
     {class: one.acknowledged ? "muted" : one.degradation ? "worse" : "better"},
     h("span", {"aria-hidden": "true"}, up ? "▲ " : "▼ "),
-    change(one.ratio),
+    one.text,
     h("span", {class: "hidden-text"}, ` ${one.degradation ? "worse" : "better"}`),
   );
 }
-
-const levels = one =>
-  one.before && one.after
-    ? `${amount(one.before.value, one.unit)} → ${amount(one.after.value, one.unit)}`
-    : "";
 
 function marks(one) {
   const until = one.acknowledged?.until ? ` until ${one.acknowledged.until}` : "";
@@ -126,7 +124,7 @@ function acknowledge(one) {
   const form = h(
     "form",
     {method: "dialog"},
-    h("h2", {}, `Acknowledge ${change(one.ratio)} of ${cut(nameOf(one), 80)}`),
+    h("h2", {}, `Acknowledge ${one.text} of ${cut(one.name, 80)}`),
     h("label", {}, "Why it is accepted", because),
     h("label", {}, "Until (for ever where empty)", until),
     problem,

@@ -153,14 +153,8 @@ function commitChecks({checks}) {
             cell: one =>
               h(
                 "span",
-                {
-                  class: /Degradation/.test(one.result)
-                    ? "worse"
-                    : /Optimization/.test(one.result)
-                      ? "better"
-                      : "muted",
-                },
-                one.result,
+                {class: kindOf(one.result)},
+                one.word,
               ),
           },
           {title: "Before", end: true, cell: one => cut(one.before || "–", 60)},

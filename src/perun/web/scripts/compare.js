@@ -45,13 +45,7 @@ pages.compare = async site => {
   );
   const report = await reportOf(a.checksum, b.checksum);
   if (!report) return plainComparison(a, b, site);
-  const rows = report.cases.flatMap(one => one.rows);
-  byId("sentence").textContent = sentenceOf(
-    rows,
-    row => /Degradation/.test(row.result),
-    row => /Optimization/.test(row.result),
-    b,
-  );
+  byId("sentence").textContent = sentenceOf(report.cases.flatMap(one => one.rows), b);
   return fill("result", reportParts(report, {most: 200}));
 };
 
@@ -81,25 +75,18 @@ async function reportOf(a, b) {
   );
 }
 
-function sentenceOf(rows, isBad, isGood, target) {
-  const bad = rows.filter(isBad),
-    good = rows.filter(isGood),
+// What is definite, and at worst how much.
+function sentenceOf(rows, target) {
+  const [bad, good] = ["worse", "better"].map(kind => rows.filter(row => kindOf(row.result) === kind)),
     name = short(target.checksum);
   if (!rows.length) return "These two have no measurement in common";
   if (!bad.length && !good.length)
-    return `${name} costs the same, by ${plural(rows.length, "value")} that both have`;
-  const worst = bad.reduce(
-    (one, other) =>
-      !one || Math.abs(Math.log(other.ratio || 1)) > Math.abs(Math.log(one.ratio || 1)) ? other : one,
-    null,
-  );
+    return `${name} changes nothing for certain, by ${plural(rows.length, "value")} of both`;
   const parts = [bad.length && `worse in ${bad.length}`, good.length && `better in ${good.length}`]
     .filter(Boolean)
     .join(" and ");
-  return visible(
-    `${name} is ${parts} of ${plural(rows.length, "value")}` +
-      (worst ? `, at worst ${cut(worst.location || worst.title, 60)}: ${change(worst.ratio)}` : ""),
-  ).replaceAll(" %", "\u00a0%");
+  const worst = bad.length ? `, at worst ${cut(bad[0].location || bad[0].name, 60)}: ${bad[0].text}` : "";
+  return visible(`${name} is ${parts} of ${plural(rows.length, "value")}${worst}`).replaceAll(" %", "\u00a0%");
 }
 
 function startPicking(site) {
@@ -125,54 +112,48 @@ function startPicking(site) {
   });
 }
 
-// Without a report: the values that both have.
+// Without a report: the values of both, and the changes between them.
 async function plainComparison(a, b, site) {
-  const [old, now, {series}] = await Promise.all([
+  const [old, now, {series}, {changes}] = await Promise.all([
     valuesAt(a.at, site),
     valuesAt(b.at, site),
     load("series"),
+    load("changes"),
   ]);
   const names = new Map(series.map(one => [one.id, one])),
-    keys = [...new Set([...old.keys(), ...now.keys()])];
-  const rows = keys
+    [first, last] = [a.at, b.at].sort((one, other) => one - other);
+  const side = (one, unit) => one && {text: measured(one.value, one.half, unit)};
+  const rows = [...new Set([...now.keys(), ...old.keys()])]
     .filter(key => names.has((old.get(key) ?? now.get(key)).id))
     .map(key => {
-      const [before, after] = [old.get(key), now.get(key)],
-        one = names.get((before ?? after).id),
-        both = before && after && before.value > 0;
-      const interval = both && before.low > 0 ? [after.low / before.high, after.high / before.low] : null;
-      const apart = both && (interval ? interval[0] > 1 || interval[1] < 1 : before.value !== after.value);
-      const ratio = both ? after.value / before.value : null;
+      const {id, machine} = old.get(key) ?? now.get(key),
+        one = names.get(id);
       return {
-        location: nameOf(one),
-        metric: [commandBelow(one), shortMachine(site, (before ?? after).machine)].filter(Boolean).join(" · "),
-        unit: one.unit,
-        exact: one.exact,
-        series: one.id,
-        ratio,
-        interval: one.exact ? null : interval,
-        a: before && {value: before.value, interval: [before.low, before.high]},
-        b: after && {value: after.value, interval: [after.low, after.high]},
-        result: !apart ? "NoChange" : isWorse(ratio, one.larger_is_better) ? "Degradation" : "Optimization",
+        name: one.name,
+        series: id,
+        below: [commandBelow(one), shortMachine(site, machine)].filter(Boolean).join(" · "),
+        a: side(old.get(key), one.unit),
+        b: side(now.get(key), one.unit),
+        between: changes.filter(
+          step => step.series === id && step.machine === machine && first < step.version.at && step.version.at <= last,
+        ),
       };
     });
-  rows.sort((one, other) => Math.abs(Math.log(other.ratio || 1)) - Math.abs(Math.log(one.ratio || 1)));
-  byId("sentence").textContent = sentenceOf(
-    rows.filter(row => row.ratio),
-    row => row.result === "Degradation",
-    row => row.result === "Optimization",
-    b,
-  );
+  rows.sort((one, other) => other.between.length - one.between.length);
+  const changed = rows.filter(row => row.between.length).length;
+  byId("sentence").textContent = rows.length
+    ? `${short(b.checksum)} beside ${short(a.checksum)}: ${changed} of ${plural(rows.length, "value")} changed level`
+    : "These two have no measurement in common";
   fill(
     "result",
     h(
       "div",
       {class: "notice"},
-      "By the stored values alone; distributions, functions and flame graphs of any two commits: ",
+      "This site has the values and the changes between the two alone; ratios, distributions, functions and flame graphs of any two commits: ",
       commandLine("perun web serve"),
     ),
     rows.length
-      ? casePart({title: "Values", rows, models: [], samples: [], flame: null}, 300)
+      ? h("section", {class: "panel case"}, h("header", {}, h("h2", {}, "Values")), valuesOfBoth(rows.slice(0, 300)))
       : h(
           "section",
           {class: "panel"},
@@ -184,3 +165,29 @@ async function plainComparison(a, b, site) {
         ),
   );
 }
+
+const valuesOfBoth = rows =>
+  table(
+    [
+      {
+        title: "Where",
+        name: true,
+        sort: row => row.name,
+        cell: row => [
+          h("a", {href: seriesLink(row.series)}, cut(row.name, 140)),
+          h("div", {class: "muted small"}, row.below),
+        ],
+      },
+      {title: "Baseline", end: true, cell: row => valueCell(row.a)},
+      {title: "Target", end: true, cell: row => valueCell(row.b)},
+      {
+        title: "Changes between",
+        cell: row =>
+          row.between.map(step =>
+            h("div", {}, changeSize(step), h("a", {class: "mono small", href: commitLink(step.version.checksum)}, ` ${short(step.version.checksum)}`)),
+          ),
+      },
+    ],
+    rows,
+    {label: "Values of both commits"},
+  );

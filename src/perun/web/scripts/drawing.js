@@ -173,7 +173,7 @@ function drawChanges(chart, context, theme, height) {
   for (const change of chart.changes) {
     if (!change.line.shown || change.at < chart.view.from || change.at > chart.view.to) continue;
     const x = Math.round((chart.x.at(change.since) + chart.x.at(change.at)) / 2) + 0.5;
-    const up = change.ratio > 1;
+    const {up} = change;
     context.strokeStyle = context.fillStyle = change.known
       ? theme.muted
       : change.worse

@@ -51,12 +51,15 @@ pages.grid = async site => {
     const data = count ? await lastColumns(count, series, site) : whole;
     if (mine !== number) return;
     const words = (place().get("q") || "").toLowerCase().split(/\s+/).filter(Boolean);
-    const rows = data.rows.filter(
-      row =>
-        fits(row.machine) &&
-        words.every(word =>
-          `${row.title} ${details.get(row.series)?.command ?? ""}`.toLowerCase().includes(word),
-        ),
+    const {at, rows} = withValues(
+      data.at,
+      data.rows.filter(
+        row =>
+          fits(row.machine) &&
+          words.every(word =>
+            `${row.title} ${details.get(row.series)?.command ?? ""}`.toLowerCase().includes(word),
+          ),
+      ),
     );
     sortRows(rows, place().get("order") || "", details);
     if (!rows.length) {
@@ -68,24 +71,18 @@ pages.grid = async site => {
       );
       return;
     }
-    const map = new HeatMap(labelled(rows.slice(0, GRID_ROWS), site), data.at, {
+    const map = new HeatMap(labelled(rows.slice(0, GRID_ROWS), site), at, {
       tell: (row, column) => [
         h("b", {}, known(row.value[column]) ? amount(row.value[column], row.unit) : "not measured"),
-        row.shift[column] !== null &&
-          h(
-            "div",
-            {class: "line"},
-            `${change(Math.exp(row.larger_is_better ? -row.shift[column] : row.shift[column]))} from its median`,
-          ),
         h("div", {class: "line strong"}, cut(row.title, 100)),
         row.on && h("div", {class: "line"}, machineName(site, row.machine)),
-        commitLines(data.at[column], all.short(data.at[column]).slice(0, 7), all.dates[data.at[column]]),
+        commitLines(at[column], all.short(at[column]).slice(0, 7), all.dates[at[column]]),
       ],
-      open: (row, column, event) => openCell(row, all.short(data.at[column]), event),
+      open: (row, column, event) => openCell(row, all.short(at[column]), event),
     });
     map.dated(
-      data.at.length
-        ? [0, 0.25, 0.5, 0.75, 1].map(share => all.dates[data.at[Math.round(share * (data.at.length - 1))]])
+      at.length
+        ? [0, 0.25, 0.5, 0.75, 1].map(share => all.dates[at[Math.round(share * (at.length - 1))]])
         : [],
     );
     fill(
@@ -104,8 +101,8 @@ pages.grid = async site => {
     fill(
       "grid-note",
       count
-        ? `The newest ${plural(data.at.length, "measured commit")}`
-        : data.at.length < main
+        ? `The newest ${plural(at.length, "measured commit")}`
+        : at.length < main
           ? `${plural(main, "measured commit")} of the main line, several to a column`
           : `${plural(main, "measured commit")} of the main line`,
     );
@@ -158,6 +155,7 @@ async function lastColumns(count, series, site) {
         rows.set(key, {
           series: id,
           title: one.title,
+          name: one.name,
           command: one.command,
           unit: one.unit,
           larger_is_better: one.larger_is_better,

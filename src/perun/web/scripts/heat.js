@@ -25,7 +25,7 @@ class HeatMap {
         h(
           "li",
           {},
-          h("a", {href: seriesLink(row.series), title: row.title}, row.label ?? row.title),
+          h("a", {href: seriesLink(row.series), title: row.title}, row.label ?? row.name),
           row.on && h("small", {}, row.on),
         ),
       ),
@@ -140,33 +140,31 @@ class HeatMap {
   }
 }
 
-// Rows with what tells them apart: functions without the command where it is that of all, whole programs with what is
-// measured of them behind it, and with the machine where there are several.
-function labelled(rows, site) {
-  const brief = shortCommands(rows),
-    single = new Set(rows.map(row => row.command)).size === 1;
-  const label = row => {
-    if (isWhole(row)) return brief(row.command);
-    const end = ` in ${row.command}`;
-    if (!row.command || !row.title.endsWith(end)) return row.title;
-    const place = row.title.slice(0, -end.length);
-    return single ? place : `${place} in ${brief(row.command)}`;
-  };
-  return rows.map(row => ({
-    ...row,
-    label: label(row),
-    on: [isWhole(row) ? metricOfWhole(row).replace(/ time$/, "") : "", shortMachine(site, row.machine)].filter(Boolean).join(" · "),
-  }));
+// The columns that have a value in one of the rows, and these rows without the others.
+function withValues(at, rows) {
+  const kept = at.map((_, column) => column).filter(column => rows.some(row => known(row.value[column])));
+  const chosen = all => kept.map(column => all[column]);
+  return {at: chosen(at), rows: rows.map(row => ({...row, value: chosen(row.value)}))};
 }
+// Rows with what of their names is in brackets, and the machine where there are several, behind them: long names are
+// cut there.
+const labelled = (rows, site) =>
+  rows.map(row => {
+    const [, label, metric] = /^([^]+) \[([^\]]+)\]$/.exec(row.name) || [null, row.name, ""];
+    return {...row, label, on: [metric, shortMachine(site, row.machine)].filter(Boolean).join(" · ")};
+  });
 
 // How much worse each value is than that of the row, as a logarithm: 0 is as always, positive is worse.
-const isPositive = value => known(value) && value > 0;
-const rowMedian = ({value}) => (value.some(isPositive) ? median(value.filter(isPositive)) : null);
+// To and from 0 there is no ratio: it is as strong as can be, whatever else is shown.
+const rowMedian = ({value}) => middleOf(value);
 function shifts(row, base = rowMedian) {
-  const level = base(row);
-  if (!(level > 0)) return row.value.map(() => null);
-  const sign = row.larger_is_better ? -1 : 1;
-  return row.value.map(value => (known(value) && value > 0 ? sign * Math.log(value / level) : null));
+  const level = base(row),
+    sign = row.larger_is_better ? -1 : 1;
+  return row.value.map(value => {
+    if (!known(value) || !known(level)) return null;
+    if (value > 0 && level > 0) return sign * Math.log(value / level);
+    return value === level ? 0 : sign * (value > level ? Infinity : -Infinity);
+  });
 }
 // What has the strongest colour: nearly the largest shift, so that one spike does not make all else pale.
 function spanOf(rows) {
@@ -207,5 +205,5 @@ function heatScale(map) {
   };
   paint();
   addEventListener("perun-theme", paint);
-  return h("span", {class: "scale"}, `${change(1 / most)} better`, bar, `${change(most)} worse`);
+  return h("span", {class: "scale"}, `${times(1 / most)} better`, bar, `${times(most)} worse`);
 }

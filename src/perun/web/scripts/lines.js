@@ -93,25 +93,20 @@ function pointLines(point, data, all, pinned) {
   const {line, index} = point,
     at = line.at[index],
     unit = data.series.unit;
-  const interval =
-    line.low[index] === line.high[index]
-      ? ""
-      : `${amounts([line.low[index], line.high[index]], unit)} at 95 %`;
   const step = data.changes.find(one => one.version.at === at && ofMachine(one, line));
   const facts = [
-    interval,
     line.n[index] > 1 ? plural(line.n[index], "measurement") : "",
     perunChart.visible.length > 1 ? line.name : "",
   ];
   const checksum = all.short(at);
   return [
-    h("b", {}, amount(line.value[index], unit)),
+    h("b", {}, measured(line.value[index], line.high[index] - line.value[index], unit)),
     h("div", {class: "line"}, facts.filter(Boolean).join(" · ")),
     step &&
       h(
         "div",
         {class: step.degradation ? "worse" : "better"},
-        `${change(step.ratio)} ${changeInterval(step.interval)} from here on`,
+        `${changeText(step)} from here on`,
       ),
     commitLines(at, checksum.slice(0, 7), all.dates[at]),
     pinned &&
@@ -168,11 +163,10 @@ function valuesTable(all) {
                 },
                 {title: "Date", cell: one => day(all.dates[one.at])},
                 {title: "Measured on", cell: one => one.line.name},
-                {title: "Value", end: true, cell: one => amount(one.line.value[one.i], unit)},
                 {
-                  title: "Interval",
+                  title: "Value ± at 95 %",
                   end: true,
-                  cell: one => amounts([one.line.low[one.i], one.line.high[one.i]], unit),
+                  cell: ({line, i}) => measured(line.value[i], line.high[i] - line.value[i], unit),
                 },
               ],
               rows.slice(0, MOST_VALUES),

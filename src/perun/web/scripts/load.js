@@ -125,6 +125,9 @@ async function positionOf(revision) {
   return /^[0-9a-f]{4,}$/i.test(name) ? history.find(name) : -1;
 }
 
+// Half the width of an interval, which pieces give in millionths of the value.
+const halfOf = (parts, value) => (parts ?? 0) * (value ? Math.abs(value) / 1e6 : 1);
+
 // What a piece with lines holds, as arrays: positions, values and bounds of their intervals.
 function linesOf(lines) {
   return lines.map(line => {
@@ -135,9 +138,9 @@ function linesOf(lines) {
       high = new Float64Array(count),
       n = new Float64Array(count);
     for (let i = 0; i < count; i++) {
-      const half = (Array.isArray(line.half) ? line.half[i] : line.half) ?? 0;
-      low[i] = value[i] * Math.max(0, 1 - half / 1e4);
-      high[i] = value[i] * (1 + half / 1e4);
+      const half = halfOf(line.half?.[i], value[i]);
+      low[i] = value[i] > 0 ? Math.max(0, value[i] - half) : value[i] - half;
+      high[i] = value[i] + half;
       n[i] = (Array.isArray(line.n) ? line.n[i] : line.n) ?? 1;
     }
     return {machine: line.machine, branch: line.branch, at, value, low, high, n};

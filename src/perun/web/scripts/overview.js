@@ -1,37 +1,26 @@
-// The overview: the verdict since the last tag, series by commits, what changed, and the series at a glance.
+// The overview: the verdict since the last tag, the benchmarks, what changed, and their values by commits.
 pages.overview = async site => {
   const data = await load("overview");
   verdict(data.verdict, site);
   if (!site.measured) return nothingMeasured(site);
   const fits = onMachine(site),
     changes = data.changes.filter(one => fits(one.machine));
-  heatOfOverview({...data.heat, rows: data.heat.rows.filter(row => fits(row.machine))}, data.verdict.tag, changes, site);
+  benchmarks(data, fits, site);
   changesOfOverview(changes, data.verdict.tag, site);
-  const multiples = data.multiples.filter(
-    (one, i, all) => all.findIndex(other => other.series.id === one.series.id) === i,
-  );
-  const brief = shortCommands(multiples.map(one => one.series));
-  byId("multiples").hidden = !multiples.length;
-  panel("multiples", h("div", {class: "multiples"}, multiples.map(one => multiple(one, brief))), {
-    note: [
-      `The last values of ${plural(multiples.length, "series")}`,
-      multiples.length < site.series && ` of ${site.series.toLocaleString("en-US")}`,
-    ],
-    tools: multiples.length < site.series && h("a", {href: link("series")}, "All series"),
-  });
+  heatOfOverview(withValues(data.heat.commits, data.heat.rows.filter(row => fits(row.machine))), data.verdict.tag, changes, site);
   return undefined;
 };
 
+const STATES = [
+  ["worse", "got worse"],
+  ["same", "stayed the same"],
+  ["better", "got better"],
+  ["unknown", "not known"],
+];
+
 function verdict(data, site) {
   const place = byId("verdict"),
-    counts = [
-      ["worse", "got worse"],
-      ["same", "stayed the same"],
-      ["better", "got better"],
-      ["unknown", "not known"],
-    ]
-      .map(([name, text]) => ({name, text, count: data[name] || 0}))
-      .filter(one => one.count);
+    counts = STATES.map(([name, text]) => ({name, text, count: data[name] || 0})).filter(one => one.count);
   place.querySelector("h1").textContent = visible(data.sentence).replaceAll(" %", "\u00a0%");
   const whole = counts.reduce((sum, one) => sum + one.count, 0);
   const bar = h(
@@ -56,7 +45,7 @@ function verdict(data, site) {
     whole > 0 &&
       h(
         "ul",
-        {class: "counts", "aria-label": "Series"},
+        {class: "counts", "aria-label": "Benchmarks"},
         counts.map(one =>
           h(
             "li",
@@ -68,8 +57,88 @@ function verdict(data, site) {
         ),
         h("li", {class: "muted"}, since),
       ),
+    data.doubtful > 0 &&
+      h(
+        "div",
+        {class: "doubtful muted small"},
+        `${plural(data.doubtful, "doubtful change")}, seen once or hardly beyond the noise. Most of them decides `,
+        commandLine(data.decides),
+      ),
   );
   place.removeAttribute("aria-busy");
+}
+
+// A line for each benchmark by its headline; the workloads of a family, and parts and details, below it on demand.
+function benchmarks(data, fits, site) {
+  const rows = data.benchmarks
+    .map(one => ({...one, members: one.members.filter(own => fits(own.machine))}))
+    .filter(one => one.members.length);
+  if (!rows.length) {
+    byId("benchmarks").hidden = true;
+    return;
+  }
+  panel("benchmarks", h("ul", {class: "benchmarks", "aria-label": "Benchmarks"}, rows.map(one => benchmark(one, site))), {
+    note: [
+      plural(rows.reduce((sum, one) => sum + one.members.length, 0), "benchmark"),
+      data.more > 0 && `; ${data.more.toLocaleString("en-US")} more are not shown`,
+      ", what changed first",
+    ],
+    tools: h("a", {href: link("series")}, `All ${plural(site.series, "series")}`),
+  });
+}
+
+function benchmark({name, metric, members}, site) {
+  const [first] = members,
+    {series} = first,
+    parts = [...new Set(members.flatMap(one => one.parts))];
+  const folded = h("div");
+  const fold = h(
+    "details",
+    {
+      ontoggle: async () => {
+        if (!fold.open || folded.firstChild) return;
+        const {series: all} = await load("series"),
+          chosen = new Set([...(members.length > 1 ? members.map(one => one.series.id) : []), ...parts]);
+        fill(folded, seriesTable(all.filter(one => chosen.has(one.id)), {label: `Parts of ${cut(name, 80)}`}));
+      },
+    },
+    h(
+      "summary",
+      {class: "small"},
+      [
+        members.length > 1 && `${members.length} workloads`,
+        parts.length > 0 && `${plural(parts.length, "part")} and details`,
+      ]
+        .filter(Boolean)
+        .join(", "),
+    ),
+    folded,
+  );
+  return h(
+    "li",
+    {class: `benchmark is-${first.state}`, "data-row": seriesLink(series.id)},
+    h(
+      "div",
+      {class: "what"},
+      h("a", {class: "name", href: seriesLink(series.id), title: `${series.title}\n${series.command}`}, cut(name, 90)),
+      h(
+        "small",
+        {class: "muted"},
+        [members.length > 1 ? series.name : metric, shortMachine(site, first.machine)].filter(Boolean).join(" · "),
+      ),
+    ),
+    spark(first.spark, {width: 240, height: 34}),
+    h("b", {class: "now number"}, series.text || "–"),
+    h("div", {class: "state"}, benchmarkState(first)),
+    (members.length > 1 || parts.length > 0) && fold,
+  );
+}
+function benchmarkState({state, change}) {
+  if (!change) return h("span", {class: "muted"}, Object.fromEntries(STATES)[state]);
+  return [
+    changeSize(change),
+    h("small", {}, h("a", {href: commitLink(change.version.checksum)}, `since ${short(change.version.checksum)}`)),
+  ];
 }
 
 function nothingMeasured(site) {
@@ -81,7 +150,7 @@ function nothingMeasured(site) {
       hintOf(site),
     ),
   );
-  for (const id of ["changes", "multiples"]) byId(id).hidden = true;
+  for (const id of ["changes", "benchmarks"]) byId(id).hidden = true;
 }
 
 const HEAT_ROWS = 10;
@@ -89,17 +158,18 @@ const HEAT_ROWS = 10;
 function heatOfOverview(heat, tag, changes, site) {
   if (!heat.rows.length) return panel("heat", otherMachine(site));
   const rows = labelled(heat.rows.slice(0, HEAT_ROWS), site),
-    places = heat.commits.map(commit => commit.at);
+    {at: commits} = heat,
+    places = commits.map(commit => commit.at);
   const map = new HeatMap(
     rows,
     places,
     {
-      tell: (row, column) => cellLines(row, column, heat.commits[column]),
-      open: (row, column, event) => openCell(row, heat.commits[column].checksum, event),
+      tell: (row, column) => cellLines(row, column, commits[column], changes),
+      open: (row, column, event) => openCell(row, commits[column].checksum, event),
     },
     row => levelUntil(row, places, tag, changes),
   );
-  map.dated([heat.commits[0], heat.commits.at(-1)].map(commit => commit.date));
+  map.dated([commits[0], commits.at(-1)].map(commit => commit.date));
   return panel("heat", map.element, {
     note: [
       tag && places[0] <= tag.at
@@ -118,7 +188,7 @@ function heatOfOverview(heat, tag, changes, site) {
 // The level of a row at the tag: the median of its newest values until then; where these are not here, the level
 // before its first change since, or its median where nothing changed. Without a tag that of its oldest values.
 function levelUntil(row, places, tag, changes) {
-  const finite = row.value.map((one, i) => [one, places[i]]).filter(([one]) => isPositive(one));
+  const finite = row.value.map((one, i) => [one, places[i]]).filter(([one]) => known(one));
   if (!finite.length) return null;
   const until = finite.filter(([, at]) => !tag || at <= tag.at);
   if (until.length) return median((tag ? until.slice(-10) : until.slice(0, 8)).map(([one]) => one));
@@ -128,20 +198,14 @@ function levelUntil(row, places, tag, changes) {
   return since.length ? since[0].before.value : median(finite.map(([one]) => one));
 }
 
-// A cell: the value, how it compares with its row, the commit.
-function cellLines(row, column, commit) {
+// A cell: the value, what changed there, the commit.
+function cellLines(row, column, commit, changes) {
   const value = row.value[column],
-    shift = row.shift[column];
+    own = changes.find(one => one.series === row.series && one.machine === row.machine && one.version.at === commit.at);
   return [
     h("b", {}, known(value) ? amount(value, row.unit) : "not measured"),
-    shift !== null &&
-      h(
-        "div",
-        {class: "line"},
-        change(Math.exp(row.larger_is_better ? -shift : shift)),
-        ` beside the level before, ${cut(row.title, 80)}`,
-      ),
-    shift === null && h("div", {class: "line"}, cut(row.title, 100)),
+    own && h("div", {class: own.degradation ? "worse" : "better"}, changeText(own)),
+    h("div", {class: "line"}, cut(row.title, 100)),
     h(
       "div",
       {class: "line strong"},
@@ -178,32 +242,3 @@ function changesOfOverview(changes, tag, site) {
   });
 }
 
-function multiple({series: one, spark: values}, brief) {
-  return h(
-    "a",
-    {
-      class: "multiple",
-      href: seriesLink(one.id),
-      "data-row": seriesLink(one.id),
-      title: `${one.title}\n${one.command}`,
-    },
-    h("span", {class: "title name"}, cut(isWhole(one) ? brief(one.command) : nameOf(one), 80)),
-    spark(values, {width: 240, height: 42}),
-    h("span", {class: "now"}, amount(one.latest, one.unit)),
-    h(
-      "span",
-      {class: "sub"},
-      h("span", {}, cut(isWhole(one) ? metricOfWhole(one) : brief(one.command), 60)),
-      h(
-        "span",
-        {class: "number", title: "the last value beside the median of those shown"},
-        lastMove(values),
-      ),
-    ),
-  );
-}
-// How the last value differs from the median of those shown.
-function lastMove(values) {
-  const finite = values.filter(value => known(value) && value > 0);
-  return finite.length > 2 ? change(finite.at(-1) / median(finite)) : "";
-}

@@ -68,15 +68,14 @@ function functionOf(one) {
 // instructions 22 M → 43 M, 1.9x
 function costLine(cost, ofFunction = false) {
   const grew = cost.after > cost.before,
-    share = ofFunction && known(cost.share) && Math.abs(cost.share) < 1 ? cost.share : 0;
+    share = ofFunction && known(cost.share) && Math.abs(cost.share) < 1 && cost.of_whole;
   return h(
     "li",
     {},
     h("span", {class: "muted"}, cut(cost.metric, 60)),
-    ` ${amount(cost.before, cost.unit)} → ${amount(cost.after, cost.unit)} `,
-    cost.before !== cost.after &&
-      h("b", {class: grew ? "worse" : "better"}, known(cost.ratio) ? change(cost.ratio) : "new"),
-    share ? h("span", {class: "muted"}, ` ${change(1 + share)} of the program`) : "",
+    " ",
+    h("span", {class: cost.before === cost.after ? "" : grew ? "worse" : "better"}, cost.text),
+    share ? h("span", {class: "muted"}, ` ${share} of the program`) : "",
   );
 }
 

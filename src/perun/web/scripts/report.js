@@ -24,7 +24,7 @@ function reportParts(report, {most, samples = 12}) {
 }
 
 function casePart(one, most, samples = 0) {
-  const changed = one.rows.filter(row => row.result && !/NoChange/.test(row.result)),
+  const changed = one.rows.filter(row => kindOf(row.result) !== "muted"),
     rows = one.rows.slice(0, most);
   return h(
     "section",
@@ -75,17 +75,17 @@ function rowsTable(rows, of) {
         end: true,
         wide: true,
         sort: row => row.a?.value ?? null,
-        cell: row => valueCell(row.a, row.unit),
+        cell: row => valueCell(row.a),
       },
       {
         title: "Target",
         end: true,
         sort: row => row.b?.value ?? null,
-        cell: row => valueCell(row.b, row.unit),
+        cell: row => valueCell(row.b),
       },
       {title: "Change", end: true, sort: row => row.ratio, cell: row => ratioCell(row)},
       {
-        title: `Interval (${change(scale.low)} to ${change(scale.high)})`,
+        title: `Interval (${times(scale.low)} to ${times(scale.high)})`,
         wide: true,
         cell: row => forest(row, scale),
       },
@@ -94,28 +94,19 @@ function rowsTable(rows, of) {
     {label: of ? `Values of both commits of ${of}` : "Values of both commits"},
   );
 }
-const valueCell = (one, unit) =>
-  one
-    ? h("span", {title: amounts(one.interval, unit) || null}, amount(one.value, unit))
-    : h("span", {class: "muted"}, "–");
+const valueCell = one =>
+  one ? h("span", {title: one.whole || null}, one.text) : h("span", {class: "muted"}, "–");
+
+// The colour of a word: what is not definite has none.
+const kindOf = result =>
+  /^(Severe|Total)?Degradation/.test(result) ? "worse" : /^(Severe|Total)?Optimization/.test(result) ? "better" : "muted";
 
 function ratioCell(row) {
   if (row.a && !row.b) return h("span", {class: "muted"}, "gone");
   if (row.b && !row.a) return h("span", {class: "muted"}, "new");
-  if (!known(row.ratio)) return "–";
-  const kind = /Degradation/.test(row.result)
-    ? "worse"
-    : /Optimization/.test(row.result)
-      ? "better"
-      : "muted";
   return [
-    h(
-      "span",
-      {class: kind},
-      change(row.ratio),
-      h("span", {class: "hidden-text"}, kind === "muted" ? "" : ` ${kind}`),
-    ),
-    h("div", {class: "muted small"}, changeInterval(row.interval) || (row.exact ? "exact" : "")),
+    h("span", {class: kindOf(row.result)}, row.text || "–"),
+    h("div", {class: "muted small"}, row.exact && row.word ? `${row.word}, exact` : row.word),
   ];
 }
 
@@ -139,15 +130,10 @@ function forestScale(rows) {
 }
 function forest(row, scale) {
   if (!(row.ratio > 0)) return "";
-  const kind = /Degradation/.test(row.result)
-    ? "worse"
-    : /Optimization/.test(row.result)
-      ? "better"
-      : "muted";
   const [low, high] = (row.interval || [row.ratio, row.ratio]).map(one => scale.x(Math.max(one, 1e-9)));
   return svg(
     "svg",
-    {class: `forest ${kind}`, viewBox: "0 0 192 18", "aria-hidden": "true"},
+    {class: `forest ${kindOf(row.result)}`, viewBox: "0 0 192 18", "aria-hidden": "true"},
     svg("line", {class: "one", x1: 96, x2: 96, y1: 0, y2: 18}),
     svg("line", {x1: low, x2: Math.max(high, low + 1), y1: 9, y2: 9}),
     row.ratio > scale.high

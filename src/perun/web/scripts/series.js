@@ -30,15 +30,12 @@ pages.series = async site => {
   return undefined;
 };
 
-const headOf = series => (isWhole(series) ? series.title : nameOf(series));
 function seriesHead({series, configuration}) {
-  document.title = `${visible(cut(headOf(series), 80))} · ${document.querySelector(".brand span").textContent}`;
-  document.querySelector("#head h1").textContent = visible(cut(headOf(series), 300));
+  document.title = `${visible(cut(series.name, 80))} · ${document.querySelector(".brand span").textContent}`;
+  document.querySelector("#head h1").textContent = visible(cut(series.name, 300));
   const texts = [
     configuration.collector,
-    isWhole(series)
-      ? ""
-      : [configuration.cmd, configuration.args, configuration.workload].filter(Boolean).join(" "),
+    [configuration.cmd, configuration.args, configuration.workload].filter(Boolean).join(" "),
     series.metric,
     series.exact ? "counted exactly" : "",
     series.larger_is_better ? "larger is better" : "",
@@ -50,8 +47,7 @@ function seriesHead({series, configuration}) {
       "div",
       {},
       h("dt", {}, "Latest"),
-      h("dd", {class: "big"}, amount(series.latest, series.unit)),
-      h("dd", {class: "muted small"}, amounts(series.interval, series.unit) || " "),
+      h("dd", {class: "big"}, series.text || "–"),
     ),
   );
 }
@@ -75,7 +71,7 @@ function showLines(data, lines, site, all) {
       .map(line => ({
         at: one.version.at,
         since: one.since.at,
-        ratio: one.ratio,
+        up: one.after.value > one.before.value,
         worse: one.degradation,
         known: Boolean(one.acknowledged),
         line,
@@ -240,9 +236,9 @@ function stepTable(changes, site) {
       {
         title: "Change",
         number: true,
-        cell: one => [changeSize(one), " ", h("small", {class: "muted"}, changeInterval(one.interval))],
+        cell: one => [changeSize(one), " ", h("small", {class: "muted"}, one.word)],
       },
-      {title: "Level", number: true, cell: levels},
+      {title: "Value", number: true, cell: one => one.sides.join(" → ")},
       {
         title: "Commit",
         name: true,

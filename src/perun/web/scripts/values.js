@@ -1,35 +1,34 @@
 // What single commits measured, from the transposed pieces.
 
-// The values at a commit, beside the nearest ones before it.
+// The values at a commit, beside the nearest ones before it, with what is told of their difference.
 async function commitValues(commit, site) {
   const own = await valuesAt(commit.at, site);
   if (!own.size) {
     byId("values").hidden = true;
     return;
   }
-  const old = await valuesBefore(commit, site, own);
-  const {series} = await load("series"),
-    names = new Map(series.map(one => [one.id, one]));
-  const fits = onMachine(site);
+  const [old, {series}, {changes, doubtful}] = await Promise.all([
+    valuesBefore(commit, site, own),
+    load("series"),
+    load("changes"),
+  ]);
+  const names = new Map(series.map(one => [one.id, one])),
+    told = new Map(
+      [...doubtful, ...changes]
+        .filter(one => one.version.at === commit.at)
+        .map(one => [`${one.series}/${one.machine ?? ""}`, one]),
+    ),
+    fits = onMachine(site);
   const rows = [...own]
     .filter(([, now]) => names.has(now.id) && fits(now.machine))
-    .map(([key, now]) => {
-      const earlier = old.get(key),
-        ratio = earlier?.value > 0 ? now.value / earlier.value : null;
-      return {
-        ...names.get(now.id),
-        on: shortMachine(site, now.machine),
-        now,
-        earlier,
-        ratio,
-        apart: earlier && (now.low > earlier.high || now.high < earlier.low),
-      };
-    });
-  rows.sort(
-    (a, b) =>
-      Number(b.apart ?? false) - Number(a.apart ?? false) ||
-      Math.abs(Math.log(b.ratio || 1)) - Math.abs(Math.log(a.ratio || 1)),
-  );
+    .map(([key, now]) => ({
+      ...names.get(now.id),
+      on: shortMachine(site, now.machine),
+      now,
+      earlier: old.get(key),
+      step: told.get(key),
+    }));
+  rows.sort((a, b) => Number(Boolean(b.step?.decides)) - Number(Boolean(a.step?.decides)) || Number(!a.step) - Number(!b.step));
   panel(
     "values",
     table(
@@ -37,9 +36,9 @@ async function commitValues(commit, site) {
         {
           title: "Series",
           name: true,
-          sort: one => one.title,
+          sort: one => one.name,
           cell: one => [
-            h("a", {href: seriesLink(one.id, {c: commit.checksum})}, cut(nameOf(one), 110)),
+            h("a", {href: seriesLink(one.id, {c: commit.checksum})}, cut(one.name, 110)),
             h(
               "div",
               {class: "muted small"},
@@ -47,29 +46,24 @@ async function commitValues(commit, site) {
             ),
           ],
         },
-        {title: "Value", end: true, sort: one => one.now.value, cell: one => amount(one.now.value, one.unit)},
-        {
-          title: "Interval",
-          end: true,
-          wide: true,
-          cell: one => amounts([one.now.low, one.now.high], one.unit),
-        },
+        {title: "Value", end: true, sort: one => one.now.value, cell: one => measured(one.now.value, one.now.half, one.unit)},
         {
           title: "Before",
           end: true,
           wide: true,
-          cell: one => (one.earlier ? amount(one.earlier.value, one.unit) : "–"),
+          cell: one => (one.earlier ? measured(one.earlier.value, one.earlier.half, one.unit) : "–"),
         },
         {
           title: "Difference",
           end: true,
-          sort: one => one.ratio,
-          cell: one =>
-            h(
-              "span",
-              {class: !one.apart ? "muted" : isWorse(one.ratio, one.larger_is_better) ? "worse" : "better"},
-              change(one.ratio),
-            ),
+          sort: one => one.step?.ratio ?? null,
+          cell: ({step}) =>
+            step
+              ? [
+                  h("span", {class: !step.decides ? "muted" : step.degradation ? "worse" : "better"}, step.text),
+                  h("div", {class: "muted small"}, step.word),
+                ]
+              : "",
         },
       ],
       rows,
@@ -77,13 +71,13 @@ async function commitValues(commit, site) {
     ),
     {
       note: old.size
-        ? "Beside the nearest value before it on the same machine; coloured where the two intervals are apart"
+        ? "Beside the nearest value before it on the same machine; where no difference stands, none is told from noise"
         : "Nothing was measured before it",
     },
   );
 }
 
-// The values of a commit by series and machine: id, machine, value, low, high.
+// The values of a commit by series and machine: id, machine, value, half.
 async function valuesAt(at, site) {
   const data = await load(`values/${Math.floor(at / site.chunk)}`),
     found = new Map(),
@@ -91,13 +85,11 @@ async function valuesAt(at, site) {
   data.series.forEach((id, row) => {
     const value = data.value[row][place];
     if (!known(value)) return;
-    const half = (data.half?.[row]?.[place] ?? 0) / 1e4;
     found.set(`${id}/${data.machine?.[row] ?? ""}`, {
       id,
       machine: data.machine?.[row] ?? null,
       value,
-      low: value * Math.max(0, 1 - half),
-      high: value * (1 + half),
+      half: halfOf(data.half?.[row]?.[place], value),
     });
   });
   return found;
@@ -117,8 +109,7 @@ async function valuesBefore(commit, site, wanted) {
         const value = data.value[row][place],
           at = data.first + place;
         if (!known(value) || (all.line[at] && all.line[at] !== commit.branch)) continue;
-        const half = (data.half?.[row]?.[place] ?? 0) / 1e4;
-        found.set(key, {at, value, low: value * Math.max(0, 1 - half), high: value * (1 + half)});
+        found.set(key, {at, value, half: halfOf(data.half?.[row]?.[place], value)});
         break;
       }
     });

@@ -6,40 +6,33 @@ const firstLine = text => text.split("\n", 1)[0];
 const known = value => typeof value === "number" && Number.isFinite(value);
 const amount = (value, unit) => (known(value) ? perunNumber(value, unit) : "–");
 
-// 12.1 to 12.5 ms: the ends in one unit.
-function amounts(interval, unit) {
-  if (!interval || interval[0] === interval[1]) return "";
-  // Of few values with much noise it reaches below 0, where nothing that is measured can be.
-  const texts = interval.map(value => perunNumber(Math.max(value, 0), unit));
-  const [one, other] = texts.map(text => text.split(" "));
-  return one.slice(1).join(" ") === other.slice(1).join(" ")
-    ? `${one[0]} to ${texts[1]}`
-    : texts.join(" to ");
+// A value with half the width of its interval, as perun.measurement.present.value writes it: `208 ms ± 3`.
+function measured(value, half, unit) {
+  const text = amount(value, unit);
+  if (!(half > 0) || !known(value)) return text;
+  if (value > 0 && half >= value) return `${text} ± >100 %`;
+  const spread = withSpread(text, value, half, unit);
+  return /[1-9∞]/.test(spread.slice(spread.lastIndexOf("±"))) ? spread : text;
 }
-
-// A ratio as a change: +34 %, or 2.4x from the double on and below the half.
-// `more`: digits beyond what is enough for one number.
-function change(ratio, more = 0) {
-  if (!known(ratio)) return "–";
-  if (ratio >= 2 || ratio <= 0.5)
-    return `${ratio >= 99.5 ? Math.round(ratio).toLocaleString("en-US") : Number(ratio.toPrecision(2 + more))}x`;
-  const percents = 100 * (ratio - 1),
-    size = Math.abs(percents);
-  const places = more + (size < 0.095 ? 2 : size < 9.95 ? 1 : 0);
-  const text = size.toFixed(places);
-  return Number(text) === 0 ? "0 %" : `${percents > 0 ? "+" : "−"}${text} %`;
+// The port of perun.profile.amounts.readable_spread. :text is the value alone.
+function withSpread(text, value, half, unit) {
+  const [factor, steps, rest, end] = perunScale(unit),
+    words = text.split(" ");
+  const prefix = (rest && words.at(-1) === rest ? words.slice(1, -1) : words.slice(1)).join(" ");
+  const step = steps.find(one => one[1] === prefix);
+  if (!step || text.includes("×") || Math.max(Math.abs(value), half) * factor >= end)
+    return `${text} ± ${perunNumber(half, unit)}`;
+  const [scaled, own] = [value, half].map(one => (one * factor) / step[0]);
+  const places = (number, digits) =>
+    number ? Math.min(Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(number)))), 12) : 0;
+  const usual = places(scaled, 3),
+    // One digit of the spread is to be seen, two where it is as small as 1.x.
+    count = Math.max(usual, Math.min(places(own, own.toExponential(6)[0] === "1" ? 2 : 1), usual + 2));
+  const [shown, spread] = [scaled, own].map(one => perunFixed(one, count));
+  return `${[shown, prefix, rest].filter(Boolean).join(" ")} ± ${spread}`;
 }
-
-// The interval of a ratio: +31 to +37 %, 2.2x to 2.6x; empty for what is exact.
-function changeInterval(interval) {
-  if (!interval || interval[0] === interval[1]) return "";
-  // As many digits as tell the two ends apart.
-  let [low, high] = interval.map(one => change(one));
-  for (let more = 1; more < 4 && low === high; more++) [low, high] = interval.map(one => change(one, more));
-  return low.endsWith(" %") && high.endsWith(" %") ? `${low.slice(0, -2)} to ${high}` : `${low} to ${high}`;
-}
-
-const isWorse = (ratio, largerIsBetter) => ratio > 1 !== largerIsBetter;
+// A multiple on a scale: 0.5x, 2x.
+const times = ratio => `${Number(ratio.toPrecision(2))}x`;
 
 const DAY = 86400;
 function ago(seconds) {
@@ -72,22 +65,8 @@ const moment = seconds => momentFormat.format(seconds * 1000);
 const when = seconds =>
   h("time", {datetime: new Date(seconds * 1000).toISOString(), title: moment(seconds)}, ago(seconds));
 
-// Whether a series is of the whole program: `real time of ./app big.txt`, not `insert in ./app big.txt`.
-const isWhole = one => Boolean(one.command) && one.title.endsWith(` of ${one.command}`);
-// What is measured of the whole program: `real time`.
-const metricOfWhole = one => one.title.slice(0, -one.command.length - 4);
-// What a series is called where its command is beside it, or below; of the whole program that is its name.
-const nameOf = one =>
-  isWhole(one) ? `${one.command} [${one.metric ?? metricOfWhole(one)}]` : one.location || one.title;
-// Below such a name: the command, where it is not told yet.
-const commandBelow = one => (isWhole(one) ? "" : one.command);
-// Commands as short as tells them apart in little room: without the words that all of them begin with.
-function shortCommands(rows) {
-  const every = [...new Set(rows.map(one => one.command).filter(Boolean))].map(text => text.split(" "));
-  let same = 0;
-  while (every.length > 1 && every.every(words => words.length > same + 1 && words[same] === every[0][same])) same++;
-  return text => (same ? `… ${text.split(" ").slice(same).join(" ")}` : text);
-}
+// Below the short name of a series: its command, where that is not told yet.
+const commandBelow = one => (one.name.includes(one.command) ? "" : one.command);
 const machineName = (site, number) => (known(number) ? (site.machines[number] ?? "") : "");
 // As few words of its name as tell it from the other machines; empty where there is one.
 function shortMachine(site, number) {

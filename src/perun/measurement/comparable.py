@@ -7,10 +7,10 @@ less) does not differ from anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
-from perun.profile.session import are_pairs
+from perun.profile import session
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -21,6 +21,10 @@ WITHOUT_RUNS: Final = frozenset({"bound"})
 """Types of profiles for which nothing runs: no machine makes a difference to them."""
 _BUSY: Final = 4.0
 """Load of a machine, in multiples of its processors, at which times tell little of a quiet machine."""
+_QUIET: Final = "at most 1 per processor"
+_LOADED: Final = f"more than {_BUSY:.0f} per processor"
+Conditions = tuple[tuple[str, str], ...]
+"""Names of conditions, as of :class:`Difference`, and their values."""
 
 
 class Difference(NamedTuple):
@@ -32,43 +36,49 @@ class Difference(NamedTuple):
 
 
 def differences(baseline: Profile, target: Profile) -> list[Difference]:
-    """What differs of the conditions of the two; none for profiles that were measured side by side,
-    or for which nothing ran.
-
-    What is counted, such as allocated bytes, depends on the architecture, the C library and the build only.
-    """
-    if are_pairs(baseline, target) or {baseline.type, target.type} <= WITHOUT_RUNS:
+    """What differs of the conditions of the two; none for profiles of one session, as they were measured side
+    by side."""
+    sessions = session.of(baseline), session.of(target)
+    if sessions[0] and sessions[1] and sessions[0].id == sessions[1].id:
         return []
-    old, new = _mapping(baseline.get("machine")), _mapping(target.get("machine"))
-    counted = baseline.type in COUNTED and target.type in COUNTED
-    found = []
-    for name, of, only_times in _PARTS:
-        before, after = of(old), of(new)
-        if before and after and before != after and not (counted and only_times):
-            found.append(Difference(name, before, after))
-    if not counted and (load := _load(old, new)):
-        found.append(load)
-    return found
+    return unlike(conditions(baseline), conditions(target))
 
 
-def _load(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference | None:
-    """The difference of a quiet machine and one on which many programs compete."""
-    loads = [_load_of(machine) for machine in (old, new)]
-    if None in loads:
-        return None
-    before, after = (load or 0.0 for load in loads)
-    if not (min(before, after) <= 1 and max(before, after) > _BUSY):
-        return None
-    return Difference("load", f"{before:.2g} per processor", f"{after:.2g} per processor")
+def unlike(baseline: Conditions, target: Conditions) -> list[Difference]:
+    """What differs of conditions that both name."""
+    if baseline == target:
+        return []
+    new = dict(target)
+    return [Difference(name, old, new[name]) for name, old in baseline if new.get(name, old) != old]
 
 
-def _load_of(machine: Mapping[str, Any]) -> float | None:
-    """The load of the last minute for each processor that could be used."""
+def refused(found: Sequence[Difference]) -> str:
+    """Why nothing is said of two measurements whose conditions differ."""
+    names = ", ".join(one.name for one in found)
+    return f"not comparable, as these differ: {names}; compare nevertheless with perun check --force"
+
+
+def conditions(profile: Profile) -> Conditions:
+    """The conditions that were noted when the profile was measured; none where nothing ran.
+
+    Of what is counted only those that matter to counts: the architecture, the C library and the build.
+    """
+    if profile.type in WITHOUT_RUNS:
+        return ()
+    machine = _mapping(profile.get("machine"))
+    counted = profile.type in COUNTED
+    parts = ((name, of(machine)) for name, of, only_times in _PARTS if not (counted and only_times))
+    return tuple((name, value) for name, value in parts if value)
+
+
+def _load(machine: Mapping[str, Any]) -> str:
+    """Whether the machine was quiet in the minute before, or many programs competed; empty in between."""
     load, cpu = machine.get("load"), _mapping(machine.get("cpu"))
     processors = cpu.get("available") or cpu.get("total")
     if not (isinstance(load, list) and load and _is_number(load[0]) and _is_number(processors)):
-        return None
-    return float(load[0]) / max(float(processors), 1.0)
+        return ""
+    each = float(load[0]) / max(float(processors), 1.0)
+    return _QUIET if each <= 1 else _LOADED if each > _BUSY else ""
 
 
 def _is_number(value: object) -> TypeGuard[float]:
@@ -97,16 +107,6 @@ _PARTS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], str], bool], ...]] 
     ("kernel", _text("release"), True),
     ("C library", _text("libc"), False),
     ("build", _text("build"), False),
+    ("load", _load, True),
 )
 """What is compared, how it is read from the description, and whether it matters to times only."""
-
-
-def conditions(profile: Profile) -> dict[str, str]:
-    """The conditions that were noted when the profile was measured, by their names in :class:`Difference`.
-
-    Of what is counted only those that matter to counts.
-    """
-    machine = _mapping(profile.get("machine"))
-    counted = profile.type in COUNTED
-    parts = {name: of(machine) for name, of, only_times in _PARTS if not (counted and only_times)}
-    return {name: value for name, value in parts.items() if value}

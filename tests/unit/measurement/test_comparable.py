@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from perun.machine import describe
-from perun.porcelain.check.comparable import differences
+from perun.measurement.comparable import differences
 from perun.profile import session
 from perun.profile.factory import Profile
 
