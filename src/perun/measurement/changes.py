@@ -96,9 +96,8 @@ class Run(NamedTuple):
     certain: bool
 
 
-_Candidate = tuple[float, float, int, int, float, int, int]
-"""A run: its strength if all versions around were there, by which the likeliest place is chosen, its strength,
-first point, end and error, and the lasting level that it is in."""
+_Candidate = tuple[float, int, int, float, int, int]
+"""A run: its strength, first point, end and error, and the lasting level that it is in."""
 
 
 def may_decide(track: Track, kind: Kind, rules: Rules, *, maybe: bool, alone: bool) -> Flags:
@@ -191,7 +190,7 @@ def short_levels(track: Track, bounds: Sequence[int], effect: float) -> list[Run
         found += _runs(count, flat[start:stop], variances, start, limits, math.log1p(effect))
     chosen: list[Run] = []
     taken, inside = bytearray(count + 2), np.zeros(count, bool)
-    for _, strength, first, end, error, start, stop in sorted(found, reverse=True):
+    for strength, first, end, error, start, stop in sorted(found, reverse=True):
         if taken.find(1, first, end + 1) >= 0:
             continue
         # A level that stands out already says nothing of those beside it.
@@ -272,9 +271,8 @@ def _runs(
         if stop < points:
             wanted[-1] = False
         for place in np.flatnonzero(wanted).tolist():
-            gain = float(moved[place] ** 2 / (1 / weight[place] + _OF_MEDIAN**2 * usual / (2 * AROUND)))
             ends_at = start + place, start + place + length
-            found.append((gain, float(strengths[place]), *ends_at, float(errors[place]), start, stop))
+            found.append((float(strengths[place]), *ends_at, float(errors[place]), start, stop))
     return found
 
 

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -45,16 +46,24 @@ def defined(path: Path) -> Iterator[tuple[str, int, int]]:
             yield name, node.lineno - 1, node.end_lineno
 
 
+@cache
+def parts() -> list[tuple[Path, str, list[str], int, int]]:
+    """Of each module its path, and of what is defined there the name, all lines, and the first and last of
+    it."""
+    return [
+        (path, name, path.read_text().splitlines(keepends=True), first, end)
+        for path in sorted((PACKAGE / "measurement").glob("*.py"))
+        for name, first, end in defined(path)
+    ]
+
+
 def mutated(name: str, old: str, new: str) -> tuple[Path, str]:
     """The one module with that text in what has the name, and its text with the error."""
     found = []
-    for path in sorted((PACKAGE / "measurement").glob("*.py")):
-        lines = path.read_text().splitlines(keepends=True)
-        for other, first, end in defined(path):
-            own = "".join(lines[first:end])
-            if other == name and own.count(old) == 1:
-                text = "".join(lines[:first]) + own.replace(old, new) + "".join(lines[end:])
-                found.append((path, text))
+    for path, other, lines, first, end in parts():
+        own = "".join(lines[first:end]) if other == name else ""
+        if own.count(old) == 1:
+            found.append((path, "".join(lines[:first]) + own.replace(old, new) + "".join(lines[end:])))
     assert len(found) == 1, (name, old, [path.name for path, _ in found])
     return found[0]
 
@@ -62,11 +71,11 @@ def mutated(name: str, old: str, new: str) -> tuple[Path, str]:
 @pytest.mark.parametrize(("name", "old", "new"), MUTANTS)
 def test_each_mutant_is_of_this_code(name: str, old: str, new: str) -> None:
     path, text = mutated(name, old, new)
-    assert ast.dump(ast.parse(text)) != ast.dump(ast.parse(path.read_text()))
+    assert text != path.read_text()
+    ast.parse(text)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_tests_notice_nearly_all_errors(part: int, tmp_path: Path) -> None:
     site = tmp_path / "site"
@@ -85,8 +94,10 @@ def test_the_tests_notice_nearly_all_errors(part: int, tmp_path: Path) -> None:
 
 
 def _passes(site: Path, module: str) -> bool:
-    """Whether the quick tests of measurement pass with the package of that folder, those of the module first."""
-    every = sorted(HERE.glob("test_*.py"), key=lambda one: (one.stem != f"test_{module}", one.stem != "test_verdict"))
+    """Whether the quick tests of measurement pass with the package of that folder, those of the module first."""  # noqa: E501
+    every = sorted(
+        HERE.glob("test_*.py"), key=lambda one: (one.stem != f"test_{module}", one.stem != "test_verdict")
+    )
     tests = [str(one) for one in every if one.name != Path(__file__).name]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *tests]
     environ = {**os.environ, "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
