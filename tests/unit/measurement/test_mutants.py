@@ -2,7 +2,7 @@
 
 `mutants.json` has for each the function or the constant that it is in, whatever its module is, what is
 replaced there, and by what. They were drawn from all that follow from the code by other operators, constants,
-comparisons and dropped branches; those that change nothing that could be seen were left out.
+comparisons and dropped branches.
 """
 
 from __future__ import annotations
