@@ -174,7 +174,7 @@ def test_ratios_are_those_to_the_fastest(bench: Any, perun: Any) -> None:
     assert slower["ratio_low"] < slower["ratio"] < slower["ratio_high"]
     shown = perun("bench", "sleep 0.05", "true", "--runs", "2").out
     assert "true is the fastest" in shown
-    assert re.search(r"\n  [\d.,]+x \[[\d.,]+, [\d.,]+\]  sleep 0.05\n", shown)
+    assert re.search(r"\n  [\d.,]+x \[[^\]]+\]  sleep 0.05\n", shown)
 
 
 def test_a_ratio_is_never_negative(bench: Any) -> None:

@@ -260,7 +260,7 @@ def test_the_difference_from_the_nearest_ancestor(perun: Callable[..., Any], pro
     command = ("-c", "sh", "-a", "-c true")
     lines = perun("collect", "-m", first, *command, *repeated).lines
     assert "since" not in lines[-1]
-    difference = rf"  real time  .* \(n = 2\)  [+-]?[\d.,]+ % \[.*, .*\] since {first[:7]}: Unknown"
+    difference = rf"  real time  .* \(n = 2\)  [+-]?[\d.,]+ % \[.*\] since {first[:7]}: Unknown"
     assert re.fullmatch(difference, perun("collect", "-m", second, *command, *repeated).lines[-1])
     single = perun("collect", "-m", second, *command, *QUICK).lines[-1]
     assert re.fullmatch(rf"  real time  .* \(n = 3\)  [+-]?[\d.,]+ % .*since {first[:7]}: Unknown", single)

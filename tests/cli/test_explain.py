@@ -59,7 +59,7 @@ def marked(function, mark):
 def test_the_quadratic_commit(history):
     explain, commits, folder = history
     answer = explain(
-        commits.quadratic, *WORDS, "--sizes", "50,100,200,400", "--collect", "instructions", "--json"
+        commits.quadratic, *WORDS, "--sizes", "50,100,200,400,800", "--collect", "instructions", "--json"
     )
     assert answer.json["schema"] == "perun.explain/1"
     assert answer.json["base"]["checksum"] == commits.before(commits.quadratic)

@@ -332,11 +332,11 @@ def test_dry_run(
     known.write_text(json.dumps({commands: {"seconds": dict.fromkeys(prepared["seconds"], 0.5)}}))
     configure(f"cmds: [sh run.sh]\nargs: [a, b]\ncollectors: [{QUICK}]\nexecute: {{pre_run: ['true']}}\n")
     outcome = perun("run", "matrix", "-n", "--since", "HEAD~2", "--rounds", "2")
-    assert outcome.lines[1] == "  sh run.sh a (time, about 0.25 s)"
+    assert outcome.lines[1] == "  sh run.sh a (time, about 250 ms)"
     assert outcome.lines[2] == "  sh run.sh b (time)"
     # The versions of a round come in a random order: two rounds in a row may begin and end with the same one.
     assert re.fullmatch(
-        r"8 jobs in 2 versions: about (2\.50 s, 1\.50|3\.00 s, 2\.00) s of it for execute\.pre_run; "
+        r"8 jobs in 2 versions: about (2\.5 s, 1\.5|3 s, 2) s of it for execute\.pre_run; "
         r"4 of them of unknown duration are not counted in",
         outcome.lines[-1],
     )
@@ -353,7 +353,7 @@ def test_estimates_know_the_parameters(
         perun("add", "-m", "HEAD~1", "0@p")
     configure(f"cmds: [fake]\ncollectors: [{slow}, {fake}]\n")
     outcome = perun("run", "matrix", "--dry-run")
-    assert re.findall(r"about (\S+) s\)", outcome.out) == ["1.50", "0.20"]
+    assert re.findall(r"about (\S+ m?s)\)", outcome.out) == ["1.5 s", "200 ms"]
 
 
 def took(project: Any, seconds: Mapping[str, float]) -> None:

@@ -245,6 +245,6 @@ def names(asked: Asked) -> list[str]:
         asked.perun("check", "head", version)
         asked.perun("log", "-n", "1", version)
     for one in asked.json("status")["registered"]:
-        for name in (one["tag"], f"{one['id']}@i"):
+        for name in (one["tag"], one["id"]):
             asked.perun("show", name, "raw")
     return found

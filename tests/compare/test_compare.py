@@ -269,7 +269,7 @@ def test_a_budget_for_less_than_one_pair(project: Any) -> None:
     found = project.only("HEAD~1", "HEAD", cmd="sleep 5", budget=0.05, always=True)
     (change,) = found.results[0].changes
     assert change.result is PerformanceChange.Unknown
-    assert "the budget of 0.05 s is spent, before one pair was measured" in change.rule
+    assert "the budget of 50 ms is spent, before one pair was measured" in change.rule
     assert "--budget" in change.rule
     assert nothing_is_left(project)
 

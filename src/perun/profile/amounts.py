@@ -125,6 +125,8 @@ def written(value: float, unit: str) -> str:
         value, unit = value * 1000, _SMALLER_TIMES[unit]
     if math.isfinite(value) and value:
         value = round(value, max(2 - math.floor(math.log10(abs(value))), 2))
+    if math.isfinite(value) and value == int(value) and unit not in (*_SMALLER_TIMES, "ns"):
+        value = int(value)  # a count, or a number of bytes
     return f"{value}{unit}"
 
 

@@ -74,7 +74,7 @@ class Cache:
         wanted = list(keys)
         found: dict[str, T] = {}
         for start in range(0, len(wanted), _AT_ONCE):
-            some = wanted[start : start + _AT_ONCE]
+            some = list(filter(_is_text, wanted[start : start + _AT_ONCE]))
             marks = ",".join("?" * len(some))
             rows = self._read(f"SELECT key, data, sum FROM {kind} WHERE key IN ({marks})", some)
             found.update(_decoded(rows, decode))
@@ -89,14 +89,15 @@ class Cache:
         of it or nothing."""
         if not entries and not remove:
             return
-        rows = [(key, data, _sum(key, data)) for key, data in entries.items()]
+        # A name of a file that is no text has no entry.
+        rows = [(key, data, _sum(key, data)) for key, data in entries.items() if _is_text(key)]
         with self._turn:
             for _ in range(2):  # again where the file was damaged
                 try:
                     driver = self._opened(makes=True)
                     if driver is not None:
                         with _Transaction(driver):
-                            gone = [(key,) for key in remove]
+                            gone = [(key,) for key in remove if _is_text(key)]
                             driver.executemany(f"DELETE FROM {kind} WHERE key = ?", gone)
                             driver.executemany(f"INSERT OR REPLACE INTO {kind} VALUES (?, ?, ?)", rows)
                     return
@@ -257,6 +258,10 @@ def _decoded(rows: Iterable[tuple[str, bytes, int]], decode: Callable[[bytes], T
             except _OF_OTHER_FORM:
                 continue
             yield key, value
+
+
+def _is_text(key: str) -> bool:
+    return key.isascii() or key.encode(errors="replace").decode() == key
 
 
 def _sum(key: str, data: bytes) -> int:

@@ -167,8 +167,8 @@ def test_what_only_one_side_has_is_said_where_something_could_be_said() -> None:
     assert {name: one.result for name, one in found.items()} == {
         "f": Change.NoChange, "g": Change.NotInTarget, "h": Change.NotInBaseline
     }  # fmt: skip
-    assert (found["g"].from_baseline, found["g"].to_target) == ("7.0", "-")
-    assert (found["h"].from_baseline, found["h"].to_target) == ("-", "9.0")
+    assert (found["g"].from_baseline, found["g"].to_target) == ("7", "-")
+    assert (found["h"].from_baseline, found["h"].to_target) == ("-", "9")
     assert found["g"].rule == "only the baseline has it" and found["h"].rule == "only the target has it"
     once, twice = ({"f": [1.0] * 3, "g": [2.0] * runs} for runs in (1, 2))
     alone = functions({"f": [1.0] * 3})

@@ -232,12 +232,14 @@ def test_only_ancestors_count_where_branches_merge(project: Project, line: list[
 def test_machines_metrics_and_units_are_kept_apart(project: Project, line: list[str]) -> None:
     project.register(line[2], [1.0], machine={**HERE, "cpu": {"model": "M 2", "total": 4}})
     project.register(line[1], [1.0], machine=None)
-    project.register(line[1], [1.0], unit="ms")
+    project.register(line[1], [1.0], unit="ticks")
     assert project.before() == ""
     assert project.before(wanted=WANTED._replace(machine="")) == line[1]
     assert project.before(wanted=WANTED._replace(machine="M 2, 4 processors, x86_64")) == line[2]
-    assert project.before(wanted=WANTED._replace(unit="ms")) == line[1]
+    assert project.before(wanted=WANTED._replace(unit="ticks")) == line[1]
     assert project.before(wanted=WANTED._replace(metric="peak memory")) == ""
+    project.register(line[1], [1000.0], unit="ms")
+    assert project.before() == line[1]
 
 
 def test_incomplete_profiles_are_not_compared_with(project: Project, line: list[str]) -> None:

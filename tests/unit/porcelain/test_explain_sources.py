@@ -239,7 +239,7 @@ def test_sentences() -> None:
     grown = Growth(True, True, "3instr + 2instr * n log n", "3instr + 2instr * n^2", "")
     lines = (Line("+", 0, 4, "x"), Line(" ", 4, 5, "y"))
     assert sentence(function("sort", 100, 190, growth=grown, lines=lines)) == (
-        "sort() executes 1.90x the instructions [exact], 100 instr -> 190 instr; "
+        "sort() executes 1.9x the instructions [exact], 100 instr -> 190 instr; "
         "1 line of it changed in a.c:3-9; its order of growth went from n log n to n^2"
     )
     new = sentence(function("new", 0, 5))

@@ -509,7 +509,7 @@ def test_what_explains_a_version_is_told_as_it_was_found(measured):
     assert (found["a"]["checksum"], found["b"]["checksum"]) == tuple(measured.main[23:25])
     (case,) = found["cases"]
     slower, freed = case["functions"]
-    assert slower["sentence"].startswith("f() executes 2.00x the instructions [exact], 1 M instr -> 2 M ")
+    assert slower["sentence"].startswith("f() executes 2x the instructions [exact], 1 M instr -> 2 M ")
     assert (slower["worse"], freed["worse"], slower["growth"]) == (True, False, ["2 * n", "2 * n^2"])
     assert [(one["place"], len(one["lines"]), one["more"]) for one in slower["diffs"]] == [
         ("app.c", 40, 21), ("app.h", 1, 0)

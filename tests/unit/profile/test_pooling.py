@@ -53,9 +53,9 @@ def test_sums_are_those_of_each_run() -> None:
         return made
 
     found = measurements(pool([traced(1, 2, 3), traced(10, 20)]))
-    assert found["f [total]"].values.tolist() == [6, 30]
+    assert found["f [total]"].values.tolist() == pytest.approx([6e-6, 30e-6])
     assert found["f [calls]"].values.tolist() == [3, 2]
-    assert found["f"].values.tolist() == [1, 2, 3, 10, 20]
+    assert found["f"].values.tolist() == pytest.approx([1e-6, 2e-6, 3e-6, 10e-6, 20e-6])
 
 
 def test_other_regions_are_those_of_the_last() -> None:

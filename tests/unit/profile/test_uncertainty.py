@@ -29,7 +29,7 @@ def judged(old: Profile, new: Profile, location: str = "leaf", kind: str = "rati
 def test_a_difference_within_the_uncertainty_is_unknown(location: str) -> None:
     found = judged(profile(100, 20_000, 9_000), profile(100, 40_000, 11_000), location)
     assert found.result is PerformanceChange.Unknown
-    assert found.rule.endswith("may be wrong by: 200.0ns in a call")
+    assert found.rule.endswith("may be wrong by: 200 ns in a call")
 
 
 def test_a_larger_difference_stays() -> None:

@@ -69,7 +69,7 @@ RESOURCES = [
 def test_the_whole_run_and_its_call_stacks() -> None:
     assert shown(profile(RESOURCES)) == [
         "./app -v 9",
-        "peak heap    1.46 KiB after 0.25 s",
+        "peak heap    1.46 KiB after 250 ms",
         "allocated    2.29 MiB in 4 allocations, 1 release",
         "leaked       600 B in 2 blocks (and 1,000 B kept by system libraries or left out by filters)",
         "temporary    1 allocation (25.0 %)",

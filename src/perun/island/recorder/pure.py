@@ -168,6 +168,8 @@ class Thread:
         if self.base:
             self._write(0)
         self.base = self.recorder.room(_SIZE)
+        if self.base:  # so that a file that was cut off ends within a chunk, and no other does
+            self.recorder.write(b"\0", self.base + _SIZE - 1)
         self.chunks += 1
         # What is still in the buffer is never written again: new memory for each chunk would take longer.
         self.at = self.low = _FIRST

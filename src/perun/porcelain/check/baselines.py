@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
@@ -35,7 +36,6 @@ class Baselines:
     """Looks for baselines among the registered profiles of a repository.
 
     :param force: whether a profile of the same collector does where a version has none of the configuration.
-    :ivar with_profiles: those of the versions that have profiles.
     """
 
     def __init__(self, repo: Repository, *, force: bool) -> None:
@@ -43,9 +43,18 @@ class Baselines:
         self._force = force
         self.refresh()
 
+    @cached_property
+    def with_profiles(self) -> frozenset[str]:
+        """The versions that have profiles, by their checksums."""
+        return frozenset(self._repo.store.indexes.minors())
+
+    def only(self, versions: Iterable[str]) -> None:
+        """Look at no other versions than these, so that nobody has to ask which ones have profiles."""
+        self.with_profiles = frozenset(filter(self._repo.store.indexes.has, versions))
+
     def refresh(self) -> None:
         """Read again which versions have profiles, after some were registered."""
-        self.with_profiles = frozenset(self._repo.store.indexes.minors())
+        self.__dict__.pop("with_profiles", None)
         self._listed: OrderedDict[str, _Listed] = OrderedDict()
         self._gone: set[str] = set()
         self._machines: dict[str, str] = {}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 
 from perun.config.schema import is_true
 from perun.errors import DamagedStore, PerunError
+from perun.measurement.noise import REACH
 from perun.plugin.api import MinorVersion, Report
 from perun.porcelain.check.baselines import Baselines, Candidates, newest_first
 from perun.porcelain.check.compare import Pair
@@ -119,7 +120,10 @@ class Pairing:
 
     def between(self, old: MinorVersion, new: MinorVersion) -> VersionPlan:
         """The pairs of any two versions. Whichever way round, the same versions show the noise."""
-        older, before = before_both(self.repo, old, new)
+        older, walk = before_both(self.repo, old, new)
+        has = self.repo.store.indexes.has
+        before = tuple(islice((one for one in walk if has(one.checksum)), REACH))
+        self.baselines.only(one.checksum for one in (old, new, *before))
         turned = older.checksum != old.checksum
         plan = self.plan(
             new, lambda: (old,), others=(old.checksum,),

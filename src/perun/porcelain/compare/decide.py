@@ -124,7 +124,7 @@ def _decision(metric: Metric, values: Values, looks: Looks, rules: Rules, ends: 
         noise = of_pairs(values.base, values.noise, 1 - strong)
     base, head = (_point(metric, side) for side in values[:2])
     if noise is not None:
-        head = head._replace(levels=(strong, weak), noise=(noise.low, noise.high))
+        head = head._replace(levels=(strong, weak), noise=(noise.low, noise.high), ended=_SESSION)
     found = difference(base, head, rules=rules)
     assert found is not None  # both have measured the one workload
     verdict = judge(found, rules)
