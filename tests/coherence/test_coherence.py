@@ -184,6 +184,8 @@ QUESTIONS = (
 
 
 def answers(asked: Asked) -> dict[tuple[str, ...], str]:
+    for command in (("check", "all"), ("changes",)):  # log tells what they have found
+        asked.perun(*command)
     return {question: asked.perun(*question) for question in QUESTIONS}
 
 
@@ -192,7 +194,6 @@ def test_where_it_is_stored_makes_no_difference(stored: Store, seed: int) -> Non
     """After caches were deleted, after gc, in a clone that pulled the profiles, and in a database."""
     history = generated(seed, (6, 8))
     asked = stored(history)
-    answers(asked)  # log counts the changes that check has found
     before = answers(asked)
     shutil.rmtree(asked.folder / ".perun" / "cache")
     assert answers(asked) == before

@@ -29,8 +29,8 @@ def test_the_page_has_the_ranking_the_growth_and_the_inputs(folder: Path) -> Non
     assert pages.write(folder, campaign, plots=False) == ()
     text = (folder / "index.html").read_text("utf-8")
     assert "quadratic in the number of spaces" in text
-    assert "24.50" in text
-    assert "12.5 (11 to 14.2)" in text
+    assert "24.5x" in text
+    assert "12.5x [11, 14.2]" in text
     assert text.count("<svg") >= 3
     assert "script-src &#x27;none&#x27;" in text
     assert "spaces</span>" in text
