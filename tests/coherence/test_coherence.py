@@ -113,7 +113,8 @@ def test_a_unit_and_a_factor_change_no_ratio(stored: Store) -> None:
             for one in history.profiles
         )
         before, after = placed(stored(history)), placed(stored(history._replace(profiles=larger, unit="ms")))
-        factors = {key: 0.004 if key.collector == "time" else 4 for key in before}  # times are told in seconds
+        # Times are told in seconds.
+        factors = {key: 0.004 if key.collector == "time" else 4 for key in before}
         unchanged(
             {
                 key: one._replace(
@@ -208,5 +209,5 @@ def test_where_it_is_stored_makes_no_difference(stored: Store, seed: int) -> Non
     cloned.perun("remote", "add", "team", f"file:{remote}")
     cloned.perun("pull")
     assert answers(cloned) == before
-    inside = stored(history, settings={"store.url": f"sqlite:{asked.folder.with_name('store.sqlite')}"})
+    inside = stored(history, settings={"store.url": f"sqlite:///{asked.folder.with_name('store.sqlite')}"})
     assert answers(inside) == before
