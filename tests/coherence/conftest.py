@@ -39,6 +39,8 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         made = Asked(folder, history, commits(folder, history), environ)
         for key, value in (settings or {}).items():
             made.perun("config", "--local", "set", key, value)
+            if key == "store.url":
+                made.perun("init")  # makes it
         store(open_repository(folder, environ), history, made.checksums)
         return made
 
