@@ -90,5 +90,6 @@ python3 "$here/verify.py" hook
 echo
 echo "All of it as pages for a browser:"
 run "perun web build dashboard"
+python3 "$here/verify.py" dashboard
 echo
 echo "The dashboard is in $1/dashboard/index.html"
