@@ -183,6 +183,27 @@ def of_levels(
     return _of_error(math.log(new / old), error, rules, Basis.LEVELS, values, sizes, tested=True)
 
 
+class Mean(NamedTuple):
+    """The geometric mean of several ratios, with its interval: 0 and infinite where one of them has none."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+def mean_of(ratios: Sequence[tuple[float, float, float]]) -> Mean:
+    """That of a family, by the ratios of its members, which were measured apart from each other.
+
+    :param ratios: above 0, each with the bounds of its interval.
+    """
+    centre = math.fsum(math.log(ratio) for ratio, _, _ in ratios) / len(ratios)
+    halves = [math.log(high / low) / 2 if 0 < low <= high < math.inf else math.inf for _, low, high in ratios]
+    half = math.hypot(*halves) / len(halves)
+    if not 0 < half < math.inf:
+        return Mean(exp(centre), 0.0, math.inf)
+    return Mean(exp(centre), exp(centre - half), exp(centre + half))
+
+
 def more_needed(found: Difference, rules: Rules = DEFAULTS) -> int | None:
     """How many more measurements of each side would decide with the noise of these; None for very many.
 

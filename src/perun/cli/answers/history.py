@@ -14,6 +14,7 @@ from perun.cli.answers.measured import SHORT
 from perun.cli.answers.steps import entry_data
 from perun.cli.session import Session
 from perun.cli.table import one_line
+from perun.measurement.difference import mean_of
 from perun.measurement.verdict import bounded
 from perun.porcelain.acknowledged import Acknowledged
 from perun.porcelain.changes.data import Changes, Drift, Gone, Level, SeriesKey, Step, VersionChanges
@@ -172,13 +173,9 @@ def family_of(family: Sequence[Step]) -> DegradationInfo:
     change = change_of(family[0])
     if len(family) == 1:
         return change
-    ratios = [(step.ratio, step.low, step.high) for step in family]
-    logs = [math.log(ratio) for ratio, _, _ in ratios]
-    centre = math.fsum(logs) / len(logs)
-    halves = [math.log(high / low) / 2 if 0 < low <= high < math.inf else math.inf for _, low, high in ratios]
-    half = math.hypot(*halves) / len(halves)
-    change.rate_degradation = math.exp(centre)
-    change.interval = (math.exp(centre - half), math.exp(centre + half)) if 0 < half < math.inf else None
+    mean = mean_of([(step.ratio, step.low, step.high) for step in family])
+    change.rate_degradation = mean.ratio
+    change.interval = None if mean.high == math.inf else (mean.low, mean.high)
     old, new = (geometric_mean(step.values[side] for step in family) for side in (0, 1))
     change.values, change.sizes = (old, new), None
     change.result = min((step.verdict for step in family), key=lambda verdict: abs(verdict.value))
