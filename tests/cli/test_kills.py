@@ -9,6 +9,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,16 @@ def marked(mark: str) -> dict[int, str]:
     return found
 
 
+def has_guard(pid: int) -> bool:
+    """Whether what the process has started is ended where it is killed."""
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = one.read_bytes().split(b"\0")
+            if b"guard" in words[0] and words[1:2] == [str(pid).encode()]:
+                return True
+    return False
+
+
 def until(holds: Callable[[], object], seconds: float = 120.0) -> bool:
     """Whether it holds in the end; the time is only for what never ends."""
     end = time.monotonic() + seconds
@@ -95,6 +106,8 @@ def check(words: list[str], scene: Path, environ: dict[str, str], what: str, how
             there = until(lambda: process.poll() is not None or waits in " ".join(marked(mark).values()))
             said.seek(0)
             assert there and process.poll() is None, said.read()
+            if what == "git that answers":  # one that answers soon has none
+                assert until(lambda: has_guard(process.pid))
             process.send_signal(how)
             process.wait(60)
             assert until(lambda: not marked(mark), 30), marked(mark)

@@ -224,7 +224,7 @@ def test_nested_uids_are_compared_as_text() -> None:
     nested.update_resources([{"uid": uid, "type": "memory", "subtype": "malloc", "amount": 64}])
     found = compare(nested, nested)
     assert list(found) == ["list.c:search:3"]
-    assert found["list.c:search:3"].to_target == "64.0B"
+    assert found["list.c:search:3"].to_target == "64B"
 
 
 def test_other_thresholds() -> None:

@@ -389,7 +389,7 @@ def test_models_of_other_fields_are_not_compared(check: Any) -> None:
     info = one(check, old, {**old, "of_key": "exclusive", "per_key": "snapshot"})
     assert info.result is PerformanceChange.Unknown
     both = one(check, {**old, "of_key": "exclusive"}, {**old, "of_key": "exclusive"})
-    assert (both.result, both.from_baseline) == (PerformanceChange.NoChange, "62.0 (linear)")
+    assert (both.result, both.from_baseline) == (PerformanceChange.NoChange, "62 (linear)")
 
 
 @CHECKS

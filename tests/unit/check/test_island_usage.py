@@ -46,8 +46,8 @@ def test_what_is_written_more_is_named() -> None:
         )
         assert changes[location].rate_degradation == 2
     assert (changes[f"{OUT} [filewrite]"].from_baseline, changes[f"{OUT} [filewrite]"].to_target) == (
-        "800.0B",
-        "1600.0B",
+        "800B",
+        "1600B",
     )
 
 
