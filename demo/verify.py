@@ -105,7 +105,8 @@ def main() -> int:
     """Compare what the commands say with what is known of the history, and with each other."""
     if sys.argv[1] == "dashboard":
         wrong = on_the_dashboard()
-        print(*wrong, sep="\n", file=sys.stderr)
+        for one in wrong:
+            print(one, file=sys.stderr)
         return bool(wrong)
     whole = sys.argv[1] == "history"
     expected = HISTORY if whole else HOOK
