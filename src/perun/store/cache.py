@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
+from weakref import finalize
 from zlib import crc32
 
 from perun.regular import open_for_writing, open_regular
@@ -197,6 +198,7 @@ class Cache:
             driver.close()
             raise
         self._driver, self._process = driver, os.getpid()
+        finalize(self, _end, driver, self._process)
         return driver
 
     def _connected(self, *, makes: bool) -> sqlite3.Connection | None:
@@ -248,6 +250,13 @@ class _Transaction:
         finally:
             if self._driver.in_transaction:
                 self._driver.execute("ROLLBACK")
+
+
+def _end(driver: sqlite3.Connection, process: int) -> None:
+    """Close the connection when its cache is gone, or Perun ends; not in a forked process, whose parent uses
+    it."""
+    if os.getpid() == process:
+        driver.close()
 
 
 def _decoded(rows: Iterable[tuple[str, bytes, int]], decode: Callable[[bytes], T]) -> Iterator[tuple[str, T]]:
