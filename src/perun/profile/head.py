@@ -30,6 +30,12 @@ class Configuration(NamedTuple):
         """The configuration with names of units in either spelling."""
         return cls(_plain(collector), cmd, args, workload, tuple(map(_plain, postprocessors)))
 
+    @property
+    def options(self) -> list[str]:
+        """Those of a command that measures the same: `["-c", "./app", "-w", "in.txt"]`."""
+        named = (("-c", self.cmd), ("-a", self.args), ("-w", self.workload))
+        return [word for option, value in named if value for word in (option, value)]
+
 
 def shortest(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
     """The shortest names that tell benchmarks which are seen together apart: the program, and those words of

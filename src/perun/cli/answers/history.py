@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import geometric_mean
 from typing import Any, Final
 
@@ -21,11 +21,13 @@ from perun.porcelain.changes.data import Changes, Drift, Gone, Level, SeriesKey,
 from perun.porcelain.changes.events import deciding, undecided
 from perun.profile.amounts import percent
 from perun.profile.changes import DegradationInfo
-from perun.profile.head import shortest
+from perun.profile.head import Configuration, shortest
 from perun.wording import listed, plural
 
 MOST: Final = 12
 """Steps of one version that are printed, unless the user asks for more."""
+Names = Mapping[Configuration, str]
+"""The shortest names of all benchmarks of the history, which are found once."""
 
 
 def answer(session: Session, found: Changes, acknowledged: Acknowledged, *, every: bool) -> None:
@@ -36,16 +38,17 @@ def answer(session: Session, found: Changes, acknowledged: Acknowledged, *, ever
     measured = len(found.history.measured)
     every = every or session.verbosity > 0
     told = [one for one in reversed(found.found) if every or _leading(found, one)]
+    names = shortest(key.configuration for key in found.history.keys)
     for number, one in enumerate(told):
         if number:
             session.say()
-        _version(session, found, one, acknowledged, every)
+        _version(session, found, one, acknowledged, names, every)
     if not measured:
         session.say(f"nothing is registered in {plural(len(found.history.versions), 'version')}")
         session.note("hint: measure versions of the past with: perun run --crawl-parents matrix")
     elif not told:
         session.say(f"no change in {found.series} series of {plural(measured, 'version')}")
-    for note in _notes(found, measured, every):
+    for note in _notes(found, measured, names, every):
         session.note(note)
     for message in found.history.damaged:
         session.warn(message)
@@ -73,7 +76,7 @@ def write_data(session: Session, found: Changes, acknowledged: Acknowledged) -> 
     )
 
 
-def _notes(found: Changes, measured: int, every: bool) -> Iterator[str]:
+def _notes(found: Changes, measured: int, names: Names, every: bool) -> Iterator[str]:
     left = len(found.history.versions) - measured
     if measured and left:
         yield f"note: {left} of {plural(len(found.history.versions), 'version')} have no profile"
@@ -81,7 +84,7 @@ def _notes(found: Changes, measured: int, every: bool) -> Iterator[str]:
         yield f"note: {found.short} series of one version could not be judged"
     for one in found.drifts:
         if one.leads or every:
-            what = f"{one.series.location} of {_title(found, one.series)}"
+            what = f"{one.series.location} of {_title(names, one.series)}"
             yield (
                 f"note: {one_line(what)} moved little by little, {percent(one.ratio - 1)} in "
                 f"{one.points} versions since {one.since.checksum[:SHORT]}: no single version brought it"
@@ -99,7 +102,12 @@ def _notes(found: Changes, measured: int, every: bool) -> Iterator[str]:
 
 
 def _version(
-    session: Session, found: Changes, one: VersionChanges, acknowledged: Acknowledged, every: bool
+    session: Session,
+    found: Changes,
+    one: VersionChanges,
+    acknowledged: Acknowledged,
+    names: Names,
+    every: bool,
 ) -> None:
     version = one.version
     name = session.paint(version.checksum[:SHORT], "yellow")
@@ -114,10 +122,10 @@ def _version(
         session.say(f"  or no version at all: the machine changed then: {listed(conditions, 4)}")
     by_title: dict[str, list[list[Step]]] = {}
     for family in [[step] for step in steps] if every else _families(steps):
-        by_title.setdefault(_title(found, *(step.series for step in family)), []).append(family)
+        by_title.setdefault(_title(names, *(step.series for step in family)), []).append(family)
     for title, families in by_title.items():
         session.say(f"  {one_line(title)}")
-        _steps(session, found, one, families, acknowledged)
+        _steps(session, names, one, families, acknowledged)
     left = len(one.steps) - len(steps)
     if left > 0:
         session.say(f"  and {left} more of functions and other parts; show them with: --all")
@@ -126,11 +134,11 @@ def _version(
     _gone(session, shown_gone, every)
 
 
-def _title(found: Changes, *keys: SeriesKey) -> str:
+def _title(names: Names, *keys: SeriesKey) -> str:
     """The shortest name among all benchmarks of the history; of several ones, that of their program."""
-    own = [key.configuration for key in keys]
-    named = shortest(own[:1] if len(own) > 1 else (key.configuration for key in found.history.keys))
-    return f"{named[own[0]]} ({own[0].collector})"
+    first = keys[0].configuration
+    named = shortest([first]) if len(keys) > 1 else names
+    return f"{named[first]} ({first.collector})"
 
 
 def _families(steps: Sequence[Step]) -> list[list[Step]]:
@@ -146,7 +154,7 @@ def _families(steps: Sequence[Step]) -> list[list[Step]]:
 
 def _steps(
     session: Session,
-    found: Changes,
+    names: Names,
     one: VersionChanges,
     families: Sequence[Sequence[Step]],
     acknowledged: Acknowledged,
@@ -154,17 +162,17 @@ def _steps(
     remarks = []
     for own in families:
         known = [entry.text for step in own if (entry := one.entry_of(step, acknowledged))]
-        parts = [of_members(found, own) if len(own) > 1 else "", own[0].remark, *dict.fromkeys(known)]
+        parts = [of_members(names, own) if len(own) > 1 else "", own[0].remark, *dict.fromkeys(known)]
         remarks.append(one_line(", ".join(filter(None, parts))))
     for line in lines_of(session, [family_of(own) for own in families], remarks):
         session.say(f"    {line}")
 
 
-def of_members(found: Changes, family: Sequence[Step]) -> str:
+def of_members(names: Names, family: Sequence[Step]) -> str:
     """`mean of 3, +10.0 % to +35.0 %: ./app 10, ./app 100, ./app 1000`."""
     low, high = (one(step.ratio for step in family) for one in (min, max))
-    names = [_title(found, step.series) for step in family]
-    return f"mean of {len(family)}, {percent(low - 1)} to {percent(high - 1)}: {listed(names, 4)}"
+    members = [_title(names, step.series) for step in family]
+    return f"mean of {len(family)}, {percent(low - 1)} to {percent(high - 1)}: {listed(members, 4)}"
 
 
 def family_of(family: Sequence[Step]) -> DegradationInfo:

@@ -79,11 +79,8 @@ def deciding(doubtful: Sequence[tuple[VersionChanges, Step]]) -> str:
     """
     shared = Counter((one.version, step.series.configuration) for one, step in doubtful)
     one, step = max(doubtful, key=lambda own: shared[own[0].version, own[1].series.configuration])
-    own = step.series.configuration
-    words = ["perun", "compare", *(version.checksum[:_SHORT] for version in (one.since, one.version))]
-    words += [word for name, text in (("-c", own.cmd), ("-a", own.args), ("-w", own.workload)) if text
-              for word in (name, text)]  # fmt: skip
-    return shlex.join(words)
+    versions = (version.checksum[:_SHORT] for version in (one.since, one.version))
+    return shlex.join(["perun", "compare", *versions, *step.series.configuration.options])
 
 
 def _rank(step: Step) -> tuple[bool, bool, float]:

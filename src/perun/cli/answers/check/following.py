@@ -9,11 +9,12 @@ from typing import Final
 from perun.cli.answers.changes import importance, is_better, is_maybe, is_worse
 from perun.cli.answers.check.page import Page
 from perun.cli.table import one_line
+from perun.measurement.verdict import UNDECIDED
 from perun.plugin.api import MinorVersion
 from perun.porcelain.check.report import Comparison
 from perun.porcelain.tags import identity
 from perun.profile.bounds import TYPE as BOUND
-from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.changes import DegradationInfo
 from perun.profile.helpers import ProfileInfo
 from perun.wording import plural
 
@@ -38,7 +39,7 @@ class Following:
 
     def hide(self, comparison: Comparison, version: MinorVersion) -> None:
         """Count in what is not certain of a pair of profiles, and is not listed."""
-        kinds = [change.result for change in comparison.places if is_undecided(change.result)]
+        kinds = [change.result for change in comparison.places if change.result in UNDECIDED]
         if kinds:
             maybe = sum(map(is_maybe, kinds))
             self._undecided.append((maybe, len(kinds) - maybe, comparison, version))
@@ -59,7 +60,7 @@ class Following:
         if base is None or comparison.session is not None:
             return ""
         words = ["perun", "compare", self._name(base, version), self._name(version, None)]
-        return f"to decide: {_quoted([*words, *_measured(comparison.target)])}"
+        return f"to decide: {_quoted([*words, *comparison.target.configuration.options])}"
 
     @property
     def command(self) -> str:
@@ -84,7 +85,7 @@ class Following:
         if version is None or base is None:
             return ""
         names = self._name(base, version), self._name(version, None)
-        if is_undecided(change.result):
+        if change.result in UNDECIDED:
             return "" if self._undecided else self._deciding(comparison, version)
         if not (is_worse(change.result) or is_better(change.result)):
             return ""
@@ -94,7 +95,8 @@ class Following:
             if collector == ["trace"]:
                 return ""  # which sees the functions of the interpreter only
             collector.append("--python")
-        return f"why: {_quoted(['perun', 'collect', *versions, *_measured(comparison.target), *collector])}"
+        options = comparison.target.configuration.options
+        return f"why: {_quoted(['perun', 'collect', *versions, *options, *collector])}"
 
     def _flamegraph(self, comparison: Comparison, version: MinorVersion | None) -> str:
         base = comparison.baseline_version
@@ -126,11 +128,6 @@ class Following:
         return version.checksum[:10]
 
 
-def is_undecided(change: PerformanceChange) -> bool:
-    """Whether a measurement side by side may decide it."""
-    return is_maybe(change) or change is PerformanceChange.Unknown
-
-
 def _only_waits(change: DegradationInfo, comparison: Comparison) -> bool:
     """Whether the time that passed changed, but not that of the processor."""
     uid, real, _ = change.location.partition(" [real]")
@@ -142,13 +139,6 @@ def _only_waits(change: DegradationInfo, comparison: Comparison) -> bool:
 def _is_python(command: str) -> bool:
     """Whether the name of the program is that of an interpreter or a script of Python."""
     return bool(_PYTHON.match(command))
-
-
-def _measured(info: ProfileInfo) -> list[str]:
-    """The options of a command that measures what the profile is of."""
-    head = info.head
-    options = (("-c", head.cmd), ("-a", head.args), ("-w", head.workload))
-    return [word for option, value in options if value for word in (option, value)]
 
 
 def _tag(info: ProfileInfo) -> str:

@@ -20,7 +20,7 @@ from perun.cli.answers.changes import (
     sides_of,
     style_of,
 )
-from perun.cli.answers.check.following import Following, is_undecided
+from perun.cli.answers.check.following import Following
 from perun.cli.answers.check.page import Page
 from perun.cli.answers.check.tree import Tree
 from perun.cli.answers.check.wording import (
@@ -33,6 +33,7 @@ from perun.cli.answers.check.wording import (
     units_of,
 )
 from perun.cli.table import one_line
+from perun.measurement.verdict import UNDECIDED
 from perun.porcelain.acknowledged import Entry
 from perun.porcelain.check.report import Comparison, VersionReport
 from perun.profile.changes import DegradationInfo
@@ -136,7 +137,7 @@ class Text(Tree):
             found = [
                 _Line(change, methods[id(change)])
                 for change in comparison.places
-                if self._every or not is_undecided(change.result)
+                if self._every or change.result not in UNDECIDED
             ]
         if len({line.method for line in found}) == 1:
             found = [line._replace(method="") for line in found]
