@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import os
@@ -132,14 +133,24 @@ def test_constants_of_the_manual(collector: Any) -> None:
     assert module.COLLECTOR_DEFAULT_UNITS
 
 
+def descriptors() -> set[tuple[str, str]]:
+    """Number and target of each open descriptor (what tests before left behind may be closed meanwhile)."""
+    found = set()
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # the descriptor of the listing itself
+            found.add((number, os.readlink(f"/proc/self/fd/{number}")))
+    return found
+
+
 def test_a_valid_profile_is_made_and_nothing_else_is_done(
     collector: Any, run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """One collection, which may take seconds, shows what it makes and leaves alone; then another is made."""
     guard()  # opened once for a process, by its first run
-    before = os.getcwd(), dict(os.environ), len(os.listdir("/proc/self/fd"))
+    before, opened = (os.getcwd(), dict(os.environ)), descriptors()
     profile = collect(collector, run, tmp_path)
-    assert (os.getcwd(), dict(os.environ), len(os.listdir("/proc/self/fd"))) == before
+    assert (os.getcwd(), dict(os.environ)) == before
+    assert not descriptors() - opened
     assert sorted(os.listdir(run.cwd)) == ["prog", "prog.c"]
     assert capfd.readouterr() == ("", "")
     validate(profile, collector.name)

@@ -86,7 +86,18 @@ def test_stacks_of_threads_are_searched(record, program: Program) -> None:
 @pytest.mark.parametrize("arguments", [pytest.param([], marks=pytest.mark.slow), ["4", "_exit"]])
 def test_numbers_are_those_of_memcheck(record, program: Program, arguments: list[str]) -> None:
     path = program("leaks.c")
-    beside(ours(record, path, *arguments), of_memcheck(path, *arguments))
+    found = ours(record, path, *arguments)
+    assert {name: found[name] for name in ("definitely-lost", "indirectly-lost")} == {
+        name: LEAKS[name] for name in ("definitely-lost", "indirectly-lost")
+    }
+    # A pointer that is left in a dead part of a thread's stack makes a lost block a possibly lost one in some
+    # runs of valgrind: one run of three agrees.
+    for attempt in range(3):
+        try:
+            return beside(found, of_memcheck(path, *arguments))
+        except AssertionError:
+            if attempt == 2:
+                raise
 
 
 @pytest.mark.slow
