@@ -75,9 +75,7 @@ class MemoryParams:
         short="-a",
         help="Keep the full trace of each allocation, with allocators and frames whose source is unknown.",
     )
-    raw: bool = param(
-        False, help="Keep every single event, instead of sums by call stack and snapshot."
-    )
+    raw: bool = param(False, help="Keep every single event, instead of sums by call stack and snapshot.")
     unwind: str = param(
         "auto",
         choices=("auto", "libunwind", "fp", "tables", "none"),
@@ -158,13 +156,14 @@ class MemoryCollector:
         native.require(self._library, _RECORDER)
         native.require_glibc(native.program_of(run), "records allocations")
         file = ctx.scratch / "allocations"
-        _remove_recordings(file)
+        _prepare(file)
         recorded = preloaded(run, self._library, _settings(params, file))
         ctx.report(f"recording {run}", 0, 0)
         with Execution(recorded, ctx.scratch, params.timeout, single_run=True) as execution:
-            sample = _record(execution, run, params)
+            sample = _record(execution, run, params, file)
             if not file.exists():
                 raise sample.interruption or _nothing_recorded(execution, sample, file)
+            _require_all(file, sample)
         ctx.report("finding functions and lines", 0, 0)
         recordings = [Recording(path, load()) for path in _recordings(file)]
         return _ProfileBuilder(run, params, ctx).profile(recordings, sample)
@@ -177,23 +176,32 @@ def _record_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profi
     from perun.process.execution import Execution
 
     file = ctx.scratch / "allocations"
-    _remove_recordings(file)
+    _prepare(file)
     recorded = prepared(run, file, params.sampling or SAMPLING, params.follow_children)
     ctx.report(f"recording {run}", 0, 0)
     with Execution(recorded, ctx.scratch, params.timeout, single_run=True) as execution:
-        sample = _record(execution, run, params)
+        sample = _record(execution, run, params, file)
     if not file.exists() and sample.interruption is not None:
         raise sample.interruption
+    _require_all(file, sample)
     ctx.report("reading the recording", 0, 0)
     return _ProfileBuilder(run, params, ctx).profile(recordings(file, program_of(run).python, run), sample)
 
 
-def _record(execution: Execution, run: Run, params: MemoryParams) -> Sample:
-    """Run the command, and refuse it if it failed."""
+def _record(execution: Execution, run: Run, params: MemoryParams, file: Path) -> Sample:
+    """Run the command, and refuse it if it failed.
+
+    :raises OSError: where it failed and there is no room beside `file`, where its output is kept, too.
+    """
+    from perun.collect._common.recordings import require_room
     from perun.collect._common.runs import require_recorded
 
     sample = execution.record()
-    require_recorded(run, sample, execution.last_errors(), ignore_failure=params.ignore_failure)
+    try:
+        require_recorded(run, sample, execution.last_errors(), ignore_failure=params.ignore_failure)
+    except JobFailed:
+        require_room(file, 1)
+        raise
     return sample
 
 
@@ -462,13 +470,33 @@ def _settings(params: MemoryParams, file: Path) -> dict[str, str]:
 
 def _recordings(file: Path) -> list[Path]:
     """The recording of the command, and then those of its child processes in the order of their ids."""
-    children = [path for path in file.parent.glob(f"{file.name}.*") if path.suffix != ".tail"]
+    children = [path for path in file.parent.glob(f"{file.name}.*") if path.suffix[1:].isdecimal()]
     return [file, *sorted(children, key=lambda path: [int(part) for part in path.name.split(".")[1:]])]
 
 
-def _remove_recordings(file: Path) -> None:
+def _prepare(file: Path) -> None:
+    """Remove earlier recordings, and make the file that recorders remove where one of them gets no room.
+
+    :raises OSError: where there is no room for it.
+    """
+    from perun.collect.memory.records import WHOLE
+
     for path in file.parent.glob(f"{file.name}*"):
         path.unlink()
+    file.with_name(file.name + WHOLE).touch()
+
+
+def _require_all(file: Path, sample: Sample) -> None:
+    """Refuse recordings that lack a process whose files the system refused, unless the user stopped the run.
+
+    :raises OSError: where there is still no room for them. :raises JobFailed: where there is some by now.
+    """
+    from perun.collect._common.recordings import require_room
+    from perun.collect.memory.records import ROOM, WHOLE, no_room
+
+    if sample.interruption is None and not file.with_name(file.name + WHOLE).exists():
+        require_room(file, ROOM)
+        raise no_room(file.parent, "a process that the command started was")
 
 
 def _nothing_recorded(execution: Execution, sample: Sample, file: Path) -> JobFailed:

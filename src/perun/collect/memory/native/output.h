@@ -11,6 +11,9 @@
  * the file. NULL if that fails or, for the first process, if the file exists. */
 struct record_tail *output_make(const char *file, bool child, size_t tail_size);
 
+/* Tell that a child process has no files: what `output_make` got as `file` may stand for less than all of them. */
+void output_refused(const char *file);
+
 /* Remove both files, of which nothing can be read yet. */
 void output_discard(void);
 
