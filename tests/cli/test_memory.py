@@ -630,6 +630,10 @@ def test_a_program_that_takes_the_clock_from_itself(perun: Callable[..., Any], b
     profile = latest(built)
     assert profile["memory"]["ended"] == "normally"
     assert profile["header"]["incomplete"] == [{"reason": "lost", "amount": 11, "unit": "events"}]
+    outcome = perun("collect", "-c", "./confined bare", "memory")
+    assert "what the recorder does within it may be the reason" in outcome.out
+    assert "measure it without its seccomp, or by what does nothing within it" in outcome.out
+    assert latest(built)["memory"]["ended"].startswith("early: was killed by SIG")
 
 
 @pytest.mark.slow

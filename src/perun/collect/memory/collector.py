@@ -321,7 +321,7 @@ class _ProfileBuilder:
         ) or any(name in (function, plain) for name in self._params.no_func)
 
     def _note_what_is_missing(self, recordings: Sequence[Recorded], sample: Sample) -> None:
-        from perun.collect._common.runs import stopped_because
+        from perun.collect._common.runs import instead, stopped_because
         from perun.collect.memory.places import readable
 
         notes = self._notes
@@ -357,7 +357,7 @@ class _ProfileBuilder:
         early = self._early_end(first, sample)
         if early:
             other = early == _ANOTHER_PROGRAM and not self._params.follow_children
-            hint = "; --follow-children also records a program that it executed" * other
+            hint = "; --follow-children also records a program that it executed" * other + instead(sample)
             notes.append(
                 f"the run ended early: it {early}; the profile holds what was recorded until then{hint}"
             )
@@ -503,13 +503,15 @@ def _nothing_recorded(execution: Execution, sample: Sample, file: Path) -> JobFa
     """
     :raises OSError: where the system refuses the recorder its file: a full disk, a quota, a limit.
     """
+    from perun.collect._common.runs import ended, instead
     from perun.process.finding import find_executable
-    from perun.process.outcome import outcome
 
     run = execution.command
     path = find_executable(run.command().argv[0], run.cwd, run.environ)
     reason, hint = _why_not(path, file)
-    return JobFailed(f"no allocation was recorded: {path} {reason} (it {outcome(sample.status)})", hint)
+    return JobFailed(
+        f"no allocation was recorded: {path} {reason} (it {ended(sample)}{instead(sample)})", hint
+    )
 
 
 def _why_not(path: str, file: Path) -> tuple[str, str]:
