@@ -35,7 +35,7 @@ COMMANDS = {
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 CASES_OF_SWITCH = " ".join(f"case {one}: k = {one + 1}; i += {one % 7}; break;" for one in range(3000))
 SLOW = "".join(
-    f"int slow_{one}(int n, int k) {{ int i = 0; while (i < n) switch (k) {{ {CASES_OF_SWITCH} }} return i; }}\n"
+    f"int f{one}(int n, int k) {{ int i = 0; while (i < n) switch (k) {{ {CASES_OF_SWITCH} }} return i; }}\n"
     for one in range(8)
 )
 """Source whose analysis takes more than a minute of a processor."""

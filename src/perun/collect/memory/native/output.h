@@ -11,7 +11,7 @@
  * the file. NULL if that fails or, for the first process, if the file exists. */
 struct record_tail *output_make(const char *file, bool child, size_t tail_size);
 
-/* Tell that a child process has no files: what `output_make` got as `file` may stand for less than all of them. */
+/* Tell that this child process has no files, of which nobody else knows: remove FILE.whole. */
 void output_refused(const char *file);
 
 /* Remove both files, of which nothing can be read yet. */
