@@ -14,6 +14,16 @@ from perun.collect._common import native
 from perun.collect._common import params as common
 from perun.collect._common.debuginfod import Debuginfod
 from perun.collect._common.packages import debug_packages
+from perun.collect._common.runs import (
+    CONFINED,
+    completed,
+    early_end,
+    ended,
+    instead,
+    require_recorded,
+    shortfalls,
+    stopped_because,
+)
 from perun.errors import JobFailed, UsageError
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
@@ -194,7 +204,6 @@ def _record(execution: Execution, run: Run, params: MemoryParams, file: Path) ->
     :raises OSError: where it failed and there is no room beside `file`, where its output is kept, too.
     """
     from perun.collect._common.recordings import require_room
-    from perun.collect._common.runs import require_recorded
 
     sample = execution.record()
     try:
@@ -223,7 +232,6 @@ class _ProfileBuilder:
 
     def profile(self, recordings: Sequence[Recorded], sample: Sample) -> Profile:
         from perun.collect._common.profiles import new_profile
-        from perun.collect._common.runs import completed
         from perun.collect.memory.places import readable
         from perun.collect.memory.profile import UNITS, Shape, resources
 
@@ -246,8 +254,6 @@ class _ProfileBuilder:
         return completed(profile, sample, self._lacks(recordings, sample))
 
     def _lacks(self, recordings: Sequence[Recorded], sample: Sample) -> list[Incomplete]:
-        from perun.collect._common.runs import shortfalls
-
         lost = sum(recording.end.lost + recording.end.skipped for recording in recordings)
         return shortfalls(sample, self._params.timeout, lost, "events")
 
@@ -321,7 +327,6 @@ class _ProfileBuilder:
         ) or any(name in (function, plain) for name in self._params.no_func)
 
     def _note_what_is_missing(self, recordings: Sequence[Recorded], sample: Sample) -> None:
-        from perun.collect._common.runs import instead, stopped_because
         from perun.collect.memory.places import readable
 
         notes = self._notes
@@ -389,7 +394,6 @@ class _ProfileBuilder:
 
     def _early_end(self, first: Recorded, sample: Sample) -> str:
         """How the run ended early, in words; empty if it ended normally."""
-        from perun.collect._common.runs import CONFINED, early_end
         from perun.collect.memory.records import State
 
         early = early_end(sample, self._params.timeout)
@@ -503,7 +507,6 @@ def _nothing_recorded(execution: Execution, sample: Sample, file: Path) -> JobFa
     """
     :raises OSError: where the system refuses the recorder its file: a full disk, a quota, a limit.
     """
-    from perun.collect._common.runs import ended, instead
     from perun.process.finding import find_executable
 
     run = execution.command
