@@ -7,6 +7,7 @@ import html
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -112,10 +113,14 @@ def grid(asked: Asked, state: State, told: Answers) -> Iterator[str]:
 
 def feed(asked: Asked, state: State, told: Answers) -> Iterator[str]:
     """Each definite change of neighbours is in the feed, with its series, word and ratio as they are printed."""
-    entries = {}
+    entries: defaultdict[str, list[str]] = defaultdict(list)
+    names = set()
     for one in ElementTree.fromstring(atom(state, "")).iter(f"{_ATOM}entry"):
         found = {name: one.findtext(f"{_ATOM}{name}", "") for name in ("id", "content")}
-        entries[found["id"].removeprefix("urn:perun:")] = found["content"].splitlines()
+        if found["id"] in names:
+            yield f"the feed has two entries with the id {found['id']}"
+        names.add(found["id"])
+        entries[found["id"].split(":")[2]] += found["content"].splitlines()
     main = set(asked.first_parents)
     for key, said in told.items():
         if key.version not in main or not definite(said.verdict):
@@ -123,7 +128,7 @@ def feed(asked: Asked, state: State, told: Answers) -> Iterator[str]:
         assert said.verdict is not None
         command = " ".join(filter(None, key[2:5]))
         wanted = command, f" {NAMES[PerformanceChange[said.verdict]]}, ", _ratio(*said[4:7])
-        lines = entries.get(key.version, [])
+        lines = entries[key.version]
         if not any(all(one in line for one in wanted) for line in lines):
             yield f"the feed does not tell {wanted} of {key}: {lines}"
 
