@@ -1,5 +1,5 @@
-"""What the reports of `perun check`, `perun explain` and the dashboard say of a history beside what `check` and
-`log` say."""
+"""What the reports of `perun check`, `perun explain` and the dashboard say of a history beside what `check`
+and `log` say."""
 
 from __future__ import annotations
 
@@ -112,7 +112,8 @@ def grid(asked: Asked, state: State, told: Answers) -> Iterator[str]:
 
 
 def feed(asked: Asked, state: State, told: Answers) -> Iterator[str]:
-    """Each definite change of neighbours is in the feed, with its series, word and ratio as they are printed."""
+    """Each definite change of neighbours is in the feed, with its series, word and ratio as they are
+    printed."""
     entries: defaultdict[str, list[str]] = defaultdict(list)
     names = set()
     for one in ElementTree.fromstring(atom(state, "")).iter(f"{_ATOM}entry"):

@@ -49,7 +49,7 @@ def _root_of(state: State) -> str:
 
 
 def _entry(one: VersionChanges, address: str, *, alone: bool) -> Iterator[str]:
-    """:param alone: whether it is the only entry of the version; else what was measured before tells it apart."""
+    """:param alone: whether the version has no other entry; else the version before tells it apart."""
     version = one.version
     name = version.checksum if alone else f"{version.checksum}:{one.since.checksum}"
     worse = [step for step in one.steps if step.is_degradation]

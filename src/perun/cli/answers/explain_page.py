@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from perun.cli.answers.measured import SHORT
+from perun.measurement import present
 from perun.pages.document import escape, frame, page
 from perun.pages.theme import CSS
 from perun.porcelain.explain.data import CaseReport, Cost, Explanation, FunctionChange, Line, Site
