@@ -29,7 +29,8 @@ def reports(asked: Asked, told: Answers) -> list[str]:
     the same series by the same numbers and words."""
     answer = asked.json("-v", "check", "all")
     state = load(open_repository(asked.folder, asked.environ))
-    return [*formats(asked, answer), *grid(asked, state, told), *feed(asked, state, told), *explained(asked, told)]
+    of_pages = (*grid(asked, state, told), *feed(asked, state, told))
+    return [*formats(asked, answer), *of_pages, *explained(asked, told)]
 
 
 def formats(asked: Asked, answer: Mapping[str, Any]) -> Iterator[str]:

@@ -26,7 +26,6 @@ from perun.wording import plural
 
 if TYPE_CHECKING:
     from perun.cli.graph import ChangeKind
-    from perun.porcelain.earlier import Judged
 
 PAGED = ("always", "only-log")
 TAGS = (

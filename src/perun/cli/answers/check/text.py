@@ -52,8 +52,8 @@ class _Line(NamedTuple):
 
 
 class Text(Tree):
-    """A table for each pair of profiles; with `verbose` also what did not change, and why it was decided. What
-    is not certain is counted at the end, but that of two profiles or of a comparison made for this."""
+    """A table for each pair of profiles; with `verbose` also what did not change, and why it was decided.
+    What is not certain is counted at the end, but that of two profiles or of a comparison made for this."""
 
     def __init__(self, page: Page) -> None:
         super().__init__(page)
