@@ -93,4 +93,4 @@ def _read(data: bytes) -> list[KnownStep]:
     return [one._replace(possible=tuple(one.possible)) for one in steps]
 
 
-_TYPES: Final = (str, str, *[NUMBER] * 5, str, str, bool, list, str, str)
+_TYPES: Final[Sequence[type | tuple[type, ...]]] = (str, str, *[NUMBER] * 5, str, str, bool, list, str, str)

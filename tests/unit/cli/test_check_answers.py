@@ -467,14 +467,14 @@ def test_text() -> None:
     assert answer("text", told, single=True).splitlines() == [
         "* 000000: Do it [+1 -1]",
         "  ./app -n 1 big (time), against 000000: Before",
-        "    Degradation  cpu  69.5 ms -> 330 ms   +376 % [+367, +387]  4.76x   n = 10",
+        "    Degradation  cpu  69.5 ms -> 330 ms  +376 % [+367, +387]  4.76x  n = 10",
         "2 pairs of profiles compared: 1 degradation, 1 maybe, 1 unknown",
         "1 maybe, 1 unknown in 2 pairs; to decide: perun compare 0000000000 0000000000 -c ./app -a '-n 1' "
         "-w small; list them with: -v",
         "why: perun collect -m 0000000000 -m 0000000000 -c ./app -a '-n 1' -w big instructions",
     ]
     verbose = answer("text", told, verbose=True)
-    assert "    Unknown             sys  3.01 ms -> 3.03 ms  +0.7 % [-0.5, +3.1]  1.007x  n = 12, 10" in verbose
+    assert "Unknown             sys  3.01 ms -> 3.03 ms  +0.7 % [-0.5, +3.1]  1.007x  n = 12, 10" in verbose
     assert "    Maybe Optimization  f(<a>, b)  1.50 s -> 3.00 s  -50.0 %  0.5x  r_square = 0.98" in verbose
     assert "p = 0.15, could show +5.0 %" in verbose
     assert "too wide" in verbose
