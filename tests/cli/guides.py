@@ -30,9 +30,16 @@ _REPLACED: Final = (
     (re.compile(r"(Maybe |Severe |Total )?(Degradation|Optimization)|Unknown|No Change"), "VERDICT"),
     (re.compile(r" \[N( !!N)?\]$| [-+]+$"), ""),
     (re.compile(r"(?<=compared: ).*"), "..."),
-    # Two profiles of one second; and what the load of the machine leaves without an interval.
+    # Two profiles of one second; and what depends on the load of the machine: which clock of a command stands
+    # for it, what has no interval or another mark, how many are not decided.
     (re.compile(r"(?<=N)(\(N\))?\.?perf\b"), "perf"),
-    (re.compile(r"(?<=N %) \[N N\]"), ""),
+    (re.compile(r"\b(real|cpu) time\b(, (real|cpu) time)?"), "CLOCK"),
+    (re.compile(r"± (>N %|N)"), "± N"),
+    (re.compile(r"(?<=N %)( \[(N N|unknown)\])?( !!| !\?| !| \?)?(?= |$)"), ""),
+    (re.compile(r"(?<=N s), N % since SHA$"), ""),
+    (re.compile(r"^marks: .*"), "marks"),
+    (re.compile(r"^N (unknown|maybe)\b.*; to decide: .*"), "N to decide"),
+    (re.compile(r"(?<=: VERDICT), unconfirmed$"), ""),
     (re.compile(r"\s+"), " "),
 )
 _QUICKLY: Final = {"perun bench ": "--runs 5 ", "perun compare ": "--max-pairs 10 --budget 10 "}

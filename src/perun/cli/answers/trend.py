@@ -120,7 +120,9 @@ def _series(session: Session, series: Series, title: str, with_machine: bool) ->
     name = session.paint(one_line(title), "bold")
     machine = f", {one_line(key.machine) or 'unknown machine'}" if with_machine else ""
     units = "".join(f", {one_line(unit)}" for unit in key.configuration.postprocessors)
-    session.say(f"{name}  {one_line(key.metric)} ({one_line(key.configuration.collector)}{units}{machine})")
+    # Where the processor limits a command, its clock is the one of the values.
+    metrics = one_line(", ".join(dict.fromkeys(point.judged.value.metric for point in points)))
+    session.say(f"{name}  {metrics} ({one_line(key.configuration.collector)}{units}{machine})")
     values = [point.judged.value.estimate.value for point in points]
     if drawn and len(points) > 1:
         shown = values[-SPARKS:]
