@@ -40,9 +40,10 @@ FEWEST_RUNS: Final = 8
 """Versions of a series from which on its short levels are looked for."""
 CERTAIN: Final = 0.01
 """False short levels in the whole series, at most: of those that are certain."""
-UNCERTAIN: Final = 0.4
-"""The same of those that another measurement has to confirm."""
-NEWEST: Final = 0.05
+UNCERTAIN: Final = 3.0
+"""The same of those that another measurement has to confirm: as few as are left if a single version that
+differs by four standard deviations is to be found in 95 of 100 cases."""
+NEWEST: Final = 0.07
 """The same of the newest versions alone: what is new is to be looked at soon."""
 _TESTS: Final = 2.5
 """Independent tests for each version, as runs of several lengths overlap."""
@@ -52,9 +53,9 @@ _DRIFT_STRENGTH: Final = 5.0
 _DRIFT_JUMP: Final = 0.6
 """The largest share of a drift that one of its parts may bring."""
 _OF_MEDIAN: Final = 1.2533
-_USUAL: Final = 3.0
+_USUAL: Final = 2.5
 """Standard deviations beyond which a difference of neighbours is a change, and no noise."""
-_WITHIN_USUAL: Final = 0.9733
+_WITHIN_USUAL: Final = 0.9113
 """The variance of normal values that are nearer to 0 than that."""
 _FREEDOM: Final = 0.55
 """Degrees of freedom of the noise for each difference, as neighbouring ones share a version."""

@@ -86,26 +86,14 @@ def test_levels_that_do_not_touch_are_found_together() -> None:
     assert spans(short_levels(track(noisy(stairs)), [0, COUNT], EFFECT)) in ([(30, 34)], [(32, 34)])
 
 
-def test_what_is_new_is_told_sooner() -> None:
-    """In the middle, as small a difference is one of many by chance."""
-    newest, middle = (0, 0)
-    for seed in range(20):
-        for place in (30, COUNT - 1):
-            values = noisy(level(place, 1, 1.035), seed)
-            every = short_levels(track(values), [0, COUNT], EFFECT)
-            found = any(one.first <= place < one.end for one in every)
-            newest, middle = newest + (found and place > 30), middle + (found and place == 30)
-    assert newest >= 16 and middle <= 11
-
-
 @pytest.mark.parametrize("seeds", [40, pytest.param(1000, marks=pytest.mark.slow)])
-def test_of_noise_hardly_a_level_is_told_and_none_for_certain(seeds: int) -> None:
+def test_of_noise_two_levels_are_told_of_which_none_is_certain(seeds: int) -> None:
     found = [
         one
         for seed in range(seeds)
         for one in short_levels(track(noisy(np.ones(COUNT), seed)), [0, COUNT], EFFECT)
     ]
-    assert len(found) <= 0.75 * seeds
+    assert len(found) <= 2.1 * seeds
     assert sum(one.certain for one in found) <= 0.02 * seeds
 
 
@@ -284,7 +272,7 @@ def test_four_versions_beside_it_are_enough() -> None:
         assert ((24, 28) in spans(short_levels(track(values), [0, start, 28], EFFECT))) is found
 
 
-def test_of_noise_one_newest_version_in_twenty_is_told() -> None:
+def test_of_noise_seven_newest_versions_of_a_hundred_are_told() -> None:
     """By Student's distribution: the least that is told of the newest one is at its quantile."""
     values = noisy(np.ones(COUNT))
 
@@ -299,7 +287,7 @@ def test_of_noise_one_newest_version_in_twenty_is_told() -> None:
     (one,) = newest(high)
     moved = math.log(values[-1]) - np.median(np.log(values[-9:-1]))
     assert one.first == COUNT - 1
-    assert moved / one.error == pytest.approx(stats.t.isf(0.025, one.freedom), rel=1e-3)
+    assert moved / one.error == pytest.approx(stats.t.isf(0.035, one.freedom), rel=1e-3)
 
 
 def test_a_value_that_repeats_is_known_to_a_hundred_thousandth() -> None:
@@ -308,7 +296,7 @@ def test_a_value_that_repeats_is_known_to_a_hundred_thousandth() -> None:
 
 
 def test_steps_are_no_noise() -> None:
-    """What neighbours differ by more than three deviations does not make anything less certain."""
+    """What neighbours differ by more than two and a half deviations does not make anything less certain."""
 
     def error(values: Any, bounds: list[int]) -> float:
         every = short_levels(track(values, error=math.nan), bounds, EFFECT)
@@ -317,7 +305,7 @@ def test_steps_are_no_noise() -> None:
     values = noisy(np.ones(COUNT))
     values[-1] = 20.0
     plain = error(values, [0, COUNT])
-    for factor, is_noise in ((3.75, False), (2.75, True)):
+    for factor, is_noise in ((3.25, False), (2.25, True)):
         logs = np.log(values)
         step = factor * math.sqrt(2) * deviation_of_differences(logs)
         for place, sign in ((15, 1), (30, -1), (45, 1)):

@@ -69,6 +69,9 @@ def test_pooled_profiles_have_a_sum_and_a_count_each() -> None:
     assert found["f [calls]"].values.tolist() == [2.0, 3.0]
     assert found["f [total]"].values.tolist() == [4.0, 6.0]
     assert found["f"].values.size == 5
+    before = profile([{**call, "uid": "g", "amount": 1.0}], "mixed")  # which never calls it
+    found = measurements(pool([before, *runs]))
+    assert found["f [calls]"].values.tolist() == [2.0, 3.0] and found["g [calls]"].values.tolist() == [1.0]
 
 
 def test_of_memory_the_sums_are_taken() -> None:
