@@ -38,8 +38,9 @@ AROUND: Final = 8
 _LEAST_AROUND: Final = 4
 FEWEST_RUNS: Final = 8
 """Versions of a series from which on its short levels are looked for."""
-CERTAIN: Final = 0.01
-"""False short levels in the whole series, at most: of those that are certain."""
+CERTAIN: Final = 0.005
+"""False short levels in the whole series: of those that are certain. As noise is estimated, it is one in a
+hundred series."""
 UNCERTAIN: Final = 3.0
 """The same of those that another measurement has to confirm: as few as are left if a single version that
 differs by four standard deviations is to be found in 95 of 100 cases."""

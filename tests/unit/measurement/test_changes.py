@@ -87,14 +87,14 @@ def test_levels_that_do_not_touch_are_found_together() -> None:
 
 
 @pytest.mark.parametrize("seeds", [40, pytest.param(1000, marks=pytest.mark.slow)])
-def test_of_noise_two_levels_are_told_of_which_none_is_certain(seeds: int) -> None:
+def test_of_noise_two_levels_are_told_and_hardly_one_for_certain(seeds: int) -> None:
     found = [
         one
         for seed in range(seeds)
         for one in short_levels(track(noisy(np.ones(COUNT), seed)), [0, COUNT], EFFECT)
     ]
     assert len(found) <= 2.1 * seeds
-    assert sum(one.certain for one in found) <= 0.02 * seeds
+    assert sum(one.certain for one in found) <= max(1, 0.01 * seeds)
 
 
 def test_a_level_has_to_differ_by_what_matters() -> None:

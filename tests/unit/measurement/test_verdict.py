@@ -328,7 +328,8 @@ def test_a_family_is_compared_member_by_member() -> None:
     assert estimate(family(1, 4)).value == pytest.approx(math.sqrt(40))
     less = difference(family(1, 1, 1), family(2, 2))  # of the members that both have
     assert less is not None and less.ratio == pytest.approx(2)
-    assert difference(at([[1.0]], workload="a"), at([[1.0]], workload="b")) is None
+    others = at([[1.0]], workload="a"), at([[1.0]], workload="b")
+    assert difference(*others) is compare(*others) is None
 
 
 def test_noise_is_learned_from_neighbours_that_were_measured_apart() -> None:
@@ -355,6 +356,7 @@ def test_rounds_of_one_session_are_matched_by_number() -> None:
     assert shared(old, new)["s"] == pytest.approx([math.log(1.1)] * 3)
     assert shared(old, at([[1.1], [2.2]], "t")) == {}
     assert shared(at([[1.0]]), at([[1.1]])) == {}  # one round is no rounds
+    assert shared(at([[0.0], [0.0]]), at([[1.0], [1.0]])) == {}  # nothing is so many times zero
     assert judged(old, new).change is Change.Degradation
 
 
