@@ -294,7 +294,11 @@ def drift(values: Floats, effect: float) -> float | None:
     steps = np.diff(levels) * np.sign(moved)
     if abs(moved) < max(_DRIFT_STRENGTH * error, math.log1p(effect)) or (steps < -error).any():
         return None
-    return float(np.exp(moved)) if steps.max() <= _DRIFT_JUMP * abs(moved) else None
+    if steps.max() > _DRIFT_JUMP * abs(moved):
+        return None
+    # A jump in the middle of a part is half of a jump on either side of it.
+    costs = np.cumsum(np.abs(logs - levels[0]) - np.abs(logs - levels[-1]))[:-1]
+    return float(np.exp(moved)) if is_climb(logs, 1 + int(np.argmin(costs))) else None
 
 
 def is_climb(logs: Floats, place: int) -> bool:
