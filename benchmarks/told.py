@@ -4,9 +4,9 @@ make it.
     python benchmarks/told.py [--histories N] [--kind KIND ...]
 
 No program runs: what was measured is simulated, and judged by the code that the commands use. Steps are of
-5 % at noise of 1 %. Prints a row for each kind of noise: of `check all` the share of unchanged neighbours that
-have a definite change, and of steps that are found; of `changes` the share of histories without a step that
-have a definite change, and of steps that are told as definite at most one version away.
+5 % at noise of 1 %. Prints a row for each kind of noise: of `check all` the share of unchanged neighbours
+that have a definite change, and of steps that are found; of `changes` the share of histories without a step
+that have a definite change, and of steps that are told as definite at most one version away.
 """
 
 from __future__ import annotations
