@@ -168,6 +168,7 @@ def test_a_drift_is_the_newest_fifth_by_the_oldest(size: float) -> None:
     [
         np.ones(COUNT),
         np.where(np.arange(COUNT) < 27, 1.0, 1.3),  # a jump
+        np.where(np.arange(COUNT) < 30, 1.0, 1.3),  # in the exact middle
         np.exp(np.linspace(0, 0.3, 14)),  # too few
         np.exp(np.linspace(0, 0.004, COUNT)),  # less than matters
         1 + 0.3 * np.sin(np.linspace(0, 8, COUNT)),  # back and forth
