@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import random
 import sqlite3
+from contextlib import closing
+from zlib import crc32
 
+import msgspec
 import pytest
 
 from perun.store.cache import FILE, Cache
@@ -48,6 +53,40 @@ def test_whatever_entries_are_missing_or_damaged_the_answers_are_the_same(perun,
     assert answers(perun) == expected
     perun("fsck", "--repair")
     assert perun("fsck", "--json").json["findings"] == []
+    assert answers(perun) == expected
+
+
+def otherwise(value, place):
+    """The value with what a walk through its leaves meets at that place of another type; None beyond it."""
+    leaves = itertools.count()
+
+    def turned(one):
+        if isinstance(one, dict):
+            return {key: turned(own) for key, own in one.items()}
+        if isinstance(one, list):
+            return [turned(own) for own in one]
+        if next(leaves) != place:
+            return one
+        return [one] if isinstance(one, str) else "text"
+
+    found = turned(value)
+    return found if next(leaves) > place else None
+
+
+def test_entries_that_have_other_types_are_made_again(perun, asked):
+    expected, path = asked
+    chance = random.Random(1)
+    with closing(sqlite3.connect(path)) as driver, driver:
+        for table in TABLES:
+            packed = table not in ("facts", "summaries", "steps")
+            read = msgspec.msgpack.decode if packed else json.loads
+            write = msgspec.msgpack.encode if packed else msgspec.json.encode
+            for key, data in list(driver.execute(f"SELECT key, data FROM {table}")):
+                value = read(data)
+                places = [place for place in range(50) if otherwise(value, place) is not None]
+                made = write(otherwise(value, chance.choice(places)))
+                sum_ = crc32(made, crc32(key.encode()))
+                driver.execute(f"UPDATE {table} SET data = ?, sum = ? WHERE key = ?", (made, sum_, key))
     assert answers(perun) == expected
 
 

@@ -34,7 +34,11 @@ COMMANDS = {
 }
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 CASES_OF_SWITCH = " ".join(f"case {one}: k = {one + 1}; i += {one % 7}; break;" for one in range(3000))
-SLOW = f"int slow(int n, int k) {{ int i = 0; while (i < n) switch (k) {{ {CASES_OF_SWITCH} }} return i; }}\n"
+SLOW = "".join(
+    f"int f{one}(int n, int k) {{ int i = 0; while (i < n) switch (k) {{ {CASES_OF_SWITCH} }} return i; }}\n"
+    for one in range(8)
+)
+"""Source whose analysis takes more than a minute of a processor."""
 
 
 @pytest.fixture
@@ -50,7 +54,7 @@ def scene(project: Any, perun: Any) -> Path:
     os.mkfifo(place / "pipe.h")
     tools = place / "tools"
     tools.mkdir()
-    other = "[ \"$*\" = --version ] || exec /usr/bin/git \"$@\""
+    other = '[ "$*" = --version ] || exec /usr/bin/git "$@"'
     (tools / "git").write_text(f"#!/bin/sh\n{other}\n{SLEEP} & {SLEEP}\n")
     (tools / "git").chmod(0o755)
     return place

@@ -369,6 +369,76 @@ def test_a_full_disk_is_named(perun: Callable[..., Any], built: Any, small_disk:
     assert latest(built)["memory"]["allocations"] == 155
 
 
+FORKING = """\
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    static char zeros[4096];
+    if (count > 1) {
+        int filler = open(words[1], O_WRONLY | O_CREAT, 0600);
+        while (write(filler, zeros, sizeof zeros) > 0) ;
+    }
+    if (fork() == 0) { free(malloc(100)); _exit(0); }
+    wait(NULL);
+    if (count > 2) unlink(words[1]);
+    return 0;
+}
+"""
+GROWING = "import os, sys\nif sys.argv[1] == 'fork' and os.fork():\n    os.wait()\n    os._exit(0)\n"
+GROWING += (
+    "for i in range(60000):\n    str(i) * 100\nif sys.argv[1] == 'exit':\n    os._exit(0)\nsys.exit()\n"
+)
+
+
+@pytest.mark.parametrize("words", ["filler", "filler freed"])
+def test_a_full_disk_at_a_fork_is_named(
+    perun: Callable[..., Any], built: Any, small_disk: Any, words: str
+) -> None:
+    """What a child process does is not left out without a word, also where there is room again in the end."""
+    built.write({"forking.c": FORKING})
+    subprocess.run(["cc", "-g", "forking.c", "-o", "forking"], cwd=built.path, check=True)
+    scratch = built.path / ".perun" / "tmp"
+    small_disk(scratch, 5)
+    collect = ("collect", "-c", "./forking", "memory", "--follow-children")
+    arguments = ("-a", words.replace("filler", f"{scratch}/filler"))
+    outcome = perun(*collect[:3], *arguments, *collect[3:], check=False)
+    if words == "filler":
+        assert outcome.code == 3 and "/allocations: No space left on device\n" in outcome.err
+    else:
+        assert outcome.code == 8
+        assert "error: a process that the command started was not recorded: there was no room" in outcome.err
+    assert not [one for one in scratch.iterdir() if one.name != "filler"]
+    assert not list((built.path / ".perun" / "jobs").glob("*.perf"))
+    (scratch / "filler").unlink(missing_ok=True)
+    assert perun(*collect).err == "" and latest(built)["memory"]["processes"] == 2
+
+
+@pytest.mark.parametrize("how", ["end", pytest.param("exit", marks=pytest.mark.slow), "fork"])
+@pytest.mark.parametrize(
+    "room", [*(pytest.param(one, marks=pytest.mark.slow) for one in (0, 4096)), 400 << 10]
+)
+def test_a_full_disk_is_named_for_python(
+    perun: Callable[..., Any], built: Any, small_disk: Any, room: int, how: str
+) -> None:
+    pytest.importorskip("memray")
+    built.write({"growing.py": GROWING})
+    scratch = built.path / ".perun" / "tmp"
+    small_disk(scratch, 24)
+    disk = os.statvfs(scratch)
+    filler = scratch / "filler"
+    filler.write_bytes(bytes(disk.f_bfree * disk.f_frsize - room))
+    collect = ("collect", "-c", f"{sys.executable} growing.py", "-a", how, "memory", "--python")
+    outcome = perun(*collect, "--follow-children", check=False)
+    assert outcome.code in (3, 8), outcome
+    assert "No space left on device\n" in outcome.err or "there was no room for it in" in outcome.err
+    assert list(scratch.iterdir()) == [filler] and not list((built.path / ".perun" / "jobs").glob("*.perf"))
+    filler.unlink()
+    perun(*collect, "--follow-children")
+    assert latest(built)["memory"]["processes"] == 1 + (how == "fork")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_programs_with_other_rights(perun: Callable[..., Any], built: Any) -> None:
     os.chown(built.path / "list", 65534, 65534)
@@ -560,6 +630,10 @@ def test_a_program_that_takes_the_clock_from_itself(perun: Callable[..., Any], b
     profile = latest(built)
     assert profile["memory"]["ended"] == "normally"
     assert profile["header"]["incomplete"] == [{"reason": "lost", "amount": 11, "unit": "events"}]
+    outcome = perun("collect", "-c", "./confined bare", "memory")
+    assert "what the recorder does within it may be the reason" in outcome.out
+    assert "measure it without its seccomp, or by what does nothing within it" in outcome.out
+    assert latest(built)["memory"]["ended"].startswith("early: was killed by SIG")
 
 
 @pytest.mark.slow

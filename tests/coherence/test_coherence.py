@@ -13,24 +13,33 @@ from collections.abc import Callable
 
 import invariants
 import pytest
+import reports
 from asking import Answers, Asked, Hold, Store, contradictions, log
 
 from histories import Benchmark, History, Made, generated
 
 SEEDS, STEP = 300, 10
 """Histories of the ordinary suite, and how many are one test."""
+REPORTED = 10
+"""One of so many is asked for reports, too."""
 MANY = 5000
 SMALL = (3, 5)
 """Versions of the many small ones."""
 
 
 def asked_in_turns(seed: int) -> Callable[[Asked], list[str]]:
-    """Of each history something else is asked beside `log`."""
+    """Of each history something else is asked beside `log`, and of some the reports as well."""
 
-    def found(asked: Asked) -> list[str]:
-        return invariants.EVERY[seed % len(invariants.EVERY)](asked, log(asked))
+    def asked_of(asked: Asked) -> list[str]:
+        told = log(asked)
+        found = invariants.EVERY[seed % len(invariants.EVERY)](asked, told)
+        return [*found, *reports.reports(asked, told)] if seed % REPORTED == 0 else found
 
-    return found
+    return asked_of
+
+
+def with_reports(asked: Asked) -> list[str]:
+    return [*invariants.whole(asked), *reports.reports(asked, log(asked))]
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, STEP))
@@ -43,7 +52,7 @@ def test_commands_agree(hold: Hold, first: int) -> None:
 @pytest.mark.parametrize("first", range(SEEDS, SEEDS + MANY, 250))
 def test_commands_agree_on_thousands(hold: Hold, first: int) -> None:
     for seed in range(first, first + 250):
-        hold(generated(seed, (3, 12)), invariants.whole)
+        hold(generated(seed, (3, 12)), invariants.whole if seed % REPORTED else with_reports)
 
 
 @pytest.mark.slow

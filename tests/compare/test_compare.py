@@ -332,6 +332,41 @@ def test_wrong_usage(project: Any, options: list[str], message: str) -> None:
     assert message in done.err
 
 
+def test_what_measures_says_the_same_as_what_reads_its_rounds(project: Any) -> None:
+    """`compare` and `bench` store what they measured; `check` and `log` tell the same of it."""
+    git = project.git
+    project.configure("degradation: {strategies: [{method: hodges_lehmann_ratio}]}\n")
+    compared = json.loads(
+        project.perun(
+            "-v", "compare", "HEAD~1", "HEAD", "-c", "sh run.sh", "--always", "--max-pairs", "10", "--json"
+        ).out
+    )
+    git.git("checkout", "--quiet", "HEAD~1")
+    project.perun("bench", "sh run.sh 1", "-r", "3")
+    git.git("checkout", "--quiet", "main")
+    (bench,) = json.loads(project.perun("bench", "sh run.sh 1", "-r", "3", "--json").out)["benchmarks"]
+    checked = json.loads(project.perun("-v", "check", "head", "--json").out)["comparisons"]
+    (newest,) = json.loads(project.perun("log", "-n", "1", "--json").out)["versions"]
+    said = ("ratio", "ratio_low", "ratio_high", "verdict")
+    numbers = {
+        " ".join(filter(None, (one["cmd"], one["args"]))): [one["difference"][name] for name in said]
+        for one in newest["values"]
+        if one["collector"] == "time"
+    }
+    assert [bench["difference"][name] for name in said] == numbers["sh run.sh 1"]
+    (measured,) = compared["comparisons"]
+    (again,) = (one for one in checked if one["session"] is None and one["cmd"] == measured["cmd"])
+    of_check = {
+        one["location"]: [one[name] for name in said]
+        for one in again["changes"]
+        if one["method"] == "hodges_lehmann_ratio"
+    }
+    of_compare = {one["location"]: [one[name] for name in said] for one in measured["changes"]}
+    shared = {name: of_check[name] for name in of_compare if name in of_check}
+    assert len(shared) > 1 and shared == {name: of_compare[name] for name in shared}
+    assert numbers["sh run.sh"] in of_compare.values()
+
+
 def started(project: Any, runs: int) -> subprocess.Popen[str]:
     """A comparison that has measured so many runs, and would go on for very long."""
     project.git.commit("Slow", {"run.sh": "echo run >>$RECORD\n"})

@@ -296,10 +296,15 @@ def test_a_program_that_takes_the_clock_from_itself(collect: Collect, notes: lis
     assert any("because the program took system calls or the clock from itself" in note for note in notes)
 
 
-def test_a_program_that_a_filter_of_system_calls_ends(collect: Collect, notes: list[str]) -> None:
-    profile = collect("confined.c", "filter")
-    assert calls(profile)["work"] == 6
-    assert any("SIGSYS" in note and "which may be one of the recorder" in note for note in notes)
+@pytest.mark.parametrize(("way", "signal", "found"), [("filter", "SIGSYS", 6), ("bare", "SIGSEGV", 1)])
+def test_a_program_that_is_killed_for_a_system_call(
+    collect: Collect, notes: list[str], way: str, signal: str, found: int
+) -> None:
+    profile = collect("confined.c", way)
+    assert calls(profile)["work"] == found
+    [note] = [note for note in notes if signal in note]
+    assert "what the recorder does within it may be the reason; measure it without its seccomp" in note
+    assert profile["trace"]["ended"].endswith("may be the reason")
 
 
 def test_whenever_a_program_is_killed(complexity_runtime: Path, tmp_path: Path) -> None:

@@ -169,7 +169,9 @@ def hostile_git_configuration(repository, traps):
         "filter.trap.clean", "filter.trap.smudge", "filter.trap.process", "diff.trap.textconv",
         "diff.trap.command", "merge.trap.driver", "pager.log", "pager.status", "pager.config",
         "remote.origin.uploadpack", "remote.origin.vcs", "submodule.sub.update", "alias.log",
-        "uploadpack.packObjectsHook", "trace2.eventTarget", "interactive.diffFilter",
+        "remote.origin.receivepack", "http.proxy", "remote.origin.proxy", "credential.https://host.helper",
+        "uploadpack.packObjectsHook", "trace2.eventTarget", "interactive.diffFilter", "difftool.trap.cmd",
+        "mergetool.trap.cmd", "browser.trap.cmd", "man.trap.cmd", "trailer.trap.command",
     ]  # fmt: skip
     inner = repository.path / ".git" / "included"
     for key in keys:
@@ -206,6 +208,70 @@ def test_where_the_repository_is_trusted_only_its_filters_run(perun, clone, trap
     perun("run", "--in-a-copy", "matrix", env={"PERUN_TRUST": "1"}, check=False)
     assert traps.sprung
     assert all(name.startswith("filter.") for name in traps.sprung), traps.sprung
+
+
+TRANSPORTS = {
+    "uploadpack": {"remote.origin.url": "{folder}", "remote.origin.uploadpack": "{trap}"},
+    "ssh": {"remote.origin.url": "ssh://host/team", "core.sshCommand": "{trap}"},
+    "proxy": {"remote.origin.url": "git://host/team", "core.gitProxy": "{script}"},
+    "ext": {"remote.origin.url": "ext::{trap}", "protocol.ext.allow": "always"},
+    "insteadOf": {
+        "remote.origin.url": "https://host/team",
+        "url.ext::{trap} .insteadOf": "https://",
+        "protocol.ext.allow": "always",
+    },
+    "vcs": {"remote.origin.url": "{trap}", "remote.origin.vcs": "ext", "protocol.ext.allow": "always"},
+}
+"""How git may start a program to get what a partial clone lacks."""
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_partial_clone_fetches_nothing(perun, clone, traps, transport):
+    """The clone lacks its newest commit, which every command asks for."""
+    known = {"folder": clone.path, "trap": traps(transport), "script": traps.script}
+    partial = {
+        "core.repositoryformatversion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+    }
+    for name, value in (partial | TRANSPORTS[transport]).items():
+        clone.git("config", name.format(**known), value.format(**known))
+    (clone.path / ".git" / "refs" / "heads" / "main").write_text("12" * 20 + "\n")
+    subprocess.run(["git", "log"], cwd=clone.path, env=os.environ, capture_output=True, check=False)
+    assert traps.sprung, "git itself starts the program, or this test would show nothing"
+    for path in traps.folder.iterdir():
+        path.unlink()
+    reading = (("status",), ("log",), ("check", "head"), ("show", "0@i", "raw"), ("add", "0@p"), ("init",))
+    for arguments in reading:
+        perun(*arguments, check=False)
+    assert traps.sprung == []
+
+
+REDIRECTIONS = {
+    "core.worktree": "{elsewhere}", "core.bare": "true", "core.excludesFile": "{pipe}",
+    "core.attributesFile": "{pipe}", "mailmap.file": "{pipe}", "mailmap.blob": "HEAD:file.txt",
+    "blame.ignoreRevsFile": "{pipe}", "diff.orderFile": "{pipe}", "commit.template": "{pipe}",
+    "core.hooksPath": "{elsewhere}", "core.notesRef": "refs/heads/main", "notes.displayRef": "refs/heads/*",
+    "core.sparseCheckout": "true", "core.useReplaceRefs": "false", "extensions.worktreeConfig": "true",
+    "index.sparse": "true", "feature.experimental": "true", "init.templateDir": "{elsewhere}",
+    "url.{elsewhere}.insteadOf": "https://", "include.path": "{missing}", "trace2.normalTarget": "{missing}",
+}  # fmt: skip
+"""What leads git to other places, or lets it leave something out; nobody writes into the pipe."""
+
+
+def test_no_redirection_changes_an_answer(perun, clone, tmp_path):
+    places = {name: tmp_path / name for name in ("elsewhere", "pipe", "missing")}
+    places["elsewhere"].mkdir()
+    os.mkfifo(places["pipe"])
+    reading = (("status", "--json"), ("log",))
+    expected = [perun(*arguments) for arguments in reading]
+    config = clone.path / ".git" / "config"
+    plain = config.read_bytes()
+    for name, value in REDIRECTIONS.items():
+        clone.git("config", name.format(**places), value.format(**places))
+        assert [perun(*arguments) for arguments in reading] == expected, name
+        config.write_bytes(plain)
+    assert list(places["elsewhere"].iterdir()) == [] and not places["missing"].exists()
 
 
 @pytest.mark.parametrize("keys", ["y\n", "n\n"])

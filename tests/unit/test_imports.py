@@ -55,7 +55,7 @@ MEASURED = {
 """What a measured program loads, which must not load for it what it does not need itself."""
 
 ALLOWED = {
-    "check": 42, "cli": 31, "collect": 87, "pages": 1, "porcelain": 21, "postprocess": 17, "profile": 14,
+    "check": 42, "cli": 31, "collect": 85, "pages": 1, "porcelain": 21, "postprocess": 17, "profile": 14,
     "utils": 1, "view": 38, "workload": 3,
 }  # fmt: skip
 """Local imports in other modules, by package: numbers that may only shrink. Checks are loaded to show their

@@ -183,6 +183,11 @@ def of_levels(
     return _of_error(math.log(new / old), error, rules, Basis.LEVELS, values, sizes, tested=True)
 
 
+def geometric_mean(values: Sequence[float]) -> float:
+    """That of values above 0, one at least."""
+    return exp(math.fsum(map(math.log, values)) / len(values))
+
+
 class Mean(NamedTuple):
     """The geometric mean of several ratios, with its interval: 0 and infinite where one of them has none."""
 
@@ -196,12 +201,12 @@ def mean_of(ratios: Sequence[tuple[float, float, float]]) -> Mean:
 
     :param ratios: above 0, each with the bounds of its interval.
     """
-    centre = math.fsum(math.log(ratio) for ratio, _, _ in ratios) / len(ratios)
+    middle = geometric_mean([ratio for ratio, _, _ in ratios])
     halves = [math.log(high / low) / 2 if 0 < low <= high < math.inf else math.inf for _, low, high in ratios]
     half = math.hypot(*halves) / len(halves)
     if not 0 < half < math.inf:
-        return Mean(exp(centre), 0.0, math.inf)
-    return Mean(exp(centre), exp(centre - half), exp(centre + half))
+        return Mean(middle, 0.0, math.inf)
+    return Mean(middle, middle / exp(half), middle * exp(half))
 
 
 def more_needed(found: Difference, rules: Rules = DEFAULTS) -> int | None:

@@ -50,7 +50,7 @@ def difference(one: Verdict | None, unit: str, *, interval: bool = True) -> str:
     if one is None:
         return ""
     found = one.difference
-    if found.delta is None:
+    if found.delta is None or 0 < found.ratio < math.inf:
         return share(found.ratio, one.low, one.high, interval=interval)
     shift, *bounds = (_signed(number, unit) for number in found.delta)
     bounded = interval and bounds[0] != bounds[1] and all(map(math.isfinite, found.delta))
@@ -68,7 +68,12 @@ def step(values: tuple[float, float], ratio: float, low: float, high: float, uni
 
     :param low: and :param high: of the ratio.
     """
-    return share(ratio, low, high) or _signed(values[1] - values[0], unit)
+    return share(ratio, low, high) if 0 < ratio < math.inf else shift(values, unit)
+
+
+def shift(values: tuple[float, float], unit: str) -> str:
+    """By how much the second value is more than the first: `+3 ms`."""
+    return _signed(values[1] - values[0], unit)
 
 
 def mark(one: Verdict | None, *, confirmed: bool = True) -> str:

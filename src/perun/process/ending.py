@@ -66,6 +66,29 @@ def kill_left_behind(pid: int) -> None:
         _signal_group(pid, signal.SIGKILL)
 
 
+def ended_confined(pid: int) -> bool:
+    """Whether a signal ended the process after it had taken system calls from itself (seccomp).
+
+    :param pid: of a process that has ended and is left to be waited for.
+    """
+    end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if end is None or end.si_code == os.CLD_EXITED:
+        return False
+    # A filter of everything in a container is no reason; strict mode, or a forbidden call (3), always is.
+    mode = _seccomp_mode(str(pid))
+    own = mode in ("1", "3") or (mode == "2" and _seccomp_mode("self") == "0")
+    return own or end.si_status == signal.SIGSYS
+
+
+def _seccomp_mode(process: str) -> str:
+    """The number that the kernel gives the confinement of a process; empty where it does not say."""
+    with contextlib.suppress(OSError), open(f"/proc/{process}/status", "rb") as status:
+        for line in status:
+            if line.startswith(b"Seccomp:"):
+                return line.split()[1].decode()
+    return ""
+
+
 @contextlib.contextmanager
 def ended_when(pid: int, is_over: Callable[[int], bool] | None) -> Iterator[None]:
     """Look again and again, within the block, whether an engine waits for what is over; ask it to end then.

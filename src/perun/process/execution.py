@@ -20,7 +20,7 @@ from perun.atomic import Naming
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.process import streams
 from perun.process.command import Run
-from perun.process.ending import GRACE, ended_when, kill, kill_group, kill_left_behind, stop
+from perun.process.ending import GRACE, ended_confined, ended_when, kill, kill_group, kill_left_behind, stop
 from perun.process.finding import find_executable
 from perun.process.guarding import guard
 from perun.process.outcome import last_lines
@@ -39,7 +39,8 @@ class Sample(NamedTuple):
     """One run: real, user and system time in seconds, and the status as `wait4` gives it (0 is success).
 
     Where the run was stopped, `early` is :data:`TIMEOUT` or :data:`INTERRUPTED`, `real` the seconds until
-    then, and `interruption` the exception that interrupted it.
+    then, and `interruption` the exception that interrupted it. `confined` says that a signal ended a process
+    that had taken system calls from itself (seccomp), or tried one of these.
     """
 
     real: float
@@ -48,6 +49,7 @@ class Sample(NamedTuple):
     status: int
     early: str = ""
     interruption: BaseException | None = None
+    confined: bool = False
 
 
 class Execution:
@@ -169,6 +171,7 @@ class Execution:
             if self._end_group:
                 kill_group(pid)
             self._unguard(pid)
+            confined = has_ended and ended_confined(pid)
             _, status, usage = os.wait4(pid, 0)
             pid = 0
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
@@ -180,7 +183,8 @@ class Execution:
             if not pid and isinstance(problem, (OSError, ValueError)):
                 raise self._not_started(problem) from None
             raise
-        return Sample((end - start) / 1e9, usage.ru_utime, usage.ru_stime, status, early, interruption)
+        times = (end - start) / 1e9, usage.ru_utime, usage.ru_stime
+        return Sample(*times, status, early, interruption, confined)
 
     def set_variable(self, name: str, value: str) -> None:
         """Give the runs from now on this variable of the environment."""

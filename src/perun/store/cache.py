@@ -269,6 +269,18 @@ def _decoded(rows: Iterable[tuple[str, bytes, int]], decode: Callable[[bytes], T
             yield key, value
 
 
+NUMBER: Final = (int, float)
+
+
+def of_types(values: Sequence[object], types: Sequence[type | tuple[type, ...]]) -> None:
+    """Make sure of the types of what was decoded: an entry with others is not there.
+
+    :raises TypeError: where one is of another type, or there are more or fewer.
+    """
+    if len(values) != len(types) or not all(map(isinstance, values, types)):
+        raise TypeError(f"{values} are not of the types {types}")
+
+
 def _is_text(key: str) -> bool:
     return key.isascii() or key.encode(errors="replace").decode() == key
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.measurement.estimate import Headline, Kind, Round, Sample
-from perun.store.cache import Cache
+from perun.store.cache import NUMBER, Cache, of_types
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -75,6 +75,7 @@ def fact_of(profile: Profile) -> Fact:
 
 def _read(data: bytes) -> Fact:
     machine, incomplete, headline, origin, processor = json.loads(data)
+    of_types((machine, incomplete, origin), (str, str, str))
     read, limits = (None if one is None else _headline(*one) for one in (headline, processor))
     return Fact(machine, incomplete, read, origin, limits)
 
@@ -84,11 +85,23 @@ def _headline(
     levels: tuple[float, float] | None, whole: float, noise: tuple[float, float] | None,
     conditions: list[tuple[str, str]],
 ) -> Headline:  # fmt: skip
+    of_types((metric, location, unit, better, whole), (str, str, str, bool, NUMBER))
+    for pair in (levels, noise):
+        of_types(pair or (), (NUMBER, NUMBER) if pair else ())
     read = tuple(
         Round(session, number, {name: Sample(*sample) for name, sample in samples.items()})
         for session, number, samples in rounds
     )
+    for one in read:
+        of_types(one[:2], (str, int))
+        for sample in one.samples.values():
+            of_types(sample, _SAMPLE)
+    for condition in conditions:
+        of_types(condition, (str, str))
     return Headline(
         metric, location, unit, better, Kind(kind), read, levels and (levels[0], levels[1]), whole,
         noise and (noise[0], noise[1]), tuple((name, value) for name, value in conditions),
     )  # fmt: skip
+
+
+_SAMPLE: Final = (int, NUMBER, (*NUMBER, type(None)), bool)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from perun.store.cache import Cache
+from perun.profile.changes import PerformanceChange
+from perun.store.cache import NUMBER, Cache, of_types
 
 
 class KnownStep(NamedTuple):
@@ -84,4 +85,12 @@ def keep(cache: Cache, looked_at: Iterable[str], steps: Mapping[str, Sequence[Kn
 
 
 def _read(data: bytes) -> list[KnownStep]:
-    return [KnownStep(*one)._replace(possible=tuple(one[10])) for one in json.loads(data)]
+    steps = [KnownStep(*one) for one in json.loads(data)]
+    for one in steps:
+        of_types(one, _TYPES)
+        of_types(one.possible, [str] * max(len(one.possible), 1))
+        PerformanceChange[one.verdict]
+    return [one._replace(possible=tuple(one.possible)) for one in steps]
+
+
+_TYPES: Final[Sequence[type | tuple[type, ...]]] = (str, str, *[NUMBER] * 5, str, str, bool, list, str, str)

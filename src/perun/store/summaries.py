@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from perun.errors import DamagedStore
 from perun.measurement.verdict import severity, sum_of
 from perun.store import tree
-from perun.store.cache import Cache
+from perun.store.cache import Cache, of_types
 from perun.store.files import ON_DISK, Files
 
 if TYPE_CHECKING:
@@ -140,6 +140,8 @@ class Summaries:
 
 def _read(data: bytes) -> tuple[list[int], Summary]:
     *signature, types, degradations, optimizations = json.loads(data)
+    of_types([degradations, optimizations, types, *signature], (int, int, dict, *[int] * len(signature)))
+    of_types([*types.values()], [int] * len(types))
     return signature, Summary(types, degradations, optimizations)
 
 

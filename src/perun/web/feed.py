@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
@@ -24,6 +25,7 @@ def atom(state: State, address: str) -> bytes:
     project = state.repo.root.resolve().name
     found = [one for one in reversed(state.found.found) if one.steps][:MOST]
     updated = found[0].version.date if found else _EPOCH
+    entries = Counter(one.version.checksum for one in found)
     lines = [
         '<?xml version="1.0" encoding="utf-8"?>',
         '<feed xmlns="http://www.w3.org/2005/Atom">',
@@ -31,7 +33,7 @@ def atom(state: State, address: str) -> bytes:
         f"<id>urn:perun:{_text(_root_of(state))}</id>",
         f"<updated>{_time(updated)}</updated>",
         *([f'<link href="{_text(address)}"/>'] if address else []),
-        *(line for one in found for line in _entry(one, address)),
+        *(line for one in found for line in _entry(one, address, alone=entries[one.version.checksum] == 1)),
         "</feed>",
         "",
     ]
@@ -46,15 +48,17 @@ def _root_of(state: State) -> str:
     return state.commits.versions[0].checksum if state.commits.versions else "empty"
 
 
-def _entry(one: VersionChanges, address: str) -> Iterator[str]:
+def _entry(one: VersionChanges, address: str, *, alone: bool) -> Iterator[str]:
+    """:param alone: whether the version has no other entry; else the version before tells it apart."""
     version = one.version
+    name = version.checksum if alone else f"{version.checksum}:{one.since.checksum}"
     worse = [step for step in one.steps if step.is_degradation]
     kind = f"{len(worse)} worse" if worse else ""
     better = len(one.steps) - len(worse)
     kinds = ", ".join(filter(None, (kind, f"{better} better" if better else "")))
     yield "<entry>"
     yield f"<title>{_text(kinds)}: {_text(version.subject)}</title>"
-    yield f"<id>urn:perun:{_text(version.checksum)}</id>"
+    yield f"<id>urn:perun:{_text(name)}</id>"
     yield f"<updated>{_time(version.date)}</updated>"
     yield f"<author><name>{_text(version.author)}</name></author>"
     yield f'<link href="{_text(address)}commit.html?c={_text(version.checksum)}"/>'

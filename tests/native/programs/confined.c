@@ -1,5 +1,5 @@
 /* Takes from itself what recorders need: "seccomp" most system calls, and "counter" that of the processor; "filter" ends
- * it for the next system call but the one of its end. */
+ * it for the next system call but the one of its end; "bare" is "seccomp" by a call that no library can see. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -32,6 +32,7 @@ int main(int count, char **words) {
   work(10);
   if (count < 2) return 1;
   if (!strcmp(words[1], "seccomp")) prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0);
+  if (!strcmp(words[1], "bare")) syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0);
   if (!strcmp(words[1], "counter")) prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
   if (!strcmp(words[1], "filter")) filter();
   for (int i = 0; i < 5; i++) {

@@ -467,14 +467,16 @@ def test_text() -> None:
     assert answer("text", told, single=True).splitlines() == [
         "* 000000: Do it [+1 -1]",
         "  ./app -n 1 big (time), against 000000: Before",
-        "    Degradation  cpu  69.5 ms -> 330 ms   +376 % [+367, +387]  4.76x   n = 10",
-        "    Unknown      sys  3.01 ms -> 3.03 ms  +0.7 % [-0.5, +3.1]  1.007x  n = 12, 10",
-        "  ./app -n 1 small (time), against 000000: Before",
-        "    Maybe Optimization  f(<a>, b)  1.50 s -> 3.00 s  -50.0 %  0.5x  r_square = 0.98",
+        "    Degradation  cpu  69.5 ms -> 330 ms  +376 % [+367, +387]  4.76x  n = 10",
         "2 pairs of profiles compared: 1 degradation, 1 maybe, 1 unknown",
+        "1 maybe, 1 unknown in 2 pairs; to decide: perun compare 0000000000 0000000000 -c ./app -a '-n 1' "
+        "-w small; list them with: -v",
         "why: perun collect -m 0000000000 -m 0000000000 -c ./app -a '-n 1' -w big instructions",
     ]
     verbose = answer("text", told, verbose=True)
+    cells = " ".join(verbose.split())
+    assert "Unknown sys 3.01 ms -> 3.03 ms +0.7 % [-0.5, +3.1] 1.007x n = 12, 10" in cells
+    assert "Maybe Optimization f(<a>, b) 1.50 s -> 3.00 s -50.0 % 0.5x r_square = 0.98" in cells
     assert "p = 0.15, could show +5.0 %" in verbose
     assert "too wide" in verbose
     assert "No Change" in verbose
@@ -501,13 +503,16 @@ def test_the_last_line_names_what_sees_the_functions(cmd: str, clock: str, colle
     assert last.startswith("why: ") == bool(collector)
 
 
+DECIDING = "to decide: perun compare HEAD~1 HEAD -c ./app -a '-n 1'; list them with: -v"
+
+
 @pytest.mark.parametrize(
     ("collector", "kind", "command"),
     [
         ("trace", Kind.Degradation, "why: perun show HEAD:{0}@i flamegraph --diff HEAD~1:{1}@i"),
         ("memory", Kind.MaybeDegradation, "why: perun show HEAD:{0}@i flamegraph --diff HEAD~1:{1}@i"),
-        ("time", Kind.Unknown, "to decide: perun compare HEAD~1 HEAD -c ./app -a '-n 1'"),
-        ("time", Kind.MaybeDegradation, "to decide: perun compare HEAD~1 HEAD -c ./app -a '-n 1'"),
+        ("time", Kind.Unknown, f"1 unknown in 1 pair; {DECIDING}"),
+        ("time", Kind.MaybeDegradation, f"1 maybe in 1 pair; {DECIDING}"),
         ("time", Kind.NoChange, ""),
     ],
 )
@@ -543,7 +548,7 @@ def test_a_comparison_side_by_side_needs_no_other() -> None:
     told = report(change(Kind.Unknown))
     pair = replace(told.comparisons[0], session={"pairs": 3})
     text = answer("text", replace(told, comparisons=(pair,)))
-    assert "1 unknown in 1 pair; list them with: -v" in text and "to decide" not in text
+    assert "\n    Unknown  f  " in text and "to decide" not in text
 
 
 def test_text_of_a_history_counts_methods_that_were_not_applied() -> None:
@@ -798,10 +803,12 @@ def test_percent_and_factor(rest: dict[str, Any], shown: str, factor: str) -> No
 
 def test_confidence() -> None:
     sure = change(Kind.Degradation, ct="r_square", cr=0.98, interval=(1.8, 2.25), p_value=0.00312)
-    assert confidence_of(sure) == "confidence r_square = 0.98, interval 1.8 to 2.25, p = 0.0031"
+    assert confidence_of(sure) == "confidence r_square = 0.98, p = 0.0031"
+    order = change(Kind.Degradation, t="order", rd=1.0, interval=(1.8, 2.25))
+    assert confidence_of(order) == "interval 1.8 to 2.25"
     assert confidence_of(change(Kind.Degradation)) == ""
     assert values_of(sure) == (
-        "from 1.50 s to 3.00 s, +100 % (2x), confidence r_square = 0.98, interval 1.8 to 2.25, p = 0.0031"
+        "from 1.50 s to 3.00 s, +100 % [+80.0, +125] (2x), confidence r_square = 0.98, p = 0.0031"
     )
 
 

@@ -121,7 +121,7 @@ EVENTS = [
 def piece(events: list[tuple[int, ...]], stacks: str) -> bytes:
     columns = list(zip(*events, strict=True)) or [()] * 5
     data = b"".join(array(kind, column).tobytes() for kind, column in zip("QQQQB", columns, strict=True))
-    head = b'{"events": %d, "stacks": [%s], "marks": [9], "own-threads": [3]}\n'
+    head = b'{"events": %d, "stacks": [%s], "marks": [9], "ended": true, "own-threads": [3]}\n'
     return head % (len(events), stacks.encode()) + data
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import math
 import os
 import socket
 import threading
@@ -161,11 +162,12 @@ def test_two_who_ask_for_the_same_get_it_made_once(measured_template, monkeypatc
         return overview(*arguments)
 
     def looking(self):
-        both.wait(60)
+        both.wait()
         return look(self)
 
     monkeypatch.setattr(pieces, "overview", making)
     monkeypatch.setattr(Live, "pieces", looking)
+    monkeypatch.setattr("perun.web.live._REFRESHED", math.inf)
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(live.piece, ["overview"] * 2)
     assert first.body == second.body

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.cli.table import one_line, width
+from perun.measurement import present
 from perun.measurement.present import NAMES as NAMES
 from perun.profile.amounts import common_unit, factor, percent, readable, readable_pair
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -128,10 +129,12 @@ def _alone(amount: Amount | None, text: str) -> str:
 
 def percent_of(change: DegradationInfo) -> str:
     """How much more or less than the baseline the target is, with the interval where the check knows one:
-    `+3.2 % [+1.1, +5.4]`; empty where there is no ratio. What is counted has no width, so no interval."""
+    `+3.2 % [+1.1, +5.4]`; to or from 0, which has no ratio, how much more or less it is; empty where neither
+    is known. What is counted has no width, so no interval."""
     ratio = ratio_of(change)
     if ratio is None:
-        return ""
+        zero = change.type in RATIOS and change.values is not None and 0 in change.values
+        return present.shift(change.values, change.unit) if zero and change.values else ""
     bounds = percent_interval(change)
     if bounds is None or bounds[0] == bounds[1]:
         return percent(ratio - 1)

@@ -15,6 +15,7 @@ from perun.cli.answers.measured import SHORT
 from perun.cli.session import Session
 from perun.cli.table import one_line, width
 from perun.errors import UsageError
+from perun.measurement import present
 from perun.porcelain.explain.as_json import as_json
 from perun.porcelain.explain.data import (
     CaseReport,
@@ -24,7 +25,7 @@ from perun.porcelain.explain.data import (
     Line,
     Site,
 )
-from perun.porcelain.explain.report import certainty, place, ratio, sentence
+from perun.porcelain.explain.report import certainty, difference, place, ratio, sentence
 from perun.profile.amounts import percent, readable_pair
 from perun.wording import listed, plural
 
@@ -62,7 +63,7 @@ def _case(session: Session, case: CaseReport, every: bool) -> None:
     session.say(session.paint(one_line(case.name), "bold"))
     for cost in case.totals:
         if cost.before or cost.after:
-            session.say(f"  in all, {_cost(session, cost)}")
+            session.say(f"  in all, {_total(session, cost)}")
     if not case.functions:
         session.say("  no function costs more or less than before")
     shown = case.functions if every else case.functions[:MOST_FUNCTIONS]
@@ -106,13 +107,25 @@ def _function(session: Session, one: FunctionChange) -> None:
         _diff(session, one.lines)
 
 
+def _total(session: Session, cost: Cost) -> str:
+    """What the program costs, with the difference as all commands write it."""
+    if cost.before == cost.after:
+        return _cost(session, cost)
+    sides = " -> ".join(readable_pair(cost.before, cost.after, cost.unit))
+    word = f": {present.NAMES[cost.verdict]}" if cost.verdict is not None else ""
+    return f"{cost.metric}: {sides}, {session.paint(difference(cost), _colour(cost))}{word}"
+
+
+def _colour(cost: Cost) -> str:
+    return "red" if cost.after > cost.before else "green"
+
+
 def _cost(session: Session, cost: Cost) -> str:
     before, after = readable_pair(cost.before, cost.after, cost.unit)
     share = f", {percent(cost.share)} of the program" if cost.before != cost.whole else ""
     if cost.before == cost.after:
         return f"{cost.metric}: {after}, as before"
-    colour = "red" if cost.after > cost.before else "green"
-    changed = session.paint(f"{ratio(cost)} [{certainty(cost)}]", colour)
+    changed = session.paint(f"{ratio(cost)} [{certainty(cost)}]", _colour(cost))
     return f"{cost.metric}: {before} -> {after}, {changed}{share}"
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from perun.cli.answers.measured import SHORT
+from perun.measurement import present
 from perun.pages.document import escape, frame, page
 from perun.pages.theme import CSS
 from perun.porcelain.explain.data import CaseReport, Cost, Explanation, FunctionChange, Line, Site
-from perun.porcelain.explain.report import certainty, place, ratio, sentence
+from perun.porcelain.explain.report import certainty, difference, place, ratio, sentence
 from perun.profile.amounts import percent, readable_pair
 from perun.wording import plural
 
@@ -100,7 +101,7 @@ def _costs(costs: Sequence[Cost], one: FunctionChange | None = None) -> str:
         before, after = readable_pair(cost.before, cost.after, cost.unit)
         changed = cost.before != cost.after
         rows.append(
-            _row("", cost.metric, before, after, f"{ratio(cost)} [{certainty(cost)}]" if changed else "",
+            _row("", cost.metric, before, after, _ratio(cost) if changed else "",
                  percent(cost.share) if changed else "")
         )  # fmt: skip
     for part in one.libraries if one is not None else ():
@@ -109,6 +110,12 @@ def _costs(costs: Sequence[Cost], one: FunctionChange | None = None) -> str:
     heads = ("", "before", "after", "ratio", "of the program")
     top = "".join(f'<th scope="col">{head}</th>' for head in heads)
     return f"<table><thead><tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else ""
+
+
+def _ratio(cost: Cost) -> str:
+    if cost.verdict is None:
+        return f"{ratio(cost)} [{certainty(cost)}]"
+    return f"{difference(cost)}: {present.NAMES[cost.verdict]}"
 
 
 def _row(kind: str, name: str, *cells: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import geometric_mean
 from typing import Any, Final
 
 from perun.cli.answers.changes import lines_of
@@ -14,7 +13,7 @@ from perun.cli.answers.measured import SHORT
 from perun.cli.answers.steps import entry_data
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.measurement.difference import mean_of
+from perun.measurement.difference import geometric_mean, mean_of
 from perun.measurement.verdict import bounded
 from perun.porcelain.acknowledged import Acknowledged
 from perun.porcelain.changes.data import Changes, Drift, Gone, Level, SeriesKey, Step, VersionChanges
@@ -184,7 +183,7 @@ def family_of(family: Sequence[Step]) -> DegradationInfo:
     mean = mean_of([(step.ratio, step.low, step.high) for step in family])
     change.rate_degradation = mean.ratio
     change.interval = None if mean.high == math.inf else (mean.low, mean.high)
-    old, new = (geometric_mean(step.values[side] for step in family) for side in (0, 1))
+    old, new = (geometric_mean([step.values[side] for step in family]) for side in (0, 1))
     change.values, change.sizes = (old, new), None
     change.result = min((step.verdict for step in family), key=lambda verdict: abs(verdict.value))
     return change

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,13 +20,12 @@ from perun.measurement.verdict import is_change, severity
 from perun.porcelain.log import LogEntry
 from perun.porcelain.log import log as run
 from perun.porcelain.log_values import LogValue
-from perun.profile.head import Configuration
+from perun.profile.head import Configuration, shortest
 from perun.store.summaries import Summary
 from perun.wording import plural
 
 if TYPE_CHECKING:
     from perun.cli.graph import ChangeKind
-    from perun.porcelain.earlier import Judged
 
 PAGED = ("always", "only-log")
 TAGS = (
@@ -152,8 +152,8 @@ def _short(
     pieces: Sequence[str | formats.Tag],
     draw: Callable[[LogEntry, str], str],
 ) -> None:
-    marks: set[str] = set()
-    line = short_line(session, pieces, marks, "  " if draw is not _undrawn else "")
+    told = Told()
+    line = short_line(session, pieces, told, "  " if draw is not _undrawn else "")
     write = session.out.write
     batch: list[str] = []
     size = 1
@@ -165,7 +165,9 @@ def _short(
             batch.clear()
             size = min(size * 4, FLUSHED)
     write("".join(batch))
-    measured.note_marks(session, marks)
+    measured.note_marks(session, told.marks)
+    if told.undecided:
+        session.note(told.undecided)
 
 
 def _pieces(session: Session) -> list[str | formats.Tag]:
@@ -173,17 +175,17 @@ def _pieces(session: Session) -> list[str | formats.Tag]:
 
 
 def short_line(
-    session: Session, pieces: Sequence[str | formats.Tag], marks: set[str], before: str = ""
+    session: Session, pieces: Sequence[str | formats.Tag], told: Told, before: str = ""
 ) -> Callable[[LogEntry], str]:
     """What makes one line of `log --short` of the pieces of its format; the header is written now.
 
     The pieces are put together once, so that a history of 100,000 versions costs little more than git's own.
 
-    :param marks: gets what the lines marked differences with. :param before: stands before the header.
+    :param told: gets what the lines say of differences. :param before: stands before the header.
     """
     title = before + "".join(_title(piece) for piece in pieces)
     session.say(session.paint(title.rstrip(), "bold"))
-    makers = [_maker(session, piece, marks) for piece in pieces]
+    makers = [_maker(session, piece, told) for piece in pieces]
     nothing, damaged = session.paint(NO_PROFILES, "dim"), session.paint(DAMAGED, "bold red")
     stats = _stats(session)
     changes = _changes(session)
@@ -202,7 +204,7 @@ def short_line(
             elif isinstance(maker, str):
                 parts.append(maker)
             elif isinstance(maker, _OfValues):
-                parts.append(maker(values))
+                parts.append(maker(version.checksum, values))
             else:
                 parts.append(maker(version))
         return "".join(parts).rstrip() + "\n"
@@ -210,44 +212,79 @@ def short_line(
     return line
 
 
+class Told:
+    """What lines said of differences. :ivar marks: that stand behind them."""
+
+    def __init__(self) -> None:
+        self.marks: set[str] = set()
+        self._maybe = self._unknown = self._most = 0
+        self._command = ""
+
+    def count(self, version: str, values: Sequence[LogValue]) -> None:
+        """Count what is not certain of a version; the command that decides on the most of it is kept, of
+        several the newest one."""
+        doubtful = [one for one in values if one.judged.verdict and not one.judged.verdict.decides]
+        if not doubtful:
+            return
+        maybe = sum(bool(one.judged.verdict and severity(one.judged.verdict.change)) for one in doubtful)
+        self._maybe += maybe
+        self._unknown += len(doubtful) - maybe
+        if maybe > self._most or not self._command:
+            first = max(doubtful, key=lambda one: abs(severity(one.judged.verdict.change)))  # type: ignore[union-attr]
+            versions = [one[: measured.SHORT] for one in (first.judged.since, version)]
+            self._command = shlex.join(["perun", "compare", *versions, *first.wanted.configuration.options])
+            self._most = maybe
+
+    @property
+    def undecided(self) -> str:
+        """How much is not certain, and the command that decides on the most of it; empty if all is."""
+        counts = ((self._maybe, "maybe"), (self._unknown, "unknown"))
+        text = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+        return f"{text}; to decide: {one_line(self._command)}" if text else ""
+
+
 class _OfValues:
     """Makes the text of `%value%` or `%difference%`: that of one configuration, and how many more there are.
 
     The configuration of a newer version is kept where a version has it, so that the numbers of a column
-    compare; else it is the first. A number is never cut, as a part of it is another number.
+    compare; else it is the first. Where another one changed more surely, its difference is told with its
+    name. A number is never cut, as a part of it is another number.
     """
 
-    def __init__(self, session: Session, tag: formats.Tag, marks: set[str]) -> None:
+    def __init__(self, session: Session, tag: formats.Tag, told: Told) -> None:
         self._session = session
         self._name = tag.name
         self._width = max(tag.width or 0, len(tag.name))
         self._blank = " " * self._width
         self._shown: dict[tuple[Configuration, str], None] = {}
-        self._marks = marks
+        self._told = told
 
-    def __call__(self, values: Sequence[LogValue]) -> str:
+    def __call__(self, version: str, values: Sequence[LogValue]) -> str:
         if not values:
             return self._blank
-        first, others = self._chosen(values).judged, len(values) - 1
+        first, others = self._chosen(values), len(values) - 1
         style = ""
         if self._name == "value":
-            text = measured.value(first.value, counted=False) + (f" (+{others})" if others else "")
+            text = measured.value(first.judged.value, counted=False) + (f" (+{others})" if others else "")
         else:
-            text, style = self._difference(first, [one.judged for one in values])
+            self._told.count(version, values)
+            text, style = self._difference(first, values)
         return self._session.paint(text, style) + " " * (self._width - width(text))
 
-    def _difference(self, first: Judged, values: Sequence[Judged]) -> tuple[str, str]:
-        """The difference of the value that is shown, and how many of the others changed: `0.0 % (+1 !!)`."""
-        text = "" if first.verdict is None else measured.difference(first, interval=False)
-        changed = [one for one in values if one is not first and one.verdict and is_change(one.verdict)]
-        marks = set(map(measured.mark, changed))
-        strongest = next((one for one in present.MARKS if one in marks), "")
-        self._marks.update(marks, {measured.mark(first)} - {""})
-        if not strongest:
-            return text, measured.style(first)
-        worst = max(changed, key=lambda one: abs(severity(one.verdict.change)) if one.verdict else 0)
-        text = f"{text} (+{len(changed)} {strongest})".lstrip()
-        return text, measured.style(first) or measured.style(worst)
+    def _difference(self, first: LogValue, values: Sequence[LogValue]) -> tuple[str, str]:
+        """The difference of the value that is shown, or of one that changed more surely, and how many others
+        changed: `0.0 %`, `+20.0 % ! ./app (+1 !)`."""
+        changed = [one for one in values if one.judged.verdict and is_change(one.judged.verdict)]
+        leading = min((first, *changed), key=_certainty)
+        others = sorted((one for one in changed if one is not leading), key=_certainty)
+        text = measured.difference(leading.judged, interval=False)
+        if leading is not first:
+            names = shortest(one.wanted.configuration for one in values)
+            text += f" {one_line(names[leading.wanted.configuration])}"
+        if others:
+            text += f" (+{len(others)} {measured.mark(others[0].judged)})"
+        self._told.marks.update({measured.mark(one.judged) for one in (leading, *others)} - {""})
+        return text, measured.style(leading.judged)
 
     def _chosen(self, values: Sequence[LogValue]) -> LogValue:
         keyed = {(one.wanted.configuration, one.wanted.metric): one for one in reversed(values)}
@@ -269,11 +306,19 @@ def _title(piece: str | formats.Tag) -> str:
     return name.ljust(max(piece.width, len(piece.name))) if piece.width else name
 
 
-def _maker(session: Session, piece: str | formats.Tag, marks: set[str]) -> Any:
+_RANKS = {"": len(present.MARKS)} | {mark: rank for rank, mark in enumerate(present.MARKS)}
+
+
+def _certainty(one: LogValue) -> int:
+    """The severe and the certain first."""
+    return _RANKS[measured.mark(one.judged)]
+
+
+def _maker(session: Session, piece: str | formats.Tag, told: Told) -> Any:
     if isinstance(piece, str) or piece.name in ("stats", "changes", "steps"):
         return piece if isinstance(piece, str) else piece.name
     if piece.name in VALUES:
-        return _OfValues(session, piece, marks)
+        return _OfValues(session, piece, told)
     name = piece.name
     size = max(piece.width, len(name)) if piece.width else None
 

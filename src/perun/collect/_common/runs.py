@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +20,13 @@ IGNORE_FAILURE: Final = "correct the command, or measure it anyway with --ignore
 """The hint for a command that fails."""
 CONFINED: Final = 4095
 """The number of an error in files of recorders: RECORD_CONFINED of `native/confining.h`."""
-_FILTERED: Final = " for a system call that it forbids (seccomp), which may be one of the recorder"
+_CONFINED_ITSELF: Final = (
+    " and forbids itself system calls (seccomp), so that what the recorder does within it may be the reason"
+)
+_INSTEAD: Final = (
+    "; measure it without its seccomp, or by what does nothing within it: perun collect time, or trace with "
+    "--engine ebpf"
+)
 
 
 def require_recorded(
@@ -65,10 +70,20 @@ def stopped_because(error: int) -> str:
     return os.strerror(error)
 
 
+def ended(sample: Sample) -> str:
+    """How the run ended, in words; also that a recorder may be why a program that confines itself did so."""
+    return outcome(sample.status) + _CONFINED_ITSELF * sample.confined
+
+
+def instead(sample: Sample) -> str:
+    """How to measure a program that a recorder within it may have ended, to go on from :func:`ended`."""
+    return _INSTEAD * sample.confined
+
+
 def early_end(sample: Sample, timeout: float) -> str:
     """How the run ended early, in words; empty if it ended normally."""
     if os.WIFSIGNALED(sample.status) and not sample.early:
-        return outcome(sample.status) + _FILTERED * (os.WTERMSIG(sample.status) == signal.SIGSYS)
+        return ended(sample)
     return "".join(f"was {reason}" for reason in shortfalls(sample, timeout))
 
 

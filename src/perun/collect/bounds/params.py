@@ -63,7 +63,7 @@ class BoundsParams:
     def __post_init__(self) -> None:
         for name, seconds in (("timeout", self.timeout), ("source-timeout", self.source_timeout or 0.0)):
             if not 0 <= seconds < float("inf"):
-                raise ValueError(f"{name}: {seconds:g} is no number of seconds")
+                raise ValueError(f"{name}: {seconds:g} is no number of seconds; write 0 or more, as 10")
         if not (self.source or self.source_dir or self.compile_commands):
             raise ValueError("name the C sources to analyse by source, source-dir or compile-commands")
 

@@ -178,7 +178,7 @@ def _profile(
 
     from perun.collect._calls.events import UNKNOWN
     from perun.collect._calls.profile import CallTable
-    from perun.collect._common.runs import completed, early_end, shortfalls
+    from perun.collect._common.runs import completed, early_end, instead, shortfalls
     from perun.collect.complexity.records import Gaps, Place
 
     table, gaps = CallTable(), Gaps()
@@ -193,7 +193,7 @@ def _profile(
     functions = selection.functions(list(numbers), run.cwd, ctx)
     early = early_end(sample, params.timeout)
     overhead = corrected.region({place: functions[number].name for place, number in numbers.items()})
-    notes = [*selection.notes, *_notes(gaps, table.total, found, functions, early)]
+    notes = [*selection.notes, *_notes(gaps, table.total, found, functions, early + instead(sample))]
     notes += corrected.notes(overhead)
     for note in notes:
         ctx.note(note)
@@ -243,7 +243,7 @@ def _notes(
             "next exit of a caller"
         )
     if early:
-        notes.append(f"the run ended early: it {early}; {counted(gaps.open, 'call')} had not ended")
+        notes.append(f"the run ended early, when {counted(gaps.open, 'call')} had not ended: it {early}")
     if gaps.lost:
         lost, reason = counted(gaps.lost, "call"), stopped_because(gaps.error)
         notes.append(
@@ -273,9 +273,9 @@ def _notes(
 
 
 def _nothing_recorded(program: str, params: ComplexityParams, sample: Sample) -> JobFailed:
-    from perun.process.outcome import outcome
+    from perun.collect._common.runs import ended, instead
 
-    message = f"{program} recorded no call of a function (it {outcome(sample.status)})"
+    message = f"{program} recorded no call of a function (it {ended(sample)}{instead(sample)})"
     if params.rules:
         return JobFailed(message, "check that the program calls a function named with --rules (-r)")
     if params.files:

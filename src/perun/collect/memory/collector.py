@@ -14,6 +14,16 @@ from perun.collect._common import native
 from perun.collect._common import params as common
 from perun.collect._common.debuginfod import Debuginfod
 from perun.collect._common.packages import debug_packages
+from perun.collect._common.runs import (
+    CONFINED,
+    completed,
+    early_end,
+    ended,
+    instead,
+    require_recorded,
+    shortfalls,
+    stopped_because,
+)
 from perun.errors import JobFailed, UsageError
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
@@ -75,9 +85,7 @@ class MemoryParams:
         short="-a",
         help="Keep the full trace of each allocation, with allocators and frames whose source is unknown.",
     )
-    raw: bool = param(
-        False, help="Keep every single event, instead of sums by call stack and snapshot."
-    )
+    raw: bool = param(False, help="Keep every single event, instead of sums by call stack and snapshot.")
     unwind: str = param(
         "auto",
         choices=("auto", "libunwind", "fp", "tables", "none"),
@@ -158,13 +166,14 @@ class MemoryCollector:
         native.require(self._library, _RECORDER)
         native.require_glibc(native.program_of(run), "records allocations")
         file = ctx.scratch / "allocations"
-        _remove_recordings(file)
+        _prepare(file)
         recorded = preloaded(run, self._library, _settings(params, file))
         ctx.report(f"recording {run}", 0, 0)
         with Execution(recorded, ctx.scratch, params.timeout, single_run=True) as execution:
-            sample = _record(execution, run, params)
+            sample = _record(execution, run, params, file)
             if not file.exists():
                 raise sample.interruption or _nothing_recorded(execution, sample, file)
+            _require_all(file, sample)
         ctx.report("finding functions and lines", 0, 0)
         recordings = [Recording(path, load()) for path in _recordings(file)]
         return _ProfileBuilder(run, params, ctx).profile(recordings, sample)
@@ -177,23 +186,31 @@ def _record_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profi
     from perun.process.execution import Execution
 
     file = ctx.scratch / "allocations"
-    _remove_recordings(file)
+    _prepare(file)
     recorded = prepared(run, file, params.sampling or SAMPLING, params.follow_children)
     ctx.report(f"recording {run}", 0, 0)
     with Execution(recorded, ctx.scratch, params.timeout, single_run=True) as execution:
-        sample = _record(execution, run, params)
+        sample = _record(execution, run, params, file)
     if not file.exists() and sample.interruption is not None:
         raise sample.interruption
+    _require_all(file, sample)
     ctx.report("reading the recording", 0, 0)
     return _ProfileBuilder(run, params, ctx).profile(recordings(file, program_of(run).python, run), sample)
 
 
-def _record(execution: Execution, run: Run, params: MemoryParams) -> Sample:
-    """Run the command, and refuse it if it failed."""
-    from perun.collect._common.runs import require_recorded
+def _record(execution: Execution, run: Run, params: MemoryParams, file: Path) -> Sample:
+    """Run the command, and refuse it if it failed.
+
+    :raises OSError: where it failed and there is no room beside `file`, where its output is kept, too.
+    """
+    from perun.collect._common.recordings import require_room
 
     sample = execution.record()
-    require_recorded(run, sample, execution.last_errors(), ignore_failure=params.ignore_failure)
+    try:
+        require_recorded(run, sample, execution.last_errors(), ignore_failure=params.ignore_failure)
+    except JobFailed:
+        require_room(file, 1)
+        raise
     return sample
 
 
@@ -215,7 +232,6 @@ class _ProfileBuilder:
 
     def profile(self, recordings: Sequence[Recorded], sample: Sample) -> Profile:
         from perun.collect._common.profiles import new_profile
-        from perun.collect._common.runs import completed
         from perun.collect.memory.places import readable
         from perun.collect.memory.profile import UNITS, Shape, resources
 
@@ -238,8 +254,6 @@ class _ProfileBuilder:
         return completed(profile, sample, self._lacks(recordings, sample))
 
     def _lacks(self, recordings: Sequence[Recorded], sample: Sample) -> list[Incomplete]:
-        from perun.collect._common.runs import shortfalls
-
         lost = sum(recording.end.lost + recording.end.skipped for recording in recordings)
         return shortfalls(sample, self._params.timeout, lost, "events")
 
@@ -313,7 +327,6 @@ class _ProfileBuilder:
         ) or any(name in (function, plain) for name in self._params.no_func)
 
     def _note_what_is_missing(self, recordings: Sequence[Recorded], sample: Sample) -> None:
-        from perun.collect._common.runs import stopped_because
         from perun.collect.memory.places import readable
 
         notes = self._notes
@@ -349,7 +362,7 @@ class _ProfileBuilder:
         early = self._early_end(first, sample)
         if early:
             other = early == _ANOTHER_PROGRAM and not self._params.follow_children
-            hint = "; --follow-children also records a program that it executed" * other
+            hint = "; --follow-children also records a program that it executed" * other + instead(sample)
             notes.append(
                 f"the run ended early: it {early}; the profile holds what was recorded until then{hint}"
             )
@@ -381,7 +394,6 @@ class _ProfileBuilder:
 
     def _early_end(self, first: Recorded, sample: Sample) -> str:
         """How the run ended early, in words; empty if it ended normally."""
-        from perun.collect._common.runs import CONFINED, early_end
         from perun.collect.memory.records import State
 
         early = early_end(sample, self._params.timeout)
@@ -462,13 +474,33 @@ def _settings(params: MemoryParams, file: Path) -> dict[str, str]:
 
 def _recordings(file: Path) -> list[Path]:
     """The recording of the command, and then those of its child processes in the order of their ids."""
-    children = [path for path in file.parent.glob(f"{file.name}.*") if path.suffix != ".tail"]
+    children = [path for path in file.parent.glob(f"{file.name}.*") if path.suffix[1:].isdecimal()]
     return [file, *sorted(children, key=lambda path: [int(part) for part in path.name.split(".")[1:]])]
 
 
-def _remove_recordings(file: Path) -> None:
+def _prepare(file: Path) -> None:
+    """Remove earlier recordings, and make the file that recorders remove where one of them gets no room.
+
+    :raises OSError: where there is no room for it.
+    """
+    from perun.collect.memory.records import WHOLE
+
     for path in file.parent.glob(f"{file.name}*"):
         path.unlink()
+    file.with_name(file.name + WHOLE).touch()
+
+
+def _require_all(file: Path, sample: Sample) -> None:
+    """Refuse recordings that lack a process whose files the system refused, unless the user stopped the run.
+
+    :raises OSError: where there is still no room for them. :raises JobFailed: where there is some by now.
+    """
+    from perun.collect._common.recordings import require_room
+    from perun.collect.memory.records import ROOM, WHOLE, no_room
+
+    if sample.interruption is None and not file.with_name(file.name + WHOLE).exists():
+        require_room(file, ROOM)
+        raise no_room(file.parent, "a process that the command started was")
 
 
 def _nothing_recorded(execution: Execution, sample: Sample, file: Path) -> JobFailed:
@@ -476,12 +508,13 @@ def _nothing_recorded(execution: Execution, sample: Sample, file: Path) -> JobFa
     :raises OSError: where the system refuses the recorder its file: a full disk, a quota, a limit.
     """
     from perun.process.finding import find_executable
-    from perun.process.outcome import outcome
 
     run = execution.command
     path = find_executable(run.command().argv[0], run.cwd, run.environ)
     reason, hint = _why_not(path, file)
-    return JobFailed(f"no allocation was recorded: {path} {reason} (it {outcome(sample.status)})", hint)
+    return JobFailed(
+        f"no allocation was recorded: {path} {reason} (it {ended(sample)}{instead(sample)})", hint
+    )
 
 
 def _why_not(path: str, file: Path) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
@@ -17,12 +18,12 @@ import numpy as np
 
 from perun.collect._common.columns import Ints
 from perun.collect._common.interpreter import program_of, succeeds
-from perun.collect._common.recordings import DamagedRecording
+from perun.collect._common.recordings import DamagedRecording, require_room
 from perun.collect.memory.analysis import Events
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, REALLOC_RELEASE
 from perun.collect.memory.places import Place, Places, Site, site_of
 from perun.collect.memory.reach import Reach
-from perun.collect.memory.records import End, State
+from perun.collect.memory.records import End, State, no_room
 from perun.collect.memory.symbols import Frame
 from perun.errors import CollectorUnavailable, JobFailed
 from perun.plugin.api import Run
@@ -35,6 +36,7 @@ _COLUMNS: Final = ("u8", "u8", "u8", "u8", "u1")
 _MILLISECOND: Final = 1_000_000
 _MAX_EVENTS: Final = 1 << 22
 _LAST_LINES: Final = 3
+_PAGE: Final = 4096
 
 
 def prepared(run: Run, file: Path, interval: float, follow: bool) -> Run:
@@ -76,6 +78,7 @@ class PythonRecording:
         self._kinds: Ints = np.zeros(256, np.int64)
         self._reallocs: list[int] = []
         self._mark = 0
+        self._ended = False
         self._now = 0
 
     def pieces(self, *, reuse: bool = False) -> Iterator[Events]:
@@ -83,6 +86,8 @@ class PythonRecording:
 
         :param reuse: has no effect here: each batch has columns of its own.
         :raises DamagedRecording: where memray cannot read its file.
+        :raises OSError: where there is no room for the rest of the recording.
+        :raises JobFailed: where it lacks the end of a program that ended by itself.
         """
         with (
             self.path.with_name(f"{self.path.name}.errors").open("w+b") as errors,
@@ -102,6 +107,7 @@ class PythonRecording:
                 raise self._damaged(errors) from None
             if process.wait():
                 raise self._damaged(errors)
+        self._require_end()
 
     def sites(self, places: Places, *, whole: bool) -> list[Site | None]:
         """The site of each stack, which has only frames of Python."""
@@ -136,6 +142,7 @@ class PythonRecording:
         for number, frames in head["stacks"]:
             self._numbers[number] = len(self._traces)
             self._traces.append([Frame(str(name), str(file), int(line)) for name, file, line in frames])
+        self._ended = bool(head["ended"])
         address, size, stack, thread, allocator = (_column(stream, form, count) for form in _COLUMNS)
         kind = self._kinds[allocator]
         if not KINDS.keys() >= set(np.unique(kind).tolist()):
@@ -162,6 +169,17 @@ class PythonRecording:
             thread,
             time,
         )
+
+    def _require_end(self) -> None:
+        """Refuse a recording without the last mark, unless the program ended by a signal or by `os._exit`.
+
+        Where memray cannot write it only says so on the standard error of the program, and records no more.
+        """
+        if self._ended:
+            return
+        require_room(self.path, self.path.stat().st_size // 10 + _PAGE)  # by so much memray makes it longer
+        if not self.path.stat().st_mode & stat.S_IWUSR:  # `ENDED` of the agent
+            raise no_room(self.path.parent, "the end of the program is")
 
     def _times(self, marks: Ints) -> Ints:
         """The time of each event in ns since the start, which is that of the last mark before it.

@@ -20,6 +20,7 @@ import os
 import sys
 import time
 from array import array
+from contextlib import suppress
 from importlib import import_module
 from itertools import islice
 from operator import attrgetter
@@ -55,6 +56,10 @@ STACK = 2
 """Position of the number of the stack."""
 RUNNERS = ("runpy.py", "pkgutil.py")
 REALLOCS = ("REALLOC", "PYMALLOC_REALLOC")
+WHOLE = ".whole"
+"""`RECORD_WHOLE` of `native/record.h`."""
+ENDED = 0o400
+"""The mode of a recording whose program ended by itself."""
 
 
 def record(arguments: list[str]) -> None:
@@ -65,27 +70,51 @@ def record(arguments: list[str]) -> None:
 
     path, seconds, follow, *words = arguments
     memray = import_module("memray")
-    start = time.monotonic()
+    start, process = time.monotonic(), os.getpid()
 
+    # Threads of `threading` would be visible to the program. memray needs the profile hook of that module.
     def tick() -> None:
-        # A thread of `threading` would be visible to the program. memray needs the profile hook of that
-        # module.
         sys.setprofile(getattr(threading, "_profile_hook", None))
         while True:
             time.sleep(float(seconds))
             mark(start)
 
+    def last(done: Any) -> None:
+        sys.setprofile(getattr(threading, "_profile_hook", None))
+        mark(start)
+        done.release()
+
+    def end() -> None:
+        if os.getpid() == process:
+            mark(start)
+        elif follow == "1":  # memray does not know the stack of the thread that forked
+            done = _thread.allocate_lock()
+            done.acquire()
+            _thread.start_new_thread(last, (done,))
+            done.acquire()
+
     def begin() -> None:
         _thread.start_new_thread(tick, ())
 
-    if follow == "1":
-        os.register_at_fork(after_in_child=begin)
-    with memray.Tracker(path, trace_python_allocators=True, follow_fork=follow == "1"):
+    def begin_forked() -> None:
+        if not os.path.exists(f"{path}.{os.getpid()}"):
+            with suppress(OSError):
+                os.unlink(path + WHOLE)
         begin()
-        try:
-            run(words)
-        finally:
-            mark(start)
+
+    if follow == "1":
+        os.register_at_fork(after_in_child=begin_forked)
+    try:
+        with memray.Tracker(path, trace_python_allocators=True, follow_fork=follow == "1"):
+            begin()
+            try:
+                run(words)
+            finally:
+                end()
+    finally:
+        # This needs no room on a disk. Where memray finds none, it says so on standard error only.
+        with suppress(OSError):
+            os.chmod(path if os.getpid() == process else f"{path}.{os.getpid()}", ENDED)
 
 
 def mark(start: float) -> None:
@@ -152,6 +181,7 @@ class Stacks:
     def __init__(self, releasing: set[int]) -> None:
         self.own_threads: set[int] = set()
         self.marks: set[int] = set()
+        self.ended = False  # whether there was the last mark, after the program
         self._releasing = releasing
         self._known: set[int] = set()
         self._new: dict[int, Any] = {}
@@ -180,10 +210,11 @@ class Stacks:
 
     def _add(self, number: int, trace: Any, thread: int) -> None:
         own = [function for function, file, _ in trace if file == __file__]
-        if own and own[-1] == "tick":
+        if own and own[-1] in ("tick", "last"):
             self.own_threads.add(thread)
         if own and own[0] == "mark":
             self.marks.add(number)
+            self.ended |= own[1:2] in (["end"], ["last"])
             return
         frames = of_program(trace)
         if frames:
@@ -230,7 +261,8 @@ def write_piece(out: Any, columns: list[Any], stacks: Stacks) -> None:
     """Write the columns, and first the stacks to which they refer and which of them, and of the threads, are
     of this file."""
     head = {"events": len(columns[0]), "stacks": stacks.new()}
-    write(out, {**head, "marks": sorted(stacks.marks), "own-threads": sorted(stacks.own_threads)})
+    head.update(marks=sorted(stacks.marks), ended=stacks.ended)
+    write(out, {**head, "own-threads": sorted(stacks.own_threads)})
     for column in columns:
         out.write(column.tobytes())
 

@@ -23,6 +23,7 @@ from perun.collect.memory import native
 from perun.collect.memory.analysis import Events
 from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, OF_PYTHON, REALLOC_FAILED, REALLOC_RELEASE
 from perun.collect.memory.reach import Reach
+from perun.errors import JobFailed
 
 CHUNK_MAGIC: Final = b"PMCK"
 UNWINDERS: Final = {0: "none", 1: "fp", 2: "libunwind", 3: "tables"}
@@ -40,6 +41,8 @@ MARK, NO_CHUNK = 0x80, 0xFFFFFFFF
 ROOM: Final = TAIL.form.size + 2 * ((8 << 14) + (32 << 15)) + 4096
 """Bytes that the recorder needs at its start: the tail, which has a header and twice the words and events of
 a chunk, and a page for what its file begins with."""
+WHOLE: Final = ".whole"
+"""`RECORD_WHOLE`: ending of the file that a process removes where it cannot make its own ones."""
 _MAX_EVENTS: Final = 1 << 24
 _MAX_BYTES: Final = 1 << 30
 _HELD_BACK: Final = 1024
@@ -56,6 +59,17 @@ EVENT: Final = np.dtype(
         ("mark", "u1"),
     ]
 )
+
+
+def no_room(folder: Path, missing: str) -> JobFailed:
+    """The error where the system refused a recorder room in `folder`, and has room by now.
+
+    :param missing: what was not recorded, with a verb.
+    """
+    return JobFailed(
+        f"{missing} not recorded: there was no room for it in {folder}",
+        "check the free disk space, its quotas, and the limits of the program (ulimit), and collect again",
+    )
 
 
 class State(IntEnum):

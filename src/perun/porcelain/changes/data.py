@@ -174,8 +174,8 @@ class History(NamedTuple):
 
     :param versions: all of them. :param measured: positions in `versions` of those with profiles, ascending.
     :param cells: arrays of what :class:`perun.porcelain.changes.table.Cell` has, with a row for each key
-        and a column for each measured version; NaN where it was not measured. :param headlines: the keys
-        that stand for what was measured.
+        and a column for each measured version; NaN where it was not measured. :param leading: the keys
+        that stand for what was measured: the headlines of profiles, or all of what has none.
     :param conditions: of each column, by configuration and machine, what is known of the machine then.
     :param damaged: what cannot be read.
     """
@@ -184,7 +184,7 @@ class History(NamedTuple):
     measured: list[int]
     keys: list[SeriesKey]
     cells: tuple[NDArray[Any], ...]
-    headlines: frozenset[SeriesKey]
+    leading: frozenset[SeriesKey]
     conditions: list[Conditions]
     damaged: list[str]
 
@@ -192,12 +192,6 @@ class History(NamedTuple):
     def values(self) -> NDArray[np.float64]:
         """The values, shape (keys, measured)."""
         return self.cells[0]
-
-    @property
-    def leading(self) -> frozenset[SeriesKey]:
-        """The series that stand for what was measured: the headlines of profiles, or all of what has none."""
-        known = {one.configuration for one in self.headlines}
-        return self.headlines | {one for one in self.keys if one.configuration not in known}
 
 
 class Changes(NamedTuple):

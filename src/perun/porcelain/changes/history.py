@@ -60,7 +60,9 @@ def along(versions: list[MinorVersion], measured: Iterable[str], table: Table, d
     columns = [table.place[versions[place].checksum] for place in kept]
     conditions = [table.conditions[one] for one in columns]
     cells = tuple(one[:, columns] for one in table.cells)
-    return History(versions, kept, table.keys, cells, frozenset(table.headlines), conditions, damaged)
+    known = {one.configuration for one in table.headlines}
+    leading = table.headlines | {one for one in table.keys if one.configuration not in known}
+    return History(versions, kept, table.keys, cells, frozenset(leading), conditions, damaged)
 
 
 def table_of(

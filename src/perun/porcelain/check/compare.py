@@ -127,9 +127,12 @@ class Comparer:
         settings = repo.config.section("degradation")
         self._context = CheckContext(settings, options.models_type, self._postprocess, self._profiles.cached)
 
-    def registered(self, pair: Pair) -> Outcome:
-        """What the checks find of two registered profiles; where one cannot be read, that is the outcome."""
-        chosen = applicable(self._repo, self._rules, pair.target)
+    def registered(self, pair: Pair, only: Sequence[Rule] = ()) -> Outcome:
+        """What the checks find of two registered profiles; where one cannot be read, that is the outcome.
+
+        :param only: the checks that are applied, whatever the configuration says.
+        """
+        chosen = list(only) or applicable(self._repo, self._rules, pair.target)
         if not chosen:
             return _NO_RULE
         profiles: dict[str, Profile] = {}

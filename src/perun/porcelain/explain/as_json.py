@@ -48,7 +48,11 @@ def _cost_data(cost: Cost) -> dict[str, Any]:
         "after": cost.after,
         "ratio": cost.ratio,
         "exact": cost.exact,
-        "interval": None if cost.exact else [cost.low, cost.high],
+        "interval": None if cost.exact else cost.bounds,
+        "ratio_low": cost.bounds and cost.bounds[0],
+        "ratio_high": cost.bounds and cost.bounds[1],
+        "location": cost.location or None,
+        "verdict": cost.verdict and cost.verdict.name,
         "share": cost.share,
     }
 

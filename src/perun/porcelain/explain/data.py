@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 from perun.plugin.api import MinorVersion
+from perun.profile.changes import PerformanceChange
 
 _NO_SHARE: Final = ("temporary", "calls")
 """Metrics that say nothing of how much of the program it is."""
@@ -17,6 +19,8 @@ class Cost(NamedTuple):
     :param before: and :param after: in `unit`; 0 where it was not measured there.
     :param low: and :param high: the interval of the ratio; None where the metric is counted exactly.
     :param whole: what the program costs by this metric before.
+    :param location: of the series that `perun check` tells it of, with its :param verdict: and the ratio
+        :param told: by it; None of what only the two profiles tell.
     """
 
     metric: str
@@ -26,6 +30,9 @@ class Cost(NamedTuple):
     whole: float
     low: float | None = None
     high: float | None = None
+    location: str = ""
+    verdict: PerformanceChange | None = None
+    told: float | None = None
 
     @property
     def exact(self) -> bool:
@@ -35,7 +42,16 @@ class Cost(NamedTuple):
     @property
     def ratio(self) -> float | None:
         """After by before; None where there was nothing before."""
+        if self.told is not None:
+            return self.told
         return self.after / self.before if self.before else None
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The interval of the ratio; None where there is none."""
+        if self.low is None or self.high is None:
+            return None if self.ratio is None else (self.ratio, self.ratio)
+        return None if math.isinf(self.high) else (self.low, self.high)
 
     @property
     def share(self) -> float:

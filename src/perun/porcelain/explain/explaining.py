@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from perun.errors import JobFailed, UsageError
+from perun.measurement.series import measurements
 from perun.plugin.api import Report, silent
 from perun.plugin.params import nearest
 from perun.porcelain.compare.sides import prepared
@@ -29,6 +30,8 @@ from perun.porcelain.explain.gathered import Gathered, ProfilePair, SizedPair
 from perun.porcelain.explain.plan import ExplainOptions, Plan
 from perun.porcelain.explain.sources import Sources
 from perun.porcelain.repository import Repository
+from perun.profile.changes import DegradationInfo
+from perun.profile.head import Configuration
 from perun.wording import listed
 
 if TYPE_CHECKING:
@@ -73,9 +76,10 @@ def explain(
         found = [one for one, _ in known]
         _require_some(found)
         reports, told = [], set[str]()
+        checked = growing.Checked(repo, planned.base.version, planned.head.version)
         for one, sources in known:
             one = one._replace(sized=one.sized or _generated(found, one))
-            reports.append(_Case(repo, one, sources, options, pages).report())
+            reports.append(_Case(repo, one, sources, options, checked, pages).report())
         for case in reports:
             told |= {function.path for function in case.functions if function.lines}
             told |= {path for function in case.functions for path, _ in function.near}
@@ -145,12 +149,19 @@ class _Case:
     """The report of one configuration."""
 
     def __init__(
-        self, repo: Repository, found: Gathered, sources: Sources, options: ExplainOptions, pages: bool
+        self,
+        repo: Repository,
+        found: Gathered,
+        sources: Sources,
+        options: ExplainOptions,
+        checked: growing.Checked,
+        pages: bool,
     ) -> None:
         self._repo = repo
         self._found = found
         self._sources = sources
         self._options = options
+        self._checked = checked
         self._pages = pages
         self._unseen = list(found.unseen)
         self._costs: dict[Place, list[Cost]] = {}
@@ -168,10 +179,12 @@ class _Case:
         for collector, pair in pairs.items():
             if collector == "instructions":
                 self._instructions(pair)
+                self._tell_headline(collector, pair)
             elif collector == "memory":
                 self._memory(pair)
+                self._tell_headline(collector, pair)
             else:
-                self._timed(pair)
+                self._timed(collector, pair)
         if self._found.sized is not None:
             self._growth |= growing.growth(self._repo, self._found.sized, self._sources.is_own)
         elif self._options.collects and "calls" in self._options.what:
@@ -265,8 +278,20 @@ class _Case:
             )
             self._sites.setdefault(place, []).append(site)
 
-    def _timed(self, pair: ProfilePair) -> None:
-        for place, cost in growing.timed(self._repo, pair):
+    def _changes(self, collector: str) -> list[DegradationInfo]:
+        job = self._found.case.job
+        return self._checked.changes(Configuration.of(collector, job.cmd, job.args, job.workload, ()))
+
+    def _tell_headline(self, collector: str, pair: ProfilePair) -> None:
+        """Put what is said of the series that stands for the profiles in the place of its total."""
+        series, named = measurements(pair.base), growing.headlines(pair)
+        for change in self._changes(collector):
+            if change.location in named and change.location in series:
+                cost = growing.cost_of(change, series[change.location].metric)
+                self._totals = [cost, *(one for one in self._totals if one.metric != cost.metric)]
+
+    def _timed(self, collector: str, pair: ProfilePair) -> None:
+        for place, cost in growing.timed(pair, self._changes(collector)):
             if place is None:
                 self._totals.append(cost)
             else:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from perun.errors import PerunError
-from perun.measurement.series import CALLS, TOTAL, Metric, measurements
+from perun.measurement.headline import headline, processor
+from perun.measurement.series import CALLS, INSTRUCTIONS, TOTAL, Metric, measurements
 from perun.models.growth.comparison import MIN_SIZES, SPAN
-from perun.plugin.api import CheckContext
-from perun.porcelain.check.rules import params_of
+from perun.plugin.api import CheckContext, MinorVersion, quiet, silent
+from perun.porcelain.check.compare import Comparer, Pair
+from perun.porcelain.check.pairing import Pairing
+from perun.porcelain.check.report import DEFAULTS
+from perun.porcelain.check.rules import Rule, params_of
 from perun.porcelain.explain.costs import IsOwn, Place, instructions
 from perun.porcelain.explain.data import Cost, Growth
 from perun.porcelain.explain.gathered import ProfilePair, SizedPair
 from perun.porcelain.repository import Repository
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
+from perun.profile.head import Configuration
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
     from perun.measurement.series import Series
 
+_RATIO: Final = "hodges_lehmann_ratio"
 _NUMBERED: Final = "call-order"
 """The `size-source` of calls whose size is the number of those before."""
 _SURELY: Final = frozenset(
@@ -94,26 +101,63 @@ def _with_sizes(profile: Profile) -> Profile:
     return made
 
 
-def timed(repo: Repository, pair: ProfilePair) -> Iterator[tuple[Place | None, Cost]]:
-    """The costs that surely changed of a profile of times, by the check `hodges_lehmann_ratio`.
+class Checked:
+    """What the check `hodges_lehmann_ratio` says of all profiles of two versions, with the noise that earlier
+    versions show: the same as `perun check` of the two says."""
+
+    def __init__(self, repo: Repository, base: MinorVersion, head: MinorVersion) -> None:
+        steps = Pairing(repo, DEFAULTS, silent, quiet).between(base, head).steps
+        pairs = sorted((one for one in steps if isinstance(one, Pair)), key=lambda one: one.target.time)
+        self._pairs = {one.target.configuration: one for one in pairs}
+        check = repo.registry.get("check", _RATIO)
+        self._comparer = Comparer(repo, DEFAULTS)
+        self._rule = Rule(check, params_of(repo, check), {})
+
+    def changes(self, configuration: Configuration) -> list[DegradationInfo]:
+        """What it says of the series of a configuration; nothing where the profiles do not compare."""
+        pair = self._pairs.get(configuration)
+        results = self._comparer.registered(pair, [self._rule]).results if pair is not None else ()
+        return [change for result in results for change in result.changes if change.type == "ratio"]
+
+
+def timed(pair: ProfilePair, changes: Sequence[DegradationInfo]) -> Iterator[tuple[Place | None, Cost]]:
+    """The costs that surely changed of a profile of times, and what stands for the program in any case.
 
     The place is None of what is of the whole program. Where this is not known, costs of functions are parts
     of themselves.
+
+    :param changes: what is said of its series.
     """
-    sides = measurements(pair.base), measurements(pair.head)
-    whole = max((_whole(one) for one in sides[0].values()), default=0.0)
-    for one in _changes(repo, "hodges_lehmann_ratio", pair):
-        before, after = (side.get(one.location) for side in sides)
-        if before is None or after is None or one.interval is None or one.result not in _SURELY:
+    series = measurements(pair.base)
+    named = headlines(pair)
+    whole = max((_whole(one) for one in series.values()), default=0.0)
+    for one in changes:
+        before = series.get(one.location)
+        if before is None or before.metric.subtype == CALLS:
             continue
-        metric = before.metric
-        if metric.subtype == CALLS:
-            continue
-        low, high = one.interval
-        old, new = one.values or (0.0, 0.0)
-        cost = Cost(_name(metric), metric.unit, old, new, whole or old, low, high)
-        source, name = _parted(metric.uid)
-        yield None if metric.type == "time" else Place(name, source), cost
+        metric, surely = before.metric, one.result in _SURELY
+        if one.location in named or (metric.type == "time" and surely):
+            yield None, cost_of(one, metric)
+        if metric.type != "time" and surely and (metric.subtype == TOTAL or one.location not in named):
+            source, name = _parted(metric.uid)
+            yield Place(name, source), cost_of(one, metric, whole)
+
+
+def headlines(pair: ProfilePair) -> set[str]:
+    """The locations of the series that stand for the profiles."""
+    found = (processor(one) or headline(one) for one in pair[:2])
+    return {one.location for one in found if one is not None}
+
+
+def cost_of(change: DegradationInfo, metric: Metric, whole: float = 0.0) -> Cost:
+    """The cost that a change of a series is of. :param whole: of the program; 0 where it is of that."""
+    old, new = change.values or (0.0, 0.0)
+    low, high = change.interval or (0.0, math.inf)
+    exact = metric.exact and low == high
+    return Cost(
+        _name(metric), metric.unit, old, new, whole or old, None if exact else low, None if exact else high,
+        change.location, change.result, change.rate_degradation if change.p_value is not None else None,
+    )  # fmt: skip
 
 
 def _parted(uid: str) -> tuple[str, str]:
@@ -130,6 +174,8 @@ def _whole(series: Series) -> float:
 
 
 def _name(metric: Metric) -> str:
+    if metric.type == INSTRUCTIONS:
+        return metric.type
     return " ".join(part for part in ("time" if not metric.exact else "", metric.shown_subtype) if part)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from perun.measurement import present
 from perun.porcelain.explain.costs import OUTSIDE
 from perun.porcelain.explain.data import Cost, FunctionChange
 from perun.profile.amounts import factor, readable_pair
@@ -48,7 +50,15 @@ def order(formula: str) -> str:
 
 def certainty(cost: Cost) -> str:
     """`exact`, or the interval of the ratio."""
-    return "exact" if cost.low is None or cost.high is None else f"{cost.low:.3g}, {cost.high:.3g}"
+    if cost.exact:
+        return "exact"
+    return "{:.3g}, {:.3g}".format(*cost.bounds) if cost.bounds else "noise unknown"
+
+
+def difference(cost: Cost) -> str:
+    """How much more or less it is, with the interval: `+5.0 % [+3.1, +6.9]`."""
+    ratio = math.nan if cost.ratio is None else cost.ratio
+    return present.step((cost.before, cost.after), ratio, *(cost.bounds or (ratio, ratio)), cost.unit)
 
 
 def ratio(cost: Cost) -> str:
@@ -57,7 +67,7 @@ def ratio(cost: Cost) -> str:
         return "new"
     if not cost.after:
         return "gone"
-    return factor(cost.after / cost.before)
+    return factor(cost.ratio or 0.0)
 
 
 def _costs(one: FunctionChange) -> Iterator[str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -53,27 +52,10 @@ def words_of(key: SeriesKey) -> str:
 
 
 def name_of(key: SeriesKey, short: Mapping[Configuration, str]) -> str:
-    """The title in few words. :param short: names of configurations, as :func:`short_names`."""
+    """The title in few words. :param short: the :func:`~perun.profile.head.shortest` names."""
     if is_whole(key):
         return f"{short[key.configuration]} [{metric_of(key)}]"
     return f"{key.location} in {short[key.configuration]}" if len(short) > 1 else key.location
-
-
-def short_names(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
-    """Names in which the program is followed by those words alone that tell it apart from the others."""
-    programs: defaultdict[str, list[Configuration]] = defaultdict(list)
-    for one in configurations:
-        programs[one.cmd].append(one)
-    found: dict[Configuration, str] = {}
-    for cmd, own in programs.items():
-        words = {one: (*one.args.split(), *filter(None, [one.workload])) for one in own}
-        in_all = frozenset.intersection(*map(frozenset, words.values()))
-        for one in own:
-            found[one] = " ".join(filter(None, (cmd, *(word for word in words[one] if word not in in_all))))
-    texts = {one: text_of(one) for one in found}
-    meanings = Counter({(found[one], text) for one, text in texts.items()})
-    shared = Counter(name for name, _ in meanings)
-    return {one: texts[one] if shared[name] > 1 else name for one, name in found.items()}
 
 
 def _place(key: SeriesKey) -> str:

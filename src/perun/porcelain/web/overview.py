@@ -14,9 +14,10 @@ from perun.porcelain.changes.events import deciding, undecided
 from perun.porcelain.web import data
 from perun.porcelain.web.changed import Reported, shown, worst_first
 from perun.porcelain.web.grid import rows
-from perun.porcelain.web.naming import is_whole, name_of, short_names, words_of
+from perun.porcelain.web.naming import is_whole, name_of, words_of
 from perun.porcelain.web.series import listed, spark
 from perun.porcelain.web.state import Group, Placed, State
+from perun.profile.head import shortest
 from perun.wording import plural
 
 CHANGES: Final = 30
@@ -180,7 +181,7 @@ def _benchmarks(state: State, became: Sequence[_State], reported: Reported) -> l
         key = state.table.keys[one.row]
         if main[one.row].any():
             lines[key._replace(configuration=key.configuration._replace(workload=""))].append(one)
-    families = short_names(key.configuration for key in lines)
+    families = shortest(key.configuration for key in lines)
     found = []
     for family, own in lines.items():
         key = own[0].group.key

@@ -21,8 +21,8 @@ from perun.porcelain.changes.table import Table
 from perun.porcelain.repository import Repository
 from perun.porcelain.web.commits import MAIN, Commits, known
 from perun.porcelain.web.data import Change, Ref, Series
-from perun.porcelain.web.naming import identity, is_whole, short_names
-from perun.profile.head import Configuration
+from perun.porcelain.web.naming import identity, is_whole
+from perun.profile.head import Configuration, shortest
 
 Progress = Callable[[str, int, int], None]
 """Called with what is done, `versions` or `series`, how many are done, and of how many."""
@@ -127,7 +127,7 @@ class State:
     @cached_property
     def names(self) -> dict[Configuration, str]:
         """The shortest names that tell the configurations apart."""
-        return short_names(self.of_configuration)
+        return shortest(self.of_configuration)
 
     @cached_property
     def machines(self) -> list[str]:

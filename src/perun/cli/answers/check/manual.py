@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from perun.cli.answers.changes import NAMES, factor_of, importance, style_of
+from perun.cli.answers.changes import (
+    NAMES,
+    factor_of,
+    importance,
+    percent_interval,
+    percent_of,
+    style_of,
+)
 from perun.cli.answers.check.tree import Tree
 from perun.cli.answers.check.wording import conditions_of, confidence_of, incomplete_of, parts_of
 from perun.cli.table import one_line
@@ -69,6 +76,8 @@ class Manual(Tree):
             paint(one_line(value), "yellow") for value in (change.from_baseline, change.to_target)
         )
         size, confidence = factor_of(change), confidence_of(change)
+        if percent_interval(change) is not None:
+            size = f"{size}, {percent_of(change)}"
         size = f" ({size})" if size else ""
         confidence = f" (with {confidence})" if confidence else ""
         say(f"{prefix}  from: {before} -> to: {after}{size}{confidence}")

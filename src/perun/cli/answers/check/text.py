@@ -35,8 +35,8 @@ from perun.cli.answers.check.wording import (
 from perun.cli.table import one_line
 from perun.measurement.verdict import UNDECIDED
 from perun.porcelain.acknowledged import Entry
-from perun.porcelain.check.report import Comparison, VersionReport
-from perun.profile.changes import DegradationInfo
+from perun.porcelain.check.report import Comparison, VersionReport, is_degradation
+from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 
 _NOTHING: Final = (3, 0, 0.0)
@@ -52,8 +52,8 @@ class _Line(NamedTuple):
 
 
 class Text(Tree):
-    """A table for each pair of profiles; with `verbose` also what did not change, and why it was decided. Of
-    a history, what is not certain is counted at its end."""
+    """A table for each pair of profiles; with `verbose` also what did not change, and why it was decided.
+    What is not certain is counted at the end, but that of two profiles or of a comparison made for this."""
 
     def __init__(self, page: Page) -> None:
         super().__init__(page)
@@ -64,7 +64,7 @@ class Text(Tree):
         super().version(report)
         for comparison in report.comparisons:
             self._following.add(comparison, report.version)
-            if not self._every:
+            if not self._page.verbose and comparison.session is None:
                 self._following.hide(comparison, report.version)
 
     def pair(self, comparison: Comparison) -> None:
@@ -137,13 +137,18 @@ class Text(Tree):
             found = [
                 _Line(change, methods[id(change)])
                 for change in comparison.places
-                if self._every or change.result not in UNDECIDED
+                if self._tells(comparison, change.result)
             ]
         if len({line.method for line in found}) == 1:
             found = [line._replace(method="") for line in found]
         known = comparison.acknowledged
         found = [_with_remark(line, known) if line.change.location in known else line for line in found]
         return sorted(found, key=lambda line: importance(line.change))
+
+    def _tells(self, comparison: Comparison, change: PerformanceChange) -> bool:
+        """Whether it is listed: what is certain or a failure, and all of what the user named or measured."""
+        asked = comparison.session is not None or comparison.baseline_version is None
+        return asked or change not in UNDECIDED or is_degradation(change, self._page.level)
 
     def _table(self, lines: list[_Line], target: ProfileInfo, prefix: str) -> None:
         rows = [_cells(line, target) for line in lines]

@@ -12,7 +12,7 @@ from perun.cli.answers.changes import (
     is_better,
     is_worse,
     percent_interval,
-    ratio_of,
+    percent_of,
     sides_of,
 )
 from perun.cli.table import one_line
@@ -32,20 +32,20 @@ def is_severe(change: PerformanceChange) -> bool:
 
 
 def size_of(change: DegradationInfo) -> str:
-    """How large the change is: `+376 % (4.76x)`, or of what has no ratio `order +2`; empty if unknown."""
-    times = factor_of(change)
-    share = percent(ratio - 1) if (ratio := ratio_of(change)) is not None else ""
+    """How large the change is: `+376 % [+300, +460] (4.76x)`, or of what has no ratio `order +2`; empty if
+    unknown."""
+    times, share = factor_of(change), percent_of(change)
     return f"{share} ({times})" if share else times
 
 
 def confidence_of(change: DegradationInfo) -> str:
-    """How sure the check is, e.g. `interval 1.8 to 3.2, p = 0.004, 10 and 10 measurements, could show 1.05x`;
-    may be empty."""
+    """How sure the check is beyond what :func:`size_of` says, e.g. `p = 0.004, 10 and 10 measurements, could
+    show 1.05x`; may be empty."""
     parts = []
     if change.confidence_type not in ("", "no") and change.confidence_type != "p_value":
         parts.append(f"confidence {one_line(change.confidence_type)} = {change.confidence_rate:.4g}")
     low, high = change.interval or (0, math.inf)
-    if low > 0 or high < math.inf:
+    if percent_interval(change) is None and (low > 0 or high < math.inf):
         parts.append(f"interval {low:.3g} to {high:.3g}")
     if change.p_value is not None:
         parts.append(f"p = {change.p_value:.2g}" if change.p_value >= 0.0001 else "p < 0.0001")

@@ -91,6 +91,11 @@ struct record_tail *output_make(const char *name, bool child, size_t tail_size) 
   return NULL;
 }
 
+void output_refused(const char *name) {
+  snprintf(path, sizeof path, "%s" RECORD_WHOLE, name);
+  unlink(path); /* this needs no descriptor, and no room on the disk */
+}
+
 void output_discard(void) {
   unlink(path);
   if (tail) unlink(tail_path);

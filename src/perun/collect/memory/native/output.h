@@ -11,6 +11,9 @@
  * the file. NULL if that fails or, for the first process, if the file exists. */
 struct record_tail *output_make(const char *file, bool child, size_t tail_size);
 
+/* Tell that this child process has no files, of which nobody else knows: remove FILE.whole. */
+void output_refused(const char *file);
+
 /* Remove both files, of which nothing can be read yet. */
 void output_discard(void);
 

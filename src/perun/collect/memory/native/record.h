@@ -23,6 +23,7 @@
 #define RECORD_TAIL_MAGIC "PERUNTAI"
 #define RECORD_CHUNK_MAGIC "PMCK"
 #define RECORD_VERSION 2
+#define RECORD_WHOLE ".whole" /* FILE.whole is removed where a process that should be recorded gets no files */
 #define RECORD_BYTE_ORDER 0x01020304u
 
 /* -- events ------------------------------------------------------------------------------------------------- */

@@ -412,12 +412,16 @@ static bool write_head(void) {
 /* Make the files of this process; false if that fails. */
 static bool start_record(bool child) {
   tail = output_make(settings.file, child, tail_size(CHUNK_WORDS, CHUNK_EVENTS));
-  if (!tail) return false;
+  if (!tail) {
+    if (child) output_refused(settings.file);
+    return false;
+  }
   lay_out_tail(CHUNK_WORDS, CHUNK_EVENTS);
   tail->half[1].chunk = RECORD_NO_CHUNK;
   open_chunk(0, 0);
   if (!write_head()) {
     output_discard();
+    if (child) output_refused(settings.file);
     tail = NULL;
     return false;
   }
