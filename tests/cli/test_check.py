@@ -246,7 +246,7 @@ def test_profiles_of_one_configuration_are_pooled(
     (change,) = found["changes"]
     assert (change["result"], change["from"], change["to"]) == ("NoChange", "30.0ms", "25.5ms")
     register(linear[1], {"f": [300.0]})
-    outcome = perun("check", "head", linear[1])
+    outcome = perun("-v", "check", "head", linear[1])
     assert "pooled profiles: 3 of the baseline, 3 of the target" in outcome.out
     assert [record.info.result.name for record in Store(project.path / ".perun").changes.read(linear[1])] == [
         "Unknown"

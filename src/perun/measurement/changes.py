@@ -38,11 +38,13 @@ AROUND: Final = 8
 _LEAST_AROUND: Final = 4
 FEWEST_RUNS: Final = 8
 """Versions of a series from which on its short levels are looked for."""
-CERTAIN: Final = 0.01
-"""False short levels in the whole series, at most: of those that are certain."""
-UNCERTAIN: Final = 0.4
-"""The same of those that another measurement has to confirm."""
-NEWEST: Final = 0.05
+CERTAIN: Final = 0.005
+"""False short levels in the whole series: of those that are certain. As noise is estimated, it is one in a
+hundred series."""
+UNCERTAIN: Final = 3.0
+"""The same of those that another measurement has to confirm: as few as are left if a single version that
+differs by four standard deviations is to be found in 95 of 100 cases."""
+NEWEST: Final = 0.07
 """The same of the newest versions alone: what is new is to be looked at soon."""
 _TESTS: Final = 2.5
 """Independent tests for each version, as runs of several lengths overlap."""
@@ -52,9 +54,9 @@ _DRIFT_STRENGTH: Final = 5.0
 _DRIFT_JUMP: Final = 0.6
 """The largest share of a drift that one of its parts may bring."""
 _OF_MEDIAN: Final = 1.2533
-_USUAL: Final = 3.0
+_USUAL: Final = 2.5
 """Standard deviations beyond which a difference of neighbours is a change, and no noise."""
-_WITHIN_USUAL: Final = 0.9733
+_WITHIN_USUAL: Final = 0.9113
 """The variance of normal values that are nearer to 0 than that."""
 _FREEDOM: Final = 0.55
 """Degrees of freedom of the noise for each difference, as neighbouring ones share a version."""
@@ -292,7 +294,11 @@ def drift(values: Floats, effect: float) -> float | None:
     steps = np.diff(levels) * np.sign(moved)
     if abs(moved) < max(_DRIFT_STRENGTH * error, math.log1p(effect)) or (steps < -error).any():
         return None
-    return float(np.exp(moved)) if steps.max() <= _DRIFT_JUMP * abs(moved) else None
+    if steps.max() > _DRIFT_JUMP * abs(moved):
+        return None
+    # A jump in the middle of a part is half of a jump on either side of it.
+    costs = np.cumsum(np.abs(logs - levels[0]) - np.abs(logs - levels[-1]))[:-1]
+    return float(np.exp(moved)) if is_climb(logs, 1 + int(np.argmin(costs))) else None
 
 
 def is_climb(logs: Floats, place: int) -> bool:

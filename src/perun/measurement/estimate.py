@@ -29,6 +29,8 @@ _MOST_FREEDOM: Final = 1000.0
 _REPEATED: Final = 3
 """Equal measurements that show that what a program prints is a count."""
 _LARGEST: Final = 709.0
+_MOST: Final = 1.7976931348623157e308
+"""The largest float."""
 
 
 class Sample(NamedTuple):
@@ -388,7 +390,7 @@ def _error(samples: Sequence[Sample], *, logarithmic: bool) -> Error:
     centres = [math.log(one.median) if logarithmic else one.median for one in samples]
     middle = math.fsum(one / count for one in centres)
     total = math.hypot(*(one - middle for one in centres)) / math.sqrt(count - 1)
-    between = math.sqrt((total - within) * (total + within)) if total > within else 0.0
+    between = math.sqrt(total - within) * math.sqrt(total + within) if total > within else 0.0
     factor = math.sqrt((MEDIAN_VARIANCE if count > 2 else 1.0) / count)
     parts = [Error(between * factor, count - 1)]
     if own:
@@ -406,15 +408,17 @@ def _within(sample: Sample, *, logarithmic: bool) -> float:
 
 def _spread(ordered: Sequence[float]) -> float:
     """The standard deviation, in which no value counts as farther out than :data:`_CLIPPED` allows."""
-    middle = median(ordered)
-    distances = [abs(value - middle) for value in ordered]
+    # In units of the largest, as sums and squares of huge and of tiny amounts are out of the range of floats.
+    unit = max(abs(ordered[0]), abs(ordered[-1]))
+    shares = [value / unit for value in ordered]
+    middle = median(shares)
+    distances = [abs(value - middle) for value in shares]
     usual = median(distances) * _CLIPPED
     clips = usual > _ROUNDING * max(distances)  # else most are the same value
-    kept = [min(max(value - middle, -usual), usual) for value in ordered] if clips else list(ordered)
+    kept = [min(max(value - middle, -usual), usual) for value in shares] if clips else shares
     mean = math.fsum(kept) / len(kept)
-    # Scaled, as the squares of huge and of tiny amounts are out of the range of floats.
-    scale = max(abs(value - mean) for value in kept) or 1.0
-    return scale * math.sqrt(math.fsum(((value - mean) / scale) ** 2 for value in kept) / (len(kept) - 1))
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in kept) / (len(kept) - 1))
+    return min(unit * spread, _MOST)
 
 
 def _middles(values: Sequence[float]) -> tuple[float, float]:

@@ -57,7 +57,7 @@ class _Chosen(NamedTuple):
     location: str
     kind: Kind
     groups: Sequence[Group]
-    summed: bool = False
+    summed: bool
 
 
 def headline(profile: Profile) -> Headline | None:

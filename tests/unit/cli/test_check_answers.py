@@ -625,7 +625,7 @@ def cells(text: str) -> list[list[list[Any]]]:
 def test_markdown() -> None:
     shown = answer("markdown", EVERYTHING)
     lines = shown.splitlines()
-    assert lines[0] == "## Performance: 5 degradations (3 severe), 4 optimizations, 1 unknown"
+    assert lines[0] == "## Performance: 4 degradations (3 severe), 3 optimizations, 2 maybe, 1 unknown"
     assert "### `0000000000` `Do it`" in lines
     assert "`time` of `./app -n 1` against `0000000000` `Before`" in lines
     table = [line for line in lines if line.startswith("| ") and "`" in line]

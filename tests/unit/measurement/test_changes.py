@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats  # type: ignore[import-untyped]
 
 from generated_history import points
 from perun.measurement.changes import (
@@ -24,6 +25,7 @@ from perun.measurement.difference import Rules
 from perun.measurement.estimate import Kind, Point, Round, Sample
 from perun.measurement.noise import WINDOW
 from perun.measurement.verdict import along, severity
+from perun.models.change_points.noise import deviation_of_differences
 from perun.porcelain.changes.history import cell
 
 COUNT = 60
@@ -84,27 +86,15 @@ def test_levels_that_do_not_touch_are_found_together() -> None:
     assert spans(short_levels(track(noisy(stairs)), [0, COUNT], EFFECT)) in ([(30, 34)], [(32, 34)])
 
 
-def test_what_is_new_is_told_sooner() -> None:
-    """In the middle, as small a difference is one of many by chance."""
-    newest, middle = (0, 0)
-    for seed in range(20):
-        for place in (30, COUNT - 1):
-            values = noisy(level(place, 1, 1.035), seed)
-            every = short_levels(track(values), [0, COUNT], EFFECT)
-            found = any(one.first <= place < one.end for one in every)
-            newest, middle = newest + (found and place > 30), middle + (found and place == 30)
-    assert newest >= 16 and middle <= 11
-
-
 @pytest.mark.parametrize("seeds", [40, pytest.param(1000, marks=pytest.mark.slow)])
-def test_of_noise_hardly_a_level_is_told_and_none_for_certain(seeds: int) -> None:
+def test_of_noise_two_levels_are_told_and_hardly_one_for_certain(seeds: int) -> None:
     found = [
         one
         for seed in range(seeds)
         for one in short_levels(track(noisy(np.ones(COUNT), seed)), [0, COUNT], EFFECT)
     ]
-    assert len(found) <= 0.75 * seeds
-    assert sum(one.certain for one in found) <= 0.02 * seeds
+    assert len(found) <= 2.1 * seeds
+    assert sum(one.certain for one in found) <= max(1, 0.01 * seeds)
 
 
 def test_a_level_has_to_differ_by_what_matters() -> None:
@@ -178,6 +168,7 @@ def test_a_drift_is_the_newest_fifth_by_the_oldest(size: float) -> None:
     [
         np.ones(COUNT),
         np.where(np.arange(COUNT) < 27, 1.0, 1.3),  # a jump
+        np.where(np.arange(COUNT) < 30, 1.0, 1.3),  # in the exact middle
         np.exp(np.linspace(0, 0.3, 14)),  # too few
         np.exp(np.linspace(0, 0.004, COUNT)),  # less than matters
         1 + 0.3 * np.sin(np.linspace(0, 8, COUNT)),  # back and forth
@@ -266,3 +257,65 @@ def test_few_neighbours_leave_the_cautious_bound() -> None:
         assert bool(may[2]) is seen
     small = Rules(threshold=0.0, apart=0.1)
     assert may_decide(track([1.0, 1.0, 1.2]), Kind.TIMED, small, maybe=False, alone=True)[2]
+
+
+def test_a_short_level_has_twelve_versions_at_most() -> None:
+    (twelve,) = short_levels(track(noisy(level(24, 12))), [0, COUNT], EFFECT)
+    assert (twelve.first, twelve.end) == (24, 36)
+    for length in (13, 14):
+        found = short_levels(track(noisy(level(24, length))), [0, COUNT], EFFECT)
+        assert all(one.end - one.first <= 12 for one in found)
+
+
+def test_four_versions_beside_it_are_enough() -> None:
+    for start, found in ((20, True), (21, False)):
+        values = noisy(np.where(np.arange(28) < start, 3.0, 1.0) * level(24, 4, 1.3, 28))
+        assert ((24, 28) in spans(short_levels(track(values), [0, start, 28], EFFECT))) is found
+
+
+def test_of_noise_seven_newest_versions_of_a_hundred_are_told() -> None:
+    """By Student's distribution: the least that is told of the newest one is at its quantile."""
+    values = noisy(np.ones(COUNT))
+
+    def newest(size: float) -> list[Run]:
+        values[-1] = 7 * size
+        return [one for one in short_levels(track(values), [0, COUNT], 0.0) if one.end == COUNT]
+
+    low, high = 1.0, 1.1
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if newest(middle) else (middle, high)
+    (one,) = newest(high)
+    moved = math.log(values[-1]) - np.median(np.log(values[-9:-1]))
+    assert one.first == COUNT - 1
+    assert moved / one.error == pytest.approx(stats.t.isf(0.035, one.freedom), rel=1e-3)
+
+
+def test_a_value_that_repeats_is_known_to_a_hundred_thousandth() -> None:
+    (one,) = short_levels(track(100.0 * level(30, 2, 1.02), error=0.0), [0, COUNT], EFFECT)
+    assert one.error == pytest.approx(1e-5 * math.sqrt(1 / 2 + 1.2533**2 / 16))
+
+
+def test_steps_are_no_noise() -> None:
+    """What neighbours differ by more than two and a half deviations does not make anything less certain."""
+
+    def error(values: Any, bounds: list[int]) -> float:
+        every = short_levels(track(values, error=math.nan), bounds, EFFECT)
+        return next(one.error for one in every if one.end == COUNT)
+
+    values = noisy(np.ones(COUNT))
+    values[-1] = 20.0
+    plain = error(values, [0, COUNT])
+    for factor, is_noise in ((3.25, False), (2.25, True)):
+        logs = np.log(values)
+        step = factor * math.sqrt(2) * deviation_of_differences(logs)
+        for place, sign in ((15, 1), (30, -1), (45, 1)):
+            logs[place:] += logs[place - 1] + sign * step - logs[place]
+        assert (error(np.exp(logs), [0, 15, 30, 45, COUNT]) > 1.1 * plain) is is_noise
+
+
+def test_a_point_of_several_sessions_is_looked_at_in_any_case() -> None:
+    own = points(np.ones(COUNT), 1)
+    own[30] = points([1.0], 2, sessions=2)[0]
+    may = may_decide(cells(own), Kind.TIMED, Rules(), maybe=False, alone=True)
+    assert may[30] and may[31] and not may[:30].any()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from perun.measurement import series
-from perun.measurement.comparison import MIN_CALLS, Line, Measurements, changes, info_of, no_line
+from perun.measurement.comparison import Line, Measurements, changes, info_of, no_line
 from perun.measurement.difference import Basis, Difference, Rules
 from perun.measurement.estimate import Kind, Point
 from perun.measurement.verdict import compare, judge, severity
@@ -245,9 +245,9 @@ def test_calls_of_one_run_are_compared_as_what_was_measured_apart() -> None:
     assert found["f"].result is Change.Degradation and found["f"].rate_degradation == pytest.approx(2.3)
     assert found["f [calls]"].result is Change.NoChange
     assert slower(1.8, apart=0.01)["f"].result is Change.SevereDegradation
-    short = told(calls("f", old[:MIN_CALLS]), calls("f", old[: MIN_CALLS - 1]))
+    short = told(calls("f", old[:5]), calls("f", old[:4]))
     assert "f" not in short and "f [calls]" in short
-    assert "f" in told(calls("f", old[:MIN_CALLS]), calls("f", old[:MIN_CALLS]))
+    assert "f" in told(calls("f", old[:5]), calls("f", old[:5]))
     zeros = told(calls("f", [0.0, *old]), calls("f", old))["f"]
     assert zeros.result is Change.Unknown
     assert zeros.rule.startswith("1 of 81 calls took no time that the clock shows")
@@ -270,7 +270,7 @@ def test_calls_of_several_sizes_are_compared_size_by_size() -> None:
 def test_functions_that_begin_or_are_called_too_rarely_have_no_word() -> None:
     old = profile([{"uid": "f", "type": "mixed", "subtype": "time delta", "amount": 1.0, "order": n}
                    for n in range(9)], type="mixed")  # fmt: skip
-    for runs, there in ((MIN_CALLS - 1, False), (MIN_CALLS, True)):
+    for runs, there in ((4, False), (5, True)):
         new = profile(
             [{"uid": uid, "type": "mixed", "subtype": "time delta", "amount": 1.0, "order": n}
              for uid, count in (("f", 9), ("g", runs)) for n in range(count)], type="mixed",
@@ -317,3 +317,35 @@ def test_points_and_descriptions_are_made_once() -> None:
     assert one.described(["./prog [user]"]) == [second] and first is not second
     assert Measurements(Profile()).headline == ""
     assert compare(one.point("./prog [real]"), one.point("./prog [real]")) is not None
+
+
+def test_one_run_is_not_compared_with_several() -> None:
+    once, twice, thrice = (functions({"f": [1.0, 1.01, 1.02][:runs]}) for runs in (1, 2, 3))
+    for one in (once, twice, thrice):
+        del one["header"]["session"]
+    assert told(once, thrice) == told(thrice, once) == {}
+    assert told(twice, thrice).keys() == {"f [exclusive]"}
+
+
+def test_the_larger_whole_counts() -> None:
+    """A function that is hardly any of what there was before is none that matters."""
+    old, new = counted(f=9.0, g=1e6), counted(f=20.0, g=1.0)
+    assert told(old, new)["f"].result is told(new, old)["f"].result is Change.NoChange
+    assert told(counted(f=9.0, g=1.0), new)["f"].result is Change.SevereDegradation
+
+
+def test_calls_on_one_side_are_calls() -> None:
+    """Beside numbers of the same name that a program printed of itself."""
+    amounts = [0.0, *[1.0] * 8]
+    one, other = calls("f", amounts), calls("f", amounts)
+    other["header"] = {**other["header"], "larger_is_better": ["mixed"]}
+    for found in (told(one, other)["f"], told(other, one)["f"]):
+        assert found.result is Change.Unknown
+        assert found.rule.startswith("2 of 18 calls took no time")
+
+
+def test_sizes_on_one_side_say_nothing() -> None:
+    amounts = [1.0 + n / 100 for n in range(12)]
+    sized = calls("f", amounts, [10, 20] * 6)
+    for found in (told(calls("f", amounts), sized)["f"], told(sized, calls("f", amounts))["f"]):
+        assert found.rate_degradation == pytest.approx(1.0)

@@ -202,6 +202,7 @@ def test_the_readings_of_a_family_agree() -> None:
     [
         pytest.param(([2.0, 2.0], [1.001, 1.002], [0.1, 0.1]), id="it waits"),
         pytest.param(([1.0, 1.0], [1.901, 1.902], [0.1, 0.1]), id="threads run side by side"),
+        pytest.param(([1.0, 1.0], [0.961, 0.962], [0.1, 0.1]), id="threads run side by side for a while"),
         pytest.param(([0.101, 0.102], [0.09, 0.1], [0.01, 0.0]), id="a clock of hundredths"),
         pytest.param(([1.0, 1.0], [0.951, 0.962], [0.05]), id="runs differ in their clocks"),
         pytest.param(([1.0, 1.0], [0.951, 0.962], []), id="a clock is missing"),
@@ -221,3 +222,14 @@ def test_of_what_is_no_command_there_is_none() -> None:
 def test_no_workload_may_wait_for_most_of_its_time(used: float, limited: bool) -> None:
     profile = clocked([1.0, 4.0], [0.951, used], [0.031, 0.051], workload=[100, 200])
     assert (processor(profile) is not None) is limited
+
+
+def test_clocks_that_differ_by_how_they_are_read_are_the_same() -> None:
+    assert processor(clocked([1.0, 1.0], [0.941, 0.942], [0.1, 0.1])) is not None
+
+
+def test_what_is_of_several_places_stands_for_nothing() -> None:
+    one = {"header": {"type": "speed"}, "resource_type_map": {"a%%0%%": {"type": "speed"}}}
+    for uid in ({"uid": ["a", "b"]}, {}):
+        profile = Profile({**one, "resources": {"a%%0%%": {"amount": [1.0, 2.0], **uid}}})
+        assert (headline(profile) is None) is bool(uid)

@@ -8,9 +8,10 @@ comparisons and dropped branches.
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import os
-import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import hypothesis
 import pytest
 
 import perun
@@ -26,7 +28,9 @@ HERE: Final = Path(__file__).parent
 MUTANTS: Final = [tuple(one) for one in json.loads((HERE / "mutants.json").read_text())]
 PACKAGE: Final = Path(perun.__file__).parent
 KILLED: Final = 0.95
-PARTS: Final = 8
+PROCESSES: Final = 2
+LONGEST: Final = 120
+"""Seconds that the tests may take: who does not come to an end with an error has noticed it."""
 
 
 def defined(path: Path) -> Iterator[tuple[str, int, int]]:
@@ -76,31 +80,88 @@ def test_each_mutant_is_of_this_code(name: str, old: str, new: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
-def test_the_tests_notice_nearly_all_errors(part: int, tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    shutil.copytree(PACKAGE, site / "perun", ignore=shutil.ignore_patterns("__pycache__"))
-    alive = []
-    own = MUTANTS[part::PARTS]
-    for name, old, new in own:
-        path, text = mutated(name, old, new)
-        file = site / path.relative_to(PACKAGE.parent)
-        file.write_text(text)
-        if _passes(site, path.stem):
-            alive.append(f"{name}: {new}")
-        shutil.copy(path, file)
-    assert _passes(site, ""), "the tests fail without any error"
-    assert len(alive) <= round(2 * (1 - KILLED) * len(own)), alive  # twice, as a part is a few of all
-
-
-def _passes(site: Path, module: str) -> bool:
-    """Whether the quick tests of measurement pass with the package of that folder, those of the module first."""  # noqa: E501
-    every = sorted(
-        HERE.glob("test_*.py"), key=lambda one: (one.stem != f"test_{module}", one.stem != "test_verdict")
+def test_the_tests_notice_nearly_all_errors() -> None:
+    """Which ones they do not notice is printed in either case; there are reasons to look at them."""
+    texts = [mutated(*one) for one in MUTANTS]
+    path = PACKAGE / "measurement" / "estimate.py"
+    orders = [(path, path.read_text()), *texts]
+    lines = "".join(f"{json.dumps([one.stem, text])}\n" for one, text in orders)
+    done = subprocess.run(
+        [sys.executable, __file__], input=lines, capture_output=True, text=True, check=False, cwd=HERE
     )
-    tests = [str(one) for one in every if one.name != Path(__file__).name]
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *tests]
-    environ = {**os.environ, "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
-    environ.pop("PYTEST_XDIST_WORKER", None)
-    done = subprocess.run(command, env=environ, cwd=HERE, capture_output=True, check=False)
-    return done.returncode == 0
+    passed = [line == "True" for line in done.stdout.split()]
+    assert len(passed) == len(orders), done.stderr
+    assert passed[0], "the tests fail without any error"
+    alive = [f"{name}: {new}" for (name, _, new), one in zip(MUTANTS, passed[1:], strict=True) if one]
+    print("\n".join(alive))
+    assert len(alive) <= (1 - KILLED) * len(MUTANTS), alive
+
+
+def serve() -> None:
+    """Of each order, a module of measurement and the text for it, whether the quick tests pass with it.
+
+    Each is run in a process of its own, a copy of this one, which has all slow libraries: so one takes a
+    second, and nothing is written.
+    """
+    for library in ("numpy", "scipy.stats", "perun.profile.factory"):
+        importlib.import_module(library)
+    # Nobody wants to see the smallest example.
+    phases = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
+    hypothesis.settings.register_profile(
+        "unshrunk", phases=phases, derandomize=True, deadline=None, max_examples=15
+    )
+    assert not any(name.startswith("perun.measurement.") for name in sys.modules)
+    running: list[int] = []
+    codes: dict[int, int] = {}
+    for line in sys.stdin:
+        if len(running) - len(codes) >= PROCESSES:
+            _end_of_one(codes)
+        child = os.fork()
+        if not child:
+            _exit(*json.loads(line))
+        running.append(child)
+    while len(codes) < len(running):
+        _end_of_one(codes)
+    print(*(codes[one] == 0 for one in running), sep="\n")
+
+
+def _end_of_one(codes: dict[int, int]) -> None:
+    child, code = os.wait()
+    codes[child] = code
+
+
+def _exit(stem: str, text: str) -> None:
+    """End this process by what the tests say of the module with that text, its own tests first."""
+    signal.alarm(LONGEST)
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+    os.dup2(1, 2)
+    try:
+        name = f"perun.measurement.{stem}"
+        spec = importlib.util.find_spec(name)
+        assert spec is not None and spec.origin is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        exec(compile(text, spec.origin, "exec"), module.__dict__)
+        setattr(sys.modules["perun.measurement"], stem, module)
+        every = sorted(
+            (one for one in HERE.glob("test_*.py") if one != Path(__file__)),
+            key=lambda one: (one.stem != f"test_{stem}", one.stem != "test_verdict"),
+        )
+        options = [
+            "-q",
+            "-x",
+            "-m",
+            "not slow",
+            "-p",
+            "no:cacheprovider",
+            "--assert=plain",
+            "--hypothesis-profile=unshrunk",
+        ]
+        code = pytest.main([*options, *map(str, every)])
+    except BaseException:  # an error in a module that does not load is noticed too
+        os._exit(1)
+    os._exit(int(code))
+
+
+if __name__ == "__main__":
+    serve()

@@ -88,6 +88,8 @@ def test_to_and_from_zero_it_is_a_difference_in_the_unit() -> None:
     found = verdict(point(0.0, 0.0, 0.0), point(0.003, 0.0031, 0.0029))
     assert present.difference(found, "s").startswith("+3 ms [+")
     assert present.difference(counts(0.0, 0.0), "B") == "0.0 %"
+    assert present.step((0.0, 0.0), math.nan, math.nan, math.nan, "B") == "0 B"
+    assert present.step((0.0, 5.0), math.nan, math.nan, math.nan, "B") == "+5 B"
 
 
 TOO_FEW = verdict(point(1.0, spread=None), point(2.0, spread=None))

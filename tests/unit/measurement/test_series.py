@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.measurement.series import Metric, measurements
+from perun.measurement.series import Metric, measurements, readings
 from perun.profile import session
 from perun.profile.factory import Profile
 from perun.profile.pooling import pool
@@ -69,6 +69,9 @@ def test_pooled_profiles_have_a_sum_and_a_count_each() -> None:
     assert found["f [calls]"].values.tolist() == [2.0, 3.0]
     assert found["f [total]"].values.tolist() == [4.0, 6.0]
     assert found["f"].values.size == 5
+    before = profile([{**call, "uid": "g", "amount": 1.0}], "mixed")  # which never calls it
+    found = measurements(pool([before, *runs]))
+    assert found["f [calls]"].values.tolist() == [2.0, 3.0] and found["g [calls]"].values.tolist() == [1.0]
 
 
 def test_of_memory_the_sums_are_taken() -> None:
@@ -204,3 +207,12 @@ def test_more_of_a_metric_is_better_where_the_header_says_so(name: str) -> None:
     for odd in ("rate", None, {"rate": 1}):
         made["header"] = {**made["header"], "larger_is_better": odd}
         assert not any(one.metric.larger_is_better for one in measurements(made).values())
+
+
+def test_of_very_many_series_the_five_thousand_largest_are_kept() -> None:
+    one = {"type": "instructions", "subtype": "exclusive"}
+    columns = {f"{n}%%0%%": {"amount": [n + 1]} for n in range(5001)}
+    kinds = {name: {**one, "uid": f"f{name}"} for name in columns}
+    made = Profile({"header": {"type": "instructions"}, "resources": columns, "resource_type_map": kinds})
+    kept = [own.rounds[0].samples[""].median for own in readings(made).values()]
+    assert (len(kept), min(kept)) == (5000, 2)

@@ -44,6 +44,7 @@ from perun.measurement.verdict import (  # fmt: skip
     judge,
     mirrored,
     severity,
+    untold_parts,
 )
 from perun.profile.changes import PerformanceChange as Change
 
@@ -327,7 +328,8 @@ def test_a_family_is_compared_member_by_member() -> None:
     assert estimate(family(1, 4)).value == pytest.approx(math.sqrt(40))
     less = difference(family(1, 1, 1), family(2, 2))  # of the members that both have
     assert less is not None and less.ratio == pytest.approx(2)
-    assert difference(at([[1.0]], workload="a"), at([[1.0]], workload="b")) is None
+    others = at([[1.0]], workload="a"), at([[1.0]], workload="b")
+    assert difference(*others) is compare(*others) is None
 
 
 def test_noise_is_learned_from_neighbours_that_were_measured_apart() -> None:
@@ -354,6 +356,7 @@ def test_rounds_of_one_session_are_matched_by_number() -> None:
     assert shared(old, new)["s"] == pytest.approx([math.log(1.1)] * 3)
     assert shared(old, at([[1.1], [2.2]], "t")) == {}
     assert shared(at([[1.0]]), at([[1.1]])) == {}  # one round is no rounds
+    assert shared(at([[0.0], [0.0]]), at([[1.0], [1.0]])) == {}  # nothing is so many times zero
     assert judged(old, new).change is Change.Degradation
 
 
@@ -595,3 +598,90 @@ def test_a_spread_counts_no_value_as_farther_out_than_three_deviations() -> None
     equal, nearly = sample_of([1.0, 0.5, 0.5]), sample_of([1.0, 0.5, 0.5000000000000001])
     assert equal is not None and nearly is not None
     assert nearly.spread == pytest.approx(equal.spread) == pytest.approx(np.log([1, 0.5, 0.5]).std(ddof=1))
+
+
+@pytest.mark.parametrize(
+    "values", [[-1e308, 1e308], [-1.7e308, 0.0, 1.7e308], [-1e-320, 0.0, 1e-320], [0.0, 1e308] * 4]
+)
+def test_the_spread_of_amounts_at_the_ends_of_floats_is_one(values: list[float]) -> None:
+    found = sample_of(values)
+    assert found is not None and found.spread is not None and 0 < found.spread < math.inf
+    unit = 2.0**1000 if max(values) > 1 else 2.0**-1060
+    small = sample_of([value / unit for value in values])
+    assert small is not None and small.spread is not None
+    assert found.spread == pytest.approx(min(small.spread * unit, 1.7976931348623157e308), rel=1e-3)
+    for other in (at([values]), at([values, values[::-1], [values[0]] * 2])):
+        told = judged(other, at([values], "t"))
+        assert told.change is Change.Unknown and told.reason
+
+
+def test_the_value_of_several_rounds_is_in_their_middle() -> None:
+    for medians, value in (([1.0, 2.0, 5.0], 2.0), ([5.0, 1.0, 2.0], 2.0), ([2.0, 8.0], 4.0)):
+        assert at([[one] for one in medians]).value == pytest.approx(value)
+
+
+def test_a_configuration_sets_what_it_names() -> None:
+    own = {"threshold": 0.1, "exact_threshold": 1, "severe": "much", "method": "ratio"}
+    assert Rules.of({"hodges_lehmann_ratio": own}) == Rules(threshold=0.1, exact=1.0)
+    assert Rules.of({}) == Rules.of({"hodges_lehmann_ratio": None}) == Rules()
+
+
+def test_what_is_kept_of_neighbours_does_not_grow_beyond_bounds() -> None:
+    two = [at([[1.0]], "a"), at([[1.1]], "b")]
+    kept: Any = dict.fromkeys((n, -n) for n in range(4096))
+    learn(two, kept)
+    assert len(kept) == 4097
+    learn(two, kept)
+    assert len(kept) == 1
+
+
+def test_beyond_a_thousand_degrees_of_freedom_none_matters() -> None:
+    less, thousand, more = (Error(1.0, freedom).half_width(0.99) for freedom in (900.0, 1000.0, 1e7))
+    assert less > thousand == more
+
+
+def test_sessions_of_what_was_zero_tell_no_noise_of_ratios() -> None:
+    for values in ([0.0, 5.0], [5.0, 6.0]):
+        many = point_of([at([[values[n % 2]]], str(n)).rounds for n in range(20)], Kind.TIMED)
+        assert (learn([many]).apart is None) is (0.0 in values)
+
+
+def test_a_maybe_by_the_interval_that_decides_has_that_interval() -> None:
+    found = judge(ratio(1.01, 1.4, weak_low=1.03, weak_high=1.3))
+    assert (found.change, found.low, found.high) == (Change.MaybeDegradation, 1.01, 1.4)
+    assert "but not above 1.02" in found.reason
+    back = judge(ratio(1 / 1.4, 1 / 1.01, weak_low=1 / 1.3, weak_high=1 / 1.03))
+    assert (back.change, back.high) == (Change.MaybeOptimization, 1 / 1.01)
+
+
+def test_counts_below_one_have_a_ratio() -> None:
+    assert of_counts((0.5, 0.75), (1, 1)).delta is None
+    assert of_counts((0.0, 0.75), (1, 1)).delta == (0.75, 0.75, 0.75)
+
+
+@pytest.mark.parametrize(
+    ("real", "cpu", "user", "known", "untold"),
+    [
+        (Change.NoChange, Change.Degradation, Change.Degradation, True, set()),
+        (Change.NoChange, Change.Degradation, Change.MaybeDegradation, True, set()),
+        (Change.NoChange, Change.Degradation, Change.Optimization, True, {"p [user]"}),
+        (Change.Degradation, Change.NoChange, Change.Degradation, True, {"p [user]"}),
+        (Change.Degradation, Change.Unknown, Change.Degradation, True, {"p [user]"}),
+        (Change.Degradation, Change.Degradation, Change.NoChange, True, {"p [user]"}),
+        (
+            Change.NoChange,
+            None,
+            Change.Degradation,
+            True,
+            {"p [user]"},
+        ),  # it was compared, and did not change
+        (Change.NoChange, None, Change.Degradation, False, set()),  # nothing is known of it
+    ],
+)
+def test_parts_that_move_without_their_sum_are_not_told(
+    real: Change, cpu: Change | None, user: Change, known: bool, untold: set[str]
+) -> None:
+    words = {"p [real]": real, "p [user]": user, "main": Change.Degradation, "q [sys]": Change.Degradation}
+    if cpu is not None:
+        words["p [cpu]"] = cpu
+    assert untold_parts(words, {*words, *(["p [cpu]"] if known else [])}) == untold

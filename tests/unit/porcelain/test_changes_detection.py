@@ -36,7 +36,8 @@ def test_no_definite_change_is_told_of_noise(seeds, sessions):
 @pytest.mark.each_value("length", "newest")
 def test_levels_of_a_few_versions_are_told(seeds, length, newest):
     place = VERSIONS - length if newest else 30
-    for sessions, least in ((1, 0.9), (2, 0.95)):
+    # Of single versions measured once, noise makes one in twenty differ by hardly more than others do.
+    for sessions, least in ((1, 0.93 if length == 1 else 0.95), (2, 0.95)):
         made = (told(points(levels(place, length), seed, sessions=sessions)) for seed in range(seeds))
         found = [any(abs(one - place) <= 1 for one in own.every()) for own in made]
         assert sum(found) >= int(least * seeds)
@@ -89,3 +90,15 @@ def test_definite_verdicts_of_neighbours_are_changes_with_their_numbers():
                 numbers = (verdict.difference.ratio, verdict.low, verdict.high, verdict.change)
                 assert numbers == (step.ratio, step.low, step.high, step.verdict)
     assert {30, 34} <= set(found.definite())
+
+
+def test_levels_that_follow_each_other_begin_where_they_do():
+    """Each of six versions: a run of the ones beside it says where neither begins."""
+    own = np.ones(40)
+    for place in (8, 14):
+        own[place:] /= 1.05
+    own[20:] *= 1.08
+    for seed in range(10):
+        found = told(points(own, seed, sessions=4)).definite()
+        assert all(min(abs(one - place) for place in (8, 14, 20)) <= 1 for one in found), (seed, found)
+        assert len(found) >= 2

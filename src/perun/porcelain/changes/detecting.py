@@ -320,10 +320,19 @@ class _Steps:
             place = self._nearest(change.place, change.after > change.before, taken)
             freedom = max(len(self._row.track.values) - 2, 1)
             places[place] = _Seen(Error(change.error, freedom), change.votes, certain=True)
-        for run in found.runs:
-            if self._is_certain(run):
-                for place in {run.first, run.end} - {0, len(self._row.columns)}:
-                    places.setdefault(place, _Seen(Error(run.error, run.freedom), (), certain=True))
+        ends = {
+            place: _Seen(Error(run.error, run.freedom), (), certain=True)
+            for run in found.runs
+            if self._is_certain(run)
+            for place in (run.first, run.end)
+            if 0 < place < len(self._row.columns)
+        }
+        for place in sorted(ends.keys() - places.keys()):
+            # Where two levels follow each other, a run of versions may begin in the one and end in the other.
+            known = place in self._judged and self._judged[place].decides
+            others = ends.keys() | places.keys()
+            moved = place if known else voting.placed(np.log(self._row.track.values), place, sorted(others))
+            places.setdefault(moved, ends.pop(place))
         return places
 
     def _nearest(self, place: int, rises: bool, taken: Sequence[int]) -> int:

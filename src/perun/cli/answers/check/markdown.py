@@ -179,13 +179,7 @@ def _title(tally: Tally) -> str:
         return "Performance: nothing compared"
     if not (counts.degradations or counts.optimizations) and counts.inconclusive:
         return f"Performance: inconclusive ({counts.inconclusive} unknown)"
-    severe = f" ({counts.severe} severe)" if counts.severe else ""
-    parts = (
-        plural(counts.degradations, "degradation") + severe if counts.degradations else "",
-        plural(counts.optimizations, "optimization") if counts.optimizations else "",
-        f"{counts.inconclusive} unknown" if counts.inconclusive else "",
-    )
-    return f"Performance: {', '.join(filter(None, parts)) or 'no change'}"
+    return f"Performance: {', '.join(tally.words()) or 'no change'}"
 
 
 def _row(change: DegradationInfo, method: str, comparison: Comparison) -> str:

@@ -113,6 +113,17 @@ class Tally:
 
     def _found(self, paint: Callable[[str, str], str]) -> Iterator[str]:
         counts = self.counts
+        yield from self.words(paint)
+        if counts.other > counts.inconclusive:
+            yield f"{counts.other - counts.inconclusive} new or gone"
+        if not self.changes.total():
+            yield "no change"
+        yield from self._rest()
+
+    def words(self, paint: Callable[[str, str], str] = plain) -> Iterator[str]:
+        """How many of the changes are certain, which way, and how many are not: `1 degradation (1 severe)`,
+        `2 maybe`. Only what there is is counted."""
+        counts = self.counts
         maybe = PerformanceChange.MaybeDegradation, PerformanceChange.MaybeOptimization
         may_be_worse, may_be_better = (self.changes[one] for one in maybe)
         worse, better = counts.degradations - may_be_worse, counts.optimizations - may_be_better
@@ -125,11 +136,6 @@ class Tally:
             yield f"{may_be_worse + may_be_better} maybe"
         if counts.inconclusive:
             yield f"{counts.inconclusive} unknown"
-        if counts.other > counts.inconclusive:
-            yield f"{counts.other - counts.inconclusive} new or gone"
-        if not self.changes.total():
-            yield "no change"
-        yield from self._rest()
 
     def _marked(self, paint: Callable[[str, str], str]) -> Iterator[str]:
         counts = self.counts
