@@ -107,8 +107,9 @@ def measured(paths: Iterable[Path]) -> Iterator[_File]:
 
 
 def _analysed(path: Path) -> _File:
-    from perun.collect.bounds.analysis import analyse
-    from perun.collect.bounds.front import ReadOptions, read
+    from perun.bounds.analysis import analyse
+    from perun.bounds.front.read import read
+    from perun.bounds.front.unit import ReadOptions
 
     include = (str(path.parent), str(path.parent.parent), sysconfig.get_path("include"))
     found = _File(str(path))

@@ -90,9 +90,9 @@ def _jobs(program: str, file: Path) -> dict[str, Callable[[], Callable[[], objec
     """
     from capstone import CS_ARCH_X86, CS_MODE_64, Cs
 
-    from perun.callgraph.files import from_values, to_values
-    from perun.callgraph.graph import CallGraph
-    from perun.collect._calls.image import read_image, static_graph
+    from perun.native.callgraph.files import from_values, to_values
+    from perun.native.callgraph.graph import CallGraph
+    from perun.native.image import read_image, static_graph
     from perun.store.stats import read_json, write_json
 
     def kept() -> Callable[[], object]:

@@ -19,17 +19,17 @@ import numpy as np
 
 from harness import cpu
 from histories import History, history, matched
+from perun.history.changes.data import History as Measured
+from perun.history.changes.data import SeriesKey
+from perun.history.changes.detecting import detect
+from perun.history.changes.history import Points
+from perun.history.changes.remembered import Remembered
 from perun.measurement.difference import Rules
-from perun.models.change_points import voting
+from perun.models import change_points
 from perun.plugin.api import MinorVersion
-from perun.porcelain.changes.data import History as Measured
-from perun.porcelain.changes.data import SeriesKey
-from perun.porcelain.changes.detecting import detect
-from perun.porcelain.changes.history import Points
-from perun.porcelain.changes.remembered import Remembered
-from perun.porcelain.init import init
-from perun.porcelain.repository import open_repository
 from perun.profile.head import Configuration
+from perun.repository.init import init
+from perun.repository.repository import open_repository
 from report import Count, Place, Row
 from repositories import history as repository
 
@@ -68,10 +68,10 @@ def score(made: Sequence[History], found: Sequence[Sequence[int]]) -> Score:
 def vote(place: Place) -> Iterator[Row | Count]:
     """400 histories of 300 points: F1 and CPU time of each program; quiet histories that are flagged."""
     made = [history(seed, POINTS) for seed in range(FIRST, FIRST + HISTORIES)]
-    voting.change_points(made[0].values)  # what is imported at the first use
+    change_points.change_points(made[0].values)  # what is imported at the first use
 
     def search() -> list[list[int]]:
-        return [[one.place for one in voting.change_points(one.values).changes] for one in made]
+        return [[one.place for one in change_points.change_points(one.values).changes] for one in made]
 
     seconds, found = cpu(search, 1)
     ours = score(made, found)
@@ -107,8 +107,8 @@ def many(place: Place) -> Iterator[Row]:
         measured = _measured(rows[:, :count])
         start = time.process_time()
         rules = Rules()
-        remembered, points = Remembered(repo, voting.EFFECT, rules), Points(repo, "", ())
-        detect(measured, voting.EFFECT, rules, remembered, points, lambda done, total: None)
+        remembered, points = Remembered(repo, change_points.EFFECT, rules), Points(repo, "", ())
+        detect(measured, change_points.EFFECT, rules, remembered, points, lambda done, total: None)
         seconds.append(time.process_time() - start)
     what = f"change points of {SERIES:,} series of {LONG:,} versions, CPU"
     yield Row(what, seconds[0], 60.0, "a minute", 1.0, is_rival=False)

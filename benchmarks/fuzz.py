@@ -21,15 +21,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from perun.fuzz import events, rules
+from perun.fuzz import findings, rules
 from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Coverage, Target
-from perun.fuzz.coverage.build import build_flags
+from perun.fuzz.coverage.inputs import build_flags
 from perun.fuzz.coverage.opening import open_coverage
 from perun.fuzz.executing import Here
 from perun.fuzz.journal import Journal
-from perun.fuzz.seeds import SeedFile
-from perun.fuzz.settings import Settings
+from perun.fuzz.seeds import SeedFile, Settings
 from report import Place, Row
 
 PROGRAMS: Final = Path(__file__).parents[1] / "tests" / "fuzzing" / "programs"
@@ -136,7 +135,7 @@ def _searched(folder: Path, program: Path, subject: Subject, seconds: float) -> 
         rules.for_seed(subject.seed, path),
         executor,
         Settings(seconds, LIMIT, HANG, tests_between=False),
-        lambda member, seed, left: events.Tested("ok"),
+        lambda member, seed, left: findings.Tested("ok"),
         journal,
         random.Random(1),
     )

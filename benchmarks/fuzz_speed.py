@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perun.fuzz.coverage.api import Coverage, Target
-from perun.fuzz.coverage.build import build_flags
+from perun.fuzz.coverage.inputs import build_flags
 from perun.fuzz.coverage.opening import open_coverage
 from report import Measured, Place, Row
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
 from report import Count, Place
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "history"))

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness import cpu
-from perun.models.kernel.gaussian import EstimatorSettings, KernelEstimate, estimator_settings
+from perun.models.kernel.bandwidth import EstimatorSettings
+from perun.models.kernel.estimates import estimator_settings
+from perun.models.kernel.local import KernelEstimate
 from report import Place, Row
 
 POINTS = 2000

@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 import repositories
 from harness import Contestant, compete, cpu, once
-from perun.collect._common.elf import read_elf
 from perun.collect.memory import native
 from perun.collect.memory.analysis import Analysis
 from perun.collect.memory.collector import LIBRARY, SAMPLING
 from perun.collect.memory.python import AGENT
 from perun.collect.memory.records import Recording
 from perun.collect.memory.symbols import Symboliser, find_tool
+from perun.native.elf import read_elf
 from report import Place, Row
 
 SOURCE = Path(__file__).with_name("allocations.cpp")

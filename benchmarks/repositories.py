@@ -9,7 +9,7 @@ from pathlib import Path
 from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.store import Store
-from perun.store.index_file import IndexEntry
+from perun.store.index import IndexEntry
 from perun.store.linking import link
 
 START = 1_600_000_000

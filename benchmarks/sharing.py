@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness import Contestant, Timing, once
-from perun.porcelain.init import init
-from perun.porcelain.repository import open_repository
-from perun.porcelain.sharing import transfer
-from perun.porcelain.sharing.remotes import add
-from perun.remote.contract import MAX_PIECE, Listed
-from perun.remote.file import FileRemote
+from perun.repository.init import init
+from perun.repository.repository import open_repository
+from perun.sharing import transfer
+from perun.sharing.remotes import add
+from perun.store.remote.contract import MAX_PIECE, Listed
+from perun.store.remote.file import FileRemote
 from report import Count, Measured, Place, Row
 from sharing_history import commits, profiles
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness import Contestant, once
-from perun.porcelain.repository import open_repository
-from perun.porcelain.sharing import transfer
-from perun.remote import cleaning
-from perun.remote.git import GitRemote
-from perun.remote.reading import Reader
+from perun.repository.repository import open_repository
+from perun.sharing import transfer
+from perun.store.remote import cleaning
+from perun.store.remote.git import GitRemote
+from perun.store.remote.reading import Reader
 from report import Count, Measured, Place, Row
 from sharing_history import commits, profiles
 

@@ -8,12 +8,12 @@ import zlib
 from contextlib import chdir
 from pathlib import Path
 
-from perun.porcelain.init import init
 from perun.profile.factory import Profile
-from perun.profile.format.layouts import COLUMNAR_FROM, object_body
+from perun.profile.format.head import COLUMNAR_FROM, object_body
 from perun.profile.head import Head
+from perun.repository.init import init
 from perun.store import Store
-from perun.store.index_file import IndexEntry, serialize
+from perun.store.index import IndexEntry, serialize
 from perun.store.objects import encode
 
 START = 1_600_000_000

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.models import student
-from perun.models.two_samples import rank_sums, signed_ranks
+from perun.models.two_samples import rank_tests
 
 Floats = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int, int], Floats]
@@ -76,13 +76,15 @@ def seen(differences: Floats, levels: Mapping[int, float]) -> NDArray[np.bool_]:
         ranks = np.argsort(np.argsort(np.abs(part), axis=1), axis=1) + 1
         positive = np.where(part > 0, ranks, 0).sum(axis=1)
         extreme = np.minimum(positive, pairs * (pairs + 1) // 2 - positive)
-        found[:, look] = extreme <= signed_ranks.critical_value(pairs, level)
+        found[:, look] = extreme <= rank_tests.signed_rank_critical_value(pairs, level)
     return found
 
 
 def mann_whitney(baseline: Floats, target: Floats) -> Floats:
     """The p-value of each sequence, by the test that benchstat makes; shapes (sequences, n)."""
-    return np.array([rank_sums.p_value(old, new) for old, new in zip(baseline, target, strict=True)])
+    return np.array(
+        [rank_tests.rank_sum_p_value(old, new) for old, new in zip(baseline, target, strict=True)]
+    )
 
 
 def welch(baseline: Floats, target: Floats) -> Floats:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import repositories
 from harness import Contestant, compete
-from perun.porcelain.repository import open_repository
+from perun.repository.repository import open_repository
 from perun.store.linking import link
 from report import Place, Row
 

@@ -17,7 +17,7 @@ from perun.collect.complexity.collector import LIBRARY
 from perun.collect.trace import TraceCollector
 from perun.collect.trace.engines.ebpf import ANY_METHOD, EbpfEngine
 from perun.collect.trace.params import TraceParams
-from perun.errors import CollectorUnavailable
+from perun.core.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import load_profile
 from report import Measured, Place, Row

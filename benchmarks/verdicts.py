@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 import simulated
-from perun.porcelain.compare.decide import FIRST_LOOK, STEP, Looks
+from perun.running.compare.decide import FIRST_LOOK, STEP, Looks
 from report import Count, Place
 
 LENGTHS = (0.005, 0.012, 0.030, 0.080, 0.200)

@@ -21,13 +21,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from perun.history.check.report import is_degradation
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.plugin.registry import Registry
-from perun.porcelain.check.report import is_degradation
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.pooling import RUN
+from perun.profile.session import RUN
 
 RUNS = Path(__file__).parent.parent / "tests/data/verdicts/runs.json.gz"
 EFFECTS = (0, 2, 5, 10, 20, 50, 100)

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from perun.collect.time.collector import TimeCollector, TimeParams
+from perun.collect.time import TimeCollector, TimeParams
 from perun.plugin.api import CollectContext, Run
 
 PROGRAM = Path(__file__).parent.parent / "tests/data/verdicts/calls.c"

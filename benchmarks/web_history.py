@@ -23,15 +23,15 @@ import numpy as np
 
 from histories import History, history
 from perun.measurement.series import readings
-from perun.porcelain.init import init
 from perun.profile.factory import Profile
 from perun.profile.format.grouping import Group
-from perun.profile.format.layouts import COLUMNAR_FROM, object_body
+from perun.profile.format.head import COLUMNAR_FROM, object_body
 from perun.profile.head import Head
+from perun.repository.init import init
 from perun.store import Store
-from perun.store.facts import Fact, fact_of
-from perun.store.index_file import IndexEntry
+from perun.store.index import IndexEntry
 from perun.store.series import ProfileSeries
+from perun.store.summaries import Fact, fact_of
 
 START = 1_600_000_000
 APART = 3600

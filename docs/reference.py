@@ -16,8 +16,8 @@ import click
 
 from perun.cli.main import cli
 from perun.cli.session import Session
-from perun.config.schema import KEYS, Key, Kind, Scope
-from perun.errors import EXIT_CODES
+from perun.core.config.schema import KEYS, Key, Kind, Scope
+from perun.core.errors import EXIT_CODES
 from perun.plugin.registry import Registry
 
 WIDE = 10_000

@@ -6,16 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from perun.history.changes.data import History, SeriesKey, VersionChanges
+from perun.history.changes.detecting import detect
+from perun.history.changes.finding import by_version
+from perun.history.changes.history import Cell, cell
 from perun.measurement.difference import Rules
 from perun.measurement.estimate import Kind, Point, Round, Sample, point_of, sample_of
 from perun.measurement.noise import WINDOW
-from perun.models.change_points import voting
+from perun.models import change_points
 from perun.plugin.api import MinorVersion
-from perun.porcelain.changes.data import History, SeriesKey, VersionChanges
-from perun.porcelain.changes.detecting import detect
-from perun.porcelain.changes.events import by_version
-from perun.porcelain.changes.history import cell
-from perun.porcelain.changes.table import Cell
 from perun.profile.head import Configuration
 
 VERSIONS, RUNS, NOISE = 60, 5, 0.01
@@ -91,7 +90,7 @@ class Told(NamedTuple):
         return [int(one.version.checksum, 16) for one in self.changes]
 
 
-def told(own: list[Point], *, exact: bool = False, effect: float = voting.EFFECT) -> Told:
+def told(own: list[Point], *, exact: bool = False, effect: float = change_points.EFFECT) -> Told:
     """What is told of a history of one series."""
     key = KEY._replace(exact=exact, type="instructions" if exact else "time", location="main")
     columns = [cell(one) for one in own]

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from perun.porcelain.init import init
-from perun.porcelain.repository import Repository, open_repository
 from perun.profile.factory import Profile
+from perun.repository.init import init
+from perun.repository.repository import Repository, open_repository
 from perun.store.linking import link
 
 START: Final = 1_700_000_000

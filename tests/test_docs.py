@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from perun.config.schema import KEYS
-from perun.errors import EXIT_CODES
+from perun.core.config.schema import KEYS
+from perun.core.errors import EXIT_CODES
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -79,7 +79,7 @@ def test_links_between_pages_lead_to_a_heading() -> None:
 
 
 def test_files_that_the_page_of_typical_changes_names_are_there() -> None:
-    page = (DOCS / "changes.md").read_text("utf-8")
+    page = (DOCS / "contributing.md").read_text("utf-8")
     named = [path for path in re.findall(r"`([a-z_]+/[\w./-]+)`", page) if "NAME" not in path]
     assert len(named) > 30
     assert [path for path in named if not (DOCS.parent / path).exists()] == []

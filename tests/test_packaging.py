@@ -32,9 +32,9 @@ BUILT = {
     "perun/collect/memory/libperun_memory.so",
     "perun/fuzz/coverage/libperun_fuzz.so",
     "perun/island/recorder/_recorder.abi3.so",
-    "perun/process/perun_guard",
+    "perun/core/process/perun_guard",
     "perun/collect/memory/libperun_memory_analysis.so",
-    "perun/process/perun_launch",
+    "perun/core/process/perun_launch",
 }
 WITH_CLANG = {"perun/collect/trace/perun_trace", "perun/collect/trace/trace.bpf.o"}
 """What is built besides where clang and libbpf are there."""
@@ -81,7 +81,8 @@ def assert_whole(packed: set[str]) -> None:
         for path in PACKAGE.rglob("*")
         if path.is_file()
         and path.name not in NOT_INSTALLED
-        and not {"__pycache__", "native"}.intersection(path.relative_to(PACKAGE).parts)
+        and path.parent.name != "__pycache__"
+        and not any(one.name == "native" and not (one / "__init__.py").exists() for one in path.parents)
     }
     assert packed - WITH_CLANG == expected | BUILT
     assert {"perun/py.typed", "perun/__main__.py", "perun/cli/help.txt"} <= packed
@@ -96,7 +97,7 @@ def test_every_file_of_the_package_is_installed_and_nothing_else() -> None:
     assert {"LICENSE", "LICENSE.libbpf"} <= {path.name for path in files if "licenses" in path.parts}
     (command,) = metadata.distribution("perun-pvs").entry_points.select(group="console_scripts")
     assert (command.name, command.value) == ("perun", "perun.__main__:main")
-    for name in ("collect/trace/perun_trace", "process/perun_launch"):
+    for name in ("collect/trace/perun_trace", "core/process/perun_launch"):
         program = INSTALLED / name
         assert os.access(program, os.X_OK) or (f"perun/{name}" in WITH_CLANG and not program.exists())
 
@@ -132,7 +133,7 @@ def test_the_wheel_is_for_every_python(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/WHEEL"))
         assert f"Tag: cp311-abi3-{platform}" in archive.read(name).decode().splitlines()
-        names = {"perun/collect/trace/perun_trace", "perun/process/perun_launch"}
+        names = {"perun/collect/trace/perun_trace", "perun/core/process/perun_launch"}
         programs = [info for info in archive.infolist() if info.filename in names]
         assert all(info.external_attr >> 16 & 0o111 for info in programs)
     # pip checks the checksums of the record, that of the changed file among them.

@@ -13,7 +13,7 @@ from perun.cli import streams
 
 
 def main() -> None:
-    """Run the command line and exit with one of :data:`perun.errors.EXIT_CODES`."""
+    """Run the command line and exit with one of :data:`perun.core.errors.EXIT_CODES`."""
     try:
         _keep_warnings_harmless()
         streams.prepare()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perun.callgraph.files import to_values
-from perun.callgraph.graph import Call, CallGraph, Fingerprints, Function
+from perun.native.callgraph.files import to_values
+from perun.native.callgraph.graph import Call, CallGraph, Fingerprints, Function
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view.callgraph import CallGraphView

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 import web_sample
 
-from perun.porcelain.web import data
-from perun.porcelain.web.series import text_of_value
 from perun.web import pages
+from perun.web.data import form
+from perun.web.data.series import text_of_value
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -71,21 +71,21 @@ def tip(page: Page) -> str:
 
 def test_the_made_up_data_have_the_form_of_real_data(sample: web_sample.Sample) -> None:
     kinds = {
-        "site": data.Site,
-        "history": data.History,
-        "commits": data.Commits,
-        "series": data.SeriesList,
-        "changes": data.ChangeList,
-        "overview": data.Overview,
-        "values": data.Values,
-        "grid": data.Grid,
-        "coverage": data.Coverage,
-        "compare": data.Comparison,
-        "explained": data.Explained,
+        "site": form.Site,
+        "history": form.History,
+        "commits": form.Commits,
+        "series": form.SeriesList,
+        "changes": form.ChangeList,
+        "overview": form.Overview,
+        "values": form.Values,
+        "grid": form.Grid,
+        "coverage": form.Coverage,
+        "compare": form.Comparison,
+        "explained": form.Explained,
     }
     for one in (sample, web_sample.Sample(0)):
         for name, piece in one.pieces().items():
-            kind = data.SeriesPage if name.startswith("series/") else kinds[name.partition("/")[0]]
+            kind = form.SeriesPage if name.startswith("series/") else kinds[name.partition("/")[0]]
             known = msgspec.to_builtins(msgspec.convert(piece, kind))
             assert piece == {key: known[key] for key in known if key != "schema"}, name
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perun.cli.answers.explain_page import page_of
+from perun.cli.commands.explain import page_of
 from perun.plugin.api import MinorVersion, ViewContext
-from perun.porcelain.explain.data import (
+from perun.profile.factory import Profile
+from perun.running.explain.data import (
     CaseReport,
     Cost,
     Explanation,
@@ -19,7 +20,6 @@ from perun.porcelain.explain.data import (
     Part,
     Site,
 )
-from perun.profile.factory import Profile
 from perun.view.flamegraph import PLUGIN as FlameGraph
 
 if TYPE_CHECKING:

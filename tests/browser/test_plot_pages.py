@@ -13,17 +13,14 @@ from perun.pages.theme import SERIES
 from perun.profile.amounts import readable
 from perun.profile.factory import Profile
 from perun.view._common.plot import write_plots
-from perun.view.bars import BarsView
-from perun.view.bars.view import BarsParams
-from perun.view.bars.view import chart as bars
+from perun.view.bars import BarsParams, BarsView
+from perun.view.bars import chart as bars
 from perun.view.boxplot import BoxplotView
-from perun.view.flow import FlowView
-from perun.view.flow.view import FlowParams
-from perun.view.flow.view import chart as flow
+from perun.view.flow import FlowParams, FlowView
+from perun.view.flow import chart as flow
 from perun.view.histogram import HistogramView
-from perun.view.scatter import ScatterView
+from perun.view.scatter import ScatterParams, ScatterView
 from perun.view.scatter.charts import charts as scatter
-from perun.view.scatter.params import ScatterParams
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

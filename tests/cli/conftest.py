@@ -22,10 +22,10 @@ import pytest
 
 import perun as package
 from command_server import Child, Server
-from perun.porcelain import trust
-from perun.porcelain.repository import open_repository
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
+from perun.repository import trust
+from perun.repository.repository import open_repository
 from pools import PoolProject
 from shared import folder_of_run, made_once
 

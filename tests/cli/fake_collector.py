@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import param, to_mapping
 from perun.profile import incomplete

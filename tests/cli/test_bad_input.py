@@ -18,13 +18,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perun.errors import DamagedStore, ProfileError, UsageError
-from perun.porcelain.repository import Repository, open_repository
-from perun.porcelain.run.in_place import read_journal
+from perun.core.errors import DamagedStore, ProfileError, UsageError
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.repository.copies import read_journal
+from perun.repository.repository import Repository, open_repository
 from perun.store import Store
 from perun.store.changes import ChangeRecord
-from perun.store.index_file import serialize
+from perun.store.index import serialize
 from perun.store.objects import FileObjects, encode
 from perun.store.stats import deflate, inflate
 from shared import examples

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from perun.porcelain.repository import open_repository
 from perun.profile.factory import Profile
+from perun.repository.repository import open_repository
 
 LINE = r"{} +[\d.]+ [mµn]?s ± (?:[\d.]+|>100 %) \(n = {}\)"
 """What a command is answered with."""

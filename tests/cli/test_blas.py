@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from perun.cli.blas import VARIABLE
+from perun.cli.boundary import VARIABLE
 
 PROGRAM = """
 import os, subprocess, sys
-from perun.cli import blas
+from perun.cli import boundary as blas
 blas.keep_to_one_thread()
 import numpy
 print(len(os.listdir("/proc/self/task")))

@@ -17,7 +17,7 @@ from lxml import etree
 from ruamel.yaml import YAML
 
 from perun.cli.answers.check import FORMATS
-from perun.porcelain.check.report import LEVELS
+from perun.history.check.report import LEVELS
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
 from perun.store import Store

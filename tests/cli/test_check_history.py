@@ -23,20 +23,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from perun.errors import DamagedStore, JobFailed, ProfileNotFound
-from perun.porcelain.check import baselines
-from perun.porcelain.check.check import (
-    VersionReport,
-    check_all,
-    check_diff,
-    check_head,
-    exit_code,
-)
-from perun.porcelain.check.history import History
-from perun.porcelain.check.report import Options, is_degradation
-from perun.porcelain.repository import Repository, open_repository
+from perun.core.errors import DamagedStore, JobFailed, ProfileNotFound
+from perun.history.check import baselines
+from perun.history.check.check import History, check_all, check_diff, check_head
+from perun.history.check.report import Options, VersionReport, exit_code, is_degradation
 from perun.profile.changes import PerformanceChange
 from perun.profile.factory import Profile
+from perun.repository.repository import Repository, open_repository
 from perun.store import Store
 from perun.store.linking import link
 
@@ -322,7 +315,7 @@ def test_ignored_changes(branched: Project, repo: Repository) -> None:
 
 
 METHOD = """\
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 
 
 class Params:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from perun.conditions import observe
-from perun.machine import class_of, describe
+from perun.core.conditions import observe
+from perun.core.machine import class_of, describe
 from perun.store.cache import FILE, Cache
 
 MATRIX = (
@@ -141,7 +141,7 @@ PLUGIN = """\
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from perun.errors import CollectorUnavailable
+from perun.core.errors import CollectorUnavailable
 
 
 @dataclass(frozen=True)

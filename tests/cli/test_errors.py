@@ -1,4 +1,5 @@
-"""How commands end that cannot do their work: the codes of `perun.errors.EXIT_CODES`, and what is told."""
+"""How commands end that cannot do their work: the codes of `perun.core.errors.EXIT_CODES`, and what is
+told."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import time
 
 import pytest
 
-from perun.errors import EXIT_CODES
+from perun.core.errors import EXIT_CODES
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def broken(tmp_path, environment):
     folder = tmp_path / "broken"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(
-        "import perun.porcelain.status as status\n"
+        "import perun.history.status as status\n"
         "def broken(repo, revision=None):\n    raise ZeroDivisionError('induced \\x1b[31m')\n"
         "status.status = broken\n"
     )
@@ -286,7 +287,7 @@ def test_a_bug_outside_of_a_repository_is_reported_elsewhere(perun, environment,
     folder = tmp_path / "bug"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(
-        "import perun.porcelain.config as config\nconfig.get_value = lambda *given: 1 / 0\n"
+        "import perun.repository.config as config\nconfig.get_value = lambda *given: 1 / 0\n"
     )
     env = {"PYTHONPATH": f"{folder}{os.pathsep}{environment['PYTHONPATH']}", "TMPDIR": str(tmp_path)}
     failed = perun("config", "get", "vcs.type", env=env, check=False)

@@ -13,8 +13,8 @@ from perun.fuzz import results
 from perun.fuzz.corpus import Member
 from perun.fuzz.journal import FORMAT, Journal
 from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, Campaign, Program, Result, Seed
-from perun.porcelain.fuzz.options import FuzzOptions, marked
-from perun.porcelain.repository import open_repository
+from perun.repository.repository import open_repository
+from perun.running.fuzz.options import FuzzOptions, marked
 
 FRAIL = """\
 #!/bin/sh

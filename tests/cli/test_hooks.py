@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from perun.porcelain.repository import open_repository
-from perun.porcelain.run import background
+from perun.repository.repository import open_repository
+from perun.running.run import background
 
 PROGRAM = "#!/bin/sh\necho it took {} s\n"
 """It prints what is measured, so that nothing depends on how busy the machine is."""

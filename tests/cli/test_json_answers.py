@@ -31,7 +31,7 @@ def keys_of(answer: Any) -> Iterator[str]:
         (("log", "--json"), "perun.log/2"),
         (("check", "head", "--json"), "perun.check/1"),
         (("check", "all", "--json"), "perun.check/1"),
-        (("config", "get", "vcs.type", "--json"), "perun.config/1"),
+        (("config", "get", "vcs.type", "--json"), "perun.core.config/1"),
         (("fsck", "--json"), "perun.fsck/1"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),

@@ -19,11 +19,12 @@ import psutil
 import pytest
 
 from perun.plugin.api import MinorVersion
-from perun.porcelain import journal_file, saving
-from perun.porcelain.repository import Repository, open_repository
-from perun.porcelain.run import matrix as batch
-from perun.porcelain.run.jobs import Job, Unit
-from perun.porcelain.run.schedule import plan_slots
+from perun.repository import journal as journal_file
+from perun.repository import registering as saving
+from perun.repository.jobs import Job, Unit
+from perun.repository.repository import Repository, open_repository
+from perun.running.run import matrix as batch
+from perun.running.run.schedule import plan_slots
 from perun.store.pending import Pending
 
 QUICK = "{name: time, params: {warmup: 0, repeat: 1}}"

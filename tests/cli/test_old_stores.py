@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from perun.errors import DamagedStore
+from perun.core.errors import DamagedStore
 from perun.store import Store
-from perun.store.index_file import parse, serialize
+from perun.store.index import parse, serialize
 
 DATA = Path(__file__).parents[1] / "data"
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples"

@@ -18,7 +18,7 @@ from changing_program import HISTORY
 from many_functions import counts, functions, guilty, source
 from perun.cli.commands.collect import METHODS
 from perun.collect._calls.optimizations import settings
-from perun.collect.complexity.params import ComplexityParams
+from perun.collect.complexity.build import ComplexityParams
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.params import TraceParams
 from perun.plugin.params import specs

@@ -134,7 +134,7 @@ class Killer:
     def _kill_job(self) -> None:
         """Kill the process of one; there is another as long as the client has not ended."""
         while True:
-            for pid in self._pool.processes("perun.porcelain.pool.job"):
+            for pid in self._pool.processes("perun.running.pool.job"):
                 try:
                     return os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
@@ -153,7 +153,7 @@ def test_whatever_is_killed_nothing_is_lost(pool: PoolProject, seed: int) -> Non
     with Farm(pool, "aaa") as farm:
         killer = Killer(pool, farm, seed)
         killer.run()
-        eventually(lambda: pool.processes("perun.porcelain.pool.job") == [])
+        eventually(lambda: pool.processes("perun.running.pool.job") == [])
     assert len(killer.killed) == KILLS
     assert pool.profiles() == wanted(VERSIONS, ARGS), killer.said
     begun = pool.notes.begun

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from perun.porcelain.repository import open_repository
-from perun.porcelain.sharing import sending
-from perun.porcelain.sharing.remotes import open_remote
-from perun.porcelain.sharing.sending import Sender
+from perun.repository.repository import open_repository
+from perun.sharing import remotes
+from perun.sharing.remotes import Sender, open_remote
 from perun.store import Store
 from pools import LIMIT, Farm, PoolProject, eventually, wanted
 
@@ -89,7 +88,7 @@ def test_it_is_sent_again_and_again(
         assert sender.look() == ""
         assert there() == 1
         register("second")
-        now += sending.EVERY - 1
+        now += remotes.EVERY - 1
         assert sender.look() == ""
         assert there() == 1
         now += 1
@@ -100,7 +99,7 @@ def test_it_is_sent_again_and_again(
         folder.rename(pool.folder / "away")
         folder.write_text("")
         for expected in (True, False):
-            now += sending.EVERY
+            now += remotes.EVERY
             assert bool(sender.look()) is expected
         folder.unlink()
         (pool.folder / "away").rename(folder)

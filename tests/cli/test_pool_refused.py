@@ -14,8 +14,8 @@ pytestmark = pytest.mark.slow
 CALLING = """\
 import sys, time
 from calling import begin_and_wait
-from perun.porcelain.pool.engine import connected
-from perun.porcelain.pool.places import parsed
+from perun.running.pool.engine import connected
+from perun.running.pool.places import parsed
 
 with connected(parsed(sys.argv[1]), 600) as engine:
     while not engine.workers():

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from perun.porcelain.repository import open_repository
 from perun.profile.factory import Profile
+from perun.repository.repository import open_repository
 from perun.store.linking import link
 
 SCATTER = (1.0, 1.004, 0.996, 1.002, 0.998)

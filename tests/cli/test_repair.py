@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from perun import atomic, leftovers
+from perun.core import atomic, leftovers
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.store import Store
 from perun.store.cache import Cache
@@ -157,7 +157,8 @@ def test_only_what_is_certainly_left_over_is_removed(tmp_path, dead):
 
 def marked(*, wait):
     """A process with the mark that names of its files have; one that waits does so until its input ends."""
-    code = "import sys; from perun import atomic; print(atomic.process_mark(), flush=True); sys.stdin.read()"
+    code = "import sys; from perun.core.atomic import process_mark; print(process_mark(), flush=True); "
+    code += "sys.stdin.read()"
     source = subprocess.PIPE if wait else subprocess.DEVNULL
     process = subprocess.Popen([sys.executable, "-c", code], stdin=source, stdout=subprocess.PIPE)
     return process, process.stdout.readline().decode().strip()

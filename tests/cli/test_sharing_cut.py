@@ -8,10 +8,10 @@ import os
 import pytest
 from servers import BUCKET, line_to, s3_server
 
-from perun.errors import RemoteError
-from perun.porcelain.repository import open_repository
-from perun.porcelain.sharing import transfer
-from perun.remote.opening import opened
+from perun.core.errors import RemoteError
+from perun.repository.repository import open_repository
+from perun.sharing import transfer
+from perun.store.remote.opening import opened
 
 
 def test_a_transfer_goes_on_where_the_line_was_cut(
@@ -20,7 +20,7 @@ def test_a_transfer_goes_on_where_the_line_was_cut(
     for number in range(6):
         write_profile(f"p{number}.perf", workload=os.urandom(20_000).hex())
     perun("add", *(f"{number}@p" for number in range(6)))
-    monkeypatch.setattr("perun.remote.pack.TARGET", 1)  # a pack for each
+    monkeypatch.setattr("perun.store.remote.pack.TARGET", 1)  # a pack for each
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-tests")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-tests")
     repo = open_repository(project.path, environment)

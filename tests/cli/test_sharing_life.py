@@ -172,8 +172,8 @@ def test_an_object_that_is_not_what_its_pack_says_is_named(perun, pushed, url, t
     """Who sent it lied: the name of the pack is right, that of the object is not."""
     import json
 
-    from perun.remote.pack import packed
-    from perun.remote.register import written
+    from perun.store.remote.pack import packed
+    from perun.store.remote.register import written
 
     remote = tmp_path / "remote"
     made = packed([("ab" * 20, b"no object")])

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from perun.errors import RemoteError
-from perun.porcelain.repository import open_repository
+from perun.core.errors import RemoteError
 from perun.profile.format.json import loads
+from perun.repository.repository import open_repository
 from perun.store.connections import SqliteConnection
 from postgresql_server import new_schema, served
 

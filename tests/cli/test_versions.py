@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from perun.atomic import process_mark, system
+from perun.core.atomic import process_mark, system
 
 QUICK = "{name: time, params: {warmup: 0, repeat: 1}}"
 LASTING = """\
@@ -255,7 +255,7 @@ def test_left_overs_of_dead_runs_are_removed(
     perun: Callable[..., Any], project: Any, configure: Callable[..., None], record: Path
 ) -> None:
     configure()
-    marked = [sys.executable, "-c", "from perun.atomic import process_mark; print(process_mark())"]
+    marked = [sys.executable, "-c", "from perun.core.atomic import process_mark; print(process_mark())"]
     dead = subprocess.run(marked, capture_output=True, text=True, check=True).stdout.strip()
     mark = process_mark()
     tmp = project.path / ".perun/tmp"

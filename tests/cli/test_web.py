@@ -19,10 +19,10 @@ import pytest
 
 import measured_history
 from perun.cli.commands.web import web
-from perun.errors import PluginError
-from perun.porcelain.web.pieces import Pieces, encoded
-from perun.porcelain.web.state import load
+from perun.core.errors import PluginError
 from perun.store.cache import FILE, Cache
+from perun.web.data.pieces import Pieces, encoded
+from perun.web.data.state import load
 
 URL = re.compile(r"http://(?P<host>[^:/]+):(?P<port>\d+)/(?P<with>[?#]token=)(?P<token>\S+)")
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from histories import History, profile_of
 from perun.cli.main import _invoke
 from perun.cli.session import Session
-from perun.machine import class_of
+from perun.core.machine import class_of
 from perun.measurement.headline import headline
 
 

@@ -14,9 +14,9 @@ import pytest
 from asking import Asked, Hold, Store
 
 from histories import History, commits, smaller, store
-from perun.porcelain.check import parallel
-from perun.porcelain.init import init
-from perun.porcelain.repository import open_repository
+from perun.history.check import parallel
+from perun.repository.init import init
+from perun.repository.repository import open_repository
 
 MOST_SMALLER = 150
 """Smaller histories that are tried to show the same contradiction."""

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from perun.porcelain.repository import Repository
 from perun.profile import session as sessions
 from perun.profile.factory import Profile
+from perun.repository.repository import Repository
 from perun.store.linking import link
 
 START: Final = 1_700_000_000

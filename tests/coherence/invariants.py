@@ -10,11 +10,11 @@ from typing import Any
 from asking import Answers, Asked, Key, Said, check, close, contradictions, log, status, trend
 
 from perun.measurement.verdict import severity
-from perun.porcelain.repository import open_repository
-from perun.porcelain.web.pieces import Pieces
-from perun.porcelain.web.state import load
 from perun.profile.amounts import percent
 from perun.profile.changes import PerformanceChange
+from perun.repository.repository import open_repository
+from perun.web.data.pieces import Pieces
+from perun.web.data.state import load
 
 DIGITS = 6e-6
 """By how much numbers of six digits may be off."""

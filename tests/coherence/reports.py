@@ -16,12 +16,12 @@ from asking import Answers, Asked, Key, Said, close
 from invariants import alike, definite, newest
 
 from perun.measurement.present import NAMES
-from perun.porcelain.repository import open_repository
-from perun.porcelain.web.pieces import Pieces
-from perun.porcelain.web.state import State, load
 from perun.profile.amounts import percent
 from perun.profile.changes import PerformanceChange
-from perun.web.feed import atom
+from perun.repository.repository import open_repository
+from perun.web.data.pieces import Pieces
+from perun.web.data.state import State, load
+from perun.web.live import atom
 
 
 def reports(asked: Asked, told: Answers) -> list[str]:

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from perun.porcelain import trust
-from perun.porcelain.check.report import Comparison
-from perun.porcelain.compare.compare import Outcome, compare
-from perun.porcelain.compare.options import CompareOptions
-from perun.porcelain.compare.plan import plan
-from perun.porcelain.init import init
-from perun.porcelain.repository import Repository, open_repository
+from perun.history.check.report import Comparison
+from perun.repository import trust
+from perun.repository.init import init
+from perun.repository.repository import Repository, open_repository
+from perun.running.compare.compare import Outcome, compare
+from perun.running.compare.plan import CompareOptions, plan
 from shared import conftest_of, folder_of_run, made_once
 
 _cli = conftest_of("cli")

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from perun.errors import JobFailed, NotTrusted, PluginError, UsageError, VersionControlError
-from perun.porcelain.check.report import Comparison
+from perun.core.errors import JobFailed, NotTrusted, PluginError, UsageError, VersionControlError
+from perun.history.check.report import Comparison
 from perun.profile import session
 from perun.profile.changes import PerformanceChange
 

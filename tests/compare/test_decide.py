@@ -10,16 +10,9 @@ import pytest
 from perun.measurement.difference import DEFAULTS, Rules
 from perun.measurement.series import Metric
 from perun.models.two_samples.sequential import nominal_levels
-from perun.porcelain.compare.decide import (
-    Decision,
-    Looks,
-    Values,
-    decide,
-    disagreements,
-    reachable,
-)
-from perun.porcelain.compare.report import change_of
 from perun.profile.changes import PerformanceChange
+from perun.running.compare.compare import change_of
+from perun.running.compare.decide import Decision, Looks, Values, decide, disagreements, reachable
 
 WALL = Metric("./p", "time", "real", "s", False)
 CPU = Metric("./p", "time", "cpu", "s", False)

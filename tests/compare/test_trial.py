@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from perun import disturbance
-from perun.disturbance import Moment, Watch
-from perun.errors import JobFailed
+from perun.core import conditions
+from perun.core.conditions import Moment, Watch
+from perun.core.errors import JobFailed
+from perun.core.process.execution import Sample
 from perun.measurement.difference import DEFAULTS
 from perun.measurement.series import Metric
 from perun.plugin.api import MinorVersion
-from perun.porcelain.compare import trial as trials
-from perun.porcelain.compare.instruments import BudgetSpent, Reading
-from perun.porcelain.compare.pairs import PairRunner
-from perun.porcelain.compare.plan import Plan, Side
-from perun.porcelain.compare.trial import Trial, run
-from perun.process.execution import Sample
 from perun.profile.changes import PerformanceChange
+from perun.running.compare import trial as trials
+from perun.running.compare.decide import PairRunner
+from perun.running.compare.instruments import BudgetSpent, Reading
+from perun.running.compare.plan import Plan, Side
+from perun.running.compare.trial import Trial, run
 
 CPU = Metric("./p", "time", "cpu", "s", False)
 COUNT = Metric("./p", "instructions", "", "", True)
@@ -72,7 +72,7 @@ class Instrument:
 @pytest.fixture(autouse=True)
 def undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the machine does meanwhile."""
-    monkeypatch.setattr(trials.disturbance, "now", lambda: Moment(0, 0, 0.0, 0.0))
+    monkeypatch.setattr(trials.conditions, "now", lambda: Moment(0, 0, 0.0, 0.0))
 
 
 def labels(trial: Trial) -> list[PerformanceChange]:
@@ -189,7 +189,7 @@ def test_disturbed_pairs_are_repeated_within_limits(monkeypatch: pytest.MonkeyPa
     instrument = Instrument({"base": 1.0, "head": 1.1})
     # All the time is stolen, from the first pair on.
     monkeypatch.setattr(
-        trials.disturbance, "now", lambda: Moment(int(100 * instrument.now), int(200 * instrument.now), 0, 0)
+        trials.conditions, "now", lambda: Moment(int(100 * instrument.now), int(200 * instrument.now), 0, 0)
     )
     trial = instrument.trial()
     assert len(trial.pairs) == 10
@@ -213,7 +213,7 @@ def test_moments_are_read_from_the_kernel(tmp_path: Path) -> None:
     (tmp_path / "pressure").mkdir()
     (tmp_path / "pressure/cpu").write_text("some avg10=1.00 avg60=2.00 total=2500000\nfull total=0\n")
     # `now` itself is replaced here; what it is made of is not.
-    assert disturbance._ticks(tmp_path / "stat") == [100, 5, 50, 1000, 10, 1, 2, 33]
-    assert disturbance._waiting(tmp_path / "pressure/cpu") == 2.5
-    assert disturbance._ticks(tmp_path / "no") == [0] * 8
-    assert disturbance._waiting(tmp_path / "no") == 0.0
+    assert conditions._ticks(tmp_path / "stat") == [100, 5, 50, 1000, 10, 1, 2, 33]
+    assert conditions._waiting(tmp_path / "pressure/cpu") == 2.5
+    assert conditions._ticks(tmp_path / "no") == [0] * 8
+    assert conditions._waiting(tmp_path / "no") == 0.0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perun.porcelain.compare.sides import copy_changes
+from perun.running.compare.plan import copy_changes
 from perun.vcs.git import Git
 from perun.vcs.svs import PLUGIN as Svs
 from perun.vcs.tagit import PLUGIN as Tagit

@@ -14,9 +14,9 @@ import perun.check
 from islands import profile as island_profile
 from islands import usage
 from perun.check.average_amount_threshold import AverageAmountThreshold, ThresholdParams
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, Check, CheckContext
-from perun.plugin.contract import short_string
+from perun.plugin.loading import short_string
 from perun.plugin.params import specs
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import DegradationInfo, PerformanceChange

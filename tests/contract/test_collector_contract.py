@@ -17,14 +17,13 @@ import pytest
 
 import perun.collect
 from perun.collect.instructions.collector import ENGINES as COUNTERS
-from perun.collect.time import TimeCollector
-from perun.collect.time.collector import TimeParams
+from perun.collect.time import TimeCollector, TimeParams
 from perun.collect.trace.engines.choosing import make_engine
 from perun.collect.trace.params import ENGINES
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
+from perun.core.process.ending import guard
 from perun.plugin.api import CollectContext, Collector, Run
 from perun.plugin.params import specs
-from perun.process.guarding import guard
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending, loads, validate
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perun.errors import PluginError
+from perun.core.errors import PluginError
 from perun.plugin.api import CheckContext
 from perun.plugin.params import FreeParams
 from perun.plugin.registry import Registry

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import pytest
 
-from perun.errors import CollectorUnavailable, JobFailed, PerunError, PluginError, Terminated
+from perun.core.errors import CollectorUnavailable, JobFailed, PerunError, PluginError, Terminated
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import FreeParams, from_mapping
 from perun.plugin.registry import Registry
@@ -269,7 +269,7 @@ def test_a_broken_phase(body: str, error: type[PerunError], message: str, make: 
 
 def test_errors_of_perun_pass(make: Make, tmp_path: Path) -> None:
     run = """
-    from perun.errors import CollectorUnavailable
+    from perun.core.errors import CollectorUnavailable
 
     def before(**kwargs):
         raise CollectorUnavailable("needs root", "sudo perun")
@@ -287,7 +287,7 @@ def test_an_interrupt_passes(make: Make, tmp_path: Path) -> None:
 
 def test_a_request_to_end_passes(make: Make, tmp_path: Path) -> None:
     with pytest.raises(Terminated):  # another SystemExit is a failure of the plugin
-        code = "from perun.errors import Terminated\ndef collect(**kwargs): raise Terminated(143)"
+        code = "from perun.core.errors import Terminated\ndef collect(**kwargs): raise Terminated(143)"
         collect(make(code), tmp_path)
 
 

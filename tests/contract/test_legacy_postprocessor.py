@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pytest
 
-from perun.errors import JobFailed, PerunError, PluginError
+from perun.core.errors import JobFailed, PerunError, PluginError
 from perun.plugin.params import FreeParams
 from perun.plugin.registry import Registry
 from perun.profile.factory import Profile

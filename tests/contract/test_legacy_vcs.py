@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perun.errors import PluginError, VersionControlError
+from perun.core.errors import PluginError, VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, Vcs
 from perun.plugin.registry import Registry
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import pytest
 
-from perun.errors import PerunError, PluginError, UsageError
+from perun.core.errors import PerunError, PluginError, UsageError
 from perun.plugin.params import FreeParams
 from perun.plugin.registry import Registry
 from perun.profile.factory import Profile

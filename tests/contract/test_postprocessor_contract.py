@@ -19,7 +19,7 @@ import pytest
 
 import perun.postprocess
 from perun.cli.plugins import command_of
-from perun.errors import ConfigError, ProfileError
+from perun.core.errors import ConfigError, ProfileError
 from perun.plugin.api import PostprocessContext, Postprocessor
 from perun.plugin.params import NoParams, from_mapping, specs, to_mapping
 from perun.plugin.registry import Registry

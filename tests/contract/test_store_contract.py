@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import perun
-from perun.errors import LockTimeout
-from perun.regular import TooLarge
+from perun.core.errors import LockTimeout
+from perun.core.regular import TooLarge
 from perun.store import Store
-from perun.store.database_blocks import BLOCK
+from perun.store.database import BLOCK
 from postgresql_server import new_schema, served
 
 LINKER = """

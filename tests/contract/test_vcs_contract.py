@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.errors import VersionControlError
+from perun.core.errors import VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, Vcs
 from perun.vcs.git import Git
 from perun.vcs.svs import Svs

@@ -19,12 +19,12 @@ import pytest
 
 import perun.view
 from islands import WRITE, timeline
-from perun.errors import PerunError, UsageError
+from perun.core.errors import PerunError, UsageError
 from perun.plugin.api import View, ViewContext
 from perun.plugin.params import specs
 from perun.plugin.registry import Registry
-from perun.porcelain.show import show
 from perun.profile.factory import Profile
+from perun.running.showing import show
 from perun.view.raw import RawParams, RawView
 from perun.view.tableof import TableOfView, TableParams
 

@@ -27,7 +27,7 @@ from fault_scenes import (
     users_files,
 )
 
-from perun.errors import EXIT_CODES
+from perun.core.errors import EXIT_CODES
 
 SAMPLED = 1
 """Faults for each scene that `make test` tries; all of them `make test-all`."""
@@ -230,7 +230,7 @@ def test_every_fault(name: str, make_project: Callable[[], Project], room: Path)
 
 
 IN_PLACE = """
-import contextlib, pathlib, perun.atomic
+import contextlib, pathlib, perun.core.atomic
 @contextlib.contextmanager
 def writing(path, **options):
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -240,7 +240,7 @@ def write_many(files, scratch):
     for made in files:
         with writing(pathlib.Path(made.path)) as file:
             file.writelines(made.pieces)
-perun.atomic.writing, perun.atomic.write_many = writing, write_many
+perun.core.atomic.writing, perun.core.atomic.write_many = writing, write_many
 """
 
 

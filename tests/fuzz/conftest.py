@@ -13,7 +13,7 @@ from types import FrameType
 import pytest
 from readers import READERS
 
-from perun.errors import PerunError
+from perun.core.errors import PerunError
 
 ROOM = 512 << 20
 """Bytes of address space that a reader may take beside what the tests have already."""

@@ -9,7 +9,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-from perun.elf import ElfFile
+from perun.native.elf import ElfFile
 
 SOURCE = """\
 #include <stdlib.h>

@@ -18,48 +18,46 @@ from typing import Any
 
 import numpy as np
 
-from perun import machine
 from perun.cli import formats as cli_formats
-from perun.collect._calls.binary import Binary
-from perun.collect._calls.image import static_graph
 from perun.collect._calls.sizes import find_size, size_of
-from perun.collect._common.debug_files import debug_file
-from perun.collect._common.elf import read_elf
-from perun.collect._common.symbol_table import SymbolTable
 from perun.collect.complexity.programs import programs
 from perun.collect.complexity.records import processes
-from perun.collect.instructions import callgrind_file, perf_text
+from perun.collect.instructions import callgrind_file, perf
 from perun.collect.instructions.tree import Frame, Tree, grow
-from perun.collect.memory import allocators
+from perun.collect.memory import preload
 from perun.collect.memory.native import load
 from perun.collect.memory.records import Recording
-from perun.collect.trace.engines.records import boundaries, pieces
+from perun.collect.trace.engines.calibration import boundaries, pieces
 from perun.collect.trace.engines.uftrace_safety import unsafe_functions, unwinds
-from perun.collect.trace.libraries import kind_of
+from perun.collect.trace.params import kind_of
 from perun.collect.trace.plan import Probe
-from perun.config import cache as config_cache
-from perun.config import layers
-from perun.config import reader as config_reader
-from perun.errors import UsageError
+from perun.core import machine
+from perun.core.config import layers
+from perun.core.config import layers as config_cache
+from perun.core.config import reader as config_reader
+from perun.core.errors import UsageError
 from perun.fuzz.coverage.elf import NotElf, read_module
 from perun.island import record, result, statistics
 from perun.island.accounting import Stops
 from perun.island.stop_log import StopLog
-from perun.porcelain.compare.identical import loaded_parts
-from perun.porcelain.explain import debug_lines
-from perun.porcelain.run import in_place, journal
-from perun.profile.format import chunks, columnar, seven_bits
+from perun.native.binary import Binary
+from perun.native.elf import read_elf
+from perun.native.image import static_graph
+from perun.native.symbols import SymbolTable, debug_file
+from perun.profile.format import columnar, columns
 from perun.profile.format import json as formats
 from perun.profile.head import Head
 from perun.profile.island import timeline_of, usage_of
-from perun.store import Store, changes, index_file, tree, unpacking
+from perun.repository import copies
+from perun.running.compare.identical import loaded_parts
+from perun.running.explain import functions
+from perun.running.run import journal
+from perun.store import Store, changes, index, tree, unpacking
 from perun.store import stats as stats_file
-from perun.vcs._common.git import history as git_history
+from perun.vcs import tagit as tagit_files
+from perun.vcs._common import history as git_history
 from perun.vcs.svs import Svs
-from perun.vcs.tagit import files as tagit_files
-from perun.view.timeline.exporting import pieces_of
-from perun.view.timeline.summary import summary
-from perun.view.timeline.view import subtitle
+from perun.view.timeline.view import pieces_of, subtitle, summary
 
 MINOR = "ab" * 20
 _RECORDING, _CHUNK = 128, struct.Struct("=4s11I3Q7sBI12x")
@@ -84,7 +82,7 @@ def _sealed_columns(data: bytes, folder: Path) -> object:
     # The parts of a file as its trailer names them, with checksums that are right.
     try:
         head, at, size = (int(field, 16) for field in data[-_TRAILER:].split()[2:5])
-        packed = seven_bits.unpacked(data[at:-_TRAILER]) or b""
+        packed = columns.unpacked_bits(data[at:-_TRAILER]) or b""
         directory = zlib.decompressobj().decompress(packed, 1 << 20)
         ends = zlib.crc32(data[:head]), zlib.crc32(directory), head, at, size, len(data)
         data = data[:-_TRAILER] + columnar.trailer(*ends)
@@ -95,8 +93,8 @@ def _sealed_columns(data: bytes, folder: Path) -> object:
 
 def _chunk_of_a_column(data: bytes, folder: Path) -> object:
     for kind in "qd":
-        with contextlib.suppress(chunks.InvalidChunk):
-            assert len(chunks.decoded(seven_bits.packed(data), kind)) <= chunks.MAX_NUMBERS
+        with contextlib.suppress(columns.InvalidChunk):
+            assert len(columns.decoded(columns.packed(data), kind)) <= columns.MAX_NUMBERS
     return None
 
 
@@ -114,14 +112,14 @@ def _content_of_an_object(data: bytes, folder: Path) -> object:
 
 
 def _index(data: bytes, folder: Path) -> object:
-    return index_file.parse(data, "index")
+    return index.parse(data, "index")
 
 
 def _sealed_index(data: bytes, folder: Path) -> object:
-    entries, certain = index_file.parse(data[:-20] + tree.sha1(data[:-20]), "index")
+    entries, certain = index.parse(data[:-20] + tree.sha1(data[:-20]), "index")
     # What was read can be written again, and is the same then.
     with contextlib.suppress(UnicodeEncodeError):
-        assert sorted(index_file.parse(index_file.serialize(entries), "again").entries) == sorted(entries)
+        assert sorted(index.parse(index.serialize(entries), "again").entries) == sorted(entries)
     return certain
 
 
@@ -163,7 +161,7 @@ def _batch(data: bytes, folder: Path) -> object:
 def _in_place(data: bytes, folder: Path) -> object:
     _put(folder / "in-place.json", data)
     repository: Any = SimpleNamespace(in_place_journal=folder / "in-place.json")
-    return in_place.read_journal(repository)
+    return copies.read_journal(repository)
 
 
 def _statistics(data: bytes, folder: Path) -> object:
@@ -270,7 +268,7 @@ def _callgrind(data: bytes, folder: Path) -> object:
 
 def _perf(data: bytes, folder: Path) -> object:
     text = data.decode("utf-8", "replace")
-    return list(perf_text.samples(text.splitlines())), perf_text.count(text, "instructions:u")
+    return list(perf.samples(text.splitlines())), perf.count(text, "instructions:u")
 
 
 def _elf(data: bytes, folder: Path) -> object:
@@ -304,7 +302,7 @@ def _symbols(data: bytes, folder: Path) -> object:
     path = str(folder / "program")
     _put(folder / "program", data)
     table = SymbolTable([path])
-    known = allocators.functions(path, ("malloc", "main", "walk"))
+    known = preload.functions(path, ("malloc", "main", "walk"))
     return [table.at(address) for address in range(0x1000, 0x2000, 16)], list(known), debug_file(path, "")
 
 
@@ -318,7 +316,7 @@ def _counters(data: bytes, folder: Path) -> object:
 
 def _lines_of_functions(data: bytes, folder: Path) -> object:
     _put(folder / "program", data)
-    return debug_lines.read(folder / "program", {"p.c"}), loaded_parts(folder / "program")
+    return functions.read(folder / "program", {"p.c"}), loaded_parts(folder / "program")
 
 
 def _machine(data: bytes, folder: Path) -> object:

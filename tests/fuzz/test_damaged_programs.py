@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from damage import build, mutant
 
-from perun.collect._calls.binary import Binary
-from perun.elf import Damaged, ElfFile
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
+from perun.native.binary import Binary
+from perun.native.elf import Damaged, ElfFile
 
 READERS = ("elf", "elf-functions", "elf-call-graph", "elf-symbols", "elf-counters", "elf-lines")
 FEW, MANY = 60, 3000

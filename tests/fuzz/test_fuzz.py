@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from readers import CORPUS_OF, READERS
 
-from perun.errors import PerunError
+from perun.core.errors import PerunError
 
 CORPUS = Path(__file__).parents[1] / "data" / "corpus"
 QUICK = 25

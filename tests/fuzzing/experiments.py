@@ -18,11 +18,10 @@ from perun.fuzz import rules
 from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Coverage, Target
 from perun.fuzz.coverage.opening import open_coverage
-from perun.fuzz.events import Tested
+from perun.fuzz.findings import Tested
 from perun.fuzz.journal import Journal
 from perun.fuzz.pool import Pool
-from perun.fuzz.seeds import SeedFile
-from perun.fuzz.settings import Settings
+from perun.fuzz.seeds import SeedFile, Settings
 
 CPU: Final = 220.0
 """Seconds of two cores that a search has: 110 s of a machine that does nothing else."""
@@ -53,7 +52,7 @@ EXPRESSIONS = {
     r"(([a-z]{2,3})|([a-z]{2,3}[.]{1}[a-z]{2,3}))$",
     "classname": r"^(([a-z])+.)+[A-Z]([a-z])+$",
 }
-_GUARD = Path(__file__).parents[2] / "src" / "perun" / "process" / "native" / "guard.c"
+_GUARD = Path(__file__).parents[2] / "src" / "perun" / "core" / "process" / "native" / "guard.c"
 SEEDS = {
     "trim": SeedFile(Path("guard.c"), _GUARD.read_bytes()[:3534] + b"\n"),  # as large as that of the manual
     "email": SeedFile(Path("email.txt"), b"spse1po@gmail.com\n"),

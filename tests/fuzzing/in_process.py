@@ -14,12 +14,11 @@ import numpy as np
 
 from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Execution
-from perun.fuzz.events import Event, Tested
 from perun.fuzz.executing import Executor, Here
+from perun.fuzz.findings import Event, Tested
 from perun.fuzz.journal import FORMAT, Journal
 from perun.fuzz.rules import for_seed
-from perun.fuzz.seeds import SeedFile
-from perun.fuzz.settings import Settings
+from perun.fuzz.seeds import SeedFile, Settings
 
 SEED = SeedFile(Path("words.txt"), b"one two  three\n")
 Counting = Callable[[bytes], list[int]]

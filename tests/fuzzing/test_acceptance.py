@@ -14,17 +14,15 @@ from typing import NamedTuple
 import pytest
 
 from compiling import CompilerCache
-from perun.fuzz import events, growth, rules
-from perun.fuzz.after import keeps_cost
+from perun.fuzz import findings, growth, rules
+from perun.fuzz.after import keeps_cost, minimize
 from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Coverage, Target
 from perun.fuzz.coverage.opening import open_coverage
 from perun.fuzz.executing import Here
 from perun.fuzz.growth import Growth
 from perun.fuzz.journal import Journal
-from perun.fuzz.minimize import minimize
-from perun.fuzz.seeds import SeedFile
-from perun.fuzz.settings import Settings
+from perun.fuzz.seeds import SeedFile, Settings
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 
@@ -91,7 +89,7 @@ def searched(case: Case, coverage: Coverage, folder: Path, number: int, times: i
         rules.for_seed(case.seed, path),
         executor,
         settings,
-        lambda member, seed, seconds: events.Tested("ok"),
+        lambda member, seed, seconds: findings.Tested("ok"),
         journal,
         random.Random(number),
     )

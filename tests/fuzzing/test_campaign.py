@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from in_process import SEED, InProcess, campaign, events_of
 
-from perun.errors import JobFailed, ProfileError
+from perun.core.errors import JobFailed, ProfileError
 from perun.fuzz import folder as folders
 from perun.fuzz import results
-from perun.fuzz.events import Began, Found, Status
-from perun.fuzz.events import Tested as Said
 from perun.fuzz.executing import Here
+from perun.fuzz.findings import Began, Found, Status
+from perun.fuzz.findings import Tested as Said
 from perun.fuzz.journal import FILE, Journal, read
 from perun.fuzz.mutating import Mutator
 from perun.fuzz.results import Confirmation, Program

@@ -18,10 +18,10 @@ import numpy
 import pytest
 
 from compiling import CompilerCache, sanitized
-from perun.errors import CollectorUnavailable, JobFailed, PerunError, UsageError
+from perun.core.errors import CollectorUnavailable, JobFailed, PerunError, UsageError
 from perun.fuzz.coverage.api import PLACE, Coverage, InputWay, Target
-from perun.fuzz.coverage.build import build, build_flags
 from perun.fuzz.coverage.gcov import GcovCoverage
+from perun.fuzz.coverage.inputs import build, build_flags
 from perun.fuzz.coverage.opening import open_coverage
 
 PROGRAMS = Path(__file__).parent / "programs"

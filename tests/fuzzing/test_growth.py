@@ -10,7 +10,7 @@ import pytest
 from perun.fuzz import growth
 from perun.fuzz.growth import Growth, RunInput
 from perun.fuzz.patterns import candidates, name_of, runs, smallest_period
-from perun.models.result import NoModel
+from perun.models.record import NoModel
 
 
 def grown(data: bytes, program: RunInput, size: int = 3000) -> Growth:

@@ -7,8 +7,7 @@ from itertools import count
 import counting_programs as programs
 import pytest
 
-from perun.fuzz.after import keeps_cost
-from perun.fuzz.minimize import Progress, minimize
+from perun.fuzz.after import Progress, keeps_cost, minimize
 
 
 def test_it_leaves_what_the_cost_depends_on_and_nothing_else() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from perun.fuzz import pages, results
 from perun.fuzz.pages.drawing import Axis, Drawn, chart
-from perun.fuzz.pages.inputs import side_by_side
+from perun.fuzz.pages.index import side_by_side
 
 
 @pytest.fixture

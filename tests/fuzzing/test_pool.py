@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from in_process import InProcess, ends, is_killed, is_wrong
 
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
 from perun.fuzz.executing import Task
 from perun.fuzz.pool import Pool
 

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from perun.errors import PluginError
+from perun.core.errors import PluginError
 from perun.fuzz import rules
 
 MAIL = """

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.fuzz import rules
 from perun.fuzz.methods import binary, textfile, xml
 from shared import examples

@@ -8,17 +8,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from perun.errors import UsageError
-from perun.fuzz.compass import Compass
-from perun.fuzz.corpus import Member
-from perun.fuzz.halving import Halving, difference
-from perun.fuzz.intervals import choose, divide
-from perun.fuzz.mutating import Mutation
+from perun.core.errors import UsageError
+from perun.fuzz.climbing import Halving, difference
+from perun.fuzz.corpus import Compass, Member, Threshold, change_rate, choose, divide, score
+from perun.fuzz.mutating import Mutation, SizeLimit, mixed, probabilistic, proportional, unitary
 from perun.fuzz.patience import Patience
 from perun.fuzz.results import Point, Series
-from perun.fuzz.score import Threshold, change_rate, score
-from perun.fuzz.sizes import SizeLimit
-from perun.fuzz.strategies import mixed, probabilistic, proportional, unitary
 from perun.profile.changes import PerformanceChange
 
 

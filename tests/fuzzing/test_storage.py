@@ -8,9 +8,8 @@ from pathlib import Path
 
 from in_process import campaign, events_of
 
-from perun.fuzz.corpus import Member
+from perun.fuzz.corpus import Member, Storage, Stored
 from perun.fuzz.journal import read
-from perun.fuzz.storage import Storage, Stored
 
 
 def member(number, data):

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perun.porcelain import trust
-from perun.porcelain.bisect.bisect import bisect
-from perun.porcelain.bisect.data import Asked, Bisected
-from perun.porcelain.init import init
-from perun.porcelain.repository import Repository, open_repository
+from perun.repository import trust
+from perun.repository.init import init
+from perun.repository.repository import Repository, open_repository
+from perun.running.bisect.bisect import bisect
+from perun.running.bisect.data import Asked, Bisected
 
 COLLECTOR = '''
 import random
 import time
 from pathlib import Path
 
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
 from perun.plugin.params import param, to_mapping
 from perun.profile.factory import Profile
 from dataclasses import dataclass

@@ -18,11 +18,11 @@ import project
 import pytest
 from costs import History
 
-from perun.errors import JobFailed, NotTrusted, PerunError, UsageError
-from perun.porcelain import journal_file, saving, trust
-from perun.porcelain.bisect.data import Bisected, Like
-from perun.porcelain.init import init
+from perun.core.errors import JobFailed, NotTrusted, PerunError, UsageError
 from perun.profile.factory import Profile
+from perun.repository import journal, registering, trust
+from perun.repository.init import init
+from perun.running.bisect.data import Bisected, Like
 
 
 def test_counts(make: Callable[..., History]) -> None:
@@ -110,7 +110,7 @@ def _killed(history: History, last: int, *, resume: bool) -> bool:
     """Bisect in a child that is killed after its last write to the journal; whether it was."""
     child = os.fork()
     if not child:
-        original, count = journal_file._append, 0
+        original, count = journal._append, 0
 
         def append(*arguments: Any) -> None:
             nonlocal count
@@ -119,7 +119,7 @@ def _killed(history: History, last: int, *, resume: bool) -> bool:
             if count == last:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        journal_file._append = append
+        journal._append = append
         with suppress(BaseException):
             found = history.bisect(resume=True) if resume else history.bisect(0, 6)
             os._exit(0 if [one.subject for one in found.range] == ["Commit 3", "Commit 4"] else 3)
@@ -142,8 +142,8 @@ def store(history: History, costs: Mapping[int, float]) -> None:
                 for uid in ("main", "sort")
             ]
         )
-        wanted.append(saving.Wanted(profile, history.commits[number], registers=True))
-    saving.save_together(history.repository, wanted)
+        wanted.append(registering.Wanted(profile, history.commits[number], registers=True))
+    registering.save_together(history.repository, wanted)
 
 
 def test_a_change_that_is_stored(make: Callable[..., History]) -> None:

@@ -17,16 +17,16 @@ from typing import Any
 import pytest
 
 from perun.collect.complexity import ComplexityCollector
-from perun.errors import JobFailed, PerunError
-from perun.porcelain import trust
-from perun.porcelain.bisect.bisect import bisect
-from perun.porcelain.bisect.data import Asked, Bisected
-from perun.porcelain.explain.data import CaseReport
-from perun.porcelain.explain.explaining import explain
-from perun.porcelain.explain.plan import ExplainOptions, plan
-from perun.porcelain.explain.report import sentence
-from perun.porcelain.init import init
-from perun.porcelain.repository import Repository, open_repository
+from perun.core.errors import JobFailed, PerunError
+from perun.repository import trust
+from perun.repository.init import init
+from perun.repository.repository import Repository, open_repository
+from perun.running.bisect.bisect import bisect
+from perun.running.bisect.data import Asked, Bisected
+from perun.running.explain.costs import sentence
+from perun.running.explain.data import CaseReport
+from perun.running.explain.explaining import explain
+from perun.running.explain.plan import ExplainOptions, plan
 from traced import counted
 
 LINEAR = "for (size_t at = 1; at < n; at++, steps++) if (values[at] < values[at - 1]) values[at] = 0;"

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compiling import CompilerCache
-from perun.collect.bounds.analysis import AnalysisOptions, analyse
-from perun.collect.bounds.expression import Expression, parse
-from perun.collect.bounds.front import ReadOptions, preprocess, read
-from perun.collect.bounds.front.spans import loop_spans
-from perun.collect.bounds.front.tokens import Place, Places, Token, tokens
+from perun.bounds.analysis import AnalysisOptions, analyse
+from perun.bounds.expression import Expression, parse
+from perun.bounds.front.preprocessing import preprocess
+from perun.bounds.front.read import loop_spans, read
+from perun.bounds.front.tokens import Place, Places, Token, tokens
+from perun.bounds.front.unit import ReadOptions
 
 HEADER = Path(__file__).parent / "bounds" / "counting.h"
 DEFINITIONS = ("LESS(a, b)=((a) - (b))",)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perun.collect.memory.analysis import Events
-from perun.collect.memory.kinds import KINDS
+from perun.collect.memory.events import KINDS
 from perun.collect.memory.records import Recording
 
 PROGRAMS = Path(__file__).with_name("programs")

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.collect.memory.allocators import notes
-from perun.collect.memory.preload import preloaded
+from perun.collect.memory.preload import notes, preloaded
 from perun.plugin.api import Run
 
 Program = Callable[..., Path]

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from perun.collect._calls.events import Calls
-from perun.collect._calls.image import static_graph
 from perun.collect.complexity.records import processes
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
+from perun.native.image import static_graph
 from recorded import PROGRAMS, Recorded, read
 
 # These run with the fixtures of this module.

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from perun.collect._calls.binary import Binary
 from perun.collect._calls.sizes import find_size, size_of
-from perun.errors import UsageError
+from perun.core.errors import UsageError
+from perun.native.binary import Binary
 
 LISTS = "struct list { long size; void *items; };\n"
 SOURCES = {

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from compiling import CompilerCache
 from counted import Comparison, bounds_of, compare, counting_functions
-from perun.collect.bounds.analysis import AnalysisOptions, analyse
-from perun.collect.bounds.front import ReadOptions, read
+from perun.bounds.analysis import AnalysisOptions, analyse
+from perun.bounds.front.read import read
+from perun.bounds.front.unit import ReadOptions
 from random_programs import function, functions
 
 PROGRAMS = sorted((Path(__file__).parent / "bounds" / "programs").glob("*.c"))

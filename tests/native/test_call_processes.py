@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from perun.collect.complexity.build import ComplexityParams
 from perun.collect.complexity.collector import ComplexityCollector
-from perun.collect.complexity.params import ComplexityParams
 from perun.collect.trace import TraceCollector
 from perun.collect.trace.params import TraceParams
 from perun.plugin.api import CollectContext, Run, ViewContext

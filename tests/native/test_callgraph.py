@@ -12,13 +12,13 @@ import pytest
 
 from callgrind_calls import calls_within
 from compiling import CompilerCache
-from perun.callgraph.graph import CallGraph
-from perun.callgraph.machine.decode import Decoder
-from perun.callgraph.machine.extract import extract
-from perun.callgraph.machine.pieces import Pieces
-from perun.collect._calls.binary import Binary
-from perun.collect._calls.image import read_image, static_graph
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
+from perun.native.binary import Binary
+from perun.native.callgraph.decode import Decoder
+from perun.native.callgraph.extract import extract
+from perun.native.callgraph.graph import CallGraph
+from perun.native.callgraph.pieces import Pieces
+from perun.native.image import read_image, static_graph
 
 PROGRAMS = Path(__file__).parent / "programs"
 SOURCE = PROGRAMS / "callgraph.c"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perun.callgraph.graph import MODES, Function
-from perun.collect._calls.image import static_graph
+from perun.native.callgraph.graph import MODES, Function
+from perun.native.image import static_graph
 
 BODY = """
     push rbx

@@ -9,8 +9,8 @@ import pytest
 from capstone import CS_ARCH_X86, CS_MODE_64, Cs
 
 from compiling import CompilerCache
-from perun.callgraph.machine.decode import PADDING, Code, Decoder
-from perun.collect._calls.image import read_image, static_graph
+from perun.native.callgraph.decode import PADDING, Code, Decoder
+from perun.native.image import read_image, static_graph
 
 SOURCE = Path(__file__).parent / "programs" / "callgraph.c"
 OPTIONS = {"movable": ("-O2",), "fixed place": ("-O2", "-no-pie"), "large": ("-O2", "-static-pie")}

@@ -16,10 +16,10 @@ import pytest
 
 from perun.collect._calls.calibration import UNCERTAIN_TIMES
 from perun.collect._calls.events import Calls
+from perun.collect.complexity.build import ComplexityParams
 from perun.collect.complexity.collector import ComplexityCollector
-from perun.collect.complexity.params import ComplexityParams
 from perun.collect.complexity.records import Gaps, processes
-from perun.errors import JobFailed, UsageError
+from perun.core.errors import JobFailed, UsageError
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
 from traced import COUNTS, calls, counted, sizes

@@ -12,8 +12,8 @@ import pytest
 
 from compiling import CompilerCache, sanitized
 from perun.collect._calls.events import Calls
+from perun.collect.complexity.programs import Module, TableFunction, encoded
 from perun.collect.complexity.records import Gaps, processes
-from perun.collect.complexity.table import Module, TableFunction, encoded
 
 SOURCES = Path(__file__).parents[2] / "src" / "perun" / "collect" / "complexity" / "native"
 PROGRAMS = Path(__file__).with_name("programs")

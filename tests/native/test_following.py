@@ -17,7 +17,7 @@ from compiling import CompilerCache
 from perun.collect.trace import TraceCollector
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.params import TraceParams
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
 from traced import COUNTS, calls, plain

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 import perun.collect._calls.sizes as sizes
-import perun.collect.complexity.decoding as decoding
+import perun.collect.complexity.programs as table
 import perun.collect.complexity.records as calls
-import perun.collect.complexity.table as table
+import perun.collect.complexity.records as decoding
 import perun.collect.memory.records as memory
 import perun.collect.trace.engines.ebpf as ebpf
 from perun.collect._common.recordings import BYTE_ORDER
-from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, OF_PYTHON, REALLOC_FAILED, REALLOC_RELEASE
+from perun.collect.memory.events import FIRST_RELEASE, KINDS, OF_PYTHON, REALLOC_FAILED, REALLOC_RELEASE
 
 SOURCES = Path(__file__).parents[2] / "src" / "perun" / "collect"
 Place = tuple[int, int]
@@ -202,7 +202,7 @@ def test_functions_of_complexity(tmp_path: Path) -> None:
 
 def test_constants_of_complexity(tmp_path: Path) -> None:
     header = Header("complexity", tmp_path)
-    places, operations = (upper(one.__members__, "TABLE_") for one in (table.Place, table.Operation))
+    places, operations = (upper(one.__members__, "TABLE_") for one in (table.Operand, table.Operation))
     assert header.members("table_place") == places.keys()
     assert header.members("table_operation") == operations.keys()
     wanted = {

@@ -15,13 +15,12 @@ import pytest
 
 from perun.check.hodges_lehmann_ratio import HodgesLehmannRatio
 from perun.collect.instructions import InstructionsCollector
+from perun.collect.instructions.callgrind import CallgrindEngine
 from perun.collect.instructions.collector import ENGINES, InstructionsParams
-from perun.collect.instructions.engines import Options
-from perun.collect.instructions.engines.callgrind import CallgrindEngine
-from perun.collect.instructions.engines.perf import PerfEngine
-from perun.collect.instructions.profile import SMALL
+from perun.collect.instructions.engines import SMALL, Options
+from perun.collect.instructions.perf import PerfEngine
 from perun.collect.instructions.tree import OTHER_CALLERS
-from perun.errors import CollectorUnavailable, JobFailed, UsageError
+from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.measurement.series import measurements
 from perun.plugin.api import CheckContext, CollectContext, Run
 from perun.profile.factory import Profile

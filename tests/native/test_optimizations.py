@@ -14,16 +14,16 @@ import pytest
 
 from changing_program import HISTORY, MODES
 from compiling import CompilerCache
-from perun.callgraph.graph import CallGraph
-from perun.collect._calls.image import static_graph
-from perun.collect._calls.optimizations.difference import difference
+from perun.collect.complexity.build import ComplexityParams
 from perun.collect.complexity.collector import ComplexityCollector
-from perun.collect.complexity.params import ComplexityParams
 from perun.collect.trace.collector import TraceCollector
 from perun.collect.trace.engines.choosing import make_engine
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.params import ENGINES, TraceParams
-from perun.errors import UsageError
+from perun.core.errors import UsageError
+from perun.native.callgraph.difference import difference
+from perun.native.callgraph.graph import CallGraph
+from perun.native.image import static_graph
 from perun.plugin.api import Answer, CollectContext, NoProfile, Run
 from perun.profile.factory import Profile
 from perun.profile.untraced import told

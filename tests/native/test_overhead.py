@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from compiling import CompilerCache
+from perun.collect.complexity.build import ComplexityParams
 from perun.collect.complexity.collector import ComplexityCollector
-from perun.collect.complexity.params import ComplexityParams
 from perun.collect.trace import TraceCollector
 from perun.collect.trace.engines.choosing import make_engine
 from perun.collect.trace.params import TraceParams

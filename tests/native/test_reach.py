@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from perun.collect.memory.analysis import Analysis
-from perun.collect.memory.reach import STATES, LiveBlocks, Reach, reached
+from perun.collect.memory.events import STATES, LiveBlocks, Reach, reached
 
 Program = Callable[..., Path]
 Totals = dict[str, tuple[int, int]]

@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from perun.collect._calls.binary import Binary
 from perun.collect.trace.engines.choosing import make_engine
 from perun.collect.trace.engines.ebpf import ANY_METHOD, FOLDER, EbpfEngine
-from perun.collect.trace.engines.instructions import read_code
+from perun.collect.trace.engines.following import read_code
 from perun.collect.trace.params import ENGINES
 from perun.collect.trace.plan import Probe, Wanted, make_plan
-from perun.errors import CollectorUnavailable, JobFailed, UsageError
+from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
+from perun.native.binary import Binary
 from perun.profile.factory import Profile
 from traced import COUNTS, Trace, calls, sizes
 

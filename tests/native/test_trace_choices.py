@@ -15,12 +15,11 @@ from click.testing import CliRunner
 
 from compiling import CompilerCache
 from perun.cli.options import with_options_of
-from perun.collect._calls.binary import Binary
 from perun.collect.trace.engines.choosing import make_engine
-from perun.collect.trace.libraries import find_library, kind_of, names_of
-from perun.collect.trace.params import TraceParams
+from perun.collect.trace.params import TraceParams, find_library, kind_of, names_of
 from perun.collect.trace.plan import Wanted, make_plan
-from perun.errors import CollectorUnavailable, JobFailed, UsageError
+from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
+from perun.native.binary import Binary
 from perun.plugin.api import Run
 from perun.plugin.params import from_mapping
 from traced import PROGRAMS, Trace, calls, sizes, sources

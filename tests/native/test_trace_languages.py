@@ -13,7 +13,7 @@ import pytest
 from perun.collect.trace import TraceCollector
 from perun.collect.trace.engines.choosing import make_engine
 from perun.collect.trace.params import TraceParams
-from perun.errors import CollectorUnavailable
+from perun.core.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile
 from traced import PROGRAMS, calls

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from compiling import CompilerCache
-from perun.collect._calls.binary import Binary
 from perun.collect.trace.engines import stap
 from perun.collect.trace.engines.stap import StapEngine, script_of
 from perun.collect.trace.plan import Plan, Wanted, make_plan
+from perun.native.binary import Binary
 from traced import COUNTS, PROGRAMS, plain
 
 OPTIONS = (

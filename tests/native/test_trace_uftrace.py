@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from compiling import CompilerCache
-from perun.collect._calls.binary import Binary
 from perun.collect.trace.engines import uftrace_safety
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.engines.uftrace_safety import (
@@ -24,7 +23,8 @@ from perun.collect.trace.engines.uftrace_safety import (
     unwinds,
 )
 from perun.collect.trace.plan import Wanted, make_plan
-from perun.errors import CollectorUnavailable, JobFailed
+from perun.core.errors import CollectorUnavailable, JobFailed
+from perun.native.binary import Binary
 from traced import PROGRAMS, Trace, calls, sizes, sources
 
 OPTIMISED = ("-g", "-O2", "-fno-inline", "-pthread")

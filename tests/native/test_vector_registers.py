@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from perun.collect._calls.binary import Binary
-from perun.collect.trace.engines.uftrace_safety import KEPT, unsafe_functions
-from perun.collect.trace.engines.vector_registers import Instruction, keeps_over_calls
+from perun.collect.trace.engines.uftrace_safety import KEPT, Instruction, keeps_over_calls, unsafe_functions
 from perun.collect.trace.plan import Wanted, make_plan
+from perun.native.binary import Binary
 
 FUNCTIONS = 12
 LOSE_ALL = "".join(f"\tpcmpeqd %xmm{number}, %xmm{number}\n" for number in range(16))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from servers import BUCKET, git, s3_server
 
-from perun.remote.contract import Remote
-from perun.remote.opening import opened
+from perun.store.remote.contract import Remote
+from perun.store.remote.opening import opened
 from postgresql_server import new_schema, served
 
 KINDS = ("file", "sqlite", "postgresql", "s3", "git")

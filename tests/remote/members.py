@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
-from perun.porcelain.sharing.registered import registered_here
 from perun.profile.head import Head
-from perun.remote.register import Entry
+from perun.sharing.known import registered_here
 from perun.store import Store
 from perun.store.index import IndexEntry
+from perun.store.remote.register import Entry
 
 BODY = (
     b'{"header":{"type":"time","units":{"time":"s"},"cmd":"%d","args":"%s","workload":""},'

@@ -17,12 +17,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from perun.porcelain import gc
-from perun.porcelain.sharing import transfer
-from perun.remote import cleaning
-from perun.remote.contract import Remote
-from perun.remote.opening import opened
+from perun.running import cleaning as gc
+from perun.sharing import transfer
 from perun.store import Store
+from perun.store.remote import cleaning
+from perun.store.remote.contract import Remote
+from perun.store.remote.opening import opened
 
 Verb = Callable[[Any, Remote], object]
 

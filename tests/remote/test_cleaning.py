@@ -19,19 +19,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perun.errors import RemoteError
-from perun.porcelain.sharing import transfer
-from perun.porcelain.sharing.registered import registered_here
+from perun.core.errors import RemoteError
 from perun.profile.head import Head
-from perun.remote import cleaning
-from perun.remote.contract import Listed, Remote
-from perun.remote.file import FileRemote
-from perun.remote.opening import opened
-from perun.remote.pack import FOLDER, unpacked
-from perun.remote.reading import Reader
-from perun.remote.register import Entry
+from perun.sharing import transfer
+from perun.sharing.known import registered_here
 from perun.store import Store
 from perun.store.index import IndexEntry
+from perun.store.remote import cleaning
+from perun.store.remote.contract import Listed, Remote
+from perun.store.remote.file import FileRemote
+from perun.store.remote.opening import opened
+from perun.store.remote.pack import FOLDER, unpacked
+from perun.store.remote.reading import Reader
+from perun.store.remote.register import Entry
 
 NOW = 1_800_000_000.0
 MINORS = ["a" * 40, "b" * 40]

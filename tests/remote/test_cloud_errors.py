@@ -9,10 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from perun.errors import RemoteError
-from perun.remote.cloud_errors import named
-from perun.remote.contract import Remote
-from perun.remote.opening import opened
+from perun.core.errors import RemoteError
+from perun.store.remote.cloud import named
+from perun.store.remote.contract import Remote
+from perun.store.remote.opening import opened
 
 SECRET = "secret-of-tests"
 
@@ -120,20 +120,20 @@ def test_a_bucket_that_is_not_there_is_no_empty_remote(s3: str) -> None:
 
 
 def test_a_server_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perun.remote.cloud._RETRIES", 0)
+    monkeypatch.setattr("perun.store.remote.cloud._RETRIES", 0)
     with pytest.raises(RemoteError, match="the server cannot be reached"):
         list(at("http://127.0.0.1:9").list("packs/"))
 
 
 def test_a_server_without_a_trusted_certificate_is_refused(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It speaks no TLS at all, while the URL asks for it."""
-    monkeypatch.setattr("perun.remote.cloud._RETRIES", 0)
+    monkeypatch.setattr("perun.store.remote.cloud._RETRIES", 0)
     with pytest.raises(RemoteError, match="no certificate that this machine trusts"):
         list(at(s3.replace("http://", "https://")).list("packs/"))
 
 
 def test_missing_credentials_are_named(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perun.remote.cloud._RETRIES", 0)
+    monkeypatch.setattr("perun.store.remote.cloud._RETRIES", 0)
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     # The service that machines of Amazon ask.

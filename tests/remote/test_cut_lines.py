@@ -14,11 +14,11 @@ import pytest
 from members import here, measure, member
 from servers import Line, git, git_server, line_to
 
-from perun.errors import RemoteError
-from perun.porcelain.sharing import transfer
-from perun.remote.contract import Remote
-from perun.remote.opening import opened
-from perun.remote.reading import Reader
+from perun.core.errors import RemoteError
+from perun.sharing import transfer
+from perun.store.remote.contract import Remote
+from perun.store.remote.opening import opened
+from perun.store.remote.reading import Reader
 
 CONTENT = random.Random(1).randbytes(307_200)
 MIDDLE = 100_000
@@ -69,7 +69,7 @@ def remotes(
     kind: str, url: str, line: Line, tmp_path: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> Lined:
     for module in ("cloud", "git", "sql"):
-        monkeypatch.setattr(f"perun.remote.{module}._PAUSE", 0.01)
+        monkeypatch.setattr(f"perun.store.remote.{module}._PAUSE", 0.01)
     by_line = url
     if kind == "git":
         git("-C", str(tmp_path), "remote", "add", "line", f"git://127.0.0.1:{line.port}/server.git")
@@ -161,7 +161,7 @@ def test_a_push_and_a_pull_go_on_where_the_line_was_cut(
 ) -> None:
     """Each attempt sends one pack or two, of ten; each fetches as much as fits."""
     by_line, direct = remotes
-    monkeypatch.setattr("perun.remote.pack.TARGET", 30_000)
+    monkeypatch.setattr("perun.store.remote.pack.TARGET", 30_000)
     writer, reader = member(tmp_path / "writer"), member(tmp_path / "reader")
     dice = random.Random(2)
     for number in range(30):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from perun.errors import RemoteError
-from perun.remote.contract import Remote
-from perun.remote.opening import opened
+from perun.core.errors import RemoteError
+from perun.store.remote.contract import Remote
+from perun.store.remote.opening import opened
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -123,7 +123,7 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_process_left_is_removed(new_url: Callable[[str], str], tmp_path: Path) -> None:
-    from perun import atomic
+    from perun.core import atomic
 
     left = tmp_path / "scratch" / f".tmp-{2**22 + 1}-{atomic.system()}-{'0' * 12}"
     left.mkdir(parents=True)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from perun import atomic
-from perun.errors import RemoteError, UsageError
-from perun.remote.contract import Listed, MissingPiece, Remote
-from perun.remote.opening import opened
+from perun.core import atomic
+from perun.core.errors import RemoteError, UsageError
+from perun.store.remote.contract import Listed, MissingPiece, Remote
+from perun.store.remote.opening import opened
 
 WRITERS = Path(__file__).with_name("writers.py")
 
@@ -72,7 +72,7 @@ def test_the_language_of_a_database_orders_nothing(
         if made_before:
             columns = "key VARCHAR(600) PRIMARY KEY, data BYTEA NOT NULL"
             connection.execute(f"CREATE TABLE perun_pieces ({columns})".encode())
-    monkeypatch.setattr("perun.remote.sql._AT_ONCE", 2)
+    monkeypatch.setattr("perun.store.remote.sql._AT_ONCE", 2)
     names = [f"packs/{one}" for one in ("ab", "a-c", "a.b", "a_b", "a", "a1", "b-a", "ba", "a-b")]
     with opened(url) as remote:
         for one in names:
@@ -81,7 +81,7 @@ def test_the_language_of_a_database_orders_nothing(
 
 
 def test_long_lists_are_whole(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perun.remote.sql._AT_ONCE", 10)
+    monkeypatch.setattr("perun.store.remote.sql._AT_ONCE", 10)
     names = [f"registers/{number:05}" for number in range(25)]
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(lambda name: remote.put(name, b"x"), names))

@@ -7,10 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
-from perun.errors import RemoteError
-from perun.remote.opening import opened
-from perun.remote.sql import SqlRemote
-from perun.remote.sql_errors import named
+from perun.core.errors import RemoteError
+from perun.store.remote.opening import opened
+from perun.store.remote.sql import SqlRemote, named
 
 READ_ONLY = quote(" -cdefault_transaction_read_only=on")
 

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from members import here, measure, member
 
-from perun.porcelain.sharing.verifying import fsck
-from perun.remote.contract import Remote
-from perun.remote.pack import FOLDER
-from perun.remote.reading import Reader
+from perun.sharing.remotes import fsck
+from perun.store.remote.contract import Remote
+from perun.store.remote.pack import FOLDER
+from perun.store.remote.reading import Reader
 
 TEAM = Path(__file__).with_name("team.py")
 KILLS = 40

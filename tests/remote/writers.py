@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from perun.remote.contract import MissingPiece, Remote
-from perun.remote.opening import opened
+from perun.store.remote.contract import MissingPiece, Remote
+from perun.store.remote.opening import opened
 
 
 def count_up(remote: Remote, writer: int, times: int) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from perun.porcelain.add import add
-from perun.porcelain.repository import open_repository
+from perun.repository.registering import add
+from perun.repository.repository import open_repository
 from shared import conftest_of
 from web_server import serve, server
 

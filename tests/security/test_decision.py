@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from perun.porcelain import trust
-from perun.porcelain.init import init
-from perun.porcelain.repository import open_repository
+from perun.repository import trust
+from perun.repository.init import init
+from perun.repository.repository import open_repository
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from perun.porcelain.links import links_of
+from perun.repository.user import links_of
 from perun.store import FOLDERS
 
 LIMIT = 1 << 30

@@ -10,21 +10,19 @@ from typing import Any
 
 import pytest
 
-from perun.errors import NotTrusted
+from perun.core.errors import NotTrusted
 from perun.fuzz import results
 from perun.fuzz.corpus import Member
 from perun.fuzz.journal import FORMAT
 from perun.fuzz.journal import Journal as CampaignJournal
 from perun.plugin.api import SavedState
-from perun.porcelain import journal_file
-from perun.porcelain.bisect import journal as bisections
-from perun.porcelain.bisect.asking import case_of
-from perun.porcelain.bisect.data import Asked
-from perun.porcelain.fuzz.options import FuzzOptions, marked
-from perun.porcelain.pool import hosts
-from perun.porcelain.pool.places import Hosts
-from perun.porcelain.repository import Repository, open_repository
-from perun.porcelain.run import in_place
+from perun.repository import bisections, copies
+from perun.repository import journal as journal_file
+from perun.repository.repository import Repository, open_repository
+from perun.running.bisect.data import Asked, case_of
+from perun.running.fuzz.options import FuzzOptions, marked
+from perun.running.pool import places
+from perun.running.pool.places import Hosts
 
 
 @pytest.fixture
@@ -135,7 +133,7 @@ def test_the_batch_and_the_saved_state_of_a_pull_are_asked_about(perun: Any, the
     refused = perun("recover", check=False)
     assert (refused.code, "a checkout of HEAD~1" in refused.err) == (11, True), refused.err
     assert theirs.git("rev-parse", "HEAD").strip() != head, "nothing was checked out"
-    in_place._write_journal(opened(theirs), SavedState(False, "main", ""))
+    copies._write_journal(opened(theirs), SavedState(False, "main", ""))
     assert perun("trust", "--show", "--json").json["trusted"]
     perun("recover")
     assert not journal.exists()
@@ -251,7 +249,7 @@ def test_the_machines_of_a_tracked_file_are_asked_about(perun: Any, theirs: Any,
         assert (refused.code, f"localhost: {traps('python')}" in refused.err) == (11, True), refused.err
         theirs.git("rm", "--quiet", "--cached", "hosts.yml")
         theirs.git("commit", "--quiet", "--message", "Leave it out")
-        assert hosts.brought(Hosts(file), dict(os.environ)) is None
+        assert places.brought(Hosts(file), dict(os.environ)) is None
 
 
 def test_a_pipe_in_the_place_of_a_campaign_is_not_waited_for(perun: Any, theirs: Any, traps: Any) -> None:

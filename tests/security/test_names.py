@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from perun.porcelain.add import add
-from perun.porcelain.repository import open_repository
+from perun.repository.registering import add
+from perun.repository.repository import open_repository
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
 """Sets the title, clears the screen, and turns the direction of what follows."""

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from perun.errors import ForeignRepository, NotPerunRepository
-from perun.porcelain.init import init
-from perun.porcelain.repository import locate, open_repository
+from perun.core.errors import ForeignRepository, NotPerunRepository
+from perun.repository.init import init
+from perun.repository.repository import locate, open_repository
 
 OTHER = 4321
 GENERATOR = "generators: {workload: [{id: leaked, type: external, cmd: ./evil}]}\n"
@@ -96,7 +96,7 @@ def test_the_user_may_say_that_it_is_trusted(perun, parent):
 @as_root
 def test_only_root_heeds_who_called_sudo():
     code = (
-        "import os; from perun.porcelain.user import own_users\n"
+        "import os; from perun.repository.user import own_users\n"
         "os.setuid(4322); print(sorted(own_users({'SUDO_UID': '4321'})))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -127,7 +127,7 @@ def test_an_untrusted_parent_gives_nothing_to_those_below(git_repository, tmp_pa
     (warning,) = config.warnings
     assert "generators.workload" in warning
     assert f"perun trust {outer.path}" in warning
-    from perun.porcelain import trust
+    from perun.repository import trust
 
     trust.grant(outer.path, open_repository(outer.path, environ).config, environ)
     config = open_repository(outer.path / "inner", environ).config
@@ -149,6 +149,6 @@ def test_nor_does_one_of_another_user(git_repository):
 
 
 def test_owners_are_called_by_their_name():
-    from perun.porcelain.ownership import _name
+    from perun.repository.repository import _name
 
     assert _name(0) == f"the user {pwd.getpwuid(0).pw_name}"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from perun.errors import PerunError
-from perun.porcelain.repository import open_repository
-from perun.porcelain.run import background
+from perun.core.errors import PerunError
+from perun.repository.repository import open_repository
+from perun.running.run import background
 
 FOREIGN = ("notes.txt", "e" * 40, "-m", "HEAD", "x" * 200)
 

@@ -1,4 +1,4 @@
-"""Files of a `.perun` are opened by `perun.regular` alone: each other place that opens any is listed."""
+"""Files of a `.perun` are opened by `perun.core.regular` alone: each other place that opens any is listed."""
 
 from __future__ import annotations
 
@@ -18,62 +18,55 @@ MAY_OPEN = re.compile(rf"\b({'|'.join(sorted(OPENING))})\b")
 PARSERS = {"json", "np", "numpy", "yaml", "pickle", "marshal", "pd", "pandas", "shutil", "os", "io", "mmap"}
 ALLOWED = {
     "perun.__main__": "its own help",
-    "perun.regular": "the one way",
-    "perun.atomic": "writes",
-    "perun.machine": "/proc and /sys",
-    "perun.conditions": "/proc and /sys",
-    "perun.disturbance": "/proc",
-    "perun.config.builds": "files of the project that tell how it is built",
-    "perun.config.candidates": "programs of the project",
+    "perun.core.regular": "the one way",
+    "perun.core.atomic": "writes",
+    "perun.core.machine": "/proc and /sys",
+    "perun.core.conditions": "/proc and /sys",
+    "perun.core.config.templates": "files of the project that tell how it is built; programs of the project",
     "perun.cli.crash": "makes a file",
     "perun.cli.streams": "/dev/null",
-    "perun.cli.output": "writes what the user names",
+    "perun.cli.completing": "writes what the user names",
     "perun.cli.metrics": "the file that the user names",
     "perun.cli.options": "the file that the user names",
-    "perun.porcelain.bench.matrix": "a program of the user, to see whether it is compiled",
-    "perun.porcelain.compare.identical": "programs and files of working copies, which the user lets run",
-    "perun.porcelain.compare.sides": "files of the user, links as links",
-    "perun.porcelain.compare.watching": "a file of a working copy, to see whether the kernel tells",
-    "perun.porcelain.explain.collecting": "the program of a working copy, which the user lets run",
-    "perun.porcelain.explain.debug_lines": "the program of a working copy, which the user lets run",
-    "perun.porcelain.explain.flames": "a page that it has written itself into a folder of its own",
-    "perun.porcelain.create": "texts of Perun itself",
-    "perun.porcelain.hook_files": "hooks of git, copied",
-    "perun.porcelain.pool.folders": "locks, among the caches of the user",
-    "perun.porcelain.pool.machine_lock": "a lock, never read",
-    "perun.porcelain.pool.ssh": "what ssh has written into a scratch folder",
-    "perun.porcelain.pool.worker": "makes a log among the caches of the user",
-    "perun.porcelain.run.pre_run": "the log of a build, which it has written itself",
-    "perun.porcelain.journal_file": "opened to be written on; checked before it is read",
-    "perun.porcelain.run.workloads": "files that a generator has written for it",
+    "perun.running.bench.matrix": "a program of the user, to see whether it is compiled",
+    "perun.running.compare.identical": "programs and files of working copies, which the user lets run",
+    "perun.running.compare.plan": "files of the user, links as links",
+    "perun.running.explain.collecting": "the program of a working copy, which the user lets run",
+    "perun.running.explain.functions": "the program of a working copy, which the user lets run",
+    "perun.running.explain.explaining": "a page that it has written itself into a folder of its own",
+    "perun.repository.create": "texts of Perun itself",
+    "perun.repository.hooks": "hooks of git, copied",
+    "perun.running.pool.folders": "locks, among the caches of the user; a lock, never read",
+    "perun.running.pool.ssh": "what ssh has written into a scratch folder",
+    "perun.running.pool.worker": "makes a log among the caches of the user",
+    "perun.running.run.pre_run": "the log of a build, which it has written itself",
+    "perun.repository.journal": "opened to be written on; checked before it is read",
+    "perun.repository.workloads": "files that a generator has written for it",
     "perun.store.files": "makes a file; writes at the end of one, never through a link",
     "perun.store.lock": "an empty file, never read",
-    "perun.cli.commands.web.serve": "a browser",
+    "perun.cli.commands.web": "a browser",
     "perun.island.cpu_limit": "/proc, and the control groups of the system",
     "perun.island.program_runner": "a pipe of its own",
     "perun.island.supervisor": "/proc",
-    "perun.porcelain.web.showing": "the page that it has written into a scratch folder",
+    "perun.web.data.showing": "the page that it has written into a scratch folder",
     "perun.web.build": "a folder, by a method of this name",
     "perun.web.pages": "templates and scripts of Perun itself",
     "perun.fuzz.folder": "tries how much can be written",
     "perun.fuzz.journal": "the folder that the user names for the results",
     "perun.fuzz.seeds": "inputs that the user names",
-    "perun.process.ending": "/proc",
-    "perun.process.execution": "the current folder",
-    "perun.process.launching": "what the launcher has written into a scratch folder",
-    "perun.process.streams": "what a workload of the user names",
-    "perun.process.waiting": "/proc",
-    "perun.remote.aws": "the settings of the user, who has the credentials there",
-    "perun.remote.file": "locks",
-    "perun.vcs.tagit.repository": "locks",
-    "perun.view._common.browser": "a browser",
+    "perun.core.process.ending": "/proc",
+    "perun.core.process.execution": "the current folder; what a workload of the user names",
+    "perun.core.process.programs": "what the launcher has written into a scratch folder",
+    "perun.store.remote.cloud": "the settings of the user, who has the credentials there",
+    "perun.store.remote.file": "locks",
+    "perun.vcs.tagit": "locks",
     "perun.view._common.files": "writes",
     "perun.pages.document": "scripts of Perun itself",
     "perun.view._common.plot": "scripts of a library",
     "perun.workload.textfile": "writes",
 }
 """Modules that open files in another way, with the reason why that is no danger."""
-COLLECTORS = ("perun.collect", "perun.fuzz.coverage")
+COLLECTORS = ("perun.collect", "perun.fuzz.coverage", "perun.bounds", "perun.native")
 """These open programs, and what they recorded in a folder of their own; the user let them run."""
 
 
@@ -103,7 +96,7 @@ def test_only_known_modules_open_files_in_another_way():
         if not name.startswith(COLLECTORS):
             found[name] += sum(isinstance(node, ast.Call) and opens(node) for node in ast.walk(tree))
     others = {name for name, count in found.items() if count}
-    assert sorted(others - ALLOWED.keys()) == [], "read by perun.regular, or say here why not"
+    assert sorted(others - ALLOWED.keys()) == [], "read by perun.core.regular, or say here why not"
     assert sorted(ALLOWED.keys() - others) == [], "these need no exception any more"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perun.wording import without_secrets
+from perun.core.wording import without_secrets
 
 TOKEN = "ghp_0123456789abcdef"
 URLS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perun.porcelain.acknowledged import Acknowledged
+from perun.history.acknowledged import Acknowledged
 from perun.web import pages
 from web_server import acknowledgement, allowed
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.atomic import NewFile, write_many
+from perun.core.atomic import NewFile, write_many
 
 COUNTS = [3, 40]  # few, of which each is flushed, and many, for which the whole file system is
 

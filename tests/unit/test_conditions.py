@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from perun import conditions
-from perun.conditions import lasting, observe
-from perun.machine import class_of, describe
+from perun.core import conditions
+from perun.core.conditions import lasting, observe
+from perun.core.machine import class_of, describe
 
 CPU = min(os.sched_getaffinity(0))
 TOTAL = len(os.sched_getaffinity(0))

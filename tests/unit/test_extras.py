@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.extras import install_command
+from perun.core.extras import install_command
 
 PROJECT = tomllib.loads(Path(__file__).parents[2].joinpath("pyproject.toml").read_text("utf-8"))["project"]
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perun.machine import describe
+from perun.core.machine import describe
 from shared import examples
 
 
@@ -74,7 +74,7 @@ def test_size_is_limited_whatever_the_system_says(tmp_path: Path, content: bytes
 
 
 def test_imports_nothing_slow() -> None:
-    code = "import perun.machine, sys; print(sys.modules.keys() & {'platform', 'subprocess', 'json'})"
+    code = "import perun.core.machine, sys; print(sys.modules.keys() & {'platform', 'subprocess', 'json'})"
     environ = {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-S", "-c", code], env=environ, capture_output=True, text=True, check=True

@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from perun.regular import IrregularFile, TooLarge, open_regular, read_regular
+from perun.core.regular import IrregularFile, TooLarge, open_regular, read_regular
 
 
 def test_a_file_up_to_its_limit_is_read_whole(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perun.wording import ago, counted
+from perun.core.wording import ago, counted
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from perun.check._common.params import APART
-from perun.errors import ConfigError, ProfileError
+from perun.check._common.model_changes import APART
+from perun.core.errors import ConfigError, ProfileError
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.pooling import count_of
+from perun.profile.session import count_of
 
 if TYPE_CHECKING:
-    from perun.check._common.exclusive import Place, Times
-    from perun.check._common.traced_functions import Function, Noise, Scale
+    from perun.check._common.exclusive import Function, Noise, Place, Scale, Times
     from perun.models.outliers import Flags, Floats
     from perun.profile.factory import Profile
 
@@ -104,7 +103,7 @@ class ExclusiveTimeOutliers:
     * three standard errors, by how much the runs of a version differ where there are several (then the times
       are the medians of the runs), else by how much the calls of the function do;
     * of single runs, what the machine makes of them, by how much the other functions differ, see
-      :mod:`perun.check._common.runs`; a total, with the functions that do not;
+      :mod:`perun.check._common.noise`; a total, with the functions that do not;
     * 100 ms where a function is called less than three times.
 
     Below `degradation.cutoff` (1 % of all time unless configured) nothing changed. Times that differ by no
@@ -132,8 +131,7 @@ class ExclusiveTimeOutliers:
         :raises ProfileError: where the resources of a profile have no exclusive times.
         :raises ConfigError: where `degradation.location_filter` or `degradation.cutoff` cannot be used.
         """
-        from perun.check._common.exclusive import paired
-        from perun.check._common.traced_functions import Noise, Scale, functions_of
+        from perun.check._common.exclusive import Noise, Scale, functions_of, paired
 
         chosen, cutoff = _settings(ctx.settings)
         old, new = (_times(one, what) for one, what in ((baseline, "baseline"), (target, "target")))

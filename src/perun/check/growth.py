@@ -7,24 +7,83 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from perun.check._common.runs import Runs
-from perun.check._common.sized import SIZES, Sized, sized
-from perun.check._common.standard_errors import Error
+from perun.check._common.noise import Error, Runs
+from perun.core.errors import ProfileError
 from perun.measurement.difference import Rules, of_ratio
+from perun.measurement.series import EXACT
 from perun.measurement.verdict import Verdict, judge
-from perun.models.growth.comparison import APART, Comparison, Curve, NotComparable, Quotient, compare
-from perun.models.growth.forms import CONSTANT
-from perun.models.growth.noise import widened
-from perun.models.two_samples.many import benjamini_hochberg
+from perun.models.growth.comparison import APART, Comparison, Curve, NotComparable, Quotient, compare, widened
+from perun.models.growth.forms import CONSTANT, Centres, centres
 from perun.models.two_samples.ratio import Ratio
+from perun.models.two_samples.sequential import benjamini_hochberg
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile import session
 from perun.profile.amounts import readable
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.series import series, subtype_of
+from perun.profile.uid import flatten, location
+from perun.profile.units import units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
+
+
+# What a profile measured over sizes: for each location the points that its growth is seen from.
+
+SIZES: Final = ("structure-unit-size", "workload")
+"""Fields that are sizes, where none is named: the first that has numbers."""
+
+
+class Sized(NamedTuple):
+    """The points of one location. `unit`: of the values; `exact`: whether they are counted, not timed."""
+
+    points: Centres
+    unit: str
+    exact: bool
+
+
+def sized(profile: Profile, of_key: str, per_key: str, what: str) -> dict[str, Sized]:
+    """The locations that were measured over sizes, and those without any size as ones without points.
+
+    :param per_key: empty for one of :data:`SIZES`. :param what: which profile it is, for the error.
+    :raises ProfileError: where there are resources, but not one with a value and a size.
+    """
+    known = dict(_known(profile))
+    if not known:
+        return {}
+    problem: ProfileError | None = None
+    for per in (per_key,) if per_key else SIZES:
+        try:
+            found = list(series(profile, of_key, per, apart=True))
+        except ProfileError as error:
+            problem = problem or error
+            continue
+        nothing = "", False
+        return {
+            one.location: Sized(centres(one.x, one.y), *known.get(one.location, nothing)) for one in found
+        }
+    assert problem is not None
+    raise ProfileError(
+        f"the {what} profile has no sizes: {problem.message}",
+        "measure with a workload generator, or by 'perun collect complexity' or 'perun collect trace' with a "
+        "size of each function; or name the field with degradation.growth.per_key",
+    )
+
+
+def _known(profile: Profile) -> Iterator[tuple[str, tuple[str, bool]]]:
+    """Unit and exactness of each location."""
+    unit_of = units(profile)
+    for group in profile.groups():
+        if not group.size:
+            continue
+        kind, subtype = group.constants.get("type"), group.constants.get("subtype")
+        uid = group.columns.get("uid")
+        names = {str(flatten(value)) for value in (uid or [group.constants.get("uid", "")])}
+        for name in names:
+            place = location(name, subtype_of(name, group))
+            yield place, (unit_of(kind, subtype), bool(EXACT & {str(kind), str(subtype)}))
+
 
 _ABSENT: Final = "-"
 _NO_SIZES: Final = "no sizes"
@@ -69,7 +128,7 @@ class Growth:
     Factors and levels get the labels of :mod:`perun.measurement.verdict`: definite where the noise between
     the runs is known, or where the change is beyond what a machine may do between two measurements. It is
     known where both versions were measured side by side, or several times, or with other functions; see
-    :mod:`perun.check._common.runs`. The p-values are adjusted for the number of uids (Benjamini and
+    :mod:`perun.check._common.noise`. The p-values are adjusted for the number of uids (Benjamini and
     Hochberg).
     """
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from perun.check._common.params import IntegralParams
+from perun.check._common.model_changes import IntegralParams
 from perun.plugin.api import CheckContext
 from perun.profile.changes import DegradationInfo
 
 if TYPE_CHECKING:
-    from perun.check._common.model_kinds import KindPair
-    from perun.check._common.runs import Runs
+    from perun.check._common.model_pairs import KindPair
+    from perun.check._common.noise import Runs
     from perun.profile.factory import Profile
 
 _TYPE: Final = "integral"
@@ -45,8 +45,8 @@ class IntegralComparison:
 
         :raises ProfileError: where a profile has no models of the wanted kind.
         """
-        from perun.check._common.model_kinds import DEFAULT, kind_pairs
-        from perun.check._common.runs import Runs
+        from perun.check._common.model_pairs import DEFAULT, kind_pairs
+        from perun.check._common.noise import Runs
 
         runs = Runs(baseline, target, params.apart)
         for pair in kind_pairs(baseline, target, ctx.models_type or DEFAULT):
@@ -54,9 +54,9 @@ class IntegralComparison:
 
 
 def _compared(pair: KindPair, params: IntegralParams, runs: Runs) -> DegradationInfo:
-    from perun.check._common.evidence import judged
-    from perun.check._common.parts import parts
-    from perun.check._common.relative import Limits, balance, relative_error, verdict
+    from perun.check._common.differences import judged
+    from perun.check._common.model_pairs import parts
+    from perun.check._common.points import RelativeLimits, balance, relative_error, verdict
     from perun.models.curves import integral
 
     common = parts(pair.baseline, pair.target)
@@ -64,7 +64,7 @@ def _compared(pair: KindPair, params: IntegralParams, runs: Runs) -> Degradation
     after = sum(integral(part.target, part.start, part.end) for part in common)
     if not (common and isfinite(before) and isfinite(after)):
         return pair.without_comparison(_TYPE)
-    limits = Limits(params.no_change, params.maybe)
+    limits = RelativeLimits(params.no_change, params.maybe)
     change = verdict(float(balance(before, after)), limits)
     measured = runs.measured(pair.uid, common, sums=True)
     change, rule = judged(change, common, params.r_square, measured, limits)

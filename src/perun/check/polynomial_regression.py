@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from perun.check._common.params import DifferenceParams
+from perun.check._common.model_changes import DifferenceParams
 from perun.plugin.api import CheckContext
 from perun.profile.changes import DegradationInfo
 
@@ -30,12 +30,11 @@ class PolynomialRegression:
     def compare(
         self, baseline: Profile, target: Profile, params: DifferenceParams, ctx: CheckContext
     ) -> Iterator[DegradationInfo]:
-        """One change for each uid, in the order of their names, see :mod:`perun.check._common.difference`.
+        """One change for each uid, in the order of their names, see :mod:`perun.check._common.differences`.
 
         :raises ProfileError: where one of the profiles has no models of a regression analysis.
         """
-        from perun.check._common.model_changes import changes
-        from perun.check._common.shapes import polynomial
+        from perun.check._common.model_changes import changes, polynomial
 
         yield from changes(baseline, target, params, polynomial)
 

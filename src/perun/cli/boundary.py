@@ -8,14 +8,54 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import Final
+from types import ModuleType
+from typing import Any, Final
 
-from perun.atomic import TEMPORARY_PREFIX
-from perun.cli import blas, streams
+from perun.cli import streams
 from perun.cli.session import Session
 from perun.cli.table import clean
-from perun.errors import PerunError, Terminated
+from perun.core.atomic import TEMPORARY_PREFIX
+from perun.core.errors import PerunError, Terminated
+
+# Keeps numpy's library for linear algebra to one thread.
+#
+# OpenBLAS starts a thread for each further processor as numpy is loaded, and each first waits for work in a
+# busy loop: 0.1 s of CPU time, beside the very command that is measured. The matrices of Perun are small.
+
+VARIABLE: Final = "OPENBLAS_NUM_THREADS"
+_CHOSEN_BY: Final = (VARIABLE, "OMP_NUM_THREADS", "GOTO_NUM_THREADS")
+
+
+def keep_to_one_thread() -> None:
+    """Let the library start no threads once numpy is loaded, unless the user says how many."""
+    if "numpy" not in sys.modules and not any(name in os.environ for name in _CHOSEN_BY):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder:
+    """Finds numpy as Python does, and sets the variable while it is loaded, and no longer: a program that is
+    measured meanwhile or later must not inherit it."""
+
+    def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != "numpy":
+            return None
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                os.putenv(VARIABLE, "1")  # `os.environ` stays as it is
+                try:
+                    load(module)
+                finally:
+                    os.unsetenv(VARIABLE)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
 
 ENVIRONMENT: Final = frozenset(
     (
@@ -38,14 +78,14 @@ ENVIRONMENT: Final = frozenset(
 
 
 def run(arguments: Sequence[str], action: Callable[[Session], int]) -> int:
-    """Do `action`; the exit code (see :data:`perun.errors.EXIT_CODES`).
+    """Do `action`; the exit code (see :data:`perun.core.errors.EXIT_CODES`).
 
     :param arguments: the command line, for the report of a bug.
     """
     # Profiles are large trees without cycles: looking for some among them takes longer than reading them.
     gc.set_threshold(100_000, 50, 100)
     _end_on_signals()
-    blas.keep_to_one_thread()
+    keep_to_one_thread()
     session = Session(dict(os.environ), _current_directory())
     code = streams.finish(_guarded(session, arguments, action))
     _tell_of_cache(session)

@@ -5,14 +5,19 @@ Whatever goes wrong completes nothing.
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
+
+from perun.core import atomic
+from perun.core.errors import UsageError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -20,9 +25,9 @@ Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]
 
 def _completer(kinds: str) -> Completer:
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from perun.porcelain import lookup
-        from perun.porcelain.repository import open_repository
-        from perun.porcelain.tags import split_name
+        from perun.repository import lookup
+        from perun.repository.lookup import split_name
+        from perun.repository.repository import open_repository
 
         revision, name = split_name(incomplete) or (None, incomplete)
         try:
@@ -51,7 +56,7 @@ complete_any = _completer("ip")
 
 def complete_minor(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Branches and the newest versions."""
-    from perun.porcelain.repository import open_repository
+    from perun.repository.repository import open_repository
 
     try:
         vcs = open_repository(Path.cwd(), dict(os.environ)).vcs
@@ -64,7 +69,7 @@ def complete_minor(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 def complete_version(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Subjects of the newest versions: for systems where these are names."""
-    from perun.porcelain.repository import open_repository
+    from perun.repository.repository import open_repository
 
     if not ctx.params.get("restore"):
         return []  # a new name
@@ -81,3 +86,34 @@ def minor_option(
 ) -> Callable[[_Function], _Function]:
     """The option `--minor`, as a decorator; `text` is its help."""
     return click.option("--minor", "-m", metavar="HASH", shell_complete=complete_minor, help=text)
+
+
+# Answers that go to a file (`--output`).
+
+@contextmanager
+def opened(path: Path) -> Iterator[TextIO]:
+    """A text file to write to, in UTF-8, that takes the place of `path` when the block has ended well.
+
+    Where the block raises, `path` is as it was. What is no regular file, such as `/dev/stderr` or a named
+    pipe, is written to directly.
+
+    :raises UsageError: if `path` is a folder, or is in none that exists.
+    :raises OSError: if it cannot be written; before the block, as far as that can be told.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder", "name a file in it: --output FILE")
+    if not path.parent.is_dir():
+        raise UsageError(
+            f"cannot write {path}: there is no folder {path.parent}",
+            "make the folder, or name another file: --output FILE",
+        )
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", errors="backslashreplace") as direct:
+            yield direct
+        return
+    with atomic.writing(path.resolve(), make_folder=False) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="\n")
+        try:
+            yield text
+        finally:
+            text.detach()  # it writes what is still buffered, and leaves the file open

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from perun import __version__
 from perun.cli.session import Session
-from perun.porcelain.repository import PERUN_FOLDER, enclosing
+from perun.repository.repository import PERUN_FOLDER, enclosing
 
 
 def report_crash(session: Session, bug: Exception, arguments: Sequence[str]) -> int:

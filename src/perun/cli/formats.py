@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from perun.errors import ConfigError
+from perun.core.errors import ConfigError
 
 _TAG = re.compile(r"%([a-z_]+)(?::(\d+))?%")
 

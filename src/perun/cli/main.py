@@ -9,7 +9,7 @@ import click
 
 from perun import __version__
 from perun.cli import boundary, streams
-from perun.cli.lazy import LazyGroup
+from perun.cli.options import LazyGroup
 from perun.cli.session import Session
 
 COMMANDS = {
@@ -132,7 +132,7 @@ def cli(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code (see :data:`perun.errors.EXIT_CODES`)."""
+    """Run the command line; the exit code (see :data:`perun.core.errors.EXIT_CODES`)."""
     return boundary.run(arguments, lambda session: _command(session, list(arguments)))
 
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perun import atomic
-from perun.errors import UsageError
+from perun.core import atomic
+from perun.core.errors import UsageError
 
 
 class Metrics:

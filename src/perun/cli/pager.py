@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from perun.process.programs import Program
+    from perun.core.process.programs import Program
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def _start(environ: Mapping[str, str], stream: TextIO) -> tuple[Program, TextIO]
     command = _command(environ)
     if command in ([], ["cat"]) or environ.get("TERM") == "dumb":
         return None
-    from perun.process.programs import PIPE, Program
+    from perun.core.process.programs import PIPE, Program
 
     stream.flush()
     # Leave at once what fits on one screen, keep colours, and leave the text on the terminal at the end.

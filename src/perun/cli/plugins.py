@@ -10,7 +10,7 @@ import click
 
 from perun.cli.options import add_uniform_names, metavar_of, options_of
 from perun.cli.session import Session
-from perun.errors import ConfigError, NotTrusted, PerunError, UsageError
+from perun.core.errors import ConfigError, NotTrusted, PerunError, UsageError
 from perun.plugin.params import ParamSpec, from_mapping, selector, specs
 
 PARAMS: Final = "perun.params"

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from perun.cli.table import clean, one_line
-from perun.errors import NotPerunRepository
-from perun.porcelain.repository import Repository, open_repository
+from perun.core.errors import NotPerunRepository
+from perun.repository.repository import Repository, open_repository
 
 if TYPE_CHECKING:
     from perun.cli.metrics import Metrics
     from perun.cli.progress import Progress
     from perun.plugin.api import Statistics
     from perun.plugin.registry import Registry
-    from perun.porcelain.trust import TrustState
     from perun.profile.factory import Profile
+    from perun.repository.trust import TrustState
 
 STYLES = {
     "bold": "1",
@@ -79,7 +79,7 @@ class Session:
         for warning in repository.config.warnings:
             self.warn(warning)
         if self.command not in REFUSED_AFTER_INTERRUPTION and repository.in_place_journal.exists():
-            from perun.porcelain.run.in_place import interruption
+            from perun.repository.copies import interruption
 
             self.warn(interruption(repository))
         return repository
@@ -200,8 +200,8 @@ class Session:
     def render(self, view: str, params: Any) -> None:
         """Interpret the profile of this invocation (`perun show`)."""
         from perun.plugin.api import ViewContext
-        from perun.porcelain.show import show
         from perun.profile.incomplete import text_of
+        from perun.running.showing import show
 
         lacks = text_of(self.profile)
         if lacks:

@@ -13,21 +13,17 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from perun.fuzz.corpus import Member, name_of
-from perun.fuzz.events import Began, Event, Found, Status, Test
+from perun.core.process.command import outcome
+from perun.fuzz.corpus import Member, Threshold, name_of
 from perun.fuzz.executing import Executor, Observed, Task
-from perun.fuzz.findings import Findings
-from perun.fuzz.initial import Tried, try_seeds
+from perun.fuzz.findings import Began, Event, Findings, Found, Status, Test
 from perun.fuzz.journal import Entry, Journal
 from perun.fuzz.measuring import Measuring
 from perun.fuzz.mutating import Mutation, Mutator
 from perun.fuzz.patience import Patience, Trial
 from perun.fuzz.results import FAULT, HANG, SLOW
 from perun.fuzz.rules import Rule
-from perun.fuzz.score import Threshold
-from perun.fuzz.seeds import SeedFile
-from perun.fuzz.settings import Settings
-from perun.process.outcome import outcome
+from perun.fuzz.seeds import SeedFile, Settings, Tried, try_seeds
 
 _SEEN: Final = 1_000_000
 """Inputs that are remembered, so that none is run twice."""

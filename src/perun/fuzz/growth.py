@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any, Final, NamedTuple
 
-from perun.fuzz.limited import OutOfTime, Ran, RunInput, until
+from perun.fuzz.executing import OutOfTime, Ran, RunInput, until
 from perun.fuzz.patterns import Pattern, candidates
 from perun.models.growth.order import EXPONENTIAL, MIN_RISE, order_of
-from perun.models.result import NoModel
+from perun.models.record import NoModel
 
 LARGEST: Final = 1 << 20
 """Bytes of an input in which patterns are looked for."""

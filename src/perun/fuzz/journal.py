@@ -18,12 +18,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from perun import atomic
-from perun.errors import ProfileError
-from perun.fuzz.compass import Counts
-from perun.fuzz.corpus import Member
+from perun.core import atomic
+from perun.core.errors import ProfileError
+from perun.core.regular import open_regular
+from perun.fuzz.corpus import Counts, Member
 from perun.fuzz.results import LOGS, Confirmation
-from perun.regular import open_regular
 
 FILE: Final = f"{LOGS}/campaign.jsonl"
 FORMAT: Final = 2

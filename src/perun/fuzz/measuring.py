@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from perun.fuzz.corpus import Member
-from perun.fuzz.events import Test
-from perun.fuzz.findings import Findings
+from perun.fuzz.findings import Findings, Test
 from perun.fuzz.mutating import Mutator
 from perun.fuzz.results import Confirmation
-from perun.fuzz.settings import Settings
+from perun.fuzz.seeds import Settings
 
 _ASIDE: Final = 0.25
 """Share of the time for tests of a campaign that goes on."""

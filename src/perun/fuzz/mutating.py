@@ -2,15 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final, NamedTuple
 
+from perun.core.errors import UsageError
 from perun.fuzz import results
 from perun.fuzz.corpus import Corpus, Member
 from perun.fuzz.rules import Rule, mutate
-from perun.fuzz.strategies import STRATEGIES
+
+# How many mutations a rule makes in one iteration: the four ways of `--mutations-per-rule` (manual 9.7).
+
+LIMIT: Final = 100
+"""Mutations of a rule in one iteration at most (FLPR in the manual)."""
+_LEAST: Final = 0.1
+"""Probability of a rule that has brought little: it may bring something later."""
+
+Strategy = Callable[[int, int, Random], int]
+"""Gets the successes of the rule, those of all rules and the dice; the number of mutations."""
+
+
+def unitary(successes: int, total: int, random: Random) -> int:
+    """One, whatever the rule has brought."""
+    return 1
+
+
+def proportional(successes: int, total: int, random: Random) -> int:
+    """One more than the rule has had successes."""
+    return min(successes + 1, LIMIT)
+
+
+def probabilistic(successes: int, total: int, random: Random) -> int:
+    """One or none, by the share of the rule in all successes."""
+    return int(random.random() <= _probability(successes, total))
+
+
+def mixed(successes: int, total: int, random: Random) -> int:
+    """As many as :func:`proportional` or none, by the share of the rule in all successes."""
+    return proportional(successes, total, random) * probabilistic(successes, total, random)
+
+
+STRATEGIES: Final[Mapping[str, Strategy]] = {
+    one.__name__: one for one in (unitary, proportional, probabilistic, mixed)
+}
+DEFAULT: Final = "mixed"
+
+
+def _probability(successes: int, total: int) -> float:
+    return max(successes / total, _LEAST) if total else 1.0
+
 
 _MORE: Final = (0, 0, 0, 1, 1, 3, 7)
 """Further rules that are applied to the same mutation: some inputs are slow only where several things meet,
@@ -65,7 +106,7 @@ class Mutation(NamedTuple):
 class Mutator:
     """Makes mutations.
 
-    :param strategy: name of one of :data:`perun.fuzz.strategies.STRATEGIES`. :param limit: bytes at most.
+    :param strategy: name of one of :data:`perun.fuzz.mutating.STRATEGIES`. :param limit: bytes at most.
     """
 
     def __init__(self, rules: Sequence[Rule], strategy: str, limit: int, random: Random) -> None:
@@ -124,3 +165,38 @@ class Mutator:
                 labels.append(tally.rule.label)
                 tally.applied += 1
         return (data, tuple(labels)) if labels and data != whole else None
+
+
+# How large mutations may get: `--max-size`, `--max-size-increase`, `--max-size-ratio` (manual 10.3.1).
+
+INCREASE: Final = 1_000_000
+
+
+class SizeLimit(NamedTuple):
+    """The limit as the user gives it: at most one of these, else :data:`INCREASE` more than the seeds.
+
+    :param absolute: bytes. :param increase: bytes more than the largest seed. :param ratio: times that.
+    """
+
+    absolute: int | None = None
+    increase: int | None = None
+    ratio: float | None = None
+
+    def check(self) -> None:
+        """:raises UsageError: if they contradict each other."""
+        options = {
+            "--max-size": self.absolute,
+            "--max-size-increase": self.increase,
+            "--max-size-ratio": self.ratio,
+        }
+        given = [name for name, value in options.items() if value is not None]
+        if len(given) > 1:
+            raise UsageError(f"{' and '.join(given)} limit the same size", "give one of them")
+
+    def of(self, largest: int) -> int:
+        """Bytes of the largest mutation, where the largest seed has so many; no less than that."""
+        if self.absolute is not None:
+            return max(largest, self.absolute)
+        if self.ratio is not None:
+            return max(largest, int(largest * self.ratio))
+        return largest + (INCREASE if self.increase is None else self.increase)

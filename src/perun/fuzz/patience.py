@@ -2,7 +2,7 @@
 
 Where the cost of a program explodes, most mutations of a slow input take longer than anybody waits. Each of
 them run until it is a hang would take all the time there is, so they are stopped early and wait; what is
-slow but ends is found between these and their parents (:mod:`perun.fuzz.halving`). Until a hang is known, it
+slow but ends is found between these and their parents (:mod:`perun.fuzz.climbing`). Until a hang is known, it
 is looked for from the slowest input upwards (:mod:`perun.fuzz.climbing`), and what is likeliest to be one of
 those that were stopped is run for the whole time.
 """
@@ -13,8 +13,7 @@ import math
 from random import Random
 from typing import Final, NamedTuple
 
-from perun.fuzz.climbing import Base, Climb
-from perun.fuzz.halving import LONGER, Halving
+from perun.fuzz.climbing import LONGER, Base, Climb, Halving
 from perun.fuzz.mutating import Mutation
 
 START: Final = 1.0

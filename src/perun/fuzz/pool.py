@@ -19,12 +19,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.errors import JobFailed, PerunError
-from perun.fuzz.compass import Compass, Counts
+from perun.core.errors import JobFailed, PerunError
+from perun.core.process import programs
+from perun.core.process.command import outcome
+from perun.fuzz.corpus import Compass, Counts
 from perun.fuzz.coverage.api import Coverage
 from perun.fuzz.executing import Observed, Task, observe
-from perun.process import programs
-from perun.process.outcome import outcome
 
 AHEAD: Final = 4
 """Tasks that a process has: one runs, the others wait, so that it never waits for us."""

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from perun import atomic
-from perun.errors import ProfileError
-from perun.regular import read_regular
+from perun.core import atomic
+from perun.core.errors import ProfileError
+from perun.core.regular import read_regular
 
 FILE: Final = "results.json"
 FORMAT: Final = 1

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from perun import atomic
-from perun.errors import PerunError, UsageError
+from perun.core import atomic
+from perun.core.errors import PerunError, UsageError
 from perun.island import exports, opening, report, timeline
 from perun.island.opening import Recorded
 from perun.island.options import RunnerOptions

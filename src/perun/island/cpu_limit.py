@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from perun.atomic import process_mark
-from perun.errors import CollectorUnavailable
+from perun.core.atomic import process_mark
+from perun.core.errors import CollectorUnavailable
 from perun.island.limits import SECOND, Bucket
 
 _CPU_CLOCK: Final = 2

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from perun.errors import PerunError
+from perun.core.errors import PerunError
 from perun.island.options import IslandOptions
 from perun.island.program_runner import Program, run
 from perun.island.supervisor import end_as

@@ -12,7 +12,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
+from perun.core.wording import counted
 from perun.island import record
 from perun.island import result as results
 from perun.island import statistics as accounts
@@ -23,7 +24,6 @@ from perun.island.statistics import ThreadTime, Usage
 from perun.island.stop_log import StopLog
 from perun.island.stop_rules import RULES
 from perun.island.timeline import Lane, Span
-from perun.wording import counted
 
 PREFIX: Final = "rec."
 """Start of the names of recordings."""

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from perun.atomic import write_all
-from perun.errors import JobFailed, UsageError
+from perun.core.atomic import write_all
+from perun.core.errors import JobFailed, UsageError
 from perun.island import result as results
 from perun.island.cpu_limit import ControlGroup, control_group
 from perun.island.limits import Limits, WrongLimit

@@ -12,11 +12,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from perun.core.wording import counted
 from perun.island.columns import entered, table
 from perun.island.layout import APIS, Api
 from perun.island.recorded import Call, Object, Thread
 from perun.island.scan import DamagedRecording, Scan, folded
-from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.island.columns import Islands, Table, Times

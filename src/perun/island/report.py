@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from perun.core.wording import counted
 from perun.island import statistics
 from perun.island.opening import Recorded
 from perun.island.statistics import SECOND, Consumption, Usage
 from perun.island.timeline import printable
-from perun.wording import counted
 
 SCHEMA: Final = "perun.island/1"
 _MOST: Final = 40

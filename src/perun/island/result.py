@@ -8,9 +8,9 @@ import signal
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from perun import atomic
-from perun.errors import ProfileError
-from perun.regular import read_regular
+from perun.core import atomic
+from perun.core.errors import ProfileError
+from perun.core.regular import read_regular
 
 NAME: Final = "run.json"
 STOPS: Final = "stops"

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
-from perun.errors import PerunError
+from perun.core.errors import PerunError
+from perun.core.regular import open_regular
 from perun.island import layout
 from perun.island.recorded import Call, Object, Thread
 from perun.island.slots import SLOT, TEXTS, is_text
-from perun.regular import open_regular
 
 if TYPE_CHECKING:
     import numpy as np

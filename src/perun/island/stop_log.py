@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.errors import ProfileError
-from perun.regular import IrregularFile, open_for_writing, open_regular
+from perun.core.errors import ProfileError
+from perun.core.regular import IrregularFile, open_for_writing, open_regular
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from perun.config.layers import Config, load
+from perun.core.config.layers import Config, load
 
 __all__ = ["Config", "load"]

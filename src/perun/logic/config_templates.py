@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from perun.config.templates import render
+from perun.core.config.templates import render
 
 __all__ = ["render"]

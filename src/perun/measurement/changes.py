@@ -18,7 +18,7 @@ import numpy as np
 from perun.measurement.difference import Rules
 from perun.measurement.estimate import Kind
 from perun.measurement.noise import EFFICIENCY, FENCE, FEWEST, NORMAL_QUARTILE, WINDOW
-from perun.models.change_points.noise import deviation_of_differences
+from perun.models.change_detectors import deviation_of_differences
 from perun.models.student import quantile
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ _SMALLEST: Final = 1e-5
 
 
 class Track(NamedTuple):
-    """The points of a series, as :class:`perun.porcelain.changes.table.Cell` has each of them.
+    """The points of a series, as :class:`perun.history.changes.history.Cell` has each of them.
 
     :param marks: the same for points of the same session; 0 for one of its own, else :data:`MANY`.
     """

@@ -27,8 +27,8 @@ from perun.measurement.series import (
     readings_of,
 )
 from perun.measurement.verdict import Verdict, judge, untold_parts
-from perun.models.two_samples.many import benjamini_hochberg
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, Sample, described, of_each, of_sizes
+from perun.models.two_samples.sequential import benjamini_hochberg
 from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
 

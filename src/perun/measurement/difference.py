@@ -395,7 +395,7 @@ def of_ratio(ratio: Ratio, weaker: Ratio | None = None, *, beside: float = 0.0) 
     ]
     doubt = ""
     if any(ratio.modes):
-        from perun.models.two_samples.mode_shares import merely_shares
+        from perun.models.two_samples.ratio import merely_shares
 
         if merely_shares(ratio, 1.0):
             shares = (

@@ -24,7 +24,7 @@ from perun.profile import session as sessions
 from perun.profile.amounts import common_unit
 from perun.profile.format.columns import is_packed
 from perun.profile.format.grouping import Group
-from perun.profile.pooling import RUN
+from perun.profile.session import RUN
 from perun.profile.uid import PLAIN_SUBTYPES, flatten, location, shown_subtype
 from perun.profile.units import larger_is_better, units
 

@@ -18,6 +18,7 @@ from collections.abc import Container, Mapping, Sequence
 from copy import copy
 from typing import Final, NamedTuple
 
+from perun.core.wording import counted
 from perun.measurement.difference import (
     DEFAULTS,
     HARDLY,
@@ -30,9 +31,7 @@ from perun.measurement.difference import (
 )
 from perun.measurement.estimate import Point
 from perun.measurement.noise import NOTHING, Kept, Noise
-from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.negligible import REPEATABLE
-from perun.wording import counted
+from perun.profile.changes import REPEATABLE, DegradationInfo, PerformanceChange
 
 MORE_IS_BETTER: Final = "more of it is better"
 
@@ -126,7 +125,7 @@ def along(
     All commands that look at a history ask here, so that they say the same.
 
     :param line: the points of the series at the ancestors that have one, the nearest first, in the order of
-        :func:`perun.porcelain.walking.ancestors`; those beyond :data:`~perun.measurement.noise.WINDOW` are
+        :func:`perun.repository.walking.ancestors`; those beyond :data:`~perun.measurement.noise.WINDOW` are
         not looked at.
     :param kept: as of :func:`perun.measurement.noise.learn`, of who asks for many versions.
     :returns: None where there is no ancestor with a point, or none of the same workloads.

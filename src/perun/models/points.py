@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.models.result import NoModel
+from perun.models.record import NoModel
 
 Floats = NDArray[np.float64]
 

@@ -44,3 +44,9 @@ class ModelRecord(NamedTuple):
     def is_parametric(self) -> bool:
         """Whether it is a function given by coefficients."""
         return "coeffs" in self.model
+
+
+class NoModel(NamedTuple):
+    """There is no model; `reason` says why, as a clause for a message, e.g. `all x are equal`."""
+
+    reason: str

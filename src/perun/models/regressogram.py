@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.models.points import Floats, r_square, scaled, usable
-from perun.models.result import NoModel
+from perun.models.record import NoModel
 
 MAX_BUCKETS: Final = 1_000_000
 """Buckets that a model may have; more of them would be empty, and the profile hundreds of megabytes."""

@@ -14,6 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from perun.profile.amounts import BITS, BYTES, PLAIN, SECONDS, SIZES, SIZES_OF_RATES, SMALLEST, TIMES, end_of
+
 _SPECIAL: Final = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
@@ -119,3 +121,21 @@ def _policy(scripts: Sequence[str], evaluates: bool, frames: Sequence[str]) -> s
             "font-src data:",
         )
     )
+
+
+# The script that writes the numbers of a page as :mod:`perun.profile.amounts` does.
+#
+# `numbers.js` has `perunNumber(value, unit, digits)`, and `perunTick(tick, ticks, unit)`, which writes all
+# ticks of an axis in one unit. Both take the units and the limits from Python.
+
+def numbers_script() -> str:
+    """`numbers.js` with the units of this module, for a page; it defines `perunNumber` and `perunTick`."""
+    units = {
+        "times": {"factors": TIMES, "steps": SECONDS, "end": end_of(SECONDS)},
+        "sizes": {"factors": SIZES, "steps": BYTES, "end": end_of(BYTES)},
+        "plain": {"factors": {}, "steps": PLAIN, "end": end_of(PLAIN)},
+        "rates": SIZES_OF_RATES,
+        "bits": BITS,
+        "smallest": SMALLEST,
+    }
+    return f"const perunUnits = {embed_json(units)};\n" + text_beside(__file__, "numbers.js")

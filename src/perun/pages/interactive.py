@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from perun.pages.document import text_beside
-from perun.pages.numbers import numbers_script
+from perun.pages.document import numbers_script, text_beside
 from perun.pages.theme import CSS
 
 
 def shared_script() -> str:
-    """The script that theirs begin with: :func:`perun.pages.numbers.numbers_script` and `interactive.js`."""
+    """The script that theirs begin with: :func:`perun.pages.document.numbers_script` and `interactive.js`."""
     return f"{numbers_script()}\n{text_beside(__file__, 'interactive.js')}"
 
 

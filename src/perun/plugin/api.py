@@ -13,8 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TextIO, TypeVar
 
-from perun.process.command import Command as Command
-from perun.process.command import Run as Run
+from perun.core.process.command import Command as Command
+from perun.core.process.command import Run as Run
 from perun.profile.changes import DegradationInfo
 
 if TYPE_CHECKING:
@@ -244,8 +244,8 @@ class Collector(Plugin, Protocol[P_contra]):
     have a method `subject(params) -> str`, which names what it looks at: that stands in the profile in place
     of the command, and the job matrix has one job of it, however many commands there are.
 
-    It raises :class:`~perun.errors.CollectorUnavailable` before the workload starts if it cannot run
-    here, and :class:`~perun.errors.JobFailed` if the measured command fails.
+    It raises :class:`~perun.core.errors.CollectorUnavailable` before the workload starts if it cannot run
+    here, and :class:`~perun.core.errors.JobFailed` if the measured command fails.
     """
 
     def collect(self, run: Run, params: P_contra, ctx: CollectContext) -> Profile:
@@ -269,7 +269,7 @@ class Readiness(NamedTuple):
 class Postprocessor(Plugin, Protocol[P_contra]):
     """Turns a profile into another one; the given profile may be changed and returned.
 
-    It raises :class:`~perun.errors.ProfileError` if the profile has not what it needs. Where it can make
+    It raises :class:`~perun.core.errors.ProfileError` if the profile has not what it needs. Where it can make
     no model of one uid it tells so by `ctx.note` and goes on.
     """
 
@@ -389,7 +389,7 @@ class MajorVersion(NamedTuple):
 class Vcs(ABC):
     """A version control system as Perun needs it (manual 13.1.1); versions are named by full checksums.
 
-    All methods raise :class:`~perun.errors.VersionControlError` if the system refuses.
+    All methods raise :class:`~perun.core.errors.VersionControlError` if the system refuses.
 
     :param root: folder of the wrapped repository (`vcs.url`).
     :param environ: environment for the commands that the implementation runs.
@@ -499,7 +499,7 @@ class Vcs(ABC):
 
         :raises VersionControlError: if versions are made by commands of the system's own, as by default.
         """
-        from perun.errors import VersionControlError
+        from perun.core.errors import VersionControlError
 
         raise VersionControlError(
             f"perun tag cannot make versions of {self.type}", f"make them with the commands of {self.type}"
@@ -537,7 +537,7 @@ class Vcs(ABC):
 
         :raises VersionControlError: if the system has no such thing; use `--in-place` then.
         """
-        from perun.errors import VersionControlError
+        from perun.core.errors import VersionControlError
 
         raise VersionControlError(
             f"{self.type} cannot measure other versions beside the working directory",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from perun.errors import PerunError
+from perun.core.errors import PerunError, Terminated
+from perun.plugin.api import NoProfile, Vcs
 
 _PERUN = str(Path(__file__).parents[1])
 
@@ -87,3 +91,116 @@ def _is_framework_code(file: str) -> bool:
     if file.startswith(("<", _PERUN)) or (click and file.startswith(os.path.dirname(click.__file__ or "-"))):
         return True
     return file.startswith(os.path.dirname(os.__file__)) and "site-packages" not in file
+
+
+# Whether a class keeps the contract of its family (see :mod:`perun.plugin.api`).
+
+METHODS: Mapping[str, str] = {
+    "collect": "collect",
+    "postprocess": "process",
+    "view": "render",
+    "check": "compare",
+    "workload": "generate",
+}
+"""The one method of each family of plugins; a version control system is a class of methods."""
+
+
+def breach(family: str, plugin: object) -> str:
+    """What the plugin's class lacks, as a clause for a message; empty if it keeps the contract."""
+    if not isinstance(plugin, type):
+        return f"PLUGIN must be a class, not {plugin!r}"
+    if family == "vcs":
+        return _breach_of_vcs(plugin)
+    for attribute in ("name", "help", "short") if family == "check" else ("name", "help"):
+        if not isinstance(getattr(plugin, attribute, None), str):
+            return f"{plugin.__name__}.{attribute} must be text"
+    if not callable(getattr(plugin, METHODS[family], None)):
+        return f"{plugin.__name__} has no method {METHODS[family]}"
+    return _breach_of_params(plugin)
+
+
+def takes_context(view: Any) -> bool:
+    """Whether the view's `render` takes a context; one that needs none may leave out the argument."""
+    import inspect
+
+    try:
+        inspect.signature(view.render).bind("profile", "params", "out", "ctx")
+    except TypeError:
+        return False
+    except ValueError:  # what is not written in Python need not tell
+        pass
+    return True
+
+
+_SHORT = {
+    "fast_check": "FAST",
+    "growth": "GROW",
+    "integral_comparison": "INT",
+    "linear_regression": "LREG",
+    "local_statistics": "LOC",
+    "polynomial_regression": "PREG",
+}
+"""Short strings that the manual gives in its own way (3.2.13), and of a check whose name is one word."""
+
+
+def short_string(name: str) -> str:
+    """The first letters of the words of a check's name, in capitals: AAT (manual 8.3).
+
+    Five checks have short strings of their own in the manual (3.2.13): FAST, INT, LREG, LOC and PREG.
+    """
+    known = _SHORT.get(name.replace("-", "_"))
+    return known or "".join(word[0] for word in name.replace("-", "_").split("_") if word).upper()
+
+
+def _breach_of_params(plugin: type) -> str:
+    import dataclasses
+
+    from perun.plugin.params import TYPES, specs
+
+    params = getattr(plugin, "Params", None)
+    if not isinstance(params, type) or not dataclasses.is_dataclass(params):
+        return f"{plugin.__name__}.Params must be a dataclass"
+    for spec in specs(params):
+        if spec.type not in TYPES:
+            return f"{params.__name__}.{spec.name} has the type {spec.type}, which a parameter cannot have"
+    return ""
+
+
+def _breach_of_vcs(plugin: type) -> str:
+    if not issubclass(plugin, Vcs):
+        return f"{plugin.__name__} must be a subclass of perun.plugin.api.Vcs"
+    missing = ", ".join(sorted(plugin.__abstractmethods__))
+    if missing:
+        return f"{plugin.__name__} does not define {missing}"
+    return "" if isinstance(getattr(plugin, "type", None), str) else f"{plugin.__name__}.type must be text"
+
+
+# What becomes of an exception in the code of a plugin: an error that names the plugin, not Perun.
+
+def failure(on: str, error: type[PerunError], problem: BaseException) -> PerunError:
+    """The `error` that tells the user in one line what the plugin's code raised.
+
+    :param on: what failed, e.g. `the collector 'mycollector'`.
+    """
+    return error(
+        f"{on} failed: {describe(problem)}",
+        "repair the plugin, or ask its authors; perun -vv shows the traceback",
+    )
+
+
+@contextlib.contextmanager
+def errors_of(plugin: object, on: str, error: type[PerunError]) -> Iterator[None]:
+    """Turn an exception of the plugin's code into a :func:`failure`.
+
+    Errors of Perun pass, and so does all that a plugin of Perun itself raises: that is a bug of Perun. The
+    adapters of the manual's documented API are such; they turn what their plugins raise by themselves.
+    """
+    try:
+        yield
+    except (PerunError, Terminated, BrokenPipeError, NoProfile):
+        raise
+    except Exception as problem:
+        module = sys.modules.get(type(plugin).__module__)
+        if module is None or is_of_perun(module.__file__ or ""):
+            raise
+        raise failure(on, error, problem) from problem

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
-from perun.errors import ConfigError
+from perun.core.errors import ConfigError
 
 P = TypeVar("P")
 _KEY = "perun.param"

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from perun.errors import PluginError, Terminated
+from perun.core.errors import PluginError, Terminated
 from perun.plugin.api import FAMILIES
-from perun.plugin.contract import breach, short_string
+from perun.plugin.loading import breach, short_string
 
 GROUPS: Mapping[str, str] = {
     "collect": "perun.collectors",

@@ -12,9 +12,9 @@ from importlib import import_module
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
-from perun.errors import PluginError, ProfileError
+from perun.core.errors import PluginError, ProfileError
 from perun.profile.format.grouping import Group
-from perun.profile.heap import to_heap_map_format, to_heat_map_format
+from perun.profile.memory import to_heap_map_format, to_heat_map_format
 from perun.profile.query import all_items_of
 from perun.profile.records import record_of
 from perun.profile.table import DictionaryEncoded, Mixed, Numbers, assembled, exact_as_floats, table_of
@@ -138,7 +138,7 @@ def _imported(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        from perun.extras import install_command
+        from perun.core.extras import install_command
 
         raise PluginError(
             f"{name} is not installed, which this format needs",

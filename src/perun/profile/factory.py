@@ -8,7 +8,7 @@ from functools import update_wrapper
 from pathlib import Path
 from typing import TypeVar
 
-from perun.errors import ProfileError, ProfileNotFound
+from perun.core.errors import ProfileError, ProfileNotFound
 from perun.profile.format.core import MODEL_GROUPS, Profile
 from perun.profile.format.grouping import COLUMNS, Group
 from perun.profile.head import Configuration
@@ -40,9 +40,9 @@ def load_profile(path: str | os.PathLike[str], *, uids: Container[str] | None = 
     :raises ProfileNotFound: if there is no such file.
     :raises ProfileError: if it cannot be read, is a pipe or a device, is too large, or holds no profile.
     """
+    from perun.core.regular import open_regular
+    from perun.profile.format.head import load
     from perun.profile.format.json import SIZE_LIMIT
-    from perun.profile.format.layouts import load
-    from perun.regular import open_regular
 
     name = os.fspath(path)
     try:
@@ -59,7 +59,7 @@ def store_profile(profile: Profile, path: str | os.PathLike[str]) -> None:
 
     :raises ProfileError: if a value has no JSON, or the file cannot be written.
     """
-    from perun import atomic
+    from perun.core import atomic
     from perun.profile.format.json import dumps_pending
 
     data = dumps_pending(profile)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from perun.errors import ConfigError
+from perun.core.errors import ConfigError
 from perun.profile.head import Configuration, Head
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.profile.uid import flatten
 from perun.profile.units import units
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.profile.format.columns import Column, is_packed
 from perun.profile.format.grouping import COLUMNS, Group
 from perun.profile.uid import flatten, location, shown_subtype

@@ -8,16 +8,17 @@ it drops out of their ratio.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
+
 Side = Literal["base", "head", "noise"]
 """What was measured: the two versions, and once more the base, which tells the noise of the session."""
 KEY: Final = "session"
-POOLED: Final = "pooled-rounds"
+POOLED_ROUNDS: Final = "pooled-rounds"
 """Key in the header of a pooled profile: session and round of each of the profiles."""
 
 
@@ -88,7 +89,7 @@ def pooled(profile: Mapping[str, Any]) -> list[tuple[str, int] | None]:
     """Session and round of each of the profiles that were pooled into this one; None of one without a
     session."""
     header = profile.get("header")
-    noted = header.get(POOLED) if isinstance(header, Mapping) else None
+    noted = header.get(POOLED_ROUNDS) if isinstance(header, Mapping) else None
     return [None if one is None else (str(one[0]), int(one[1])) for one in noted] if noted else []
 
 
@@ -111,3 +112,56 @@ def _pair(numbers: object) -> tuple[float, float] | None:
         if isinstance(one, (int, float)) and isinstance(other, (int, float)) and one > 0 and other > 0:
             return float(one), float(other)
     return None
+
+
+# Several profiles of one version and configuration as one: repeated measurements are one sample.
+#
+# A profile that is judged alone takes the moment when it was measured for the program. Together, the profiles
+# of several rounds show how much these moments differ.
+
+POOLED_PROFILES: Final = "pooled"
+"""Key in the header of a pooled profile: how many profiles were pooled into it."""
+RUN: Final = "pooled-run"
+"""Field of the resources of a pooled profile: the number of the profile that they are of, from 0."""
+_OF_RESOURCES: Final = ("resources", "resource_type_map", "models")
+"""Regions that are not taken over from a single profile."""
+
+
+def pool(profiles: Iterable[Profile]) -> Profile:
+    """The resources of all the profiles, in the order of the profiles; without models, as those are of one.
+
+    All other regions are those of the last profile. The header says how many profiles there were, and names a
+    session only where all of them are of the same side of it.
+
+    :param profiles: one at least; they are taken one by one, and none but the first and the last is kept.
+    """
+    pooled: Profile | None = None
+    sessions: list[Session | None] = []
+    last: Profile | None = None
+    for number, last in enumerate(profiles):
+        if pooled is None:
+            pooled = type(last)()
+        pooled.add_groups(last.groups(), {RUN: number})
+        sessions.append(of(last))
+    if pooled is None or last is None:
+        raise ValueError("there is nothing to pool")
+    for region, value in last.regions().items():
+        if region not in _OF_RESOURCES:
+            pooled[region] = value
+    rounds = [None if one is None else [one.id, one.round] for one in sessions]
+    header = {**_header(last), POOLED_PROFILES: len(sessions), POOLED_ROUNDS: rounds}
+    if any(one != sessions[0] for one in sessions):
+        header.pop(KEY, None)
+    pooled["header"] = header
+    return pooled
+
+
+def count_of(profile: Mapping[str, Any]) -> int:
+    """The number of profiles that were pooled into this one; 1 for any other profile."""
+    number = _header(profile).get(POOLED_PROFILES)
+    return number if isinstance(number, int) and number > 0 else 1
+
+
+def _header(profile: Mapping[str, Any]) -> Mapping[str, Any]:
+    header = profile.get("header")
+    return header if isinstance(header, Mapping) else {}

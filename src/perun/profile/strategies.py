@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.models.record import ModelRecord
 from perun.models.regression.best import Rating, best_of
 from perun.profile.records import record_of
@@ -76,7 +76,7 @@ def _of_kind(records: Iterable[ModelRecord], kinds: Sequence[str]) -> list[Model
 
 
 def best(records: Iterable[ModelRecord]) -> ModelRecord | None:
-    """The best model of those with an R^2 above 0, see :mod:`perun.models.regression.best`."""
+    """The best model of those with an R^2 above 0, see :mod:`perun.models.regression.methods`."""
     return best_of((record for record in records if record.r_square > 0), rating)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 
 _UID_ORDER: Final = (
     ("bin",),

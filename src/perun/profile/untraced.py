@@ -13,10 +13,9 @@ from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.profile.callers import all_callers, callers_of
-from perun.profile.causes import Causes
+from perun.core.wording import counted, listed
+from perun.profile.causes import Causes, all_callers, callers_of
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.wording import counted, listed
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from perun.store.cache import Cache
     from perun.store.changes import Changes
-    from perun.store.facts import Facts
     from perun.store.files import Files
     from perun.store.fsck import Finding, Progress
     from perun.store.index import Indexes
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from perun.store.pending import Pending
     from perun.store.series import SeriesCache
     from perun.store.stats import Stats
-    from perun.store.summaries import Summaries
+    from perun.store.summaries import Facts, Summaries
     from perun.store.temp import Temp
 
 FOLDERS = ("objects", "jobs", "logs", "cache", "stats", "tmp")
@@ -41,9 +40,9 @@ class Store:
     :param root: the `.perun` folder.
     :param lock_timeout: seconds that a writer waits for another one.
     :param limit: largest accepted size of a profile or of statistics, in bytes before compression;
-        :data:`perun.store.limits.DEFAULT` if it is None.
+        :data:`perun.store.tree.DEFAULT` if it is None.
     :param columnar_from: numbers from which a profile is stored by columns, 0 for never;
-        :data:`perun.profile.format.layouts.COLUMNAR_FROM` if it is None.
+        :data:`perun.profile.format.head.COLUMNAR_FROM` if it is None.
     :param url: the database that holds it (:func:`perun.store.connections.checked_url`); empty for files.
     """
 
@@ -90,21 +89,21 @@ class Store:
 
     def _sweep(self) -> None:
         """Remove what a writer that was killed had not finished."""
-        from perun.leftovers import sweep
+        from perun.core.leftovers import sweep
 
         sweep(self.root)
 
     @cached_property
     def limit(self) -> int:
         """Largest accepted size of a profile or of statistics, in bytes."""
-        from perun.store.limits import DEFAULT
+        from perun.store.tree import DEFAULT
 
         return DEFAULT if self._limit is None else self._limit
 
     @cached_property
     def objects(self) -> FileObjects:
         """Registered profiles by checksum."""
-        from perun.profile.format.layouts import COLUMNAR_FROM
+        from perun.profile.format.head import COLUMNAR_FROM
         from perun.store.objects import FileObjects
 
         columnar_from = COLUMNAR_FROM if self._columnar_from is None else self._columnar_from
@@ -155,7 +154,7 @@ class Store:
     @cached_property
     def facts(self) -> Facts:
         """What lists of profiles say of each beyond its index, a cache."""
-        from perun.store.facts import Facts
+        from perun.store.summaries import Facts
 
         return Facts(self.cache)
 

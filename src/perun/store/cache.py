@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 from weakref import finalize
 from zlib import crc32
 
-from perun.regular import open_for_writing, open_regular
+from perun.core.regular import open_for_writing, open_regular
 from perun.store import tree
 
 if TYPE_CHECKING:

@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
-from perun.errors import LockTimeout, PluginError, RemoteError, UsageError
-from perun.extras import install_command
-from perun.postgresql import LINE
+from perun.core.errors import LockTimeout, PluginError, RemoteError, UsageError
+from perun.core.extras import LINE, install_command
+from perun.core.wording import without_secrets
 from perun.store.lock import Lock
-from perun.wording import without_secrets
 
 if TYPE_CHECKING:
     import sqlite3

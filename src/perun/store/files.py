@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
-from perun import atomic
-from perun.regular import open_regular, read_regular
+from perun.core import atomic
+from perun.core.regular import open_regular, read_regular
 
 if TYPE_CHECKING:
     from perun.store.lock import Lock
@@ -51,13 +51,13 @@ class Files(ABC):
 
     @abstractmethod
     def opened(self, path: Path | str, limit: int) -> BinaryIO:
-        """The file for reading and seeking; errors as :func:`perun.regular.open_regular`.
+        """The file for reading and seeking; errors as :func:`perun.core.regular.open_regular`.
 
         :param limit: largest accepted size in bytes.
         """
 
     def read(self, path: Path | str, limit: int) -> bytes:
-        """The content of the file; errors as :func:`perun.regular.read_regular`."""
+        """The content of the file; errors as :func:`perun.core.regular.read_regular`."""
         with self.opened(path, limit) as file:
             return file.read()
 

@@ -14,16 +14,16 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from perun import atomic, leftovers
-from perun.errors import PerunError, ProfileError
+from perun.core import atomic, leftovers
+from perun.core.errors import PerunError, ProfileError
+from perun.core.wording import plural
 from perun.store import tree
 from perun.store.checksums import Checksums, Noted
-from perun.store.facts import READ_BY_LISTS, fact_of, key_of
 from perun.store.files import Files
-from perun.store.index_file import parse
+from perun.store.index import parse
 from perun.store.objects import KNOWN_TYPES
 from perun.store.pending import CACHE
-from perun.wording import plural
+from perun.store.summaries import READ_BY_LISTS, fact_of, key_of
 
 if TYPE_CHECKING:
     from perun.profile.helpers import ProfileInfo

@@ -2,22 +2,261 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from perun.atomic import NewFile
-from perun.errors import ProfileError, ProfileNotFound
+from perun.core.atomic import NewFile
+from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
+from perun.profile.head import Head
+from perun.profile.helpers import ProfileInfo
 from perun.store import tree
 from perun.store.files import ON_DISK, Files
-from perun.store.index_file import IndexEntry, Parsed, parse, serialize
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perun.profile.head import Head
 
-__all__ = ["IndexEntry", "Indexes", "complete", "resolve"]
+# The bytes of an index (manual 13.2.1): every layout that a release wrote is read, one is written.
+#
+# After a header (`pidx`, version, number of entries) comes for each profile its time, the checksum of its
+# object and its name; from version 2 on also the head of the profile as strings, in one of three layouts.
+# The SHA-1 of all that may follow. Numbers are little endian.
+
+NEWEST_TIME = 2**32 - 1
+"""The largest time that an entry can hold, in seconds."""
+
+_HEADER = struct.Struct("<4sii")
+_NUMBER = struct.Struct("<I")
+_SHA1_SIZE = 20
+_SMALLEST_ENTRY = _NUMBER.size + _SHA1_SIZE + 1
+_MAX_HASHED = 1 << 25
+"""Bytes that are hashed at most to find out which older index a checksum belongs to."""
+_HINT = "restore the file from a copy of the repository; the profiles themselves are separate objects"
+
+
+class IndexEntry(NamedTuple):
+    """One registered profile.
+
+    `time` is the modification time of the profile's file in seconds, `path` the file's base name. The
+    head repeats what the profile says; it is empty if an index of version 1 has not been completed.
+    """
+
+    time: int
+    checksum: str
+    path: str
+    head: Head = Head()
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What must be unique in an index, and what it is sorted by."""
+        return self.path, self.time
+
+    def info(self, file: str = "") -> ProfileInfo:
+        """The profile as lists show it.
+
+        :param file: its path if it is pending; of a registered one only the name that it had is known.
+        """
+        return ProfileInfo(
+            source=self.path,
+            realpath=file or self.path,
+            head=self.head,
+            time=self.time,
+            checksum="" if file else self.checksum,
+            is_registered=not file,
+        )
+
+
+class Parsed(NamedTuple):
+    """What the bytes of an index say by themselves.
+
+    `certain` is False if 0.28 may have written some entries: it puts workload and label where older
+    and newer releases put args and workload, and nothing in the file tells.
+    """
+
+    entries: list[IndexEntry]
+    certain: bool
+
+
+def parse(data: bytes, source: str) -> Parsed:
+    """The entries of an index of any release, in the order of the file.
+
+    :param source: the file, for the messages.
+    :raises DamagedStore: says what is wrong.
+    """
+    try:
+        return _parse(data)
+    except _Damage as problem:
+        raise DamagedStore(f"{source} is not a valid index: {problem}", _HINT) from None
+
+
+def serialize(entries: Iterable[IndexEntry]) -> bytes:
+    """An index of version 2 in the layout of 0.21 with its checksum, sorted by path and time.
+
+    :raises ProfileError: if a path cannot be the name of a profile, or a time is out of range.
+    """
+    ordered = sorted(entries, key=lambda entry: entry.key)
+    pieces = [_HEADER.pack(tree.INDEX_SIGNATURE, 2, len(ordered))]
+    for entry in ordered:
+        if not 0 <= entry.time <= NEWEST_TIME:
+            what = f"the time of {entry.path} is out of range: {entry.time}"
+            raise ProfileError(what, "set its time: touch FILE")
+        pieces += (_NUMBER.pack(entry.time), bytes.fromhex(entry.checksum), _path_bytes(entry.path), b"\0")
+        for text in _texts(entry.head):
+            encoded = text.encode(errors="backslashreplace")
+            pieces += (_NUMBER.pack(len(encoded)), encoded)
+    data = b"".join(pieces)
+    return data + tree.sha1(data)
+
+
+class _Damage(Exception):
+    pass
+
+
+class _Rows(NamedTuple):
+    # Time, checksum, path and strings of each entry; where each begins and the last one ends.
+    rows: list[tuple[int, str, str, list[str]]]
+    bounds: list[int]
+
+
+def _parse(data: bytes) -> Parsed:
+    version, count = _read_header(data)
+    if version == 1:
+        found = _read_rows(data, count, strings=0)
+        _verify(data, found.bounds)
+        entries = [IndexEntry(time, checksum, path) for time, checksum, path, _ in found.rows]
+        return Parsed(entries, certain=True)
+    problems = []
+    for parse_rows in (_parse_six, _parse_five, _parse_appended):
+        try:
+            return parse_rows(data, count)
+        except _Damage as problem:
+            problems.append(problem)
+    raise problems[0]
+
+
+def _parse_six(data: bytes, count: int) -> Parsed:
+    found = _read_rows(data, count, strings=6)
+    certain = _verify(data, found.bounds)
+    entries = [
+        IndexEntry(time, checksum, path, Head(kind, cmd, args, workload, collector, tuple(units.split())))
+        for time, checksum, path, (kind, cmd, args, workload, collector, units) in found.rows
+    ]
+    return Parsed(entries, certain)
+
+
+def _parse_appended(data: bytes, count: int) -> Parsed:
+    # Old releases write an entry that is the last by its name at the end of the file: behind our checksum.
+    # They cannot read that themselves, so that there is never more than one.
+    bounds = _read_rows(data, count - 1, strings=6).bounds
+    start, end = bounds[-1], bounds[-1] + _SHA1_SIZE
+    before = _header_of(data, len(bounds) - 1) + data[_HEADER.size : start]
+    if tree.sha1(before) != data[start:end] and not _is_of_fewer_entries(data, bounds, data[start:end]):
+        raise _Damage("the checksum before its last entry is missing")
+    return _parse_six(data[:start] + data[end:], count)
+
+
+def _parse_five(data: bytes, count: int) -> Parsed:
+    found = _read_rows(data, count, strings=5)
+    _verify(data, found.bounds)
+    entries = [
+        IndexEntry(time, checksum, path, Head(kind, cmd, "", workload, collector, tuple(units.split())))
+        for time, checksum, path, (kind, cmd, workload, collector, units) in found.rows
+    ]
+    return Parsed(entries, certain=True)
+
+
+def _read_header(data: bytes) -> tuple[int, int]:
+    if len(data) < _HEADER.size:
+        raise _Damage(f"it has {len(data)} bytes, fewer than its header needs")
+    signature, version, count = _HEADER.unpack_from(data)
+    if signature != tree.INDEX_SIGNATURE:
+        raise _Damage(f"it begins with {signature!r} instead of {tree.INDEX_SIGNATURE!r}")
+    if version not in (1, 2):
+        raise _Damage(f"its version is {version}, supported are 1 and 2")
+    if not 0 <= count <= (len(data) - _HEADER.size) // _SMALLEST_ENTRY:
+        raise _Damage(f"{count} entries do not fit into its {len(data)} bytes")
+    return version, count
+
+
+def _read_rows(data: bytes, count: int, strings: int) -> _Rows:
+    # A slice beyond the end is no error in Python, so that the end is checked once for each entry.
+    number = _NUMBER.unpack_from
+    rows: list[tuple[int, str, str, list[str]]] = []
+    position = _HEADER.size
+    bounds = [position]
+    try:
+        for _ in range(count):
+            (time,) = number(data, position)
+            zero = data.index(0, position + 24)
+            checksum = data[position + 4 : position + 24].hex()
+            path = data[position + 24 : zero].decode()
+            position = zero + 1
+            texts = []
+            for _ in range(strings):
+                start = position + 4
+                position = start + number(data, position)[0]
+                texts.append(data[start:position].decode())
+            if position > len(data):
+                raise _Damage(f"entry {len(rows) + 1} of {count} is cut short")
+            rows.append((time, checksum, path, texts))
+            bounds.append(position)
+    except UnicodeDecodeError as problem:
+        raise _Damage(f"entry {len(rows) + 1} of {count} is not UTF-8: {problem.reason}") from None
+    except (struct.error, ValueError):
+        raise _Damage(f"entry {len(rows) + 1} of {count} is cut short") from None
+    return _Rows(rows, bounds)
+
+
+def _verify(data: bytes, bounds: list[int]) -> bool:
+    # Whether a checksum follows the entries and is right, so that no old release had a hand in them.
+    checksum = data[bounds[-1] :]
+    if not checksum:
+        return False
+    if len(checksum) != _SHA1_SIZE:
+        raise _Damage(f"{len(checksum)} bytes follow its last entry")
+    if tree.sha1(data[: bounds[-1]]) == checksum:
+        return True
+    if _is_of_fewer_entries(data, bounds, checksum):
+        return False
+    raise _Damage("its checksum does not match its content")
+
+
+def _is_of_fewer_entries(data: bytes, bounds: list[int], checksum: bytes) -> bool:
+    # Old releases insert an entry and leave the checksum behind it as it was. So it may be that of the
+    # index before; entries that were added together mostly stand together, as they are sorted by name.
+    count = len(bounds) - 1
+    hashed = 0
+    for added in range(1, count + 1):
+        header = _header_of(data, count - added)
+        for start, end in zip(bounds, bounds[added:], strict=False):
+            before = header + data[_HEADER.size : start] + data[end : bounds[-1]]
+            if tree.sha1(before) == checksum:
+                return True
+            hashed += len(before)
+            if hashed > _MAX_HASHED:
+                return False
+    return False
+
+
+def _header_of(data: bytes, count: int) -> bytes:
+    return _HEADER.pack(tree.INDEX_SIGNATURE, _HEADER.unpack_from(data)[1], count)
+
+
+def _texts(head: Head) -> tuple[str, ...]:
+    """The strings of an entry, in the order of the file; a new field of the head is no part of it."""
+    return head.type, head.cmd, head.args, head.workload, head.collector, " ".join(head.postprocessors)
+
+
+def _path_bytes(path: str) -> bytes:
+    try:
+        encoded = path.encode()
+    except UnicodeEncodeError:
+        raise ProfileError(f"the file name {path!r} is not UTF-8", "rename the profile") from None
+    if not encoded or b"\0" in encoded:
+        raise ProfileError(f"{path!r} cannot be the name of a profile", "rename the profile")
+    return encoded
 
 
 class Indexes:

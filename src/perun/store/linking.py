@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from perun.profile.head import Head
-from perun.store.facts import fact_of
-from perun.store.index_file import NEWEST_TIME, IndexEntry
+from perun.store.index import NEWEST_TIME, IndexEntry
+from perun.store.summaries import fact_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from perun.errors import LockTimeout, NotPerunRepository
+from perun.core.errors import LockTimeout, NotPerunRepository
 
 _RELEASED = b"\n"
 """First byte of the file of a lock that its last holder released; else it names the holder."""

@@ -19,15 +19,16 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from perun.atomic import NewFile
-from perun.errors import ProfileError, ProfileNotFound
+from perun.core.atomic import NewFile
+from perun.core.errors import ProfileError, ProfileNotFound
+from perun.core.regular import TooLarge
 from perun.profile.format import columnar
+from perun.profile.format.head import COLUMNAR_FROM, object_body, with_uids
 from perun.profile.format.json import decode_head, loads
-from perun.profile.format.layouts import COLUMNAR_FROM, object_body, with_uids
 from perun.profile.format.quick_head import quick_head
 from perun.profile.head import Head
-from perun.regular import TooLarge
-from perun.store import limits, stored_blocks, tree
+from perun.store import tree, unpacking
+from perun.store import tree as limits
 from perun.store.files import ON_DISK, Files
 from perun.store.unpacking import Unpacked, naming_file, small_body
 
@@ -249,7 +250,7 @@ class FileObjects:
                 f"there is no profile {checksum} in {self.root}", "run perun fsck to see what else is missing"
             ) from None
         except TooLarge as problem:
-            raise limits.unreadable(path, problem) from None
+            raise limits.refused(path, problem) from None
         except OSError as problem:
             raise tree.unreadable(path, problem) from problem
 
@@ -309,7 +310,7 @@ def _header(type_: str, body: bytes) -> bytes:
 def _packed(header: bytes, body: bytes) -> Iterator[bytes | memoryview]:
     """The content of the file of an object, piece by piece."""
     if columnar.is_columnar(body):
-        yield from stored_blocks.pieces(header, body)
+        yield from unpacking.pieces(header, body)
         return
     stream = zlib.compressobj(_LEVEL if len(body) < _LARGE else _LEVEL_OF_LARGE)
     yield stream.compress(header)

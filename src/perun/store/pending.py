@@ -9,12 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from perun.errors import DamagedStore, ProfileError, ProfileNotFound
+from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.head import Head
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo
-from perun.store import limits, tree
+from perun.store import tree
+from perun.store import tree as limits
 from perun.store.files import ON_DISK, Draft, Files
-from perun.store.index_file import NEWEST_TIME, IndexEntry, parse, serialize
+from perun.store.index import NEWEST_TIME, IndexEntry, parse, serialize
 
 if TYPE_CHECKING:
     import hashlib
@@ -97,7 +98,7 @@ class Pending:
             except FileNotFoundError:
                 continue  # taken away meanwhile
             except OSError as problem:
-                found.damaged.append(DamagedProfile(path, limits.unreadable(path, problem).message))
+                found.damaged.append(DamagedProfile(path, limits.refused(path, problem).message))
             except ProfileError as problem:
                 found.damaged.append(DamagedProfile(path, problem.message))
         return found
@@ -118,7 +119,7 @@ class Pending:
         :returns: the file.
         :raises ProfileError: if `name` cannot be the name of a file.
         """
-        from perun.profile.format.layouts import COLUMNAR_FROM, job_pieces
+        from perun.profile.format.head import COLUMNAR_FROM, job_pieces
 
         columnar_from = COLUMNAR_FROM if self._columnar_from is None else self._columnar_from
         stem = _stem(name)
@@ -148,7 +149,7 @@ class Pending:
             more than these is read then.
         :raises ProfileNotFound: if there is no such file; :raises ProfileError: if it is damaged.
         """
-        from perun.profile.format.layouts import load
+        from perun.profile.format.head import load
 
         path = self.root / path
         with _naming_file(path), self._files.opened(path, self.limit) as file:
@@ -160,7 +161,7 @@ class Pending:
         :returns: the SHA-1 of the file in hexadecimal digits, empty if only its head was read.
         Errors as :meth:`load`.
         """
-        from perun.profile.format.layouts import verify
+        from perun.profile.format.head import verify
 
         path = self.root / path
         with _naming_file(path), self._files.opened(path, self.limit) as file:
@@ -292,7 +293,7 @@ def _naming_file(path: Path) -> Iterator[None]:
             f"there is no pending profile {path}", "perun status lists the profiles"
         ) from None
     except OSError as problem:
-        raise limits.unreadable(path, problem) from None
+        raise limits.refused(path, problem) from None
 
 
 def _stem(name: str) -> str:

@@ -10,8 +10,9 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from perun.errors import DamagedStore, ProfileNotFound, UsageError
-from perun.store import limits, tree
+from perun.core.errors import DamagedStore, ProfileNotFound, UsageError
+from perun.store import tree
+from perun.store import tree as limits
 from perun.store.files import ON_DISK, Files
 
 INDEX = ".index"
@@ -298,7 +299,7 @@ def read_json(
     except FileNotFoundError:
         return None
     except OSError as problem:
-        raise limits.unreadable(path, problem) from None
+        raise limits.refused(path, problem) from None
     except (zlib.error, ValueError, RecursionError) as problem:
         raise DamagedStore(f"{path} is not compressed JSON: {problem}", hint) from None
     if not isinstance(value, kind):

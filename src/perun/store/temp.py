@@ -10,9 +10,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perun import atomic, leftovers
-from perun.errors import DamagedStore, ProfileNotFound, UsageError
-from perun.store import limits, tree
+from perun.core import atomic, leftovers
+from perun.core.errors import DamagedStore, ProfileNotFound, UsageError
+from perun.store import tree
+from perun.store import tree as limits
 from perun.store.stats import deflate, inflate, read_json, write_json
 
 INDEX = ".index"

@@ -5,19 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
-from perun.errors import DamagedStore, ProfileNotFound
-from perun.regular import IrregularFile
+from perun.core.errors import DamagedStore, ProfileNotFound
+from perun.core.regular import IrregularFile, TooLarge
 from perun.store.files import ON_DISK, Files
+
+if TYPE_CHECKING:
+    import hashlib
+
 
 try:
     from _sha1 import sha1 as _small_sha1  # type: ignore[import-not-found]
 except ImportError:  # not a CPython, or built without it
     _small_sha1 = None
 
-if TYPE_CHECKING:
-    import hashlib
 
 _HEX = frozenset("0123456789abcdef")
 ONLY_VERSION = "HEAD"
@@ -169,7 +171,7 @@ def sha1_of(data: bytes, size: int) -> hashlib._Hash:
 def sha1_of_file(path: Path, limit: int, files: Files = ON_DISK) -> str:
     """The SHA-1 of the file in hexadecimal digits; only a piece of it is in memory at a time.
 
-    :raises OSError: as :func:`perun.regular.open_regular`.
+    :raises OSError: as :func:`perun.core.regular.open_regular`.
     """
     with files.opened(path, limit) as file:
         found = sha1_of(b"", files.state(path).st_size)
@@ -184,3 +186,29 @@ def pieces(file: BinaryIO, limit: int) -> Iterator[bytes]:
     while left and (piece := file.read(min(_PIECE, left))):
         left -= len(piece)
         yield piece
+
+
+# How large files of the store may be: small ones may be made to fill the memory (`profiles.max_size`).
+
+KEY: Final = "profiles.max_size"
+DEFAULT: Final = 512 << 20
+"""Bytes of a profile as JSON, and of statistics before compression, if no configuration says otherwise."""
+HINT: Final = f"raise the limit, in MiB: perun config --shared set {KEY} NUMBER"
+"""What to do about a file that is larger."""
+READ_WHOLE: Final = 32 << 20
+"""Size in bytes up to which `perun fsck` decodes a profile as a whole."""
+INDEX: Final = 64 << 20
+"""Bytes of an index of profiles."""
+
+
+def exceeded(limit: int) -> str:
+    """What is wrong with something larger, for messages."""
+    return f"more than the limit of {limit} ({KEY})"
+
+
+def refused(path: Path | str, problem: OSError) -> DamagedStore:
+    """The error for a file of the store that is there but does not open, or is too large."""
+
+    if isinstance(problem, TooLarge):
+        return DamagedStore(f"{path} cannot be read: {problem.strerror} ({KEY})", HINT)
+    return unreadable(path, problem)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.plugin.api import FAMILIES
 from perun.plugin.params import nearest
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from perun.models.record import ModelRecord
 from perun.plugin.api import MajorVersion, MinorVersion
-from perun.plugin.legacy.calling import Executable
+from perun.plugin.legacy.units import Executable
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 __all__ = [

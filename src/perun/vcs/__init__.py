@@ -41,9 +41,9 @@ def walk_major_versions() -> Iterator[MajorVersion]:
 def get_minor_head() -> str:
     """Checksum of the current version.
 
-    :raises ~perun.errors.NoHead: if there is none yet; it is a :class:`ValueError`, too.
+    :raises ~perun.core.errors.NoHead: if there is none yet; it is a :class:`ValueError`, too.
     """
-    from perun.errors import NoHead, VersionControlError  # who imports this module pays for nothing else
+    from perun.core.errors import NoHead, VersionControlError  # who imports this module pays for nothing else
 
     vcs = _current()
     try:
@@ -63,7 +63,7 @@ def get_minor_version_info(minor_version: str) -> MinorVersion:
 
 
 def check_minor_version_validity(minor_version: str) -> None:
-    """Raise :class:`~perun.errors.VersionControlError` unless it is the full checksum of a version."""
+    """Raise :class:`~perun.core.errors.VersionControlError` unless it is the full checksum of a version."""
     _current().check_minor_version_validity(minor_version)
 
 
@@ -99,6 +99,6 @@ def _current() -> Vcs:
     # By name: this layer is below the one that knows where Perun instances are.
     from importlib import import_module  # costs more than all else here, and most callers use `use`
 
-    repository = import_module("perun.porcelain.repository").open_nearest()
+    repository = import_module("perun.repository.repository").open_nearest()
     vcs: Vcs = repository.vcs
     return vcs

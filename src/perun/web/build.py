@@ -19,22 +19,23 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from perun import __version__, atomic
-from perun.atomic import temporary_name
-from perun.callgraph.collecting import no_search_for_cycles
-from perun.errors import PerunError, UsageError
+from perun import __version__
+from perun.core import atomic
+from perun.core.atomic import temporary_name
+from perun.core.errors import PerunError, UsageError
+from perun.core.regular import read_regular
 from perun.measurement.noise import REACH
-from perun.porcelain.repository import Repository
-from perun.porcelain.web import explained
-from perun.porcelain.web.changed import pair_of
-from perun.porcelain.web.data import AnyPiece
-from perun.porcelain.web.pieces import PLAIN, Pieces, encoded
-from perun.porcelain.web.series import PIECE, series_page, tail_of
-from perun.porcelain.web.state import State, load
-from perun.porcelain.web.versions import CHUNK
-from perun.regular import read_regular
+from perun.native.callgraph.graph import no_search_for_cycles
+from perun.repository.repository import Repository
 from perun.web import pages
-from perun.web.feed import atom
+from perun.web.data import changed
+from perun.web.data.changed import pair_of
+from perun.web.data.form import AnyPiece
+from perun.web.data.pieces import PLAIN, Pieces, encoded
+from perun.web.data.series import PIECE, series_page, tail_of
+from perun.web.data.state import State, load
+from perun.web.data.versions import CHUNK
+from perun.web.live import atom
 
 Progress = Callable[[str, int, int], None]
 MANIFEST: Final = "perun-site.json"
@@ -262,7 +263,7 @@ class _Build:
                 del self._pairs[pair]  # the page makes a table of the values; `site` tells the problem
 
     def _compare(self, name: str, pair: str, key: str) -> None:
-        from perun.porcelain.web import comparing
+        from perun.web.data import comparing
 
         made = comparing.compare(self._state, pair)
         cases = []
@@ -280,16 +281,16 @@ class _Build:
     def _explained(self) -> None:
         """What `perun explain` found of versions."""
         state = self._state
-        for position in explained.positions(state):
+        for position in changed.positions(state):
             checksum = state.commits.versions[position].checksum
-            key = _digest(__version__, position, explained.stamp(state, checksum))
+            key = _digest(__version__, position, changed.stamp(state, checksum))
             name = f"explained/{checksum}"
             if self._site.keep(_file_of(name), key):
                 continue
             try:
-                made = explained.explained(state, checksum)
+                made = changed.explained(state, checksum)
             except PerunError as problem:
-                made = explained.damaged(state, position, problem)
+                made = changed.damaged(state, position, problem)
             self._write(name, made, key)
 
     def _chunks(self) -> None:

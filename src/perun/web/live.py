@@ -2,23 +2,107 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
 import os
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from threading import Lock, RLock
 from typing import Final, NamedTuple
 
-from perun.errors import PerunError
-from perun.porcelain.explain import kept
-from perun.porcelain.repository import PERUN_FOLDER, Repository, open_repository
-from perun.porcelain.web.pieces import Pieces, encoded
-from perun.porcelain.web.running import running
-from perun.porcelain.web.state import State, load
-from perun.web.feed import atom
+import msgspec
+from starlette.concurrency import run_in_threadpool
+
+from perun.core.errors import PerunError
+from perun.history.changes.data import VersionChanges
+from perun.measurement import present
+from perun.pages.document import escape
+from perun.profile.amounts import readable_pair
+from perun.repository.repository import PERUN_FOLDER, Repository, open_repository
+from perun.running.explain import kept
+from perun.web.data.naming import title_of
+from perun.web.data.pieces import Pieces, encoded
+from perun.web.data.state import State, load
+from perun.web.data.versions import running
+
+# The changes as a feed (RFC 4287), which a reader of news or a chat tells of.
+
+MOST: Final = 50
+"""Versions of the feed."""
+_STEPS: Final = 20
+_CONTROLS: Final = {number: 0xFFFD for number in range(32) if number not in (9, 10, 13)}
+
+
+def atom(state: State, address: str) -> bytes:
+    """The feed. :param address: of the site, with a slash at its end; empty where it is not known."""
+    project = state.repo.root.resolve().name
+    found = [one for one in reversed(state.found.found) if one.steps][:MOST]
+    updated = found[0].version.date if found else _EPOCH
+    entries = Counter(one.version.checksum for one in found)
+    lines = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        '<feed xmlns="http://www.w3.org/2005/Atom">',
+        f"<title>Performance of {_text(project)}</title>",
+        f"<id>urn:perun:{_text(_root_of(state))}</id>",
+        f"<updated>{_time(updated)}</updated>",
+        *([f'<link href="{_text(address)}"/>'] if address else []),
+        *(line for one in found for line in _entry(one, address, alone=entries[one.version.checksum] == 1)),
+        "</feed>",
+        "",
+    ]
+    return "\n".join(lines).encode("utf-8")
+
+
+_EPOCH: Final = "1970-01-01 00:00:00"
+
+
+def _root_of(state: State) -> str:
+    """What stands for the project wherever it is published: its first version."""
+    return state.commits.versions[0].checksum if state.commits.versions else "empty"
+
+
+def _entry(one: VersionChanges, address: str, *, alone: bool) -> Iterator[str]:
+    """:param alone: whether the version has no other entry; else the version before tells it apart."""
+    version = one.version
+    name = version.checksum if alone else f"{version.checksum}:{one.since.checksum}"
+    worse = [step for step in one.steps if step.is_degradation]
+    kind = f"{len(worse)} worse" if worse else ""
+    better = len(one.steps) - len(worse)
+    kinds = ", ".join(filter(None, (kind, f"{better} better" if better else "")))
+    yield "<entry>"
+    yield f"<title>{_text(kinds)}: {_text(version.subject)}</title>"
+    yield f"<id>urn:perun:{_text(name)}</id>"
+    yield f"<updated>{_time(version.date)}</updated>"
+    yield f"<author><name>{_text(version.author)}</name></author>"
+    yield f'<link href="{_text(address)}commit.html?c={_text(version.checksum)}"/>'
+    steps = one.steps[:_STEPS]
+    more = [f"and {len(one.steps) - _STEPS} more"] if len(one.steps) > _STEPS else []
+    told = "\n".join(
+        f"{title_of(step.series)}: {present.NAMES[step.verdict]}, "
+        f"{' -> '.join(readable_pair(*step.values, step.series.unit))}  "
+        f"{present.step(step.values, step.ratio, step.low, step.high, step.series.unit)}"
+        f"{f'  {step.remark}' if step.remark else ''}"
+        for step in steps
+    )
+    yield f'<content type="text">{_text(chr(10).join([told, *more]))}</content>'
+    yield "</entry>"
+
+
+def _text(text: str) -> str:
+    """The text without characters that XML does not have."""
+    return escape(text.translate(_CONTROLS)).replace("\ufffe", "\ufffd").replace("\uffff", "\ufffd")
+
+
+def _time(date: str) -> str:
+    try:
+        return datetime.strptime(date[:19], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).isoformat()
+    except ValueError:
+        return "1970-01-01T00:00:00+00:00"
+
 
 LARGEST_CACHE: Final = 48 << 20
 """Bytes of answers that are kept."""
@@ -188,3 +272,80 @@ def _times(repo: Repository) -> Iterator[object]:
         with suppress(OSError):
             status = os.stat(path)
             yield str(path), status.st_mtime_ns, status.st_size
+
+
+# What pages are told while they are open: that something was stored, and how far a measurement is.
+
+EVERY: Final = 1.0
+"""Seconds between two looks at the store, while somebody listens."""
+ALIVE: Final = 15
+"""Looks after which something is sent, so that a connection that is gone is noticed."""
+
+
+class Events:
+    """The listeners of one server, who share one look at the store a second."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._listeners: set[asyncio.Queue[bytes]] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._looks = asyncio.Event()
+        self._ended = False
+
+    def look(self) -> None:
+        """Look at the store at once."""
+        self._looks.set()
+
+    def end(self) -> None:
+        """Close all streams: the server ends."""
+        self._ended = True
+        for queue in self._listeners:
+            queue.put_nowait(b"")
+        if self._task is not None:
+            self._task.cancel()
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """The events of one listener, as the browser's `EventSource` reads them."""
+        queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self._listeners.add(queue)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._watch())
+        try:
+            yield b"retry: 2000\n\n"
+            while not self._ended and (event := await queue.get()):
+                yield event
+        finally:
+            self._listeners.discard(queue)
+
+    async def _watch(self) -> None:
+        """Look until nobody listens any more."""
+        known: str | None = None
+        working: object = None
+        silent = 0
+        while self._listeners and not self._ended:
+            self._looks.clear()
+            silent += 1
+            try:
+                state = await run_in_threadpool(self._live.refresh)
+                now = await run_in_threadpool(running, self._live.repo)
+            except PerunError:
+                state, now = known or "", None  # it is being written, or whoever asks for a piece is told
+            if state != known and known is not None:
+                silent = self._tell("store", {"state": state})
+            if now != working:
+                silent = self._tell("progress", now)
+            known, working = state, now
+            if silent >= ALIVE:
+                silent = self._send(b": nothing new\n\n")
+            try:
+                await asyncio.wait_for(self._looks.wait(), EVERY)
+            except TimeoutError:
+                continue
+
+    def _tell(self, event: str, data: object) -> int:
+        return self._send(f"event: {event}\ndata: {msgspec.json.encode(data).decode()}\n\n".encode())
+
+    def _send(self, message: bytes) -> int:
+        for queue in self._listeners:
+            queue.put_nowait(message)
+        return 0

@@ -18,9 +18,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from perun.errors import UsageError
-from perun.web.guard import Guard, names_of, new_token
-from perun.web.server import Dashboard
+from perun.core.errors import UsageError
+from perun.web.server import Dashboard, Guard, names_of, new_token
 
 if TYPE_CHECKING:
     from perun.web.live import Live

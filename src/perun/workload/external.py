@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
+from perun.core.process import programs
 from perun.plugin.api import GenerateContext, Workload
 from perun.plugin.params import param
-from perun.process import programs
 
 _SHOWN_LINES: Final = 10
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
+from perun.core.regular import read_regular
 from perun.plugin.api import GenerateContext, Workload
 from perun.plugin.params import param
-from perun.regular import read_regular
 
 _LARGEST: Final = 1 << 30
 

@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from perun.collect._calls.binary import Binary
 from perun.collect.trace.engines.stap import script_of
 from perun.collect.trace.plan import Wanted, make_plan
-from perun.errors import JobFailed, PerunError
-from perun.process.outcome import outcome
+from perun.core.errors import JobFailed, PerunError
+from perun.core.process.command import outcome
+from perun.native.binary import Binary
 from perun.profile.factory import Profile
 from perun.profile.incomplete import text_of
 from systemtap import cannot_check, check_script, fake_kernel

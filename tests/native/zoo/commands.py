@@ -13,9 +13,9 @@ from typing import Any, Final
 from perun.collect.memory.collector import MemoryCollector, MemoryParams
 from perun.collect.trace.collector import TraceCollector
 from perun.collect.trace.params import TraceParams
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
+from perun.core.process.command import outcome
 from perun.plugin.api import Run
-from perun.process.outcome import outcome
 from zoo.cells import EXACT, REFUSED, WRONG, Cell, calls
 from zoo.recording import TIMEOUT, record, run_plainly
 

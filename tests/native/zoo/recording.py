@@ -15,19 +15,18 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from compiling import CompilerCache
+from perun.collect.complexity.build import ComplexityParams
 from perun.collect.complexity.collector import ComplexityCollector
-from perun.collect.complexity.params import ComplexityParams
 from perun.collect.instructions.collector import ENGINES as COUNTERS
 from perun.collect.instructions.collector import InstructionsCollector, InstructionsParams
 from perun.collect.memory.collector import MemoryCollector, MemoryParams
-from perun.collect.time.collector import TimeCollector, TimeParams
+from perun.collect.time import TimeCollector, TimeParams
 from perun.collect.trace.collector import TraceCollector
 from perun.collect.trace.engines.choosing import make_engine
 from perun.collect.trace.params import TraceParams
-from perun.errors import PerunError
+from perun.core.errors import PerunError
+from perun.core.process.execution import Execution, Output
 from perun.plugin.api import CollectContext, Run
-from perun.process.execution import Execution
-from perun.process.streams import Output
 from perun.profile.factory import Profile
 from zoo.programs import FOLDER, Program, has
 

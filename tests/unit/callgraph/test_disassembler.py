@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import capstone
 import pytest
 
-from perun.callgraph.machine.disassembler import Disassembler
+from perun.native.callgraph.decode import Disassembler
 
 CODE = bytes.fromhex("554889e5c5fc58c1e8000000000606c30f1f440000") * 900
 """push, mov, vaddps, call, two bytes that are no instruction, ret, nop: of more than one batch."""

@@ -14,11 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.callgraph.dynamic import mixed_graph, recorded_calls, recorded_graph
-from perun.callgraph.files import from_json, from_values, to_data, to_dot, to_json, to_values
-from perun.callgraph.graph import Block, Call, CallGraph, Fingerprints, Function
-from perun.callgraph.stored import graph_name
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
+from perun.native.callgraph.difference import mixed_graph, recorded_calls, recorded_graph
+from perun.native.callgraph.files import from_json, from_values, to_data, to_dot, to_json, to_values
+from perun.native.callgraph.graph import Block, Call, CallGraph, Fingerprints, Function, graph_name
 from perun.profile.factory import Profile
 
 

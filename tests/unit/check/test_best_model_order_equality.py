@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perun.check._common.model_pairs import MODELS
 from perun.check.best_model_order_equality import ORDER, PLUGIN, OrderParams
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import DegradationInfo, PerformanceChange

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perun.check.bound_classes import BoundClasses, BoundParams
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.plugin.api import CheckContext
 from perun.profile.changes import DegradationInfo
 from perun.profile.changes import PerformanceChange as Kind

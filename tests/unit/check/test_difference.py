@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.check._common.difference import Limits, Samples, compare, measure, sample, scatter_of
-from perun.check._common.parts import extent, parts, without_fringes
-from perun.check._common.shapes import DEGREES, OTHER, polynomial, regression, straight
+from perun.check._common.differences import Limits, Samples, compare, measure, sample, scatter_of
+from perun.check._common.model_changes import DEGREES, OTHER, polynomial, regression, straight
+from perun.check._common.model_pairs import extent, parts, without_fringes
 from perun.models.record import ModelRecord
 from perun.profile.changes import PerformanceChange
 from perun.profile.records import record_of

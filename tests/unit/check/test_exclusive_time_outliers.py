@@ -14,12 +14,12 @@ from scipy.stats import iqr, median_abs_deviation
 
 from perun.check._common.exclusive import Place, paired
 from perun.check.exclusive_time_outliers import PLUGIN, OutlierParams
-from perun.errors import ConfigError, ProfileError
+from perun.core.errors import ConfigError, ProfileError
 from perun.models.outliers import Spread, deviation_multiple
 from perun.plugin.api import CheckContext
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.pooling import pool
+from perun.profile.session import pool
 
 MIRROR = {
     getattr(PerformanceChange, f"{kind}Degradation"): getattr(PerformanceChange, f"{kind}Optimization")

@@ -10,7 +10,7 @@ import pytest
 
 from perun.check.growth import PLUGIN, GrowthParams
 from perun.cli.answers.changes import factor_of
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.plugin.api import CheckContext
 from perun.profile import session
 from perun.profile.changes import DegradationInfo, PerformanceChange

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.check.hodges_lehmann_ratio import PLUGIN, RatioParams
-from perun.errors import ConfigError, ProfileError
+from perun.core.errors import ConfigError, ProfileError
 from perun.plugin.api import CheckContext
 from perun.profile import session
 from perun.profile.changes import DegradationInfo, PerformanceChange

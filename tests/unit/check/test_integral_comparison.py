@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from perun.check import integral_comparison, local_statistics
-from perun.check._common.params import IntegralParams
-from perun.errors import ProfileError, UsageError
+from perun.check._common.model_changes import IntegralParams
+from perun.core.errors import ProfileError, UsageError
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.postprocess.moving_average import PLUGIN as MovingAverage
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.postprocess.regressogram import Regressogram, RegressogramParams
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.pooling import pool
+from perun.profile.session import pool
 
 MIRROR = {
     PerformanceChange.Degradation: PerformanceChange.Optimization,

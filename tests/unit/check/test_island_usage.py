@@ -6,7 +6,7 @@ import pytest
 
 from islands import profile, real, usage
 from perun.check.island_usage import IslandUsage
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.plugin.api import CheckContext
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile

@@ -11,19 +11,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perun.check._common.runs import Measured
-from perun.check._common.standard_errors import NONE, UNKNOWN, Error, error_of_means
+from perun.check._common.noise import NONE, UNKNOWN, Error, Measured, error_of_means
 from perun.models.growth import forms
-from perun.models.growth.comparison import Comparison, Curve, Order, Quotient
-from perun.models.growth.exponent import Difference
-from perun.models.growth.noise import widened
+from perun.models.growth.comparison import Comparison, Curve, Order, Quotient, widened
+from perun.models.growth.forms import Difference
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.plugin.registry import Registry
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.pooling import pool
-from perun.profile.session import Session, mark
+from perun.profile.session import Session, mark, pool
 
 METHODS = pytest.mark.parametrize("method", ["fast", "int", "loc"])
 FUNCTIONS = "abcdefgh"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 from scipy.stats.mstats import mquantiles
 
-from perun.check._common.difference import Samples
-from perun.check._common.relative import Limits, balance, relative_error, verdict
-from perun.check._common.windows import STATISTICS, Windows, compare, statistics
+from perun.check._common.differences import Samples
+from perun.check._common.points import RelativeLimits, balance, relative_error, verdict
+from perun.check.local_statistics import STATISTICS, Windows, compare, statistics
 from perun.profile.changes import PerformanceChange
 
 
@@ -78,7 +78,7 @@ def test_relative(before: float, after: float, error: float, balanced: float) ->
     ],
 )
 def test_verdict(size: float, change: PerformanceChange) -> None:
-    assert verdict(size, Limits()) is change
+    assert verdict(size, RelativeLimits()) is change
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_curves_that_cross(target: list[float], change: PerformanceChange, rate:
     """The second one takes a seventh by the ratios, and six times as much by the means: that is no more than
     a maybe."""
     x, ten = np.arange(1000.0), np.full(1000, 10.0)
-    there = compare(Samples(x, ten, np.array(target), 0 * x), Limits(), Windows())
+    there = compare(Samples(x, ten, np.array(target), 0 * x), RelativeLimits(), Windows())
     assert (there.change, there.rate) == (change, pytest.approx(rate))
-    back = compare(Samples(x, np.array(target), ten, 0 * x), Limits(), Windows())
+    back = compare(Samples(x, np.array(target), ten, 0 * x), RelativeLimits(), Windows())
     assert back.change.value == -there.change.value

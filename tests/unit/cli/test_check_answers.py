@@ -21,15 +21,14 @@ from markdown_it import MarkdownIt
 from perun.cli.answers.changes import amounts_of, factor_of, importance, percent_of, ratio_of, sides_of
 from perun.cli.answers.check import FORMATS, answer_in
 from perun.cli.answers.check.markdown import LIMIT, Markdown, code, plain_text
-from perun.cli.answers.check.page import Page
-from perun.cli.answers.check.wording import confidence_of, marks, parts_of, size_of, values_of
-from perun.errors import DamagedStore, JobFailed
+from perun.cli.answers.check.wording import Page, confidence_of, marks, parts_of, size_of, values_of
+from perun.core.errors import DamagedStore, JobFailed
+from perun.history.check.report import Comparison, MethodResult, VersionReport, exit_code
 from perun.plugin.api import MinorVersion
-from perun.porcelain.check.report import Comparison, MethodResult, VersionReport, exit_code
-from perun.porcelain.lookup import identity
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
+from perun.repository.lookup import identity
 from shared import examples
 
 ROOT = Path(__file__).parents[3]

@@ -18,7 +18,7 @@ from typing import TextIO
 import pytest
 
 from perun.cli.pager import paged
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 
 needs_less = pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed")
 PATH = {"PATH": os.environ["PATH"], "TERM": "xterm"}

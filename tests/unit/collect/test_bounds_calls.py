@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from perun.collect.bounds.analysis import AnalysisOptions, analyse
-from perun.collect.bounds.front import ReadOptions, read
+from perun.bounds.analysis import AnalysisOptions, analyse
+from perun.bounds.front.read import read
+from perun.bounds.front.unit import ReadOptions
 
 SOURCE = """\
 static int len(int n) { int c = 0; for (int i = 0; i < n; i++) c++; return c; }

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from perun.collect.bounds import BoundsCollector, cache, collector, front, workers
-from perun.collect.bounds.digests import digester
-from perun.collect.bounds.params import BoundsParams
-from perun.collect.bounds.sources import sources_of
-from perun.errors import CollectorUnavailable, JobFailed
+from perun.bounds import cache, front, workers
+from perun.bounds.serving import digester
+from perun.bounds.sources import BoundsParams, sources_of
+from perun.collect import bounds
+from perun.collect.bounds import BoundsCollector
+from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.plugin.api import CollectContext, Run
 from perun.profile.bounds import Growth, classes, unreadable
 from perun.profile.factory import Profile
@@ -233,8 +234,8 @@ def test_several_processes_find_the_same(collect: Any, monkeypatch: pytest.Monke
     names = [f"f{number}" for number in range(5)]
     write(collect, "a.c", "".join(LOOP.format(name) for name in names))
     alone = collect("a.c")
-    monkeypatch.setattr(collector, "LARGE", 0)
-    monkeypatch.setattr(collector, "_processors", lambda: 3)
+    monkeypatch.setattr(bounds, "LARGE", 0)
+    monkeypatch.setattr(bounds, "_processors", lambda: 3)
     together = collect("a.c")
     assert together.serialize() == alone.serialize()
     assert list(classes(together)) == names
@@ -353,8 +354,8 @@ def test_the_functions_of_a_source_have_steps_together(
     processes: int, collect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which are not reached is the same with any number of processes, and none is lost."""
-    monkeypatch.setattr(collector, "LARGE", 0)
-    monkeypatch.setattr(collector, "_processors", lambda: processes)
+    monkeypatch.setattr(bounds, "LARGE", 0)
+    monkeypatch.setattr(bounds, "_processors", lambda: processes)
     names = [f"f{number}" for number in range(8)]
     write(collect, "a.c", "".join(slow(name) for name in names) + LOOP.format("last"))
     profile = collect("a.c", timeout=10.0, source_timeout=2.75)
@@ -380,7 +381,7 @@ def test_a_function_that_takes_too_long_is_given_up(
 ) -> None:
     """One that takes no steps, whether it works or waits."""
     start = (
-        "import sys; sys.path[:] = sys.argv[2:]; import time; from perun.collect.bounds import serving; "
+        "import sys; sys.path[:] = sys.argv[2:]; import time; from perun.bounds import serving; "
         "one = serving.analyse; "
         f"serving.analyse = lambda f, *rest: {instead} if f.name == 'g' else one(f, *rest); "
         "serving.main(int(sys.argv[1]))"

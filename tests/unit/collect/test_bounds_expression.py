@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perun.collect.bounds.expression import (
-    INFINITY,
-    ONE,
-    ZERO,
-    at_least,
-    best,
-    maximum,
-    name,
-    number,
-    parse,
-)
+from perun.bounds.expression import INFINITY, ONE, ZERO, at_least, best, maximum, name, number, parse
 
 K = maximum([ZERO, name("k") + number(-1)])
 N = maximum([name("n"), ZERO])

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from perun.collect.bounds.front import ReadOptions, Unit, read
-from perun.errors import CollectorUnavailable, UsageError
+from perun.bounds.front.read import read
+from perun.bounds.front.unit import ReadOptions, Unit
+from perun.core.errors import CollectorUnavailable, UsageError
 
 
 def unit_of(folder: Path, text: str | bytes, name: str = "source.c", **options: object) -> Unit:

@@ -7,9 +7,8 @@ import random
 
 import pytest
 
-from perun.collect.bounds.elimination import contradictory
-from perun.collect.bounds.linear import Linear, constant, variable
-from perun.collect.bounds.solver import Facts, Solver
+from perun.bounds.program import Linear, constant, variable
+from perun.bounds.solver import Facts, Solver, contradictory
 
 X, Y, Z = variable("x"), variable("y"), variable("z")
 

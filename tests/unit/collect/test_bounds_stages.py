@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from perun.collect.bounds.analysis import bounds_of
-from perun.collect.bounds.bounding import Bounding
-from perun.collect.bounds.constraints import Add, Constraints, Norm, SetToInput, SetToNorm
-from perun.collect.bounds.invariants import Invariants
-from perun.collect.bounds.isolating import nests
-from perun.collect.bounds.linear import Linear, constant, variable
-from perun.collect.bounds.paths import MAX_TRANSITIONS, System, TooManyPaths, paths
-from perun.collect.bounds.program import (
+from perun.bounds.analysis import bounds_of, nests
+from perun.bounds.bounding import Bounding
+from perun.bounds.constraints import Add, Constraints, Norm, SetToInput, SetToNorm
+from perun.bounds.invariants import Invariants
+from perun.bounds.paths import MAX_TRANSITIONS, System, TooManyPaths, paths
+from perun.bounds.program import (
     Edge,
+    Linear,
     LoopInfo,
     Program,
     components,
+    constant,
     reachable,
     topological_order,
+    variable,
 )
-from perun.collect.bounds.slicing import relevant_variables, sliced
-from perun.collect.bounds.solver import Facts, Solver
-from perun.collect.bounds.splitting import split
+from perun.bounds.slicing import relevant_variables, sliced, split
+from perun.bounds.solver import Facts, Solver
 
 X, J, N, S, D = (variable(name) for name in "ijnsd")
 
@@ -212,7 +212,7 @@ def two_loops() -> Program:
 
 def test_nests_are_analysed_alone_where_all_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [str(each.backedges) for each in bounds_of(two_loops())[0]] == ["max(n, 0)", "max(0, (n + -1))"]
-    monkeypatch.setattr("perun.collect.bounds.paths.MAX_TRANSITIONS", 4)
+    monkeypatch.setattr("perun.bounds.paths.MAX_TRANSITIONS", 4)
     alone, _ = bounds_of(two_loops())
     assert str(alone[0].backedges) == "max(n, 0)"
     assert alone[1].backedges.infinite

@@ -9,7 +9,7 @@ import pytest
 from perun.collect._common.recordings import DamagedRecording
 from perun.collect.instructions import callgrind_file
 from perun.collect.instructions.callgrind_file import read
-from perun.collect.instructions.graph import Call, CallGraph, Function
+from perun.collect.instructions.tree import Call, CallGraph, Function
 
 CORPUS = Path(__file__).parents[2] / "data" / "corpus" / "callgrind"
 

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.check._common.exclusive import exclusive_times
-from perun.collect._calls.events import UNKNOWN, Calls, Events
-from perun.collect._calls.nesting import Nesting
+from perun.collect._calls.events import UNKNOWN, Calls, Events, Nesting
 from perun.collect._calls.profile import BY_ORDER, CallTable, Function
 from perun.plugin.api import Run
-from perun.profile.format.compressed import CompressedColumn
+from perun.profile.format.columns import CompressedColumn
 from perun.profile.format.json import dumps_pending, loads, validate
 
 Row = tuple[int, int, int, int]

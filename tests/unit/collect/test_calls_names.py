@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from perun.collect._calls.names import demangled, is_own, is_rust, match, plain_name
+from perun.native.function_names import demangled, is_own, is_rust, match, plain_name
 
 
 class Named(NamedTuple):

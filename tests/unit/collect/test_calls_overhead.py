@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.collect._calls.calibration import CALLS, ROUNDS, UNCERTAIN, Measured, cost_of
-from perun.collect._calls.events import UNKNOWN, Calls, Events
-from perun.collect._calls.nesting import Nesting
+from perun.collect._calls.events import UNKNOWN, Calls, Events, Nesting
 from perun.collect._calls.overhead import Cost, Overhead, below, merge
 
 NAMES = ["main", "middle", "leaf"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perun.collect._calls.probeable import is_probeable
+from perun.native.binary import is_probeable
 
 REFUSED = {
     "vmovdqa %xmm0,%xmm1": "c5 f9 6f c8",

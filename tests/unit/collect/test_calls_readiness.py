@@ -13,7 +13,7 @@ from perun.collect.complexity import ComplexityCollector
 from perun.collect.trace import TraceCollector
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.params import ENGINES
-from perun.errors import CollectorUnavailable
+from perun.core.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Readiness, Run
 
 NEED_OF_COMPILERS = "--files and --build"

@@ -13,8 +13,17 @@ from hypothesis import strategies as st
 
 from perun.collect._calls.events import UNKNOWN, Calls
 from perun.collect._common.recordings import DamagedRecording
-from perun.collect.complexity.decoding import EXIT, SIZE, UNSAMPLED, UNSAMPLED_COUNT, UNSAMPLED_TICKS
-from perun.collect.complexity.records import Gaps, Place, Process, processes
+from perun.collect.complexity.records import (
+    EXIT,
+    SIZE,
+    UNSAMPLED,
+    UNSAMPLED_COUNT,
+    UNSAMPLED_TICKS,
+    Gaps,
+    Place,
+    Process,
+    processes,
+)
 
 TICKS = (1_000, 3_000, 2_001_000)
 CLOCK = (500_000, 501_000, 1_500_000)

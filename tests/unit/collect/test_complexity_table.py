@@ -9,23 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.collect._calls.formulas import Term
-from perun.collect._calls.sizes import Size
-from perun.collect.complexity.programs import steps_of
-from perun.collect.complexity.table import (
+from perun.collect._calls.sizes import Size, Term
+from perun.collect.complexity.programs import (
     FRAME,
     Module,
+    Operand,
     Operation,
-    Place,
     Program,
     Step,
     TableFunction,
     encoded,
+    steps_of,
 )
 
 
 def test_layout() -> None:
-    program = Program(0x10, 0x11, 0x12, Place.MEMORY, FRAME, -24, (Step(Operation.LOAD, 4),), True)
+    program = Program(0x10, 0x11, 0x12, Operand.MEMORY, FRAME, -24, (Step(Operation.LOAD, 4),), True)
     functions = [TableFunction(0x30, 5), TableFunction(0x10, 3, False, 10)]
     table = encoded([Module("/a"), Module("/bc", functions, [program])], only_listed=True)
     assert struct.unpack_from("=8s8I", table) == (b"PERUNCXT", 0x01020304, 2, 2, 2, 1, 1, 1, 5)

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from perun.collect._calls.go_functions import functions_of_go
+from perun.native.image import functions_of_go
 
 TEXT = 0x401000
 HEADER = 72

@@ -8,12 +8,10 @@ from shutil import which
 
 import pytest
 
-from perun.collect.instructions import python_functions
-from perun.collect.instructions.graph import Function
-from perun.collect.instructions.names import NO_SYMBOLS, START_UP, Names
-from perun.collect.instructions.python_functions import PythonFunctions
-from perun.collect.instructions.repeatable import PADDING, STEP, fixed_addresses, repeatable
-from perun.collect.instructions.tree import Frame
+from perun.collect.instructions import names as python_functions
+from perun.collect.instructions.engines import PADDING, STEP, fixed_addresses, repeatable
+from perun.collect.instructions.names import NO_SYMBOLS, START_UP, Names, PythonFunctions
+from perun.collect.instructions.tree import Frame, Function
 from perun.plugin.api import Run
 
 PROJECT = Path("/home/me/project")

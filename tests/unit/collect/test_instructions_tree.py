@@ -7,9 +7,17 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.collect.instructions.graph import CallGraph, Function
-from perun.collect.instructions.inclusive import Inclusive
-from perun.collect.instructions.tree import OTHER_CALLERS, Frame, Tree, components, grow, rounded
+from perun.collect.instructions.callgrind_file import Inclusive
+from perun.collect.instructions.tree import (
+    OTHER_CALLERS,
+    CallGraph,
+    Frame,
+    Function,
+    Tree,
+    components,
+    grow,
+    rounded,
+)
 
 Calls = dict[tuple[str, str], int]
 

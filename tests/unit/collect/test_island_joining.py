@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.collect.island.joining import Calls, Joined, joined
+from perun.collect.island.collector import Calls, Joined, joined
 from perun.profile.island import COLUMNS, SEVERAL, Entry
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import perun.collect.memory.analysis as module
 from perun.collect.memory import native
 from perun.collect.memory.analysis import Analysis, Events
-from perun.collect.memory.kinds import FIRST_RELEASE, REALLOC_RELEASE
+from perun.collect.memory.events import FIRST_RELEASE, REALLOC_RELEASE
 from perun.collect.memory.native import NativeAnalysis
 
 AnalysisOf = Callable[..., Analysis | NativeAnalysis]

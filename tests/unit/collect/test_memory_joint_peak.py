@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.collect.memory import joint_peak
+from perun.collect.memory import table
 from perun.collect.memory.analysis import Analysis, Events
-from perun.collect.memory.kinds import FIRST_RELEASE
+from perun.collect.memory.events import FIRST_RELEASE
 
 MALLOC, FREE = 1, 32
 assert MALLOC < FIRST_RELEASE <= FREE
@@ -68,10 +68,10 @@ def plain_peak(processes: list[list[Event]]) -> tuple[int, list[int]]:
 @given(st.lists(PROCESS, min_size=1, max_size=MAX_PROCESSES), st.integers(1, 9), st.integers(1, 7))
 def test_is_what_one_by_one_would_be(processes: list[list[Event]], length: int, at_a_time: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(joint_peak, "AT_A_TIME", at_a_time)
+        patched.setattr(table, "AT_A_TIME", at_a_time)
         recorded = [events_of(events, number) for number, events in enumerate(processes)]
         analyses = [Analysis(1000) for _ in processes]
-        joint_peak.replay(analyses, [pieces(one, length) for one in recorded])
+        table.replay(analyses, [pieces(one, length) for one in recorded])
     best, at_best = plain_peak(processes)
     assert [one.totals().peak for one in analyses] == at_best
     assert sum(at_best) == best
@@ -82,7 +82,7 @@ def test_processes_that_follow_each_other_do_not_add_up() -> None:
     first = [(1, 1000, 1), (1, 0, 1)]
     second = [(1, 800, 10), (2, 30, 1)]
     analyses = [Analysis(1000), Analysis(1000)]
-    joint_peak.replay(analyses, [[events_of(first)], [events_of(second)]])
+    table.replay(analyses, [[events_of(first)], [events_of(second)]])
     assert [one.totals().peak for one in analyses] == [1000, 0]
     assert {one.totals().peak_time for one in analyses} == {MAX_PROCESSES}
 
@@ -92,7 +92,7 @@ def test_what_a_process_never_released_goes_with_it() -> None:
     for end, peaks in ((1, [1000, 0]), (29, [1000, 0]), (32, [1000, 800]), (99, [1000, 830])):
         analyses = [Analysis(1000), Analysis(1000)]
         recorded = [[events_of(first)], [events_of(second)]]
-        joint_peak.replay(analyses, recorded, [lambda end=end: end, lambda: 0])  # type: ignore[misc]
+        table.replay(analyses, recorded, [lambda end=end: end, lambda: 0])  # type: ignore[misc]
         assert [one.totals().peak for one in analyses] == peaks
 
 
@@ -104,6 +104,6 @@ def test_one_process_has_the_peak_that_it_has_alone() -> None:
     alone, one = Analysis(1000), Analysis(1000)
     for piece in pieces(events, 100):
         alone.add(piece)
-    joint_peak.replay([one], [pieces(events, 100)])
+    table.replay([one], [pieces(events, 100)])
     assert alone.totals() == one.totals()
     assert all((old == new).all() for old, new in zip(alone.rows(), one.rows(), strict=True))

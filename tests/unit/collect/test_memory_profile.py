@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perun.collect._common.elf import Elf
 from perun.collect.memory.analysis import Analysis, Events
 from perun.collect.memory.places import Places, Site
 from perun.collect.memory.profile import METRICS, Process, Regions, Shape, resources
 from perun.collect.memory.records import Module, Stack
 from perun.collect.memory.symbols import Frame, Frames, Symboliser
 from perun.collect.memory.table import OTHERS
+from perun.native.elf import Elf
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending, loads, validate
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perun.collect._common.interpreter import program_of
 from perun.collect._common.recordings import DamagedRecording
+from perun.collect._common.runs import python_program_of
 from perun.collect.memory.analysis import Analysis
 from perun.collect.memory.places import Places
 from perun.collect.memory.python import PythonRecording, prepared
 from perun.collect.memory.symbols import Symboliser
-from perun.errors import CollectorUnavailable, UsageError
+from perun.core.errors import CollectorUnavailable, UsageError
 from perun.plugin.api import Run
 from shared import examples
 
@@ -45,7 +45,7 @@ ENVIRON = {"PATH": os.pathsep.join([os.path.dirname(sys.executable), "/usr/bin",
 def test_the_words_of_the_interpreter(
     tmp_path: Path, command: str, options: list[str], words: list[str]
 ) -> None:
-    found = program_of(Run(f"{sys.executable} {command}", cwd=tmp_path, environ=ENVIRON))
+    found = python_program_of(Run(f"{sys.executable} {command}", cwd=tmp_path, environ=ENVIRON))
     assert (found.python, found.options, found.words) == (sys.executable, options, words)
 
 
@@ -62,7 +62,7 @@ def test_scripts(tmp_path: Path, first: str, options: list[str]) -> None:
     script = tmp_path / "script"
     script.write_text(f"{first}\npass\n")
     script.chmod(0o755)
-    found = program_of(Run("./script a", cwd=tmp_path, environ=ENVIRON))
+    found = python_program_of(Run("./script a", cwd=tmp_path, environ=ENVIRON))
     assert os.path.samefile(found.python, sys.executable)
     assert found[1:] == (options, [f"{tmp_path}/./script", "a"])
 
@@ -70,7 +70,7 @@ def test_scripts(tmp_path: Path, first: str, options: list[str]) -> None:
 @pytest.mark.parametrize("command", ["-", "", "-i", "-m", "-c"])
 def test_programs_from_standard_input_are_refused(tmp_path: Path, command: str) -> None:
     with pytest.raises(UsageError, match="standard input"):
-        program_of(Run(f"{sys.executable} {command}", cwd=tmp_path, environ=ENVIRON))
+        python_program_of(Run(f"{sys.executable} {command}", cwd=tmp_path, environ=ENVIRON))
 
 
 @pytest.mark.parametrize("command", ["/bin/ls", "./script"])
@@ -78,7 +78,7 @@ def test_other_programs_are_refused(tmp_path: Path, command: str) -> None:
     (tmp_path / "script").write_text("#!/bin/sh\n")
     (tmp_path / "script").chmod(0o755)
     with pytest.raises(UsageError, match="is not one"):
-        program_of(Run(command, cwd=tmp_path, environ=ENVIRON))
+        python_program_of(Run(command, cwd=tmp_path, environ=ENVIRON))
 
 
 def test_the_command_that_is_run(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from perun.collect.memory.places import Places
 from perun.collect.memory.profile import Process, Shape, resources
 from perun.collect.memory.records import Recording, State
 from perun.collect.memory.symbols import Symboliser
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 
 HEADER, CHUNK, TAIL = "=8s8I3Q2I56x", "=4s11I3Q7sBI12x", "=8s7I4x8I4Q24x"
 START = 1_000_000

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perun.collect._common.elf import read_elf
 from perun.collect.memory.symbols import NOTHING, TOOLS, Frame, Symboliser, find_tool
+from perun.native.elf import read_elf
 
 SOURCE = """\
 #include <stdlib.h>

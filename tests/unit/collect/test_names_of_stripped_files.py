@@ -15,15 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from perun.collect._calls.binary import Binary
-from perun.collect._common import debug_files, symbol_table
-from perun.collect._common.debug_files import with_debug_file
-from perun.collect._common.debuginfod import URLS, Debuginfod
-from perun.collect._common.elf import read_elf
-from perun.collect._common.packages import debug_packages
-from perun.collect._common.symbol_table import SymbolTable
 from perun.collect.memory.symbols import NOTHING, Symboliser, find_tool
-from perun.elf import DYNAMIC_SYMBOLS
+from perun.native import symbols as debug_files
+from perun.native import symbols as symbol_table
+from perun.native.binary import Binary
+from perun.native.elf import DYNAMIC_SYMBOLS, read_elf
+from perun.native.symbols import URLS, Debuginfod, SymbolTable, debug_packages, with_debug_file
 
 SOURCE = """\
 #include <stdlib.h>
@@ -252,7 +249,7 @@ def test_a_server_that_lies_or_is_not_there(folder: Path, built: Path, server: S
 
 
 def test_a_file_that_is_too_large(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perun.collect._common.debuginfod.MAX_SIZE", 100)
+    monkeypatch.setattr("perun.native.symbols.MAX_SIZE", 100)
     asking = Debuginfod({URLS: f"http://127.0.0.1:{server.server_port}"}, folder / "cache")
     assert asking.debug_file(build_id(folder / "stripped.so")) == ""
     assert "too large" in asking.notes[0]
@@ -262,7 +259,7 @@ def test_a_file_that_is_too_large(folder: Path, server: Server, monkeypatch: pyt
 def test_a_server_that_sends_a_byte_now_and_then(
     folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perun.collect._common.debuginfod._WHOLE", 0.2)
+    monkeypatch.setattr("perun.native.symbols._WHOLE", 0.2)
     server.slow = threading.Event()
     # Ends the answer of the server, which is wrong, where nobody gives up before.
     timer = threading.Timer(60, server.slow.set)
@@ -277,7 +274,7 @@ def test_a_server_that_sends_a_byte_now_and_then(
 def test_the_cache_keeps_what_this_run_was_given(
     folder: Path, built: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perun.collect._common.debuginfod.CACHED_FILES", 1)
+    monkeypatch.setattr("perun.native.symbols.CACHED_FILES", 1)
     cache, wanted = folder / "cache", build_id(folder / "stripped.so")
     cache.mkdir()
     (cache / "old.debug").touch()

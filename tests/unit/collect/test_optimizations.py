@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perun.callgraph.difference import difference
-from perun.callgraph.graph import Call, CallGraph, Fingerprints, Function
-from perun.collect._calls.optimizations.composing import choose
+from perun.collect._calls.optimizations.applying import choose
+from perun.collect._calls.optimizations.methods import levels_of
 from perun.collect._calls.optimizations.plan import Earlier, Seen
 from perun.collect._calls.optimizations.resources import complexity_of
 from perun.collect._calls.optimizations.settings import METHODS, PARAMETERS, PIPELINES, make_settings
-from perun.collect._calls.optimizations.shaping import levels_of
-from perun.errors import UsageError
+from perun.core.errors import UsageError
+from perun.native.callgraph.difference import difference
+from perun.native.callgraph.graph import Call, CallGraph, Fingerprints, Function
 from perun.profile.bounds import Growth
 from shared import examples
 

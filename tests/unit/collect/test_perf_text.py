@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perun.collect.instructions.graph import Function
-from perun.collect.instructions.perf_text import Sample, count, samples
+from perun.collect.instructions.perf import StackSample, count, samples
+from perun.collect.instructions.tree import Function
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ a strange line
 \t           18ffb main+0x12 (/tmp/prog)
 """
     assert list(samples(text.splitlines())) == [
-        Sample(
+        StackSample(
             25810,
             100000,
             (
@@ -49,7 +49,7 @@ a strange line
                 Function("[unknown]", "", ""),
             ),
         ),
-        Sample(25811, 7, (Function("main", "", "/tmp/prog"),)),
+        StackSample(25811, 7, (Function("main", "", "/tmp/prog"),)),
     ]
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perun.collect.time import COLLECTOR_DEFAULT_UNITS, COLLECTOR_TYPE, TimeCollector
-from perun.collect.time.collector import TimeParams
-from perun.errors import JobFailed
+from perun.collect.time import COLLECTOR_DEFAULT_UNITS, COLLECTOR_TYPE, TimeCollector, TimeParams
+from perun.core.errors import JobFailed
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import specs
 from perun.profile.factory import Profile

@@ -15,11 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
+from perun.core.process.command import exit_status, find_executable, outcome
+from perun.core.process.execution import Execution, Sample
 from perun.plugin.api import Run
-from perun.process.execution import Execution, Sample
-from perun.process.finding import find_executable
-from perun.process.outcome import exit_status, outcome
 
 MakeRun = Callable[..., Run]
 
@@ -313,7 +312,7 @@ class TestBeingEnded:
         code = (
             "import signal, sys\n"
             "from pathlib import Path\n"
-            "from perun.process.execution import Execution\n"
+            "from perun.core.process.execution import Execution\n"
             "from perun.plugin.api import Run\n"
             "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
             "pids, folder, scratch = sys.argv[1:]\n"
@@ -337,7 +336,7 @@ class TestBeingEnded:
         code = (
             "import os, sys\n"
             "from pathlib import Path\n"
-            "from perun.process.execution import Execution\n"
+            "from perun.core.process.execution import Execution\n"
             "from perun.plugin.api import Run\n"
             "terminal, folder, scratch = sys.argv[1:]\n"
             "os.open(terminal, os.O_RDWR)\n"  # becomes the controlling one of this new session

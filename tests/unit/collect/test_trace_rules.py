@@ -10,14 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perun.collect._calls.binary import Binary
-from perun.collect._calls.formulas import Term
-from perun.collect._calls.names import match, plain_name, without_arguments
-from perun.collect._calls.sizes import Size, find_size, size_of
-from perun.collect.trace.engines.records import NOT_READ, boundaries, sizes_from_sums
-from perun.collect.trace.plan import Wanted, make_plan
-from perun.collect.trace.rules import Rule, parse_rule
-from perun.errors import JobFailed, UsageError
+from perun.collect._calls.sizes import Size, Term, find_size, size_of
+from perun.collect.trace.engines.calibration import NOT_READ, boundaries, sizes_from_sums
+from perun.collect.trace.plan import Rule, Wanted, make_plan, parse_rule
+from perun.core.errors import JobFailed, UsageError
+from perun.native.binary import Binary
+from perun.native.function_names import match, plain_name, without_arguments
 
 needs_compiler = pytest.mark.skipif(not shutil.which("c++"), reason="there is no compiler")
 

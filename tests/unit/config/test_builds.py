@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.config.builds import recognise
+from perun.core.config.templates import recognise
 
 SETUPTOOLS = "[build-system]\nrequires = ['setuptools']\nbuild-backend = 'setuptools.build_meta'\n"
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.config import Config, load, refresh_cache
-from perun.config.edit import set_value
-from perun.errors import ConfigError
+from perun.core.config.edit import set_value
+from perun.core.config.layers import Config, load, refresh_cache
+from perun.core.errors import ConfigError
 
 
 class Instance:

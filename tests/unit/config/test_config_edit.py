@@ -10,13 +10,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from perun.config import KEYS, Kind, Scope, load, read_file
-from perun.config.convert import convert
-from perun.config.edit import add_default_shared, append, set_value, unset, write_text
-from perun.config.reader import parse, values
-from perun.config.scalars import resolve_all
-from perun.config.templates import TEMPLATES, default_shared, render
-from perun.errors import ConfigError
+from perun.core.config.convert import convert
+from perun.core.config.edit import add_default_shared, append, set_value, unset, write_text
+from perun.core.config.layers import load, read_file
+from perun.core.config.reader import parse, resolve_all, values
+from perun.core.config.schema import KEYS, Kind, Scope
+from perun.core.config.templates import TEMPLATES, default_shared, render
+from perun.core.errors import ConfigError
 
 OLD = """vcs:
   type: git
@@ -379,11 +379,11 @@ def test_random_values_are_set_or_refused(
 def test_random_lists_of_commands_survive(
     tmp_path_factory: pytest.TempPathFactory, commands: list[str]
 ) -> None:
-    from perun.config import emit
+    from perun.core.config import templates
 
     file = tmp_path_factory.mktemp("x") / "local.yml"
     file.write_text(OLD)
-    assert set_value(file, "cmds", emit.inline(commands)) == commands
+    assert set_value(file, "cmds", templates.inline(commands)) == commands
     assert read_file(file).get("cmds") == commands
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.config import MISSING, Config, load, read_file
-from perun.errors import ConfigError
+from perun.core.config.layers import MISSING, Config, load, read_file
+from perun.core.errors import ConfigError
 
 
 class Place:
@@ -308,11 +308,11 @@ VALUES = st.recursive(
 def test_random_values_are_typed_or_a_config_error(
     tmp_path_factory: pytest.TempPathFactory, values: dict[str, object]
 ) -> None:
-    from perun.config import emit
+    from perun.core.config import templates
 
     folder = tmp_path_factory.mktemp("x")
     for name in ("local.yml", "shared.yml"):
-        (folder / name).write_text(emit.inline(values), encoding="utf-8")
+        (folder / name).write_text(templates.inline(values), encoding="utf-8")
         try:
             layer = read_file(folder / name)
         except ConfigError as problem:
@@ -328,7 +328,7 @@ def test_importing_and_reading_from_the_cache_needs_no_yaml_parser(place: Place)
     heavy = ("ruamel.yaml", "difflib", "textwrap", "dataclasses")
     script = (
         "import sys, pathlib\n"
-        "from perun.config import load, refresh_cache\n"
+        "from perun.core.config import load, refresh_cache\n"
         f"folder, shared = pathlib.Path({folder!r}), pathlib.Path({shared!r})\n"
         "cache = folder / 'cache' / 'config.json'\n"
         "config = load([folder], shared, cache)\n"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.config import emit
-from perun.config.reader import MAX_BYTES, loads, parse, read_text
-from perun.errors import ConfigError
+from perun.core.config import templates
+from perun.core.config.reader import MAX_BYTES, loads, parse, read_text
+from perun.core.errors import ConfigError
 
 
 def data(text: str) -> object:
@@ -137,8 +137,8 @@ TREES = st.recursive(
 
 @given(TREES)
 def test_what_is_written_is_read_back(tree: object) -> None:
-    assert data("k: " + emit.inline(tree)) == {"k": tree}
-    assert data("\n".join(emit.entry("k", tree))) == {"k": tree}
+    assert data("k: " + templates.inline(tree)) == {"k": tree}
+    assert data("\n".join(templates.entry("k", tree))) == {"k": tree}
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,9 @@ def test_what_is_written_is_read_back(tree: object) -> None:
      "<<", "=", "1_000", "0b1", "é"],
 )  # fmt: skip
 def test_texts_that_look_like_something_else_stay_text(text: str) -> None:
-    assert data(f"a: {emit.scalar(text)}\n{emit.scalar(text)}: b\nc: [{emit.scalar(text)}]\n") == {
+    assert data(
+        f"a: {templates.scalar(text)}\n{templates.scalar(text)}: b\nc: [{templates.scalar(text)}]\n"
+    ) == {
         "a": text,
         text: "b",
         "c": [text],

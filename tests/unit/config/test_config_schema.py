@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from perun.config import KEYS, Kind, Scope, is_true, read_file
-from perun.config.convert import checked, convert
-from perun.config.schema import SECTIONS, defaults, find, nearest, put
-from perun.errors import ConfigError
+from perun.core.config.convert import checked, convert
+from perun.core.config.layers import read_file
+from perun.core.config.schema import KEYS, SECTIONS, Kind, Scope, defaults, find, is_true, nearest, put
+from perun.core.errors import ConfigError
 
 DOCUMENTED = [
     "vcs.type", "vcs.url", "general.paging", "general.editor", "format.status", "format.shortlog",

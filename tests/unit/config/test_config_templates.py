@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.config import KEYS, MISSING, Kind, Layer, Scope, read_file
-from perun.config.candidates import MAX_FOUND
-from perun.config.templates import TEMPLATES, default_shared, relative_url, render
-from perun.errors import UsageError
+from perun.core.config.layers import MISSING, Layer, read_file
+from perun.core.config.schema import KEYS, Kind, Scope
+from perun.core.config.templates import MAX_FOUND, TEMPLATES, default_shared, relative_url, render
+from perun.core.errors import UsageError
 
 METHODS = [
     {"method": "hodges_lehmann_ratio"},

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pytest
 
-from perun.errors import CollectorUnavailable
+from perun.core.errors import CollectorUnavailable
 from perun.island import opening, report
 from perun.island.cpu_limit import control_group
 from perun.island.opening import Recorded

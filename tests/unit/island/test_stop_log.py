@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.island import stop_log
 from perun.island.stop_log import HEADER, Stop, StopLog, StopWriter
 

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats  # type: ignore[import-untyped]
 
 from generated_history import points
+from perun.history.changes.history import cell
 from perun.measurement.changes import (
     FEWEST_RUNS,
     LONGEST,
@@ -25,8 +26,7 @@ from perun.measurement.difference import Rules
 from perun.measurement.estimate import Kind, Point, Round, Sample
 from perun.measurement.noise import WINDOW
 from perun.measurement.verdict import along, severity
-from perun.models.change_points.noise import deviation_of_differences
-from perun.porcelain.changes.history import cell
+from perun.models.change_detectors import deviation_of_differences
 
 COUNT = 60
 EFFECT = 0.01

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from perun.machine import describe
+from perun.core.machine import describe
 from perun.measurement.comparable import differences
 from perun.profile import session
 from perun.profile.factory import Profile

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from perun.measurement.series import Metric, measurements, readings
 from perun.profile import session
 from perun.profile.factory import Profile
-from perun.profile.pooling import pool
+from perun.profile.session import pool
 
 
 def profile(

@@ -13,17 +13,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from perun.models.kernel import bandwidth as bandwidths
-from perun.models.kernel import sums as local_sums
-from perun.models.kernel.gaussian import (
-    EstimatorSettings,
-    KernelEstimate,
-    estimator_settings,
-    method_selection,
-    user_selection,
-)
-from perun.models.kernel.local import fitted, leave_one_out
-from perun.models.kernel.points import Points, points_of
-from perun.models.result import NoModel
+from perun.models.kernel import local as local_sums
+from perun.models.kernel.bandwidth import EstimatorSettings
+from perun.models.kernel.estimates import estimator_settings, method_selection, user_selection
+from perun.models.kernel.local import KernelEstimate, Points, fitted, leave_one_out, points_of
+from perun.models.record import NoModel
 
 Floats = NDArray[np.float64]
 BANDWIDTH, ESTIMATE = 1e-3, 1e-6

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from perun.models.kernel.points import KernelEstimate
-from perun.models.kernel.ridge import ridge
-from perun.models.kernel.smoothing import KERNELS, smoothing
-from perun.models.result import NoModel
+from perun.models.kernel.estimates import KERNELS, ridge, smoothing
+from perun.models.kernel.local import KernelEstimate
+from perun.models.record import NoModel
 from shared import examples
 
 Floats = NDArray[np.float64]

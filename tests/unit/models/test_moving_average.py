@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.models.moving.average import MovingAverage, best_width, exponential, median, simple
-from perun.models.moving.rolling import Window
-from perun.models.moving.windows import KINDS
+from perun.models.moving_average import MovingAverage, best_width, exponential, median, simple
 from perun.models.points import Floats, r_square
-from perun.models.result import NoModel
+from perun.models.record import NoModel
+from perun.models.rolling import KINDS, Window
 
 POINTS = st.lists(st.tuples(st.floats(), st.floats()), max_size=30)
 WIDTHS = st.sampled_from([0, 1, 2, 3, 10, 100])

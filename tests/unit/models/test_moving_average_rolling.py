@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.models.moving.decay import DECAYS, smoothing_factor
-from perun.models.moving.order_statistics import OrderStatistics
-from perun.models.moving.rolling import (
+from perun.models.decay import DECAYS, smoothing_factor
+from perun.models.points import Floats
+from perun.models.rolling import (
+    KINDS,
+    OrderStatistics,
     Window,
     exponential_mean,
     fast_mean,
@@ -18,8 +20,6 @@ from perun.models.moving.rolling import (
     rolling_median,
     rolling_weighted_mean,
 )
-from perun.models.moving.windows import KINDS
-from perun.models.points import Floats
 
 pandas = pytest.importorskip("pandas", reason="pandas is what rolling means are compared with")
 

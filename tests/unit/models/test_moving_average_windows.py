@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import windows
 
-from perun.models.moving.windows import KINDS, weights
+from perun.models.rolling import KINDS, weights
 
 WIDTHS = (*range(1, 40), 500, 501)
 

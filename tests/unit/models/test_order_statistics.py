@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.models.moving.order_statistics import OrderStatistics
-from perun.models.moving.rolling import Window, rolling_median
+from perun.models.rolling import OrderStatistics, Window, rolling_median
 
 
 @given(st.lists(st.sampled_from([-1.5, 0.0, 1.0, 2.0]) | st.floats(allow_nan=False), min_size=1, max_size=40))

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perun.models.record import NoModel
 from perun.models.regression.fits import MODELS, Fit, points_of
-from perun.models.result import NoModel
 
 CLOSE = 1e-8
 Array = np.ndarray

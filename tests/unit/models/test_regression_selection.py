@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perun.models.record import NoModel
 from perun.models.regression.fits import MODELS, Fit, points_of
 from perun.models.regression.methods import METHODS, MethodResult, Plan
-from perun.models.result import NoModel
 
 Array = np.ndarray
 WITHOUT_QUADRATIC = tuple(model for model in MODELS if model != "quadratic")

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from perun.models.record import NoModel
 from perun.models.regressogram import (
     MAX_BUCKETS,
     METHODS,
     Regressogram,
     regressogram,
 )
-from perun.models.result import NoModel
 
 POINTS = st.lists(st.tuples(st.floats(), st.floats()), max_size=30)
 STATISTICS = ("mean", "median")

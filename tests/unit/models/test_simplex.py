@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from perun.models.kernel.simplex import minimum
+from perun.models.kernel.bandwidth import minimum
 
 FUNCTIONS: dict[str, Callable[[float], float]] = {
     "parabola": lambda x: (x - 3) ** 2,

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.plugin.api import FAMILIES
 from perun.plugin.registry import Registry
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import ConfigError
+from perun.core.errors import ConfigError
 from perun.plugin.params import FreeParams, from_mapping, nearest, param, selector, specs, to_mapping
 
 

@@ -11,9 +11,9 @@ from textwrap import dedent
 import pytest
 
 import perun
-from perun.errors import PluginError
+from perun.core.errors import PluginError
 from perun.plugin.api import FAMILIES
-from perun.plugin.contract import METHODS, short_string
+from perun.plugin.loading import METHODS, short_string
 from perun.plugin.registry import GROUPS, Registry
 
 Write = Callable[[str, str], Path]

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from perun.porcelain.bench import measuring, notes
-from perun.porcelain.bench.measuring import Measurement, Runner, Series, measure, precision_of
-from perun.porcelain.bench.options import BenchOptions
-from perun.porcelain.bench.plan import plan
-from perun.process.execution import Sample
+from perun.core.process.execution import Sample
+from perun.running.bench import bench, measuring
+from perun.running.bench.measuring import Measurement, Runner, Series, measure, precision_of
+from perun.running.bench.plan import BenchOptions, plan
 
 ALIKE = (1.0, 1.001, 0.999)
 """Times of which the middle is known to 2 % at once."""
@@ -124,7 +123,7 @@ def noted(times: Iterable[float], status: int = 0, **options: Any) -> tuple[str,
     given = BenchOptions(("a",), runs=100, **options)
     series = Series(plan(given)[0], [Sample(one, 0.1, 0.1, status) for one in times])
     series.look(given.precision)
-    return notes.of(series, Measurement([series], 10.0, 10.0), given)
+    return bench.of(series, Measurement([series], 10.0, 10.0), given)
 
 
 def test_usual_runs_have_no_notes() -> None:
@@ -149,6 +148,6 @@ def test_failures_are_told() -> None:
 
 def test_an_uncertain_value_is_told() -> None:
     found = measured_by(Given(UNLIKE), budget=20)
-    (note,) = notes.of(found.series[0], found, BenchOptions(("a",), budget=20))
+    (note,) = bench.of(found.series[0], found, BenchOptions(("a",), budget=20))
     limit = "20 s were over after 20 runs; more time: --budget"
     assert note == f"the time is known to ±34 %, not to ±2 %: {limit}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
-from perun.porcelain.bisect.choosing import Bounds, bounds, middle
+from perun.running.bisect.judging import Bounds, bounds, middle
 
 
 def searched(count: int, first: int, broken: set[int]) -> tuple[Bounds, int]:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from generated_history import KEY, VERSIONS, Kept, counts, name, points, told
+from perun.history.changes.history import cell
 from perun.measurement.changes import Track, may_decide
 from perun.measurement.difference import Rules
 from perun.measurement.estimate import Kind
 from perun.measurement.verdict import along, severity
-from perun.porcelain.changes.history import cell
 
 SEEDS = [5, pytest.param(60, marks=pytest.mark.slow)]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from perun.history.changes.detecting import searched
+from perun.history.changes.remembered import NEW, STEADY, Remembered, digest
 from perun.measurement.changes import Track
 from perun.measurement.difference import Rules
-from perun.models.change_points import voting
-from perun.porcelain.changes.detecting import searched
-from perun.porcelain.changes.remembered import NEW, STEADY, Remembered, digest
-from perun.porcelain.init import init
-from perun.porcelain.repository import open_repository
+from perun.models import change_points
+from perun.repository.init import init
+from perun.repository.repository import open_repository
 
 OLD = 300
 
@@ -25,7 +25,7 @@ def track(values):
 def found(values):
     """What is kept of these values once they are searched."""
     own = track(values)
-    return searched(own, exact=False, effect=voting.EFFECT, before=None)._replace(digest=digest(own))
+    return searched(own, exact=False, effect=change_points.EFFECT, before=None)._replace(digest=digest(own))
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def remembered(tmp_path):
     """What is remembered of a series with one level of 300 points, and the series with a hundred more."""
     init(tmp_path, {}, vcs_type="svs")
     values = np.exp(0.01 * np.random.default_rng(3).standard_normal(OLD + 100))
-    made = Remembered(open_repository(tmp_path, {}), voting.EFFECT, Rules())
+    made = Remembered(open_repository(tmp_path, {}), change_points.EFFECT, Rules())
     made.keep("series", found(values[:OLD]))
     return made, values
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from perun.porcelain.changes.data import SeriesKey
-from perun.porcelain.changes.table import Cell, Column, Table, cells_of, load, save
+from perun.history.changes.data import SeriesKey
+from perun.history.changes.history import Cell, Column, Table, cells_of, load, save
 from perun.profile.head import Configuration
 from perun.store.cache import FILE, Cache
 

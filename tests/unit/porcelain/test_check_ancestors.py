@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from perun.history.check.check import History
 from perun.plugin.api import MinorVersion
-from perun.porcelain.check.history import History
 
 
 def versions(seed: int, count: int) -> list[MinorVersion]:

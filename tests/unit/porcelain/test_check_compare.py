@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 
 import perun
-from perun.errors import PluginError
+from perun.core.errors import PluginError
+from perun.history.check import parallel as comparing
+from perun.history.check import pools
+from perun.history.check.check import check_all, check_head
+from perun.history.check.compare import Comparer, Pair
+from perun.history.check.report import DEFAULTS
 from perun.measurement.verdict import mirrored
-from perun.porcelain import lookup
-from perun.porcelain.check import parallel as comparing
-from perun.porcelain.check import pools
-from perun.porcelain.check.check import check_all, check_head
-from perun.porcelain.check.compare import Comparer, Pair
-from perun.porcelain.check.report import DEFAULTS
-from perun.porcelain.init import init
-from perun.porcelain.repository import Repository, open_repository
 from perun.profile.changes import PerformanceChange
 from perun.profile.factory import Profile
+from perun.repository import lookup
+from perun.repository.init import init
+from perun.repository.repository import Repository, open_repository
 from perun.store.linking import link
 from perun.store.objects import FileObjects
 

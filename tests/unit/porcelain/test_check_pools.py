@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from perun.porcelain import lookup
-from perun.porcelain.check import pools
-from perun.porcelain.check.baselines import Baselines, newest_first
-from perun.porcelain.check.pools import Pools, Profiles
-from perun.porcelain.init import init
-from perun.porcelain.repository import Repository, open_repository
+from perun.history.check import pools
+from perun.history.check.baselines import Baselines, newest_first
+from perun.history.check.pools import Pools, Profiles
 from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.profile.helpers import ProfileInfo
 from perun.profile.incomplete import interrupted, mark
-from perun.profile.pooling import count_of
+from perun.profile.session import count_of
+from perun.repository import lookup
+from perun.repository.init import init
+from perun.repository.repository import Repository, open_repository
 from perun.store.linking import link
 
 Register = Callable[..., list[ProfileInfo]]

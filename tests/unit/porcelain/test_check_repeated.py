@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from perun.cli.answers.check import answer_in
-from perun.cli.answers.check.page import Page
+from perun.cli.answers.check.wording import Page
+from perun.history.check.check import check_head
+from perun.history.check.report import VersionReport
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT
-from perun.porcelain.check.check import check_head
-from perun.porcelain.check.report import VersionReport
-from perun.porcelain.init import init
-from perun.porcelain.repository import open_repository
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.factory import Profile
+from perun.repository.init import init
+from perun.repository.repository import open_repository
 from perun.store.linking import link
 
 WORKLOADS = ("small", "big")

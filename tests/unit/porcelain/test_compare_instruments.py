@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from perun.collect.complexity.params import ComplexityParams
+from perun.collect.complexity.build import ComplexityParams
 from perun.collect.trace.params import TraceParams
-from perun.porcelain.compare.instruments import quiet
-from perun.porcelain.run.jobs import Unit
+from perun.repository.jobs import Unit
+from perun.running.compare.instruments import quiet
 
 
 def test_output_that_would_go_to_the_terminal_is_suppressed() -> None:

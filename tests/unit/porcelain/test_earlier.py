@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from perun.history import earlier
+from perun.history.earlier import Judged, KnownFacts, Line, Wanted
 from perun.measurement.estimate import point_of_headlines
 from perun.measurement.noise import WINDOW
-from perun.porcelain import config, earlier
-from perun.porcelain.earlier import Judged, Line, Wanted
-from perun.porcelain.init import init
-from perun.porcelain.known import KnownFacts
-from perun.porcelain.repository import Repository, open_repository
 from perun.profile.factory import Profile
 from perun.profile.head import Configuration
+from perun.repository import config
+from perun.repository.init import init
+from perun.repository.repository import Repository, open_repository
 from perun.store.linking import link, unlink
 
 HERE = {"architecture": "x86_64", "cpu": {"model": "M 1", "total": 4}}

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from perun.core.process.git import GitCommand
 from perun.plugin.api import FileDiff
-from perun.porcelain.explain import debug_lines
-from perun.porcelain.explain.changed_lines import kind_of, lines_of, within
-from perun.porcelain.explain.data import Cost, FunctionChange, Growth, Line
-from perun.porcelain.explain.explaining import with_moved
-from perun.porcelain.explain.functions import defined_by, functions_of
-from perun.porcelain.explain.report import sentence
-from perun.porcelain.explain.sources import is_named
-from perun.process.git import GitCommand
-from perun.vcs._common.git import difference
+from perun.running.explain import functions
+from perun.running.explain.costs import sentence
+from perun.running.explain.data import Cost, FunctionChange, Growth, Line
+from perun.running.explain.explaining import with_moved
+from perun.running.explain.functions import defined_by, functions_of
+from perun.running.explain.sources import is_named, kind_of, lines_of, within
+from perun.vcs._common import history
 
 C = """\
 #include <stdio.h>
@@ -185,7 +184,7 @@ def test_the_difference_of_commits_with_odd_files(tmp_path: Path) -> None:
     (tmp_path / "gone.c").unlink()
     (tmp_path / "new.c").write_text("diff --git a/gone.c b/gone.c\n")
     second = commit()
-    found = {one.new or one.old: one for one in difference.between(GitCommand(tmp_path, {}), first, second)}
+    found = {one.new or one.old: one for one in history.between(GitCommand(tmp_path, {}), first, second)}
     assert found.keys() == {odd, "binary", "link", "renamed.c", "gone.c", "new.c"}
     changed = [(line.mark, line.text) for line in lines_of(found[odd]) if line.mark != " "]
     assert changed == [("-", "2"), ("+", "3")]
@@ -219,7 +218,7 @@ def test_debug_information_has_lines_and_inlined_functions(tmp_path: Path) -> No
     source, program = tmp_path / "inlined.c", tmp_path / "inlined"
     source.write_text(INLINED)
     subprocess.run(["gcc", "-g", "-O1", "-o", program, source], check=True)
-    found = debug_lines.read(program, {"inlined.c"})
+    found = functions.read(program, {"inlined.c"})
     assert found.has_lines and found.inlined == {"twice"}
     outer = found.ranges["inlined.c", "outer"]
     assert (outer.first, outer.last) == (6, 11)
@@ -227,7 +226,7 @@ def test_debug_information_has_lines_and_inlined_functions(tmp_path: Path) -> No
     half, wrong = data[: len(data) // 2], data.replace(b"GNU C", b"\xff" * 5)
     for damaged in (data[:200], half, wrong, b"", b"#!/bin/sh\n"):
         (tmp_path / "damaged").write_bytes(damaged)
-        debug_lines.read(tmp_path / "damaged", {"inlined.c"})  # has nothing, and raises nothing
+        functions.read(tmp_path / "damaged", {"inlined.c"})  # has nothing, and raises nothing
 
 
 def function(name: str, before: float, after: float, **others: object) -> FunctionChange:

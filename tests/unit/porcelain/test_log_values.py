@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import pytest
 
+from perun.history.earlier import Value, Wanted
+from perun.history.log import LogValue, WithValues
 from perun.measurement.difference import DEFAULTS
 from perun.measurement.estimate import Kind, Point, Round, Sample
 from perun.measurement.noise import WINDOW
 from perun.measurement.verdict import along
-from perun.porcelain.earlier import Value, Wanted
-from perun.porcelain.log_values import LogValue, WithValues
 from perun.profile.head import Configuration
 
 

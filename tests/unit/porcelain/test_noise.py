@@ -8,19 +8,21 @@ import random
 
 import pytest
 
-from perun.cli.answers.noise import noise_data, noise_lines
-from perun.errors import UsageError
-from perun.porcelain import noise
+from perun.cli.commands.doctor import noise_data, noise_lines
+from perun.core.errors import UsageError
+from perun.running import doctor
 
 
 @pytest.fixture(scope="module")
-def measured() -> noise.Noise:
+def measured() -> doctor.Noise:
     """Each look at the clock takes a second, two of them a pair."""
     ticks = itertools.count()
-    return noise.measure(dict(os.environ), 41, 0.001, dice=random.Random(1), clock=lambda: float(next(ticks)))
+    return doctor.measure(
+        dict(os.environ), 41, 0.001, dice=random.Random(1), clock=lambda: float(next(ticks))
+    )
 
 
-def test_pairs_are_measured_until_the_budget_is_spent(measured: noise.Noise) -> None:
+def test_pairs_are_measured_until_the_budget_is_spent(measured: doctor.Noise) -> None:
     assert 15 <= measured.pairs <= 25
     assert 0 <= measured.disturbed <= measured.pairs
     wall, cpu = measured.clocks
@@ -35,20 +37,20 @@ def test_pairs_are_measured_until_the_budget_is_spent(measured: noise.Noise) -> 
 
 def test_ten_pairs_are_measured_whatever_the_budget() -> None:
     seen: list[tuple[str, int, int]] = []
-    found = noise.measure(dict(os.environ), 1e-6, 0.001, report=lambda *step: seen.append(step))
+    found = doctor.measure(dict(os.environ), 1e-6, 0.001, report=lambda *step: seen.append(step))
     assert found.pairs == 10
     assert [done for _, done, _ in seen] == list(range(11))
 
 
 def test_a_run_that_takes_no_time_is_refused() -> None:
     with pytest.raises(UsageError, match="--length"):
-        noise.measure({}, 1, 0)
+        doctor.measure({}, 1, 0)
 
 
-def test_the_answers_have_all_of_it(measured: noise.Noise) -> None:
+def test_the_answers_have_all_of_it(measured: doctor.Noise) -> None:
     data = noise_data(measured)
     assert (data["schema"], data["pairs"], len(data["clocks"])) == ("perun.noise/1", measured.pairs, 2)
-    assert [effect["share"] for effect in data["clocks"][0]["effects"]] == list(noise.EFFECTS)
+    assert [effect["share"] for effect in data["clocks"][0]["effects"]] == list(doctor.EFFECTS)
     text = "\n".join(noise_lines(measured))
     assert f"{measured.pairs} pairs of runs of the same program" in text
     assert "    1%   wall: " in text and "   25%   wall: " in text

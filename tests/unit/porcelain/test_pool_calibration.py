@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from perun import disturbance
-from perun.disturbance import Moment
-from perun.porcelain.init import init
-from perun.porcelain.pool.calibration import Calibration, judged, measure
-from perun.porcelain.pool.machines import KnownMachines
-from perun.porcelain.repository import open_repository
+from perun.core import conditions
+from perun.core.conditions import Moment
+from perun.repository.init import init
+from perun.repository.repository import open_repository
+from perun.running.pool.machines import Calibration, KnownMachines, judged, measure
 
 QUIET = Calibration(0.007, 0.0, 0.0, 4)
 BUSY = QUIET._replace(others=1.0)
@@ -52,9 +51,9 @@ def test_counters_of_the_system(tmp_path: Path) -> None:
     second = os.sysconf("SC_CLK_TCK")
     fields = [3 * second, second, 2 * second, 500 * second, 70 * second, second, second, 4 * second, 9, 9]
     (tmp_path / "stat").write_text(f"cpu  {' '.join(map(str, fields))}\ncpu0 1 2 3\n")
-    found = disturbance.now(tmp_path)
+    found = conditions.now(tmp_path)
     assert (found.busy, found.steal, found.ticks) == (12.0, 4 * second, 582 * second)
-    assert disturbance.now(tmp_path / "missing").busy == 0.0
+    assert conditions.now(tmp_path / "missing").busy == 0.0
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from perun.config.layers import Config
-from perun.errors import JobFailed, UsageError
-from perun.porcelain.pool import generated
-from perun.porcelain.repository import Repository
-from perun.porcelain.run import workloads
-from perun.porcelain.run.workloads import Input
+from perun.core.config.layers import Config
+from perun.core.errors import JobFailed, UsageError
+from perun.repository import workloads
+from perun.repository.repository import Repository
+from perun.repository.workloads import Input
+from perun.running.pool import orders
 
 OLD = 1_000_000_000
 
@@ -51,8 +51,8 @@ def name_of(folder: Path, *members: tuple[str, bytes]) -> str:
 def test_pieces_of_an_archive_become_the_files(repo: Repository, tmp_path: Path) -> None:
     members = (("a.txt", b"one"), ("in/b.txt", b"two"))
     name, data = name_of(tmp_path, *members), archive(*members)
-    store = generated.Store(repo)
-    old = generated.home(repo) / "old-0123456789ab"
+    store = orders.Store(repo)
+    old = orders.home(repo) / "old-0123456789ab"
     old.mkdir()
     os.utime(old, (OLD, OLD))
     store.add_piece(name, 0, data[:999], False)  # it was interrupted, and begins anew
@@ -61,10 +61,10 @@ def test_pieces_of_an_archive_become_the_files(repo: Repository, tmp_path: Path)
         store.add_piece(name, start, data[start : start + 700], start + 700 >= len(data))
     assert store.has(name)
     store.check(name)
-    assert (generated.home(repo) / name / "in/b.txt").read_bytes() == b"two"
-    assert sorted(path.name for path in generated.home(repo).iterdir()) == [name]
+    assert (orders.home(repo) / name / "in/b.txt").read_bytes() == b"two"
+    assert sorted(path.name for path in orders.home(repo).iterdir()) == [name]
     # What a program has changed is not measured with.
-    (generated.home(repo) / name / "a.txt").write_bytes(b"other")
+    (orders.home(repo) / name / "a.txt").write_bytes(b"other")
     with pytest.raises(JobFailed, match="were changed or removed"):
         store.check(name)
     assert not store.has(name)  # it is sent again
@@ -73,38 +73,38 @@ def test_pieces_of_an_archive_become_the_files(repo: Repository, tmp_path: Path)
 @pytest.mark.parametrize("member", [("../a", b"x"), ("/tmp/a", b"x"), ("a", b"")])
 def test_an_archive_that_leads_elsewhere(repo: Repository, tmp_path: Path, member: tuple[str, bytes]) -> None:
     with pytest.raises(UsageError, match="cannot be a generated file"):
-        generated.Store(repo).add_piece("words-0123456789ab", 0, archive(member), True)
+        orders.Store(repo).add_piece("words-0123456789ab", 0, archive(member), True)
 
 
 @pytest.mark.parametrize("name", ["", "..", "/etc", "a/b", "."])
 def test_a_name_that_leads_elsewhere(repo: Repository, name: str) -> None:
     with pytest.raises(UsageError, match="names no folder"):
-        generated.Store(repo).has(name)
+        orders.Store(repo).has(name)
 
 
 def test_files_that_are_not_those_of_the_name(repo: Repository, tmp_path: Path) -> None:
     name = name_of(tmp_path, ("a.txt", b"one"))
     with pytest.raises(UsageError, match="are not those of"):
-        generated.Store(repo).add_piece(name, 0, archive(("a.txt", b"two")), True)
+        orders.Store(repo).add_piece(name, 0, archive(("a.txt", b"two")), True)
     with pytest.raises(UsageError, match="is no archive"):
-        generated.Store(repo).add_piece(name, 0, b"no archive" * 100, True)
-    assert not generated.Store(repo).has(name)
+        orders.Store(repo).add_piece(name, 0, b"no archive" * 100, True)
+    assert not orders.Store(repo).has(name)
 
 
 @pytest.mark.parametrize("start", ["", "< "])
 def test_an_input_names_the_same_file_elsewhere(repo: Repository, tmp_path: Path, start: str) -> None:
     other = Repository(tmp_path / "it's", tmp_path, Config(()), {})
-    file = generated.home(other) / "words-0123456789ab" / "a b.txt"
+    file = orders.home(other) / "words-0123456789ab" / "a b.txt"
     one = Input(start + shlex.quote(str(file)), 3)
-    written = generated.described(other, one)
-    assert generated.folder_of(written) == "words-0123456789ab"
-    assert generated.input_of(other, written) == one
-    assert str(generated.home(repo)) in generated.input_of(repo, written).text
+    written = orders.described(other, one)
+    assert orders.folder_of(written) == "words-0123456789ab"
+    assert orders.input_of(other, written) == one
+    assert str(orders.home(repo)) in orders.input_of(repo, written).text
 
 
 @pytest.mark.parametrize("text", ["12", "a 'b", "/etc/passwd", "< /etc/passwd", ""])
 def test_any_other_input_stays_as_it_is(repo: Repository, text: str) -> None:
-    written = generated.described(repo, Input(text, 1))
+    written = orders.described(repo, Input(text, 1))
     assert written == [text, 1]
-    assert generated.folder_of(written) is None
-    assert generated.input_of(repo, written) == Input(text, 1)
+    assert orders.folder_of(written) is None
+    assert orders.input_of(repo, written) == Input(text, 1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 from perun.plugin.api import MinorVersion
-from perun.porcelain.pool.engine import Worker
-from perun.porcelain.pool.leases import Lease, Leases
-from perun.porcelain.run.jobs import Job, Unit
-from perun.porcelain.run.schedule import VersionSlot, plan_slots
+from perun.repository.jobs import Job, Unit
+from perun.running.pool.engine import Worker
+from perun.running.pool.leases import Lease, Leases
+from perun.running.run.schedule import VersionSlot, plan_slots
 
 JOBS = [Job("prog", f"a{number}", "", Unit("time", None)) for number in range(3)]
 VERSIONS = [MinorVersion("", "", "", f"{number:040x}", "", ()) for number in range(4)]

@@ -11,15 +11,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perun.errors import NotPerunRepository
-from perun.porcelain.pool.machine_lock import MachineLock
+from perun.core.errors import NotPerunRepository
+from perun.running.pool.folders import MachineLock
 
 HOLDER = """
 import sys, time
 from pathlib import Path
 from perun.plugin.api import Run
-from perun.porcelain.pool.machine_lock import MachineLock
-from perun.process.execution import Execution
+from perun.running.pool.folders import MachineLock
+from perun.core.process.execution import Execution
 
 lock = MachineLock("m", Path(sys.argv[1]))
 lock.alone()

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from perun.errors import ConfigError, UsageError
-from perun.porcelain.pool import hosts
-from perun.porcelain.pool.hosts import Host
-from perun.porcelain.pool.places import Hosts, Local, Place, Scheduler, parsed
+from perun.core.errors import ConfigError, UsageError
+from perun.running.pool import places
+from perun.running.pool.places import Host, Hosts, Local, Place, Scheduler, parsed
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,7 @@ def test_who_may_read_along(text: str, exposed: bool) -> None:
 def test_a_file_of_hosts(tmp_path: Path) -> None:
     file = tmp_path / "hosts.yml"
     file.write_text("hosts:\n- bench1\n- {host: me@bench2, python: /opt/python}\n")
-    assert hosts.read(file) == [Host("bench1"), Host("me@bench2", "/opt/python")]
+    assert places.read(file) == [Host("bench1"), Host("me@bench2", "/opt/python")]
 
 
 @pytest.mark.parametrize(
@@ -69,9 +68,9 @@ def test_a_file_of_no_hosts(tmp_path: Path, text: str) -> None:
     file = tmp_path / "hosts.yml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=r"hosts\.yml"):
-        hosts.read(file)
+        places.read(file)
     with pytest.raises(ConfigError, match=r"absent\.yml"):
-        hosts.read(tmp_path / "absent.yml")
+        places.read(tmp_path / "absent.yml")
 
 
 @pytest.mark.parametrize(
@@ -88,6 +87,6 @@ def test_what_is_wrong_with_a_file_of_hosts(tmp_path: Path, text: bytes, message
     file = tmp_path / "hosts.yml"
     file.write_bytes(text)
     with pytest.raises(ConfigError) as raised:
-        hosts.read(file)
+        places.read(file)
     assert message in raised.value.message
     assert raised.value.hint.startswith("e.g. hosts: [bench1")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from perun.errors import UsageError
-from perun.porcelain.ranges import ends_of
+from perun.core.errors import UsageError
+from perun.repository.lookup import ends_of
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from perun.plugin.api import MinorVersion
-from perun.porcelain.init import init
-from perun.porcelain.repository import Repository, open_repository
-from perun.porcelain.run.versions import choose, parents_among
+from perun.repository.init import init
+from perun.repository.repository import Repository, open_repository
+from perun.running.run.schedule import choose, parents_among
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from perun.porcelain import saving
-from perun.porcelain.init import init
-from perun.porcelain.repository import open_repository
 from perun.profile.factory import Profile
-from perun.store.facts import key_of
+from perun.repository import registering
+from perun.repository.init import init
+from perun.repository.repository import open_repository
+from perun.store.summaries import key_of
 
 
 def test_facts_know_a_pending_profile_by_the_time_that_it_is_given(git_repository: Any) -> None:
@@ -20,7 +20,7 @@ def test_facts_know_a_pending_profile_by_the_time_that_it_is_given(git_repositor
     info = {"name": "time", "params": {}}
     profile = Profile({"header": header, "collector_info": info, "postprocessors": []})
     profile.update_resources([{"amount": 1.5, "uid": "./app", "type": "time", "subtype": "real"}])
-    (path,) = saving.save_together(repo, [saving.Wanted(profile, git.head, False, 1_700_000_000)])
+    (path,) = registering.save_together(repo, [registering.Wanted(profile, git.head, False, 1_700_000_000)])
     (pending,) = repo.store.pending.list()
     assert pending.time == 1_700_000_000
     assert pending.source == path.name

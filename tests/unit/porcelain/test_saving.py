@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from perun.porcelain.init import init
-from perun.porcelain.repository import open_repository
-from perun.porcelain.saving import Wanted, save_together
 from perun.profile.factory import Profile
+from perun.repository.init import init
+from perun.repository.registering import Wanted, save_together
+from perun.repository.repository import open_repository
 
 
 def test_profiles_that_are_dated_back_have_names_of_their_own(git_repository: Callable[..., Any]) -> None:

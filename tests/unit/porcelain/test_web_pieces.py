@@ -12,28 +12,20 @@ import pytest
 
 import measured_history
 from measured_history import SLOWER
-from perun.errors import DamagedStore, ProfileNotFound, UsageError, VersionControlError
-from perun.porcelain import acknowledged
-from perun.porcelain.changes.finding import changes
-from perun.porcelain.explain import kept
-from perun.porcelain.explain.as_json import as_json
-from perun.porcelain.explain.data import (
-    CaseReport,
-    Cost,
-    Explanation,
-    FunctionChange,
-    Growth,
-    Line,
-    OtherFile,
-)
-from perun.porcelain.init import init
-from perun.porcelain.repository import open_repository
-from perun.porcelain.web import series as series_module
-from perun.porcelain.web import versions as versions_module
-from perun.porcelain.web.pieces import PLAIN, Pieces, encoded, schema
-from perun.porcelain.web.state import load
+from perun.core.errors import DamagedStore, ProfileNotFound, UsageError, VersionControlError
+from perun.history import acknowledged
+from perun.history.changes.finding import changes
 from perun.profile.factory import Profile
+from perun.repository.init import init
+from perun.repository.repository import open_repository
+from perun.running.explain import kept
+from perun.running.explain.data import CaseReport, Cost, Explanation, FunctionChange, Growth, Line, OtherFile
+from perun.running.explain.kept import as_json
 from perun.store.linking import link
+from perun.web.data import series as series_module
+from perun.web.data import versions as versions_module
+from perun.web.data.pieces import PLAIN, Pieces, encoded, schema
+from perun.web.data.state import load
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +241,7 @@ def test_a_series_on_two_machines_has_a_line_for_each(measured, piece_now):
 def test_the_grid_and_the_heat_map_hold_the_medians(piece, monkeypatch):
     whole = piece("grid")
     assert len(whole["at"]) == 40
-    monkeypatch.setattr("perun.porcelain.web.grid.COLUMNS", 10)
+    monkeypatch.setattr("perun.web.data.overview.COLUMNS", 10)
     short = piece("grid")
     assert short["at"] == whole["at"][::4]
     rows = {row["series"]: row["value"] for row in whole["rows"]}
@@ -467,7 +459,7 @@ def test_the_schema_in_the_manual_is_that_of_the_pieces(piece_now, measured):
     kept.keep(made.open(), made.main[measured_history.SLOWER], explanation(made))
     path = Path(__file__).parents[3] / "docs" / "schemas" / "perun.web-1.schema.json"
     written = json.loads(path.read_text(encoding="utf-8"))
-    assert written == schema(), "write perun.porcelain.web.pieces.schema() there"
+    assert written == schema(), "write perun.web.data.pieces.schema() there"
     validator = jsonschema.Draft202012Validator(written)
     series = next(iter(piece("series")["series"]))["id"]
     pair = f"{made.main[measured_history.SLOWER - 1]}..{made.main[measured_history.SLOWER]}"
@@ -534,5 +526,5 @@ def test_a_version_that_was_not_explained_has_no_such_piece(piece, made):
 
 
 def test_half_characters_are_no_reason_to_fail(piece):
-    found = versions_module.data.Message("half \ud800 a character")
+    found = versions_module.form.Message("half \ud800 a character")
     assert json.loads(encoded(found))["text"] == "half \ud800 a character"

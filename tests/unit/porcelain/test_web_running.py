@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from perun.porcelain import journal_file
-from perun.porcelain.run import journal as journals
-from perun.porcelain.run import matrix
-from perun.porcelain.web.running import running
+from perun.repository import journal as journal_file
+from perun.running.run import journal as journals
+from perun.running.run import matrix
+from perun.web.data.versions import running
 
 
 def test_a_batch_is_told_while_a_process_works_on_it(measured):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perun.errors import ConfigError, ProfileError
+from perun.core.errors import ConfigError, ProfileError
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import from_mapping, to_mapping
 from perun.postprocess.clusterizer import Clusterizer, ClusterizerParams

@@ -11,16 +11,21 @@ import pytest
 from click.testing import CliRunner
 
 from perun.cli.plugins import command_of
-from perun.errors import ConfigError, ProfileError, UsageError
-from perun.models.kernel import gaussian
-from perun.models.kernel.ridge import ridge
-from perun.models.kernel.smoothing import KERNELS as KERNELS_MADE
-from perun.models.kernel.smoothing import smoothing
+from perun.core.errors import ConfigError, ProfileError, UsageError
+from perun.models.kernel import estimates
+from perun.models.kernel.estimates import KERNELS as KERNELS_MADE
+from perun.models.kernel.estimates import ridge, smoothing
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import from_mapping, to_mapping
-from perun.postprocess.kernel_regression import PLUGIN, KernelParams
-from perun.postprocess.kernel_regression.params import BANDWIDTH_METHODS, KERNELS, MODES, SMOOTHINGS
-from perun.postprocess.kernel_regression.postprocessor import KINDS
+from perun.postprocess.kernel_regression import (
+    BANDWIDTH_METHODS,
+    KERNELS,
+    KINDS,
+    MODES,
+    PLUGIN,
+    SMOOTHINGS,
+    KernelParams,
+)
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending, loads
 
@@ -50,8 +55,8 @@ def process(given: Profile, notes: list[str] | None = None, **values: Any) -> li
 def test_a_model_is_as_the_manual_shows_it() -> None:
     notes: list[str] = []
     (model,) = process(profile(quad=(X, Y)), notes)
-    expected = gaussian.estimator_settings(X, Y)
-    assert isinstance(expected, gaussian.KernelEstimate)
+    expected = estimates.estimator_settings(X, Y)
+    assert isinstance(expected, estimates.KernelEstimate)
     assert model == {
         "uid": "quad",
         "per_key": "structure-unit-size",
@@ -73,12 +78,12 @@ def test_a_model_is_as_the_manual_shows_it() -> None:
 MADE: dict[str, tuple[dict[str, Any], Any]] = {
     "user": (
         {"kernel_mode": "user-selection", "bandwidth_value": 7.5, "reg_type": "lc"},
-        lambda x, y: gaussian.user_selection(x, y, 7.5, "lc"),
+        lambda x, y: estimates.user_selection(x, y, 7.5, "lc"),
     ),
-    "method": ({"kernel_mode": "method-selection"}, lambda x, y: gaussian.method_selection(x, y, "scott")),
+    "method": ({"kernel_mode": "method-selection"}, lambda x, y: estimates.method_selection(x, y, "scott")),
     "silverman": (
         {"kernel_mode": "method_selection", "bandwidth-method": "silverman"},
-        lambda x, y: gaussian.method_selection(x, y, "silverman"),
+        lambda x, y: estimates.method_selection(x, y, "silverman"),
     ),
     "smoothing": ({"kernel_mode": "kernel-smoothing"}, smoothing),
     "tricube": (
@@ -100,18 +105,18 @@ MADE: dict[str, tuple[dict[str, Any], Any]] = {
     ),
     "aic": (
         {"bandwidth_method": "aic", "reg_type": "ll"},
-        lambda x, y: gaussian.estimator_settings(x, y, gaussian.EstimatorSettings("ll", "aic")),
+        lambda x, y: estimates.estimator_settings(x, y, estimates.EstimatorSettings("ll", "aic")),
     ),
     "sub-samples": (
         {"efficient": True, "n_sub_samples": 5, "return_median": True},
-        lambda x, y: gaussian.estimator_settings(
-            x, y, gaussian.EstimatorSettings(efficient=True, n_sub_samples=5, return_median=True)
+        lambda x, y: estimates.estimator_settings(
+            x, y, estimates.EstimatorSettings(efficient=True, n_sub_samples=5, return_median=True)
         ),
     ),
     "re-samples": (
         {"efficient": True, "randomize": True, "n_sub_samples": 6, "n_re_samples": 3},
-        lambda x, y: gaussian.estimator_settings(
-            x, y, gaussian.EstimatorSettings(efficient=True, randomize=True, n_sub_samples=6, n_re_samples=3)
+        lambda x, y: estimates.estimator_settings(
+            x, y, estimates.EstimatorSettings(efficient=True, randomize=True, n_sub_samples=6, n_re_samples=3)
         ),
     ),
 }

@@ -8,12 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from perun.cli.plugins import command_of
-from perun.errors import ConfigError, ProfileError, UsageError
-from perun.models.moving.windows import KINDS
+from perun.core.errors import ConfigError, ProfileError, UsageError
+from perun.models.rolling import KINDS
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import from_mapping, to_mapping
-from perun.postprocess.moving_average import PLUGIN, MovingAverageParams
-from perun.postprocess.moving_average.postprocessor import WINDOW_TYPES
+from perun.postprocess.moving_average import PLUGIN, WINDOW_TYPES, MovingAverageParams
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_object, dumps_pending, loads
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perun.errors import ConfigError, ProfileError
+from perun.core.errors import ConfigError, ProfileError
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import NoParams, from_mapping
 from perun.postprocess.normalizer import Normalizer

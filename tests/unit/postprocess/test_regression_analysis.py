@@ -11,12 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from perun.cli.plugins import command_of
-from perun.errors import ConfigError, ProfileError
+from perun.core.errors import ConfigError, ProfileError
 from perun.models.regression import fits, methods
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, PostprocessContext
 from perun.plugin.params import from_mapping, to_mapping
 from perun.plugin.registry import Registry
-from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams, postprocessor
+from perun.postprocess import regression_analysis
+from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending, loads
 
@@ -180,7 +181,7 @@ def test_resources_without_numbers_are_told() -> None:
     assert notes[1:] == ["'f': left out 1 resource without a number in both fields"]
 
 
-@pytest.mark.parametrize("method", postprocessor.METHODS)
+@pytest.mark.parametrize("method", regression_analysis.METHODS)
 def test_methods(method: str) -> None:
     x = np.arange(1.0, 31)
     models = processed(made({"f": (list(x), list(3 * x + 1))}), method=method)
@@ -250,13 +251,13 @@ def test_models_that_are_chosen() -> None:
     def models(*names: str) -> tuple[str, ...]:
         return RegressionParams(method="full", regression_models=names).chosen_models
 
-    assert models() == models("all") == models("linear", "all") == postprocessor.MODELS
+    assert models() == models("all") == models("linear", "all") == regression_analysis.MODELS
     assert models("power", "linear", "power") == ("power", "linear")
 
 
 def test_names_are_those_of_the_mathematics() -> None:
-    assert set(postprocessor.MODELS) == set(fits.MODELS)
-    assert tuple(methods.METHODS) == postprocessor.METHODS
+    assert set(regression_analysis.MODELS) == set(fits.MODELS)
+    assert tuple(methods.METHODS) == regression_analysis.METHODS
 
 
 @pytest.mark.parametrize("name", ["regression_analysis", "regression-analysis"])

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from perun.errors import ConfigError, ProfileError
+from perun.core.errors import ConfigError, ProfileError
 from perun.models.regressogram import METHODS
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import from_mapping, specs
-from perun.postprocess.regressogram import PLUGIN, RegressogramParams
-from perun.postprocess.regressogram.postprocessor import BUCKET_METHODS
+from perun.postprocess.regressogram import BUCKET_METHODS, PLUGIN, RegressogramParams
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_object, loads
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from perun.errors import JobFailed
-from perun.process import ending
-from perun.process.command import Run
-from perun.process.execution import INTERRUPTED, Execution, Sample
+from perun.core.errors import JobFailed
+from perun.core.process import ending
+from perun.core.process.command import Run
+from perun.core.process.execution import INTERRUPTED, Execution, Sample
 
 
 @pytest.fixture

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from perun.process.command import Run
-from perun.process.execution import Execution
-from perun.process.launching import LAUNCHER
+from perun.core.process.command import Run
+from perun.core.process.execution import Execution
+from perun.core.process.programs import LAUNCHER
 
 MEASURING = """
 import os, sys
 from pathlib import Path
-from perun.process.command import Run
-from perun.process.execution import Execution
+from perun.core.process.command import Run
+from perun.core.process.execution import Execution
 folder = Path(os.getcwd())
 for script in sys.argv[1:]:
     with Execution(Run("sh", script, cwd=folder, environ=dict(os.environ)), folder) as execution:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from perun.process import programs
+from perun.core.process import programs
 
-SOURCE = Path(programs.__file__).parents[1]
+SOURCE = Path(programs.__file__).parents[2]
 STARTERS = {"subprocess", "pty", "multiprocessing", "pexpect"}
 SPAWNS = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "popen", "system"}
 CALLS = SPAWNS | {"execv", "execve", "execvp", "execvpe"}
@@ -40,7 +40,7 @@ def starters(path: Path) -> list[str]:
 
 def test_nothing_else_starts_programs() -> None:
     modules = {path.relative_to(SOURCE).as_posix(): path for path in SOURCE.rglob("*.py")}
-    outside = {name: path for name, path in modules.items() if not name.startswith("process/")}
+    outside = {name: path for name, path in modules.items() if not name.startswith("core/process/")}
     found = {name: starters(path) for name, path in outside.items() if name not in ALLOWED}
     assert {name: what for name, what in found.items() if what} == {}
     assert len(outside) > 100
@@ -73,7 +73,7 @@ def test_it_ends_with_perun(how: signal.Signals, foreground: bool, tmp_path: Pat
     file = tmp_path / "pids"
     shell = f"echo $$ > {file}; sleep 3017 & echo $! >> {file}.1; mv {file}.1 {file}.2; wait"
     call = f"programs.run(['sh', '-c', {shell!r}], foreground={foreground})"
-    code = f"from perun.process import programs; {call}"
+    code = f"from perun.core.process import programs; {call}"
     source = str(SOURCE.parent)
     process = subprocess.Popen(
         [sys.executable, "-c", code], stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": source}

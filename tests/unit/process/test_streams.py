@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perun import atomic
+from perun.core import atomic
 from perun.store.files import ON_DISK
 
 SIZE = 1_000_000
@@ -18,9 +18,9 @@ SIZE = 1_000_000
 COPYING = """
 import os, resource, sys
 from pathlib import Path
-from perun.process.command import Run
-from perun.process.execution import Execution
-from perun.process.streams import Output
+from perun.core.process.command import Run
+from perun.core.process.execution import Execution
+from perun.core.process.execution import Output
 
 if len(sys.argv) > 3:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)

@@ -6,7 +6,7 @@ import signal
 import threading
 from pathlib import Path
 
-from perun.process import threads
+from perun.core.process import threads
 
 
 def test_an_interruption_that_the_main_thread_holds_back_waits_for_it():

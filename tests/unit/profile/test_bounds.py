@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from perun.errors import ProfileError
-from perun.profile import leading_terms
-from perun.profile.bounds import Growth, classes, functions_of
+from perun.core.errors import ProfileError
+from perun.profile import bounds
+from perun.profile.bounds import Growth, NoFormula, classes, functions_of
 from perun.profile.factory import Profile
-from perun.profile.leading_terms import NoFormula
 
 
 def profile(resources: Sequence[dict[str, Any]], type: str = "bound") -> Profile:
@@ -117,20 +116,20 @@ def test_other_profiles_have_no_bounds() -> None:
     ],
 )
 def test_terms_that_grow_fastest(formula: str, expected: str) -> None:
-    assert leading_terms.text_of(leading_terms.leading(formula)) == expected
+    assert bounds.text_of(bounds.leading(formula)) == expected
 
 
 @pytest.mark.parametrize("formula", ["", "n +", "max(n", "n / m", "n ^ m", "n $ m", "(" * 5000 + "n"])
 def test_what_is_no_formula(formula: str) -> None:
     with pytest.raises(NoFormula):
-        leading_terms.leading(formula)
+        bounds.leading(formula)
 
 
 def test_terms_are_compared_one_by_one() -> None:
     n, m = ("n",), ("m",)
     one, two = Fraction(1), Fraction(2)
-    assert leading_terms.difference({n: one}, {n: two}) == 1
-    assert leading_terms.difference({n: one, m: one}, {n: one}) == -1
-    assert leading_terms.difference({n: one, m: two}, {n: two, m: one}) is None
-    assert leading_terms.ratio({n: two}, {n: Fraction(3)}) == 1.5
-    assert leading_terms.ratio({n: one}, {n: one, m: one}) is None
+    assert bounds.difference({n: one}, {n: two}) == 1
+    assert bounds.difference({n: one, m: one}, {n: one}) == -1
+    assert bounds.difference({n: one, m: two}, {n: two, m: one}) is None
+    assert bounds.ratio({n: two}, {n: Fraction(3)}) == 1.5
+    assert bounds.ratio({n: one}, {n: one, m: one}) is None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perun.errors import PluginError, ProfileError
+from perun.core.errors import PluginError, ProfileError
 from perun.profile import convert
 from perun.profile.factory import Profile
 

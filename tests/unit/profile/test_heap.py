@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.profile.convert import to_heap_map_format, to_heat_map_format
 from perun.profile.factory import Profile
-from perun.profile.heap import CELLS, lifetimes
+from perun.profile.memory import CELLS, lifetimes
 
 
 def resource(subtype: str, address: int, amount: int, line: int = 1) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def test_no_head_is_a_value_error(tmp_path: Any) -> None:
     import subprocess
 
     from perun import vcs
-    from perun.vcs.git.repository import Git
+    from perun.vcs.git import Git
 
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     vcs.use(Git(tmp_path, dict(os.environ)))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.changes import DegradationInfo, PerformanceChange, without_negligible
 from perun.profile.factory import Profile
-from perun.profile.negligible import without_negligible
 
 
 def profile(kind: str = "instructions", **amounts: int) -> Profile:

@@ -9,8 +9,7 @@ import pytest
 from perun.measurement.series import measurements
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
-from perun.profile.pooling import RUN, count_of, pool
-from perun.profile.session import Session, are_pairs, mark
+from perun.profile.session import RUN, Session, are_pairs, count_of, mark, pool
 
 
 def timed(*times: float, uid: str = "./a", **regions: Any) -> Profile:

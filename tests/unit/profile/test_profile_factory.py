@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.profile.factory import COLUMNS, Configuration, Profile, flatten
 
 MALLOC = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.errors import ProfileError, ProfileNotFound
+from perun.core.errors import ProfileError, ProfileNotFound
 from perun.profile.factory import Profile, load_profile, store_profile, store_profile_at
 
 

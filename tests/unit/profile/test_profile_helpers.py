@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perun.errors import ConfigError
+from perun.core.errors import ConfigError
 from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo, file_name, sort_key

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.profile.factory import Profile, flatten
 from perun.profile.series import Series, chosen_keys, numeric_fields, series
 

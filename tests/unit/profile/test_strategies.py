@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.models.record import ModelRecord
 from perun.profile.factory import Profile
 from perun.profile.strategies import STRATEGIES

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.changes import DegradationInfo, PerformanceChange, without_doubtful
 from perun.profile.factory import Profile
-from perun.profile.uncertainty import without_doubtful
 
 
 def profile(calls: int, time: int, uncertainty: int, *, usual: bool = False) -> Profile:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perun.errors import UsageError
-from perun.remote import aws
+from perun.core.errors import UsageError
+from perun.store.remote import cloud
 
 CREDENTIALS = """
 [default]
@@ -35,11 +35,11 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 def test_the_default_profile(environ: dict[str, str]) -> None:
-    assert aws.found(environ) == {"access_key_id": "K0", "secret_access_key": "S0%", "region": "eu-west-1"}
+    assert cloud.found(environ) == {"access_key_id": "K0", "secret_access_key": "S0%", "region": "eu-west-1"}
 
 
 def test_a_named_profile(environ: dict[str, str]) -> None:
-    assert aws.found({**environ, "AWS_PROFILE": "ci"}) == {
+    assert cloud.found({**environ, "AWS_PROFILE": "ci"}) == {
         "access_key_id": "K1",
         "secret_access_key": "S1",
         "session_token": "T1",
@@ -48,22 +48,22 @@ def test_a_named_profile(environ: dict[str, str]) -> None:
 
 
 def test_the_environment_goes_before_the_files(environ: dict[str, str]) -> None:
-    assert aws.found({**environ, "AWS_ACCESS_KEY_ID": "K2", "AWS_REGION": "eu-west-2"}) == {}
+    assert cloud.found({**environ, "AWS_ACCESS_KEY_ID": "K2", "AWS_REGION": "eu-west-2"}) == {}
 
 
 def test_files_elsewhere(environ: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "other").write_text("[default]\naws_access_key_id = K3\naws_secret_access_key = S3\n")
-    found = aws.found({**environ, "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "other")})
+    found = cloud.found({**environ, "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "other")})
     assert found == {"access_key_id": "K3", "secret_access_key": "S3", "region": "eu-west-1"}
 
 
 def test_without_files_there_is_nothing(tmp_path: Path) -> None:
-    assert aws.found({"HOME": str(tmp_path)}) == {}
+    assert cloud.found({"HOME": str(tmp_path)}) == {}
 
 
 def test_a_profile_that_is_not_there_is_named(environ: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="AWS_PROFILE names 'nobody'"):
-        aws.found({**environ, "AWS_PROFILE": "nobody"})
+        cloud.found({**environ, "AWS_PROFILE": "nobody"})
 
 
 @pytest.mark.parametrize("content", [b"K0 without a section", b"[default]\naws\xff = 1", b"[x"])
@@ -71,7 +71,7 @@ def test_a_damaged_file_is_named_without_its_content(environ: dict[str, str], co
     path = Path(environ["HOME"], ".aws/credentials")
     path.write_bytes(content)
     with pytest.raises(UsageError, match=r"\.aws/credentials cannot be read") as error:
-        aws.found(environ)
+        cloud.found(environ)
     assert "K0" not in error.value.message + error.value.hint
 
 
@@ -85,5 +85,5 @@ def test_what_another_program_gives_is_asked_by_boto3(environ: dict[str, str], t
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_CONFIG_FILE", str(tmp_path / ".aws/config"))
         patch.setenv("AWS_PROFILE", "sso")
-        given = aws.found({**environ, "AWS_PROFILE": "sso"})["credential_provider"]()
+        given = cloud.found({**environ, "AWS_PROFILE": "sso"})["credential_provider"]()
     assert (given["access_key_id"], given["secret_access_key"]) == ("K4", "S4")

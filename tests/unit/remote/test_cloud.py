@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perun.remote.cloud import CloudRemote, parsed
+from perun.store.remote.cloud import CloudRemote, parsed
 
 
 def test_the_parts_of_an_address() -> None:

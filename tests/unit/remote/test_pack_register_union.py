@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import RemoteError
-from perun.remote import pack
-from perun.remote.pack import Place
-from perun.remote.register import Added, Entry, Register, Removed, parse, written
-from perun.remote.union import Union
+from perun.core.errors import RemoteError
+from perun.store.remote import pack
+from perun.store.remote.pack import Place
+from perun.store.remote.register import Added, Entry, Register, Removed, Union, parse, written
 
 SHA1 = st.binary(min_size=20, max_size=20).map(bytes.hex)
 SHA256 = st.binary(min_size=32, max_size=32).map(bytes.hex)

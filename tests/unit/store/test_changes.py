@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import DamagedStore, ProfileNotFound
+from perun.core.errors import DamagedStore, ProfileNotFound
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.store import Store
 from perun.store.changes import ChangeRecord, parse, serialize

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from perun.errors import DamagedStore, ProfileError
+from perun.core.errors import DamagedStore, ProfileError
 from perun.profile.factory import Profile
 from perun.profile.format import columnar
-from perun.store import Store, stored_blocks
-from perun.store.stored_blocks import BLOCK
+from perun.store import Store, unpacking
+from perun.store.unpacking import BLOCK
 
 NAMES = ("f", "g", "h")
 
@@ -49,15 +49,15 @@ def profile() -> Profile:
 @pytest.mark.parametrize("length", [0, 1, BLOCK - 10, BLOCK - 9, BLOCK, 2 * BLOCK - 10, 3 * BLOCK + 17])
 def test_blocks_that_are_stored(length: int) -> None:
     header, body = b"columns 1", random.Random(length).randbytes(length)
-    stream = b"".join(stored_blocks.pieces(header, body))
+    stream = b"".join(unpacking.pieces(header, body))
     assert zlib.decompress(stream) == header + body
-    content = stored_blocks.opened(io.BytesIO(stream), len(header), length)
+    content = unpacking.opened(io.BytesIO(stream), len(header), length)
     assert content is not None and content.read() == body
     for place in (0, 1, length // 2, BLOCK - len(header), length - 3):
         content.seek(max(place, 0))
         assert content.read(70_000) == body[max(place, 0) :][:70_000]
-    assert stored_blocks.opened(io.BytesIO(stream + b" "), len(header), length) is None
-    assert stored_blocks.opened(io.BytesIO(zlib.compress(header + body)), len(header), length) is None
+    assert unpacking.opened(io.BytesIO(stream + b" "), len(header), length) is None
+    assert unpacking.opened(io.BytesIO(zlib.compress(header + body)), len(header), length) is None
 
 
 def test_an_object(store: Store, profile: Profile) -> None:
@@ -102,13 +102,13 @@ def test_one_function_of_an_object(
     checksum = store.objects.put(profile)
     path = store.root / "objects" / checksum[:2] / checksum[2:]
     taken: list[int] = []
-    read = stored_blocks._Content.readinto
+    read = unpacking._Content.readinto
 
-    def counted(self: stored_blocks._Content, buffer: memoryview) -> int:
+    def counted(self: unpacking._Content, buffer: memoryview) -> int:
         taken.append(read(self, buffer))
         return taken[-1]
 
-    monkeypatch.setattr(stored_blocks._Content, "readinto", counted)
+    monkeypatch.setattr(unpacking._Content, "readinto", counted)
     found = store.objects.get(checksum, {"g"})
     assert [group.key for group in found.groups()] == ["g#0"]
     assert found["resources"]["g#0"] == profile.copy()["resources"]["g#0"]

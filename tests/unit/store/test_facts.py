@@ -9,8 +9,8 @@ import pytest
 from perun.measurement.headline import headline
 from perun.profile.factory import Profile
 from perun.store import Store
-from perun.store.facts import Fact
 from perun.store.linking import link
+from perun.store.summaries import Fact
 
 MakeProfile = Callable[..., Profile]
 CLASS = "M 1, 4 processors, x86_64"

@@ -104,7 +104,7 @@ def test_what_is_odd_but_harmless_is_mentioned(full: Store) -> None:
 
 
 def test_disagreements_are_warnings(full: Store, minor: Minor) -> None:
-    from perun.store.index_file import serialize
+    from perun.store.index import serialize
 
     first, *rest = full.indexes.read(minor())
     other = first._replace(head=first.head._replace(type="memory"), path="a/b.perf")

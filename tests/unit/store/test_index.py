@@ -11,12 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perun.errors import DamagedStore, ProfileError, ProfileNotFound
+from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.store import Store
-from perun.store.index import IndexEntry, complete, resolve
-from perun.store.index_file import parse, serialize
+from perun.store.index import IndexEntry, complete, parse, resolve, serialize
 from shared import examples
 
 MakeProfile = Callable[..., Profile]

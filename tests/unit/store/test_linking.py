@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 import pytest
 
-from perun import atomic
-from perun.errors import DamagedStore, ProfileError, ProfileNotFound
+from perun.core import atomic
+from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.store import Store

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from perun.errors import LockTimeout, NotPerunRepository
-from perun.porcelain import journal_file
+from perun.core.errors import LockTimeout, NotPerunRepository
+from perun.repository import journal as journal_file
 from perun.store import Store
 from perun.store.lock import Lock, is_held
 
@@ -44,7 +44,7 @@ def test_it_is_released_after_an_error(store: Store) -> None:
 LOOKER = """
 import sys
 from pathlib import Path
-from perun.porcelain import journal_file
+from perun.repository import journal as journal_file
 from perun.store.lock import is_held
 print("looks", flush=True)
 folder = Path(sys.argv[1])

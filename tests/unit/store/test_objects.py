@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perun.errors import DamagedStore, ProfileError, ProfileNotFound
+from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.store import Store
 from perun.store.objects import FileObjects, ObjectFile, encode

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perun.errors import ProfileError, ProfileNotFound
+from perun.core.errors import ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.store import Store, tree
 from perun.store.files import Files
-from perun.store.index_file import IndexEntry, parse, serialize
+from perun.store.index import IndexEntry, parse, serialize
 from shared import examples
 
 MakeProfile = Callable[..., Profile]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.errors import DamagedStore, ProfileNotFound, UsageError
+from perun.core.errors import DamagedStore, ProfileNotFound, UsageError
 from perun.store import Store
 
 Minor = Callable[..., str]

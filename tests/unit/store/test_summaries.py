@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perun.errors import DamagedStore
+from perun.core.errors import DamagedStore
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
 from perun.profile.head import Head

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.errors import DamagedStore, ProfileNotFound, UsageError
+from perun.core.errors import DamagedStore, ProfileNotFound, UsageError
 from perun.store import Store
 from perun.store.temp import TempFile
 

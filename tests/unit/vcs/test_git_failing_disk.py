@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perun.errors import VersionControlError
+from perun.core.errors import VersionControlError
 
 WARNING = "warning: unable to unlink 'a.txt': Input/output error"
 

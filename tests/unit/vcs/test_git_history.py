@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import VersionControlError
+from perun.core.errors import VersionControlError
 from perun.plugin.api import MinorVersion
-from perun.vcs._common.git import history
+from perun.vcs._common import history
 from perun.vcs.git import Git
 
 Make = Callable[..., Any]

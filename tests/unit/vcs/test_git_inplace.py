@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from perun.errors import VersionControlError
+from perun.core.errors import VersionControlError
 from perun.plugin.api import SavedState
 from perun.vcs.git import Git
 

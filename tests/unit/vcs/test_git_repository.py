@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from perun.errors import VersionControlError
+from perun.core.errors import VersionControlError
+from perun.core.process.git import looks_bare
 from perun.plugin.api import MajorVersion
-from perun.process.git import looks_bare
 from perun.vcs.git import Git
 
 Make = Callable[..., Any]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perun.porcelain.explain.changed_lines import lines_of
+from perun.running.explain.sources import lines_of
 from perun.vcs.git import Git
 
 Make = Callable[..., Any]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from perun.atomic import system
-from perun.errors import VersionControlError
-from perun.vcs._common.git.worktree import main_working_tree
+from perun.core.atomic import system
+from perun.core.errors import VersionControlError
+from perun.vcs._common.worktree import main_working_tree
 from perun.vcs.git import Git
 
 Make = Callable[..., Any]

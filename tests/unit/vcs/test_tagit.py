@@ -13,10 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perun.errors import VersionControlError
+from perun.core.errors import VersionControlError
 from perun.plugin.api import SavedState
-from perun.vcs.tagit import Tagit
-from perun.vcs.tagit.repository import _batches
+from perun.vcs.tagit import Tagit, _batches
 
 
 @pytest.fixture

@@ -54,9 +54,9 @@ def test_they_act_on_what_use_was_told(repo: Any) -> None:
 
 
 def test_otherwise_on_the_nearest_instance(repo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("perun.porcelain.repository")
+    module = ModuleType("perun.repository.repository")
     module.open_nearest = lambda: SimpleNamespace(vcs=repo.vcs)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "perun.porcelain.repository", module)
+    monkeypatch.setitem(sys.modules, "perun.repository.repository", module)
     assert perun.vcs.get_minor_head() == repo.git("rev-parse", "HEAD")
 
 

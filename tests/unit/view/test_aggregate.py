@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perun.errors import ProfileError, UsageError
+from perun.core.errors import ProfileError, UsageError
 from perun.profile.factory import Profile
 from perun.view._common.aggregate import FUNCTIONS, aggregate, canonical, keeps_unit
-from perun.view._common.binning import binned, bins_of
 from perun.view._common.pivot import cross_tabulated
-from perun.view._common.values import Resources
+from perun.view._common.values import Resources, binned, bins_of
 
 pandas = pytest.importorskip("pandas", reason="pandas is what the functions are compared with")
 NUMBERS = st.one_of(st.floats(-1e9, 1e9), st.integers(-5, 5).map(float), st.just(math.nan))

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.view._common.chart import Chart, Series
-from perun.view.bars import BarsParams
-from perun.view.bars.view import MAX_BARS, MAX_GROUPS, chart
+from perun.view.bars import MAX_BARS, MAX_GROUPS, BarsParams, chart
 
 ROWS: list[dict[str, Any]] = [
     {"uid": "f", "subtype": "a", "amount": 1, "structure-unit-size": 1},

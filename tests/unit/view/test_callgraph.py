@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from perun.callgraph.files import to_values
-from perun.callgraph.graph import Call, CallGraph, Fingerprints, Function
-from perun.errors import ProfileError, UsageError
+from perun.core.errors import ProfileError, UsageError
+from perun.native.callgraph.files import to_values
+from perun.native.callgraph.graph import Call, CallGraph, Fingerprints, Function
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view.callgraph import CallGraphParams, CallGraphView

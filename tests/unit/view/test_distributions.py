@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.view._common.chart import Box
-from perun.view.boxplot import BoxplotParams, BoxplotView
-from perun.view.boxplot.view import MAX_OUTLIERS
-from perun.view.boxplot.view import chart as boxplot
-from perun.view.histogram import HistogramParams, HistogramView
-from perun.view.histogram.view import MAX_BINS
+from perun.view.boxplot import MAX_OUTLIERS, BoxplotParams, BoxplotView
+from perun.view.boxplot import chart as boxplot
+from perun.view.histogram import MAX_BINS, HistogramParams, HistogramView
 
 VALUES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 30]
 CLOCKED = [

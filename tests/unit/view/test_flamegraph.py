@@ -13,13 +13,12 @@ from flames import named, shown, timed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import ProfileError, UsageError
+from perun.core.errors import ProfileError, UsageError
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
+from perun.view.flamegraph.calls import Frame
 from perun.view.flamegraph.exports import folded, speedscope
-from perun.view.flamegraph.frames import Frame
-from perun.view.flamegraph.stacks import stacks_of
-from perun.view.flamegraph.tree import Tree
+from perun.view.flamegraph.stacks import Tree, stacks_of
 
 SCHEMA = Path(__file__).parents[2] / "data" / "schemas" / "speedscope.json"
 SPEEDSCOPE = json.loads(SCHEMA.read_text("utf-8"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from perun.collect._calls.events import Calls
 from perun.collect._calls.profile import CallTable, Function
-from perun.errors import ProfileError, UsageError
+from perun.core.errors import ProfileError, UsageError
 from perun.plugin.api import Run, ViewContext
 from perun.profile.factory import Profile
 from perun.view.flamegraph.calls import MAX_DEPTH
@@ -294,7 +294,7 @@ def test_a_chrome_trace_is_written_whole_or_not_at_all(
     path.write_text("old")
     profile = recorded(*PROGRAM)
     with monkeypatch.context() as patch:
-        patch.setattr("perun.view.flamegraph.chrome._times", lambda *_: 1 / 0)
+        patch.setattr("perun.view.flamegraph.exports._times", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             shown(profile, format="chrome", filename=str(path))
     assert path.read_text() == "old"

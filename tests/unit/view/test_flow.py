@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.view._common.chart import Chart
-from perun.view.flow import FlowParams, FlowView
-from perun.view.flow.view import MAX_LINES, MAX_POINTS, chart
+from perun.view.flow import MAX_LINES, MAX_POINTS, FlowParams, FlowView, chart
 
 ROWS: list[dict[str, Any]] = [
     {"uid": uid, "amount": amount, "structure-unit-size": size}

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.profile.factory import Profile
 from perun.view.heapmap import PLUGIN, HeapParams
-from perun.view.heapmap.layout import CELLS, ROWS, counts_of, layout_of
+from perun.view.heapmap.view import CELLS, ROWS, counts_of, layout_of
 
 SPANS = st.lists(
     st.tuples(st.one_of(st.integers(0, 5000), st.integers(0, 2**64)), st.integers(1, 2**20)),

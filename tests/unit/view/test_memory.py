@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.profile.factory import Profile
 from perun.profile.memory import totals
 from perun.view.alloclist import AllocListParams, AllocListView
 from perun.view.flamegraph.stacks import stacks_of
-from perun.view.memory import MemoryView, MemoryViewParams
-from perun.view.memory.sites import call_stacks
+from perun.view.memory import MemoryView, MemoryViewParams, call_stacks
 
 FILL = [
     {"function": "fill", "source": "fill.c", "line": 3},

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.pages.document import data_block, embed_json, escape, page
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
-from perun.view._common.browser import open_in_browser
-from perun.view._common.files import destination, write_page, write_text
+from perun.view._common.files import destination, open_in_browser, write_page, write_text
 
 
 class Elements(HTMLParser):

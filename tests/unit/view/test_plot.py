@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perun.errors import PerunError, PluginError, UsageError
+from perun.core.errors import PerunError, PluginError, UsageError
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view._common.chart import short_names, shortened

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.errors import PluginError, UsageError
+from perun.core.errors import PluginError, UsageError
 from perun.profile.factory import Profile
 from perun.profile.format.json import loads
 from perun.view.raw import PLUGIN, RawParams

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.view._common.chart import Chart
 from perun.view.scatter import ScatterParams
 from perun.view.scatter.charts import MAX_POINTS, charts

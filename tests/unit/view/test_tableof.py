@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tabulate import tabulate, tabulate_formats
 
 from perun.cli.plugins import command_of
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view.tableof import PLUGIN, TableParams

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from islands import READ, SLEEP, WRITE, Call, profile, real, timeline, usage
-from perun.errors import ProfileError, UsageError
+from perun.core.errors import ProfileError, UsageError
 from perun.profile.factory import Profile
 from perun.view.timeline import TimelineView
 

@@ -12,14 +12,14 @@ import pytest
 
 import measured_history
 from measured_history import SLOWER
-from perun.errors import UsageError
-from perun.porcelain import config
-from perun.porcelain.acknowledged import acknowledge
-from perun.porcelain.explain import kept
-from perun.porcelain.web.pieces import PLAIN, Pieces, encoded
-from perun.porcelain.web.state import load
+from perun.core.errors import UsageError
+from perun.history.acknowledged import acknowledge
+from perun.repository import config
+from perun.running.explain import kept
 from perun.web import pages
 from perun.web.build import MANIFEST, build
+from perun.web.data.pieces import PLAIN, Pieces, encoded
+from perun.web.data.state import load
 
 PIECE = re.compile(r"perunPiece\('(.*?)','(.*)'\);\n", re.S)
 
@@ -124,10 +124,10 @@ def test_a_second_build_writes_nothing_but_the_date(built):
 
 
 def test_one_more_commit_writes_the_end_of_each_series_alone(measured, tmp_path, monkeypatch):
-    for module in ("porcelain.web.series", "web.build"):
+    for module in ("web.data.series", "web.build"):
         monkeypatch.setattr(f"perun.{module}.PIECE", 16)
-    monkeypatch.setattr("perun.porcelain.web.series.TAIL", 8)
-    for module in ("porcelain.web.versions", "porcelain.web.pieces", "web.build"):
+    monkeypatch.setattr("perun.web.data.series.TAIL", 8)
+    for module in ("web.data.versions", "web.data.pieces", "web.build"):
         monkeypatch.setattr(f"perun.{module}.CHUNK", 10)
     site = tmp_path / "site"
     build(measured.open(), site)

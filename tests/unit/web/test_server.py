@@ -16,12 +16,12 @@ import pytest
 
 import measured_history
 from measured_history import SLOWER
-from perun.porcelain import config
-from perun.porcelain.acknowledged import Acknowledged
-from perun.porcelain.web import pieces
+from perun.history.acknowledged import Acknowledged
 from perun.profile.factory import Profile
+from perun.repository import config
 from perun.store.linking import link
 from perun.web import pages
+from perun.web.data import pieces
 from perun.web.live import Live
 from web_server import Server, acknowledgement, allowed
 

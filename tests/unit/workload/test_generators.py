@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import ConfigError, JobFailed
+from perun.core.errors import ConfigError, JobFailed
 from perun.plugin.api import GenerateContext, Workload
 from perun.plugin.params import from_mapping
 from perun.workload.integer import IntegerGenerator, IntegerParams

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import ConfigError
+from perun.core.errors import ConfigError
 from perun.plugin.api import GenerateContext, Workload
 from perun.plugin.params import from_mapping
 from perun.workload.singleton import PLUGIN, SingletonParams

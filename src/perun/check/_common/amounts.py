@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.profile.amounts import common_unit, written
-from perun.profile.pooling import count_of
+from perun.profile.session import count_of
 from perun.profile.units import units
 
 if TYPE_CHECKING:

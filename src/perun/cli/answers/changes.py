@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.cli.table import one_line, width
+from perun.core.wording import plural
 from perun.measurement import present
 from perun.measurement.present import NAMES as NAMES
 from perun.profile.amounts import common_unit, factor, percent, readable, readable_pair
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.wording import plural
 
 if TYPE_CHECKING:
     from perun.cli.session import Session
-    from perun.porcelain.acknowledged import Entry
+    from perun.history.acknowledged import Entry
     from perun.store.changes import ChangeRecord
 
 RATIOS: Final = ("ratio", "factor", "level")

@@ -11,15 +11,18 @@ from perun.cli.answers.data import write_json
 from perun.cli.progress import REFRESHES, duration
 from perun.cli.session import Session
 from perun.cli.table import one_line, width
-from perun.fuzz.events import Began, Event, Found, Status
+from perun.core.wording import counted, plural
+from perun.fuzz.findings import Began, Event, Found, Status
 from perun.fuzz.results import FAULT, HANG, SLOW, Confirmation, Result
 from perun.fuzz.results import as_json as data_of
-from perun.porcelain.fuzz.fuzz import Outcome
 from perun.profile.amounts import factor, readable
-from perun.wording import counted, plural
+from perun.running.fuzz.fuzz import Outcome
+from perun.running.fuzz.keep import Kept
+from perun.running.fuzz.replay import Replay, Replayed
 
 if TYPE_CHECKING:
     from rich.live import Live
+
 
 SHOWN: Final = 10
 """Results of each kind that the answer shows; all are in the folder."""
@@ -246,3 +249,49 @@ def as_json(out: TextIO, found: Outcome) -> None:
             **data_of(found.campaign),
         },
     )
+
+
+# What `perun fuzz --keep` and `perun fuzz --replay` answer, as text.
+
+_STATES: Final = ("worse", "remains", "improved", "repaired", "unknown")
+
+
+def kept_lines(kept: Kept) -> Iterator[str]:
+    """The files, what was added to the job matrix, and what to do next."""
+    for one in kept.files:
+        said = "kept" if one.is_new else "already there"
+        yield f"{said}: {one_line(one.name)}  (from {one_line(one.result)})"
+    for setting in kept.settings:
+        yield f"added to the job matrix: {setting.key}: {one_line(setting.what)}"
+    if not kept.settings:
+        yield "the job matrix has them already"
+    yield f"{plural(len(kept.files), 'workload')} in {kept.folder}; measure them with: perun run matrix"
+
+
+def replay_lines(found: Replay) -> Iterator[str]:
+    """A line for each result, and how many there are of each state."""
+    for one in found.results:
+        yield f"{one.state:8}  {one_line(one.result.file)}  {_numbers(one)}"
+        yield f"          {one_line(one.reason)}"
+    changes = " with uncommitted changes" if found.uncommitted else ""
+    counts = [(state, sum(one.state == state for one in found.results)) for state in _STATES]
+    listed = ", ".join(f"{count} {state}" for state, count in counts if count)
+    yield f"{listed} in {found.version.checksum[:10]}{changes}"
+
+
+def _numbers(one: Replayed) -> str:
+    """The ratios to the seed, then and now."""
+    parts = []
+    if one.now is not None and one.now.ratio is not None:
+        parts.append(f"time {_ratio(one.before)} -> {_ratio(one.now)}")
+    if one.lines_now is not None:
+        before = "?" if one.lines_before is None else f"{one.lines_before:,.2f}"
+        parts.append(f"executed lines {before} -> {one.lines_now:,.2f}")
+    return "; ".join(parts)
+
+
+def _ratio(said: object) -> str:
+    ratio, low, high = (getattr(said, name, None) for name in ("ratio", "low", "high"))
+    if ratio is None:
+        return "?"
+    return factor(ratio, None if low is None or high is None else (low, high))

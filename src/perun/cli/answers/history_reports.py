@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from perun.cli.answers.measured import SHORT
-from perun.porcelain.acknowledged import Acknowledged
-from perun.porcelain.changes.data import Changes, Step, VersionChanges
-from perun.porcelain.check.report import Comparison, MethodResult, VersionReport, is_degradation
-from perun.porcelain.trend import text_of
+from perun.cli.answers.data import SHORT
+from perun.core.wording import listed
+from perun.history.acknowledged import Acknowledged
+from perun.history.changes.data import Changes, Step, VersionChanges
+from perun.history.check.report import Comparison, MethodResult, VersionReport, is_degradation
+from perun.history.trend import text_of
 from perun.profile.amounts import readable_pair
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import Configuration, Head
 from perun.profile.helpers import ProfileInfo
-from perun.wording import listed
 
 METHOD: Final = "change_points"
 """What found the changes, where a format names the method."""

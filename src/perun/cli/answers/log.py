@@ -9,20 +9,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perun.cli import formats
-from perun.cli.answers import measured
+from perun.cli.answers import data as measured
 from perun.cli.answers.data import TYPE_COLOURS
 from perun.cli.answers.steps import Steps
 from perun.cli.session import Session
 from perun.cli.table import clean, one_line, width
-from perun.errors import DamagedStore, UsageError
+from perun.core.errors import DamagedStore, UsageError
+from perun.core.wording import plural
+from perun.history.log import LogEntry, LogValue
+from perun.history.log import log as run
 from perun.measurement import present
 from perun.measurement.verdict import is_change, severity
-from perun.porcelain.log import LogEntry
-from perun.porcelain.log import log as run
-from perun.porcelain.log_values import LogValue
 from perun.profile.head import Configuration, shortest
 from perun.store.summaries import Summary
-from perun.wording import plural
 
 if TYPE_CHECKING:
     from perun.cli.graph import ChangeKind

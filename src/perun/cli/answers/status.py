@@ -8,18 +8,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perun.cli import formats
-from perun.cli.answers import measured
+from perun.cli.answers import data
 from perun.cli.answers.data import TYPE_COLOURS, change_data, write_json
 from perun.cli.answers.steps import Steps, entry_data
 from perun.cli.formats import Tag
 from perun.cli.session import Session
 from perun.cli.table import Column, clean, one_line, table
-from perun.porcelain.tags import identity
-from perun.wording import ago, plural
+from perun.core.wording import ago, plural
+from perun.repository.lookup import identity
 
 if TYPE_CHECKING:
-    from perun.porcelain.earlier import Judged
-    from perun.porcelain.status import Status
+    from perun.history.earlier import Judged
+    from perun.history.status import Status
     from perun.profile.helpers import ProfileInfo
     from perun.store.changes import ChangeRecord
 
@@ -36,7 +36,7 @@ def answer(
     session: Session, revision: str | None = None, *, short: bool = False, as_json: bool = False
 ) -> None:
     """Print a version, the current one if None, with its profiles and changes."""
-    from perun.porcelain.status import status
+    from perun.history.status import status
 
     found = status(session.repository, revision)
     if as_json:
@@ -74,9 +74,9 @@ def _print(session: Session, found: Status, pieces: Sequence[str | Tag], short: 
             f"note: collected on another machine, times do not compare with this one's: {one_line(machine)}"
         )
     if any(isinstance(piece, Tag) and piece.name == "value" for piece in pieces):
-        measured.note_unread(session, found.unread)
+        data.note_unread(session, found.unread)
     if any(isinstance(piece, Tag) and piece.name == "difference" for piece in pieces):
-        measured.note_marks(session, found.judged.values())
+        data.note_marks(session, found.judged.values())
     for name, reason in found.damaged:
         session.warn(reason)
         session.note(f"remove it with: perun rm {one_line(name)}")
@@ -167,11 +167,11 @@ def _column(
     if not any(differences):
         return None
     wide = session.verbosity > 0
-    texts = [measured.difference(one, interval=wide) if one else "" for one in differences]
+    texts = [data.difference(one, interval=wide) if one else "" for one in differences]
     if wide:
         pairs = zip(texts, differences, strict=True)
-        texts = [f"{text} since {one.since[: measured.SHORT]}" if one else "" for text, one in pairs]
-    styles = [measured.style(one) if one else "" for one in differences]
+        texts = [f"{text} since {one.since[: data.SHORT]}" if one else "" for text, one in pairs]
+    styles = [data.style(one) if one else "" for one in differences]
     return Column(tag.name, texts, raw, styled=[partial(session.paint, style=style) for style in styles])
 
 
@@ -183,7 +183,7 @@ def _compared(info: ProfileInfo, found: Status) -> Judged | None:
 
 def _value(info: ProfileInfo, found: Status, *, counted: bool = True) -> str:
     value = found.value(info)
-    return "" if value is None else measured.value(value, counted=counted)
+    return "" if value is None else data.value(value, counted=counted)
 
 
 def _cell(info: ProfileInfo, piece: Tag, found: Status) -> str:
@@ -224,8 +224,8 @@ def profile_data(info: ProfileInfo, tag: str, found: Status) -> dict[str, Any]:
         "checksum": info.checksum or None,
         "other_machine": found.from_other_machines.get(info),
         "incomplete": fact.incomplete or None,
-        "measured": None if value is None else measured.value_data(value),
-        "difference": measured.difference_data(found.judged[info]) if info in found.judged else None,
+        "measured": None if value is None else data.value_data(value),
+        "difference": data.difference_data(found.judged[info]) if info in found.judged else None,
     }
 
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from perun.cli.answers.data import finite
 from perun.cli.table import one_line
-from perun.errors import ConfigError
+from perun.core.errors import ConfigError
+from perun.history.acknowledged import Acknowledged, Entry
 from perun.measurement.verdict import bounded
-from perun.porcelain.acknowledged import Acknowledged, Entry
 from perun.profile.amounts import percent, readable_pair
-from perun.store.known_steps import KnownStep, KnownSteps
+from perun.store.changes import KnownStep, KnownSteps
 
 if TYPE_CHECKING:
     from perun.cli.session import Session

@@ -1,1 +1,1 @@
-"""One module for each verb: options in, porcelain called, its answer printed."""
+"""One module for each verb: options in, the work called, its answer printed."""

@@ -7,7 +7,7 @@ import click
 from perun.cli.completing import complete_pending, minor_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 
 
 @click.command()
@@ -33,7 +33,7 @@ def add(
     pending profile or a part of it, or a path. Where it is none of these, you are asked about the files below
     the project whose names have it as a part.
     """
-    from perun.porcelain.add import add as run
+    from perun.repository.registering import add as run
 
     if to_origin and minor:
         raise click.UsageError("--to-origin and --minor exclude each other")

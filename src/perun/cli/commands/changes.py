@@ -2,28 +2,287 @@
 
 from __future__ import annotations
 
+import math
 import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
-from perun.cli.answers import history as answers
+from perun.cli.answers.changes import lines_of
 from perun.cli.answers.check import FORMATS, answer_in
-from perun.cli.answers.check.page import Page, plain
-from perun.cli.answers.history_reports import fails, reports, undecided
+from perun.cli.answers.check.wording import Page, plain
+from perun.cli.answers.data import SHORT, finite, write_json
+from perun.cli.answers.history_reports import change_of, fails, reports, undecided
+from perun.cli.answers.steps import entry_data
 from perun.cli.commands.trend import complete_series
-from perun.cli.completing import complete_minor
-from perun.cli.output import opened
+from perun.cli.completing import complete_minor, opened
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.errors import DamagedStore, UsageError
-from perun.porcelain.acknowledged import Acknowledged
-from perun.porcelain.changes.data import Changes
-from perun.porcelain.changes.finding import changes as run
-from perun.porcelain.check.report import INCONCLUSIVE, LEVELS, NOTHING_COMPARED
-from perun.porcelain.ranges import ends_of
-from perun.wording import plural
+from perun.core.errors import DamagedStore, UsageError
+from perun.core.wording import listed, plural
+from perun.history.acknowledged import Acknowledged
+from perun.history.changes.data import Changes, Drift, Gone, Level, SeriesKey, Step, VersionChanges
+from perun.history.changes.finding import changes as run
+from perun.history.changes.finding import deciding
+from perun.history.changes.finding import undecided as finding_undecided
+from perun.history.check.report import INCONCLUSIVE, LEVELS, NOTHING_COMPARED
+from perun.measurement.difference import geometric_mean, mean_of
+from perun.measurement.verdict import bounded
+from perun.profile.amounts import percent
+from perun.profile.changes import DegradationInfo
+from perun.profile.head import Configuration, shortest
+from perun.repository.lookup import ends_of
+
+# What `perun changes` answers: for each version that changed something its steps, or JSON.
+
+MOST: Final = 12
+"""Steps of one version that are printed, unless the user asks for more."""
+Names = Mapping[Configuration, str]
+"""The shortest names of all benchmarks of the history, which are found once."""
+
+
+def write_text(session: Session, found: Changes, acknowledged: Acknowledged, *, every: bool) -> None:
+    """Print each version that changed something, the newest first.
+
+    :param every: also what is doubtful, and what is of parts alone, such as functions.
+    """
+    measured = len(found.history.measured)
+    every = every or session.verbosity > 0
+    told = [one for one in reversed(found.found) if every or _leading(found, one)]
+    names = shortest(key.configuration for key in found.history.keys)
+    for number, one in enumerate(told):
+        if number:
+            session.say()
+        _version(session, found, one, acknowledged, names, every)
+    if not measured:
+        session.say(f"nothing is registered in {plural(len(found.history.versions), 'version')}")
+        session.note("hint: measure versions of the past with: perun run --crawl-parents matrix")
+    elif not told:
+        session.say(f"no change in {found.series} series of {plural(measured, 'version')}")
+    for note in _notes(found, measured, names, every):
+        session.note(note)
+    for message in found.history.damaged:
+        session.warn(message)
+
+
+def _leading(found: Changes, one: VersionChanges) -> bool:
+    leading = found.history.leading if one.gone else frozenset()
+    return any(step.leads for step in one.steps) or any(own.series in leading for own in one.gone)
+
+
+def write_data(session: Session, found: Changes, acknowledged: Acknowledged) -> None:
+    """Write it as JSON, schema `perun.changes/2`."""
+    write_json(
+        session.out,
+        {
+            "schema": "perun.changes/2",
+            "versions": len(found.history.versions),
+            "measured": len(found.history.measured),
+            "series": found.series,
+            "short": found.short,
+            "damaged": found.history.damaged,
+            "changes": [_version_data(one, acknowledged) for one in found.found],
+            "drifts": [_drift_data(one) for one in found.drifts],
+        },
+    )
+
+
+def _notes(found: Changes, measured: int, names: Names, every: bool) -> Iterator[str]:
+    left = len(found.history.versions) - measured
+    if measured and left:
+        yield f"note: {left} of {plural(len(found.history.versions), 'version')} have no profile"
+    if found.short:
+        yield f"note: {found.short} series of one version could not be judged"
+    for one in found.drifts:
+        if one.leads or every:
+            what = f"{one.series.location} of {_title(names, one.series)}"
+            yield (
+                f"note: {one_line(what)} moved little by little, {percent(one.ratio - 1)} in "
+                f"{one.points} versions since {one.since.checksum[:SHORT]}: no single version brought it"
+            )
+    doubtful = finding_undecided(found.found)
+    if doubtful and not every:
+        yield (
+            f"note: {plural(len(doubtful), 'doubtful change')}, seen once or hardly beyond the noise; "
+            f"{one_line(deciding(doubtful))} decides on the most of them; list them with: --all"
+        )
+    parts = [one for one in found.found if one.steps and not _leading(found, one)]
+    if parts and not every:
+        count = plural(len(parts), "version")
+        yield f"note: {count} changed parts alone, such as functions or system time; list them with: --all"
+
+
+def _version(
+    session: Session,
+    found: Changes,
+    one: VersionChanges,
+    acknowledged: Acknowledged,
+    names: Names,
+    every: bool,
+) -> None:
+    version = one.version
+    name = session.paint(version.checksum[:SHORT], "yellow")
+    session.say(f"{name} {version.date[:10]} {one_line(version.subject)} ({one_line(version.author)})")
+    if len(one.possible) > 1:
+        others = one.possible[:-1]
+        shown = listed([other.checksum[:SHORT] for other in others], 4)
+        session.say(f"  or one of {plural(len(others), 'version')} before it that were not measured: {shown}")
+    steps = (*one.steps, *one.doubtful) if every else tuple(step for step in one.steps if step.leads)[:MOST]
+    conditions = sorted({name for step in steps for name in step.conditions})
+    if conditions:
+        session.say(f"  or no version at all: the machine changed then: {listed(conditions, 4)}")
+    by_title: dict[str, list[list[Step]]] = {}
+    for family in [[step] for step in steps] if every else _families(steps):
+        by_title.setdefault(_title(names, *(step.series for step in family)), []).append(family)
+    for title, families in by_title.items():
+        session.say(f"  {one_line(title)}")
+        _steps(session, names, one, families, acknowledged)
+    left = len(one.steps) - len(steps)
+    if left > 0:
+        session.say(f"  and {left} more of functions and other parts; show them with: --all")
+    leading = found.history.leading
+    shown_gone = one.gone if every else [own for own in one.gone if own.series in leading]
+    _gone(session, shown_gone, every)
+
+
+def _title(names: Names, *keys: SeriesKey) -> str:
+    """The shortest name among all benchmarks of the history; of several ones, that of their program."""
+    first = keys[0].configuration
+    named = shortest([first]) if len(keys) > 1 else names
+    return f"{named[first]} ({first.collector})"
+
+
+def _families(steps: Sequence[Step]) -> list[list[Step]]:
+    """The steps of one program and place that went the same way, whatever its arguments and workload were."""
+    found: dict[object, list[Step]] = {}
+    for step in steps:
+        key, own = step.series, step.series.configuration
+        way = key.machine, key.location, step.is_degradation, step.remark
+        alike = own._replace(args="", workload=""), *way
+        found.setdefault(alike if 0 < step.ratio < math.inf else len(found), []).append(step)
+    return list(found.values())
+
+
+def _steps(
+    session: Session,
+    names: Names,
+    one: VersionChanges,
+    families: Sequence[Sequence[Step]],
+    acknowledged: Acknowledged,
+) -> None:
+    remarks = []
+    for own in families:
+        known = [entry.text for step in own if (entry := one.entry_of(step, acknowledged))]
+        parts = [of_members(names, own) if len(own) > 1 else "", own[0].remark, *dict.fromkeys(known)]
+        remarks.append(one_line(", ".join(filter(None, parts))))
+    for line in lines_of(session, [family_of(own) for own in families], remarks):
+        session.say(f"    {line}")
+
+
+def of_members(names: Names, family: Sequence[Step]) -> str:
+    """`mean of 3, +10.0 % to +35.0 %: ./app 10, ./app 100, ./app 1000`."""
+    low, high = (one(step.ratio for step in family) for one in (min, max))
+    members = [_title(names, step.series) for step in family]
+    return f"mean of {len(family)}, {percent(low - 1)} to {percent(high - 1)}: {listed(members, 4)}"
+
+
+def family_of(family: Sequence[Step]) -> DegradationInfo:
+    """The steps of a family as one change: the geometric mean of their ratios with the interval of it, and
+    the mildest of their words."""
+    change = change_of(family[0])
+    if len(family) == 1:
+        return change
+    mean = mean_of([(step.ratio, step.low, step.high) for step in family])
+    change.rate_degradation = mean.ratio
+    change.interval = None if mean.high == math.inf else (mean.low, mean.high)
+    old, new = (geometric_mean([step.values[side] for step in family]) for side in (0, 1))
+    change.values, change.sizes = (old, new), None
+    change.result = min((step.verdict for step in family), key=lambda verdict: abs(verdict.value))
+    return change
+
+
+def _gone(session: Session, gone: Sequence[Gone], every: bool) -> None:
+    for appeared, text in ((False, "went away"), (True, "came")):
+        names = [one_line(one.series.location) for one in gone if one.appeared == appeared]
+        if names:
+            session.say(f"  {text}: {listed(names, len(names) if every else 5)}")
+
+
+def _version_data(one: VersionChanges, acknowledged: Acknowledged) -> dict[str, Any]:
+    return {
+        "version": one.version.checksum,
+        "date": one.version.date,
+        "author": one.version.author,
+        "subject": one.version.subject,
+        "since": one.since.checksum,
+        "possible": [other.checksum for other in one.possible],
+        "steps": [
+            {**_step_data(step), "acknowledged": entry_data(one.entry_of(step, acknowledged))}
+            for step in (*one.steps, *one.doubtful)
+        ],
+        "gone": [{**_key_data(own.series), "value": own.last} for own in one.gone if not own.appeared],
+        "came": [{**_key_data(own.series), "value": own.last} for own in one.gone if own.appeared],
+    }
+
+
+def _step_data(step: Step) -> dict[str, Any]:
+    low, high = bounded(step.low, step.high) or (None, None)
+    return {
+        **_key_data(step.series),
+        "ratio": finite(step.ratio),
+        "ratio_low": finite(low),
+        "ratio_high": finite(high),
+        "verdict": step.verdict.name,
+        "reason": step.reason,
+        "decides": step.decides,
+        "headline": step.leads,
+        "values": list(step.values),
+        "degradation": step.is_degradation,
+        "before": _level_data(step.before),
+        "after": _level_data(step.after),
+        "votes": list(step.votes),
+        "taken_back": step.taken_back,
+        "takes_back": step.takes_back,
+        "moved_with": list(step.moved_with),
+        "conditions": list(step.conditions),
+    }
+
+
+def _drift_data(one: Drift) -> dict[str, Any]:
+    return {
+        **_key_data(one.series),
+        "ratio": one.ratio,
+        "versions": one.points,
+        "since": one.since.checksum,
+        "headline": one.leads,
+    }
+
+
+def _level_data(level: Level) -> dict[str, Any]:
+    return {
+        "value": level.value,
+        "low": level.low,
+        "high": level.high,
+        "n": level.samples,
+        "versions": level.points,
+    }
+
+
+def _key_data(key: SeriesKey) -> dict[str, Any]:
+    return {
+        **key.configuration._asdict(),
+        "machine": key.machine,
+        "location": key.location,
+        "type": key.type,
+        "subtype": key.subtype,
+        "unit": key.unit,
+        "exact": key.exact,
+        "larger_is_better": key.larger_is_better,
+    }
+
 
 _FORMATS = tuple(name for name in FORMATS if name != "manual")
 
@@ -124,9 +383,9 @@ def _answer(
     session: Session, found: Changes, acknowledged: Acknowledged, name: str, *, every: bool, command: str
 ) -> None:
     if name == "json":
-        answers.write_data(session, found, acknowledged)
+        write_data(session, found, acknowledged)
     elif name == "text":
-        answers.answer(session, found, acknowledged, every=every)
+        write_text(session, found, acknowledged, every=every)
     else:
         answer = answer_in(name, Page(session.out, command, plain, describe=_description))
         for report in reports(found, acknowledged):

@@ -14,17 +14,14 @@ from typing import Any, TextIO
 import click
 
 from perun.cli.answers.check import FORMATS, answer_in
-from perun.cli.answers.check.page import Answer, Page, plain
-from perun.cli.answers.check.tally import Tally
-from perun.cli.completing import complete_any, complete_minor, minor_option
+from perun.cli.answers.check.wording import Answer, Page, Tally, plain
+from perun.cli.completing import complete_any, complete_minor, minor_option, opened
 from perun.cli.options import with_options_of
-from perun.cli.output import opened
 from perun.cli.progress import Progress
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.errors import PerunError
-from perun.plugin.params import param
-from perun.porcelain.check.report import (
+from perun.core.errors import PerunError
+from perun.history.check.report import (
     INCONCLUSIVE,
     LEVELS,
     NOTHING_COMPARED,
@@ -33,8 +30,10 @@ from perun.porcelain.check.report import (
     Verdict,
     VersionReport,
 )
-from perun.porcelain.repository import Repository
-from perun.porcelain.tags import parse_tag
+from perun.plugin.params import param
+from perun.repository.lookup import parse_tag
+from perun.repository.repository import Repository
+from perun.running.run.precollect import collect_missing
 
 MODELS = (
     "best-model",
@@ -131,7 +130,9 @@ class CheckOptions(AnswerOptions):
         except re.error as problem:
             message = f"{problem.pattern!r} is not a regular expression: {problem}"
             raise click.BadParameter(message, param_hint="'--ignore'") from None
-        return Options(self.force, self.compute_missing, self.models_type or MODELS[0], ignore)
+        return Options(
+            self.force, self.compute_missing, self.models_type or MODELS[0], ignore, collect_missing
+        )
 
 
 def _with_check_options(models_short: str = "-m") -> Callable[[Any], Any]:
@@ -165,7 +166,7 @@ def check(ctx: click.Context, /, given: CheckOptions) -> None:
 @click.pass_context
 def head(ctx: click.Context, /, minor: str | None, baseline: str | None, given: CheckOptions) -> int:
     """Check one version, HEAD by default, against its nearest ancestors that have profiles."""
-    from perun.porcelain.check.check import check_head
+    from perun.history.check.check import check_head
 
     given = given.over(ctx.meta["given"])
     options, destination = given.options, given.destination
@@ -182,7 +183,7 @@ def head(ctx: click.Context, /, minor: str | None, baseline: str | None, given: 
 @click.pass_context
 def all_(ctx: click.Context, /, minor: str | None, given: CheckOptions) -> int:
     """Check every version from HASH (HEAD by default) down to the root."""
-    from perun.porcelain.check.check import check_all
+    from perun.history.check.check import check_all
 
     given = given.over(ctx.meta["given"])
     options, destination = given.options, given.destination
@@ -203,7 +204,7 @@ def diff(ctx: click.Context, /, base: str, target: str, given: CheckOptions) -> 
 
     Profiles are paired by their configuration; nothing is stored.
     """
-    from perun.porcelain.check.check import check_diff
+    from perun.history.check.check import check_diff
 
     given = given.over(ctx.meta["given"])
     options, destination = given.options, given.destination
@@ -222,7 +223,7 @@ def profiles(
     ctx: click.Context, /, baseline: str, target: str, minor: str | None, given: CheckOptions
 ) -> int:
     """Check two profiles, wherever they are: tags, names or paths, also of versions (`HEAD~1:0@i`)."""
-    from perun.porcelain.check.check import check_profiles
+    from perun.history.check.check import check_profiles
 
     session: Session = ctx.obj
     given = given.over(ctx.meta["given"])

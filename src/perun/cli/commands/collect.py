@@ -12,7 +12,7 @@ from perun.cli.options import read_params, with_options_of
 from perun.cli.plugins import PARAMS, PluginGroup, with_params
 from perun.cli.session import Session
 from perun.plugin.params import param, specs
-from perun.porcelain.run.jobs import Unit, combine_units, needs_command
+from perun.repository.jobs import Unit, combine_units, needs_command
 
 
 def _run(session: Session, name: str, params: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.plugin.params import param
 
 _FEWEST: Final = 5

@@ -15,10 +15,10 @@ from perun.cli.session import Session
 from perun.measurement.difference import Rules
 from perun.plugin.params import param
 from perun.plugin.registry import Registry
-from perun.porcelain.compare import compare as verb
-from perun.porcelain.compare import options as asked
-from perun.porcelain.compare.metrics import FREE
-from perun.porcelain.compare.plan import plan
+from perun.running.compare import compare as verb
+from perun.running.compare import plan as asked
+from perun.running.compare.instruments import FREE
+from perun.running.compare.plan import plan
 
 
 @dataclass(frozen=True)

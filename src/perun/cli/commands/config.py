@@ -14,9 +14,9 @@ from perun.cli import formats
 from perun.cli.answers import log, status
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.errors import ConfigError
-from perun.porcelain import config as porcelain
-from perun.process import programs
+from perun.core.errors import ConfigError
+from perun.core.process import programs
+from perun.repository import config as operations
 
 SCOPES = (
     ("--local", "-l", "local", "Use .perun/local.yml of the nearest repository."),
@@ -27,7 +27,7 @@ _FORMATS = {"format.status": status.TAGS, "format.shortlog": log.TAGS}
 
 
 def _complete_key(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from perun.config.schema import KEYS
+    from perun.core.config.schema import KEYS
 
     return [name for name in KEYS if name.startswith(incomplete)]
 
@@ -60,9 +60,14 @@ def config(ctx: click.Context, scope: str, edit_now: bool) -> None:
 def get(ctx: click.Context, key: str, as_json: bool) -> None:
     """Look KEY up in the hierarchy of configurations."""
     session: Session = ctx.obj
-    setting = porcelain.get_value(session.cwd, session.environ, key, ctx.meta["scope"])
+    setting = operations.get_value(session.cwd, session.environ, key, ctx.meta["scope"])
     if as_json:
-        answer = {"schema": "perun.config/1", "key": key, "value": setting.value, "source": setting.source}
+        answer = {
+            "schema": "perun.core.config/1",
+            "key": key,
+            "value": setting.value,
+            "source": setting.source,
+        }
         session.say(json.dumps(answer, indent=2, default=str))
         return
     session.say(f"{key}: {readable(setting.value)}")
@@ -77,7 +82,7 @@ def set_(ctx: click.Context, key: str, value: str) -> None:
     session: Session = ctx.obj
     if key in _FORMATS:
         formats.parse(value, _FORMATS[key], key)  # raises where a tag is unknown
-    setting = porcelain.set_in(session.cwd, session.environ, key, value, ctx.meta["scope"])
+    setting = operations.set_in(session.cwd, session.environ, key, value, ctx.meta["scope"])
     session.say(f"{key}: {readable(setting.value)}")
 
 
@@ -86,7 +91,7 @@ def set_(ctx: click.Context, key: str, value: str) -> None:
 def edit(ctx: click.Context) -> None:
     """Open the configuration in the editor that `general.editor` names."""
     session: Session = ctx.obj
-    open_editor(session, porcelain.file_of(session.cwd, session.environ, ctx.meta["scope"]))
+    open_editor(session, operations.file_of(session.cwd, session.environ, ctx.meta["scope"]))
 
 
 @config.command()
@@ -97,7 +102,7 @@ def reset(ctx: click.Context, template: str | None, yes: bool) -> None:
     """Replace the configuration by TEMPLATE: user, developer or master (the default)."""
     session: Session = ctx.obj
     scope = ctx.meta["scope"]
-    path = porcelain.file_of(session.cwd, session.environ, scope)
+    path = operations.file_of(session.cwd, session.environ, scope)
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError(
@@ -106,15 +111,15 @@ def reset(ctx: click.Context, template: str | None, yes: bool) -> None:
         if not click.confirm(f"replace {path}? what it holds now is lost", err=True):
             session.note("nothing was changed")
             return
-    session.say(f"reset {one_line(str(porcelain.reset(session.cwd, session.environ, scope, template)))}")
+    session.say(f"reset {one_line(str(operations.reset(session.cwd, session.environ, scope, template)))}")
 
 
 def open_editor(session: Session, path: Path) -> None:
     """Open `path` in the user's editor and wait; raises what is wrong in it afterwards."""
-    with porcelain.edited(session.cwd, session.environ):
+    with operations.edited(session.cwd, session.environ):
         start_editor(session, [path])
-        porcelain.verify(path)
-    porcelain.cache(session.cwd, session.environ)
+        operations.verify(path)
+    operations.cache(session.cwd, session.environ)
 
 
 def start_editor(session: Session, paths: Sequence[Path]) -> None:
@@ -122,7 +127,7 @@ def start_editor(session: Session, paths: Sequence[Path]) -> None:
 
     :raises ConfigError: if it cannot be started, or fails.
     """
-    command = porcelain.editor_command(session.cwd, session.environ, session.ask_trust)
+    command = operations.editor_command(session.cwd, session.environ, session.ask_trust)
     try:
         code = programs.run(
             [*command, *map(str, paths)], stdin=None, stdout=None, stderr=None, foreground=True, outlives=True

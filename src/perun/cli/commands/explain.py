@@ -2,22 +2,306 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
+from typing import Final
 
 import click
 
-from perun.cli.answers import explain as answers
+from perun.cli.answers.data import SHORT, write_json
 from perun.cli.commands.command_options import CommandOptions, sizes_of
 from perun.cli.commands.measuring import SEED
 from perun.cli.completing import complete_minor
 from perun.cli.options import with_options_of
 from perun.cli.session import Session
-from perun.errors import UsageError
+from perun.cli.table import one_line, width
+from perun.core import atomic
+from perun.core.errors import UsageError
+from perun.core.wording import listed, plural
+from perun.measurement import present
+from perun.pages.document import escape, frame, page
+from perun.pages.theme import CSS
 from perun.plugin.params import param
-from perun.porcelain.compare.options import share
-from perun.porcelain.explain.explaining import explain as run
-from perun.porcelain.explain.plan import COLLECTED, ExplainOptions, plan
+from perun.profile.amounts import percent, readable_pair
+from perun.running.compare.plan import share
+from perun.running.explain.costs import certainty, difference, place, ratio, sentence
+from perun.running.explain.data import CaseReport, Cost, Explanation, FunctionChange, Line, Site
+from perun.running.explain.explaining import explain as run
+from perun.running.explain.kept import as_json
+from perun.running.explain.plan import COLLECTED, ExplainOptions, plan
+
+# The page of `perun explain`: functions with their lines of the diff, and differential flame graphs.
+
+_STYLE: Final = """\
+h2 { font-size: 1.15rem; margin: 1.6rem 0 .4rem; overflow-wrap: anywhere; }
+h3 { font-size: 1rem; margin: 1.3rem 0 .3rem; overflow-wrap: anywhere; max-height: 9em; overflow: auto; }
+h3.worse { border-left: .3rem solid var(--mark); padding-left: .6rem; }
+h3.better { border-left: .3rem solid var(--accent); padding-left: .6rem; }
+td, th { text-align: left; padding: .1rem .9rem .1rem 0; overflow-wrap: anywhere; max-width: 40rem;
+  vertical-align: top; }
+td.number { text-align: right; white-space: nowrap; }
+tr.part td { color: var(--muted); }
+.diff { font-family: var(--mono); font-size: .85rem; border: 1px solid var(--line); border-radius: .4rem;
+  margin: .4rem 0; max-height: 40rem; overflow: auto; background: var(--surface); }
+.diff table { width: 100%; border-spacing: 0; }
+.diff td { padding: 0 .5rem; white-space: pre; max-width: none; unicode-bidi: isolate; }
+.diff td.number { color: var(--muted); user-select: none; width: 1%; }
+.diff tr.added td { background: color-mix(in srgb, #009e73 18%, transparent); }
+.diff tr.removed td { background: color-mix(in srgb, #d55e00 18%, transparent); }
+iframe { width: 100%; height: 46rem; border: 1px solid var(--line); border-radius: .4rem; }
+li { overflow-wrap: anywhere; }
+"""
+_ROWS: Final = {"+": "added", "-": "removed"}
+
+
+def page_of(found: Explanation) -> str:
+    """The whole answer as one HTML document, which loads nothing."""
+    head, base = found.head, found.base
+    graphs = [document for case in found.cases for _, document in case.flames]
+    title = f"Why {head.checksum[:SHORT]} costs what it costs"
+    parts = [
+        f"<header><h1>{escape(head.checksum[:SHORT])} {escape(head.subject)}</h1>",
+        f'<p class="subtitle">{escape(head.author)}, {escape(head.date)}; compared with '
+        f"{escape(base.checksum[:SHORT])} {escape(base.subject)}</p></header>",
+        _list(found.notes),
+    ]
+    for case in found.cases:
+        parts += _case_of_page(case)
+    if found.others:
+        parts.append("<h2>Also in the diff</h2>")
+        for one in found.others:
+            parts.append(f"<p>{escape(one.path)} ({one.kind}): +{one.added} -{one.removed}</p>")
+            parts.append(_diff_of_page(one.lines) if one.lines else "")
+    return page(title=title, body="\n".join(parts), style=CSS + _STYLE, frames=graphs)
+
+
+def _list(texts: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _case_of_page(case: CaseReport) -> Iterator[str]:
+    yield f"<section><h2>{escape(case.name)}</h2>"
+    yield _costs([cost for cost in case.totals if cost.before or cost.after])
+    if not case.functions:
+        yield "<p>No function costs more or less than before.</p>"
+    for one in case.functions:
+        yield from _function_of_page(one)
+    if case.smaller:
+        yield f'<p class="note">{plural(case.smaller, "function")} changed by less.</p>'
+    for title, document in case.flames:
+        yield f"<h3>{escape(title)}, before and after</h3>"
+        yield frame(document, f"Flame graph: {title}")
+    if case.unseen:
+        yield "<h3>What could not be seen</h3>"
+        yield _list(case.unseen)
+    yield "</section>"
+
+
+def _function_of_page(one: FunctionChange) -> Iterator[str]:
+    yield f'<h3 class="{"worse" if one.score > 0 else "better"}">{escape(sentence(one))}</h3>'
+    yield _costs(one.costs, one)
+    facts = [_site_of_page(site) for site in one.sites]
+    if one.growth is not None:
+        facts.append(f"growth: {one.growth.before} \u2192 {one.growth.after} ({one.growth.rule})")
+    facts += [f"new caller: {name}" for name in one.new_callers]
+    facts += [f"no longer called by {name}" for name in one.gone_callers]
+    yield _list(facts)
+    for path, line in one.near:
+        yield f"<p>{escape(path)}</p>{_diff_of_page([line])}"
+    if one.lines:
+        yield f"<p>{escape(place(one))}</p>{_diff_of_page(one.lines)}"
+
+
+def _costs(costs: Sequence[Cost], one: FunctionChange | None = None) -> str:
+    rows = []
+    for cost in costs:
+        before, after = readable_pair(cost.before, cost.after, cost.unit)
+        changed = cost.before != cost.after
+        rows.append(
+            _row("", cost.metric, before, after, _ratio(cost) if changed else "",
+                 percent(cost.share) if changed else "")
+        )  # fmt: skip
+    for part in one.libraries if one is not None else ():
+        before, after = readable_pair(part.before, part.after, "instr")
+        rows.append(_row("part", f"of these in {part.name}", before, after, "", ""))
+    heads = ("", "before", "after", "ratio", "of the program")
+    top = "".join(f'<th scope="col">{head}</th>' for head in heads)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else ""
+
+
+def _ratio(cost: Cost) -> str:
+    if cost.verdict is None:
+        return f"{ratio(cost)} [{certainty(cost)}]"
+    return f"{difference(cost)}: {present.NAMES[cost.verdict]}"
+
+
+def _row(kind: str, name: str, *cells: str) -> str:
+    numbers = "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells)
+    return f'<tr class="{kind}"><td>{escape(name)}</td>{numbers}</tr>'
+
+
+def _site_of_page(site: Site) -> str:
+    pairs = (("blocks", site.blocks, ""), ("allocated", site.allocated, "B"), ("leaked", site.leaked, "B"))
+    arrow = " \u2192 "
+    texts = [f"{name} {arrow.join(readable_pair(*values, unit))}" for name, values, unit in pairs]
+    return f"{site.allocator} in {site.place}: {', '.join(texts)}"
+
+
+def _diff_of_page(lines: Sequence[Line]) -> str:
+    rows = "".join(
+        f'<tr class="{_ROWS.get(line.mark, "")}"><td class="number">{line.old or ""}</td>'
+        f'<td class="number">{line.new or ""}</td><td>{escape(line.mark + line.text)}</td></tr>'
+        for line in lines
+    )
+    return f'<div class="diff"><table><tbody>{rows}</tbody></table></div>'
+
+
+# What `perun explain` answers: text, JSON (`perun.explain/1`), and a page.
+
+MOST_LINES: Final = 40
+"""Lines of the diff of one function that are printed on a terminal; the page has all."""
+MOST_FUNCTIONS: Final = 10
+"""Functions of one configuration that are printed, unless the user asks for more."""
+_MARKS: Final = {"+": "green", "-": "red"}
+
+
+def answer(session: Session, found: Explanation, *, every: bool) -> None:
+    """Print it, the worst function of each configuration first. :param every: all functions, however many."""
+    head, base = found.head, found.base
+    name = session.paint(head.checksum[:SHORT], "yellow")
+    session.say(
+        f"{name} {one_line(head.subject)} ({one_line(head.author)}), against {base.checksum[:SHORT]}"
+    )
+    for note in found.notes:
+        session.note(f"note: {one_line(note)}")
+    for case in found.cases:
+        session.say()
+        _case(session, case, every)
+    if found.others:
+        session.say()
+        session.say("also in the diff:")
+        for other in found.others:
+            session.say(f"  {one_line(other.path)} ({other.kind}): +{other.added} -{other.removed}")
+            if other.lines:
+                _diff(session, other.lines)
+    if found.stored:
+        session.note(f"stored {plural(found.stored, 'profile')} of the two versions")
+
+
+def _case(session: Session, case: CaseReport, every: bool) -> None:
+    session.say(session.paint(one_line(case.name), "bold"))
+    for cost in case.totals:
+        if cost.before or cost.after:
+            session.say(f"  in all, {_total(session, cost)}")
+    if not case.functions:
+        session.say("  no function costs more or less than before")
+    shown = case.functions if every else case.functions[:MOST_FUNCTIONS]
+    for one in shown:
+        session.say()
+        _function(session, one)
+    if len(shown) < len(case.functions):
+        session.say()
+        left = plural(len(case.functions) - len(shown), "function")
+        session.say(f"  and {left} more; show them with: --all")
+    if case.smaller:
+        session.say()
+        count = plural(case.smaller, "function")
+        session.say(f"  {count} changed by less; see them with: --threshold 0.001%")
+    for reason in case.unseen:
+        session.note(f"not seen: {one_line(reason)}")
+
+
+def _function(session: Session, one: FunctionChange) -> None:
+    colour = "red" if one.score > 0 else "green"
+    session.say(f"  {session.paint(one_line(sentence(one)), colour)}")
+    for cost in one.costs:
+        session.say(f"    {_cost(session, cost)}")
+    for part in one.libraries:
+        before, after = readable_pair(part.before, part.after, "instr")
+        session.say(f"      of these in {one_line(part.name)}: {before} -> {after}")
+    if one.growth is not None:
+        session.say(f"    growth: {one_line(one.growth.before)} -> {one_line(one.growth.after)}")
+    for site in one.sites:
+        session.say(f"    {one_line(_site(site))}")
+    for text, names in (("new callers", one.new_callers), ("no longer called by", one.gone_callers)):
+        if names:
+            session.say(f"    {text}: {one_line(listed(names, 5))}")
+    if one.inlined:
+        session.say("    it is inlined in one version: there its cost is that of its callers")
+    for path, lines in groupby(one.near, key=itemgetter(0)):
+        session.say(f"    {one_line(path)}")
+        _diff(session, [line for _, line in lines])
+    if one.lines:
+        session.say(f"    {one_line(place(one))}")
+        _diff(session, one.lines)
+
+
+def _total(session: Session, cost: Cost) -> str:
+    """What the program costs, with the difference as all commands write it."""
+    if cost.before == cost.after:
+        return _cost(session, cost)
+    sides = " -> ".join(readable_pair(cost.before, cost.after, cost.unit))
+    word = f": {present.NAMES[cost.verdict]}" if cost.verdict is not None else ""
+    return f"{cost.metric}: {sides}, {session.paint(difference(cost), _colour(cost))}{word}"
+
+
+def _colour(cost: Cost) -> str:
+    return "red" if cost.after > cost.before else "green"
+
+
+def _cost(session: Session, cost: Cost) -> str:
+    before, after = readable_pair(cost.before, cost.after, cost.unit)
+    share = f", {percent(cost.share)} of the program" if cost.before != cost.whole else ""
+    if cost.before == cost.after:
+        return f"{cost.metric}: {after}, as before"
+    changed = session.paint(f"{ratio(cost)} [{certainty(cost)}]", _colour(cost))
+    return f"{cost.metric}: {before} -> {after}, {changed}{share}"
+
+
+def _site(site: Site) -> str:
+    def pair(name: str, values: tuple[float, float], unit: str) -> str:
+        before, after = readable_pair(*values, unit)
+        return f"{name} {before} -> {after}" if before != after else f"{name} {after}"
+
+    parts = [pair("blocks", site.blocks, ""), pair("allocated", site.allocated, "B")]
+    if any(site.leaked):
+        parts.append(pair("leaked", site.leaked, "B"))
+    return f"{site.allocator} in {site.place}: {', '.join(parts)}"
+
+
+def _diff(session: Session, lines: Sequence[Line]) -> None:
+    room = max(width(str(max(line.old, line.new))) for line in lines)
+    for line in lines[:MOST_LINES]:
+        numbers = f"{line.old or '':>{room}} {line.new or '':>{room}}"
+        text = session.paint(line.mark + one_line(line.text), _MARKS.get(line.mark, ""))
+        session.say(f"      {numbers} {text}")
+    if len(lines) > MOST_LINES:
+        more = plural(len(lines) - MOST_LINES, "line")
+        session.say(f"      and {more} more; the page has all: --output FILE")
+
+
+def write_data(session: Session, found: Explanation) -> None:
+    """Write it as JSON, schema `perun.explain/1`."""
+    write_json(session.out, as_json(found))
+
+
+def write_page(path: Path, found: Explanation) -> None:
+    """Write the page to a file, whose old content is there until the new one is whole.
+
+    :raises UsageError: if the file cannot be written.
+    """
+    try:
+        with atomic.writing(path) as file:
+            file.write(page_of(found).encode("utf-8", "surrogateescape"))
+    except OSError as problem:
+        raise UsageError(
+            f"--output: cannot write {path}: {problem.strerror}",
+            "name a file in a folder that you may write to",
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -93,11 +377,11 @@ def explain(ctx: click.Context, /, versions: str, location: str, given: Options)
     with session.progress(0, "explaining", enabled=not given.json) as bar:
         found = run(session.repository, planned, options, bar.update, pages=bool(given.output))
     if given.output:
-        answers.write_page(Path(given.output), found)
+        write_page(Path(given.output), found)
     if given.json:
-        answers.write_data(session, found)
+        write_data(session, found)
     else:
-        answers.answer(session, found, every=given.all)
+        answer(session, found, every=given.all)
         if given.output:
             session.note(f"written: {given.output}")
     return 0

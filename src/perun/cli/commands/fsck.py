@@ -12,14 +12,14 @@ import click
 from perun.cli.commands.remote import remote_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.errors import UsageError
-from perun.porcelain.fsck import fsck as run
-from perun.porcelain.fsck import rebuild as make_anew
-from perun.porcelain.sharing import verifying
-from perun.porcelain.sharing.remotes import open_remote
-from perun.remote.verifying import RemoteFinding
+from perun.core.errors import UsageError
+from perun.core.wording import plural
+from perun.running.cleaning import fsck as run
+from perun.running.cleaning import rebuild as make_anew
+from perun.sharing import remotes
+from perun.sharing.remotes import open_remote
 from perun.store.fsck import Finding
-from perun.wording import plural
+from perun.store.remote.verifying import RemoteFinding
 
 PAINT = {"error": "bold red", "warning": "yellow", "info": "dim", "repaired": "green"}
 
@@ -58,7 +58,7 @@ def fsck(session: Session, repair: bool, rebuild: bool, remote_name: str | None,
         found: Iterable[Finding | RemoteFinding] = run(repo, bar.update, repair=repair)
         if remote_name is not None:
             remote = stack.enter_context(open_remote(repo, remote_name or None))
-            found = verifying.fsck(repo, remote, bar.update, repair=repair)
+            found = remotes.fsck(repo, remote, bar.update, repair=repair)
         for finding in found:
             findings.append(finding)
             if not as_json and (finding.severity != "info" or finding.done or session.verbosity):

@@ -11,19 +11,18 @@ from typing import Any
 import click
 
 from perun.cli.answers import fuzz as answers
-from perun.cli.answers import fuzz_results as texts
+from perun.cli.answers import fuzz as texts
 from perun.cli.answers.data import write_json
 from perun.cli.options import read_params, with_options_of
 from perun.cli.session import Session
-from perun.errors import UsageError
-from perun.fuzz.sizes import INCREASE, SizeLimit
-from perun.fuzz.strategies import DEFAULT, STRATEGIES
+from perun.core.errors import UsageError
+from perun.fuzz.mutating import DEFAULT, INCREASE, STRATEGIES, SizeLimit
 from perun.plugin.params import param
 from perun.plugin.registry import Registry
-from perun.porcelain.fuzz import fuzz as verb
-from perun.porcelain.fuzz import keep as keeping
-from perun.porcelain.fuzz import options as asked
-from perun.porcelain.fuzz import replay as replaying
+from perun.running.fuzz import fuzz as verb
+from perun.running.fuzz import keep as keeping
+from perun.running.fuzz import options as asked
+from perun.running.fuzz import replay as replaying
 
 _PARAMS = "a YAML file, key=value, or YAML"
 

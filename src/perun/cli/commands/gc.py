@@ -9,15 +9,15 @@ from functools import partial
 
 import click
 
-from perun.cli.answers import sharing as answers
+from perun.cli.commands import remote as answers
 from perun.cli.commands.remote import remote_option
 from perun.cli.session import Session
-from perun.errors import UsageError
-from perun.porcelain import gc as collecting
-from perun.porcelain.gc import Collected
-from perun.porcelain.sharing.remotes import open_remote
-from perun.remote.register import Entry
-from perun.wording import plural
+from perun.core.errors import UsageError
+from perun.core.wording import plural
+from perun.running import cleaning as collecting
+from perun.running.cleaning import Collected
+from perun.sharing.remotes import open_remote
+from perun.store.remote.register import Entry
 
 
 @click.command()

@@ -14,13 +14,13 @@ import click
 
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.errors import NotPerunRepository, NotTrusted, PerunError
-from perun.porcelain import hooks as porcelain
-from perun.porcelain.hook_files import CHECKING, MEASURING
-from perun.porcelain.repository import Repository
-from perun.porcelain.run import background
-from perun.process import programs
-from perun.regular import open_for_writing
+from perun.core.errors import NotPerunRepository, NotTrusted, PerunError
+from perun.core.process import programs
+from perun.core.regular import open_for_writing
+from perun.repository import hooks as operations
+from perun.repository.hooks import CHECKING, MEASURING
+from perun.repository.repository import Repository
+from perun.running.run import background
 
 COMMAND = (sys.executable, "-P", "-m", "perun")
 """The command that starts this Perun, whatever the PATH of the committing user."""
@@ -69,10 +69,10 @@ def install(session: Session, names: list[str]) -> None:
     Perun's own. Before a push what is pushed is checked; a degradation stops it.
     """
     repo = session.repository
-    for hook in porcelain.install(repo, names, COMMAND):
+    for hook in operations.install(repo, names, COMMAND):
         kept = "; the hook that was there before still runs" if hook.keeps else ""
         session.say(f"{one_line(str(hook.path))} calls perun{kept}")
-    if porcelain.are_shared(repo):
+    if operations.are_shared(repo):
         session.note(
             "note: core.hooksPath is outside of this repository; without a .perun they do nothing"
         )
@@ -99,7 +99,7 @@ def install(session: Session, names: list[str]) -> None:
 @click.option(
     "--on",
     "names",
-    default=",".join(porcelain.HOOKS),
+    default=",".join(operations.HOOKS),
     show_default=True,
     metavar="HOOKS",
     callback=_names,
@@ -108,7 +108,7 @@ def install(session: Session, names: list[str]) -> None:
 @click.pass_obj
 def uninstall(session: Session, names: list[str]) -> None:
     """Take Perun out of the hooks; what was there before is as it was."""
-    changed = porcelain.uninstall(session.repository, names)
+    changed = operations.uninstall(session.repository, names)
     for hook in changed:
         left = "; your hook is as it was" if hook.other else ""
         session.say(f"{one_line(str(hook.path))} no longer calls perun{left}")
@@ -123,7 +123,7 @@ def uninstall(session: Session, names: list[str]) -> None:
 def status(session: Session, wait: bool, as_json: bool) -> None:
     """Show which hooks call Perun, and what is going on in the background."""
     repo = session.repository
-    found = porcelain.status(repo)
+    found = operations.status(repo)
     if wait:
         background.wait(repo)
     state = background.state(repo)
@@ -292,6 +292,6 @@ def _measures_times(repo: Repository) -> bool:
 
 
 def _registers(repo: Repository) -> bool:
-    from perun.porcelain.saving import registers_after_run
+    from perun.repository.registering import registers_after_run
 
     return registers_after_run(repo)

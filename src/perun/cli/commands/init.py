@@ -9,7 +9,7 @@ import click
 
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.config.builds import Build
+from perun.core.config.templates import Build
 
 
 def _key_values(
@@ -79,7 +79,7 @@ def init(
     Makes `.perun` in PATH (the current folder by default): `jobs` for profiles that are not registered yet,
     `objects` for registered ones, and `local.yml`, the configuration. What is there already is kept.
     """
-    from perun.porcelain.init import init as run
+    from perun.repository.init import init as run
 
     folder = session.cwd / (path or ".")
     done = run(

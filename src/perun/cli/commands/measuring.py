@@ -8,17 +8,20 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from perun.cli.answers import measured
+from perun.cli.answers import data
 from perun.cli.completing import complete_minor
 from perun.cli.graph import Graph, Rows
 from perun.cli.options import with_options_of
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.errors import PerunError, UsageError
+from perun.core.errors import PerunError, UsageError
 from perun.plugin.api import MinorVersion
 from perun.plugin.params import param
-from perun.porcelain.run.checkouts import Placement
-from perun.porcelain.run.events import (
+from perun.profile.amounts import readable
+from perun.repository.copies import Placement
+from perun.repository.jobs import Job
+from perun.running.run.collecting import Naming
+from perun.running.run.events import (
     JobAnswered,
     JobDone,
     JobFailure,
@@ -28,12 +31,8 @@ from perun.porcelain.run.events import (
     VersionSkipped,
     VersionStarted,
 )
-from perun.porcelain.run.execute import run_jobs
-from perun.porcelain.run.jobs import Job
-from perun.porcelain.run.keeping import Naming
-from perun.porcelain.run.schedule import plan_slots
-from perun.porcelain.run.versions import choose
-from perun.profile.amounts import readable
+from perun.running.run.execute import run_jobs
+from perun.running.run.schedule import choose, plan_slots
 
 
 @dataclass(frozen=True)
@@ -227,7 +226,7 @@ class EventPrinter:
             for note in event.notes:
                 self._note(note)
             if event.judged is not None:
-                self._line("  " + measured.line(self._session, event.judged))
+                self._line("  " + data.line(self._session, event.judged))
         elif isinstance(event, MachineTold):
             tell = self._session.warn if event.serious else self._session.note
             tell(f"{one_line(event.machine)}: {one_line(event.text)}")

@@ -46,8 +46,8 @@ def postprocessby(ctx: click.Context, profile: str, template: str | None, minor:
     """
     from perun.plugin.api import PostprocessContext
     from perun.plugin.params import from_mapping
-    from perun.porcelain import lookup
-    from perun.porcelain.postprocessby import postprocessby as process
+    from perun.repository import lookup
+    from perun.repository.postprocessing import postprocessby as process
 
     session: Session = ctx.obj
 

@@ -15,7 +15,7 @@ def recover(session: Session) -> None:
     Returns to the branch or version that was checked out before the run, and reapplies the uncommitted
     changes. Where that is not possible nothing is lost: the message names the git commands to finish by hand.
     """
-    from perun.porcelain.run.in_place import recover as run
+    from perun.repository.copies import recover as run
 
     state = run(session.repository)
     session.say(f"back at {state}" if state else "nothing to recover: no in-place run was interrupted")

@@ -21,7 +21,7 @@ def rm(session: Session, profile: tuple[str, ...], minor: str | None) -> None:
     Typed again, a tag is the next profile, an id none. What an unlinked profile holds is kept in
     `.perun/objects`.
     """
-    from perun.porcelain.rm import rm as run
+    from perun.repository.registering import rm as run
 
     removed = run(session.repository, profile, minor=minor)
     for one in removed:

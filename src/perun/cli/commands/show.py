@@ -10,7 +10,7 @@ import click
 from perun.cli.completing import complete_any, minor_option
 from perun.cli.plugins import PluginGroup
 from perun.cli.session import Session
-from perun.porcelain.show import chosen_view, load_profile, statistics_of
+from perun.running.showing import chosen_view, load_profile, statistics_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

@@ -13,14 +13,14 @@ import click
 from perun.cli.completing import complete_minor
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.errors import UsageError
-from perun.porcelain import stats as porcelain
-from perun.porcelain.repository import open_repository
+from perun.core.errors import UsageError
+from perun.core.wording import plural
 from perun.profile.amounts import readable
-from perun.wording import plural
+from perun.repository import stats as operations
+from perun.repository.repository import open_repository
 
 F = TypeVar("F", bound=Callable[..., Any])
-Row = TypeVar("Row", porcelain.StatsFile, porcelain.StatsVersion)
+Row = TypeVar("Row", operations.StatsFile, operations.StatsVersion)
 SCHEMA = "perun.stats/1"
 
 
@@ -85,10 +85,10 @@ def list_files(
     as_json: bool,
 ) -> None:
     """List the files: size, version, name."""
-    chosen = porcelain.versions(session.repository, top, from_minor)
-    rows = porcelain.files(session.repository, chosen)
+    chosen = operations.versions(session.repository, top, from_minor)
+    rows = operations.files(session.repository, chosen)
 
-    def cells(file: porcelain.StatsFile) -> list[str]:
+    def cells(file: operations.StatsFile) -> list[str]:
         return [
             "" if no_file_size else f"{readable(file.size, 'B'):>10}",
             "" if no_minor else session.paint(file.minor_version, "yellow"),
@@ -114,10 +114,10 @@ def list_versions(
     as_json: bool,
 ) -> None:
     """List the versions that have statistics: size, version, number of files."""
-    chosen = porcelain.versions(session.repository, top, from_minor)
-    rows = porcelain.sizes(session.repository, chosen)
+    chosen = operations.versions(session.repository, top, from_minor)
+    rows = operations.sizes(session.repository, chosen)
 
-    def cells(version: porcelain.StatsVersion) -> list[str]:
+    def cells(version: operations.StatsVersion) -> list[str]:
         return [
             "" if no_dir_size else f"{readable(version.size, 'B'):>10}",
             session.paint(version.minor_version, "yellow"),
@@ -159,7 +159,7 @@ def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.pass_obj
 def delete_file(session: Session, name: str, in_minor: str | None, keep_directory: bool) -> None:
     """Delete the file NAME of one version, or of all."""
-    having = porcelain.delete_file(session.repository, name, in_minor, keep_folder=keep_directory)
+    having = operations.delete_file(session.repository, name, in_minor, keep_folder=keep_directory)
     where = having[0][:10] if len(having) == 1 else plural(len(having), "version")
     session.say(f"deleted {one_line(name)} of {where}")
 
@@ -170,13 +170,13 @@ def delete_file(session: Session, name: str, in_minor: str | None, keep_director
 @click.pass_obj
 def delete_minor(session: Session, version: str, keep_directory: bool) -> None:
     """Delete all statistics of VERSION."""
-    minor = porcelain.delete_version(session.repository, version, keep_folder=keep_directory)
+    minor = operations.delete_version(session.repository, version, keep_folder=keep_directory)
     session.say(f"deleted the statistics of {minor[:10]}")
 
 
 def _delete_all(session: Session, keep_directory: bool) -> None:
     """Delete the statistics of all versions."""
-    count = porcelain.delete_all(session.repository, keep_folders=keep_directory)
+    count = operations.delete_all(session.repository, keep_folders=keep_directory)
     session.say(f"deleted the statistics of {plural(count, 'version')}")
 
 
@@ -200,7 +200,7 @@ def clean(session: Session, keep_custom: bool, keep_empty: bool, unknown: bool) 
     """
     if unknown and keep_custom:
         raise UsageError("--unknown removes what --keep-custom keeps", "give one of them")
-    removed, lacking = porcelain.clean(
+    removed, lacking = operations.clean(
         session.repository, keep_custom=keep_custom, keep_empty=keep_empty, keep_unknown=not unknown
     )
     for path in removed:
@@ -214,7 +214,7 @@ def clean(session: Session, keep_custom: bool, keep_empty: bool, unknown: bool) 
 @click.pass_obj
 def sync(session: Session) -> None:
     """Rebuild the index of versions, after you made or deleted folders by hand."""
-    session.say(f"{plural(porcelain.sync(session.repository), 'version')} with statistics")
+    session.say(f"{plural(operations.sync(session.repository), 'version')} with statistics")
 
 
 def _print(

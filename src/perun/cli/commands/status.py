@@ -31,7 +31,7 @@ def status(session: Session, revision: str | None, short: bool, sort_by: str | N
     which do not change with the list, and the names of files.
     """
     if sort_by:
-        from perun.porcelain.status import set_sort_key
+        from perun.history.status import set_sort_key
 
         set_sort_key(session.repository, sort_by)
         del session.repository

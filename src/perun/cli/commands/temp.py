@@ -10,10 +10,10 @@ import click
 
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.porcelain import temp as porcelain
-from perun.porcelain.repository import open_repository
+from perun.core.wording import plural
 from perun.profile.amounts import readable
-from perun.wording import plural
+from perun.repository.repository import open_repository
+from perun.running import cleaning as operations
 
 
 def _complete_path(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -41,7 +41,7 @@ def temp() -> None:
 @click.option(
     "--sort-by",
     "-s",
-    type=click.Choice(porcelain.SORTED_BY),
+    type=click.Choice(operations.SORTED_BY),
     default="name",
     show_default=True,
     help="The order of the files.",
@@ -49,7 +49,7 @@ def temp() -> None:
 @click.option(
     "--filter-protection",
     "-fp",
-    type=click.Choice(porcelain.PROTECTION),
+    type=click.Choice(operations.PROTECTION),
     default="all",
     show_default=True,
     help="Only files of this kind.",
@@ -67,7 +67,7 @@ def list_(
     as_json: bool,
 ) -> None:
     """List the files below ROOT, all by default: size, protection, path."""
-    found = porcelain.files(session.repository, root, sort_by=sort_by, protection=filter_protection)
+    found = operations.files(session.repository, root, sort_by=sort_by, protection=filter_protection)
     total = sum(file.size for file in found)
     if as_json:
         answer = {"schema": "perun.temp/1", "files": [file._asdict() for file in found], "total_size": total}
@@ -96,7 +96,7 @@ def delete(session: Session, path: str, warn: bool, force: bool, keep_directorie
 
     Protected files stay without --force. Do not delete what another Perun, still running, may need.
     """
-    count, kept = porcelain.delete(
+    count, kept = operations.delete(
         session.repository, path, warn=warn, force=force, keep_folders=keep_directories
     )
     session.say(f"deleted {plural(count, 'file')}")
@@ -109,6 +109,6 @@ def delete(session: Session, path: str, warn: bool, force: bool, keep_directorie
 @click.pass_obj
 def sync(session: Session) -> None:
     """Remove the flags of files that no longer exist, after you deleted files by hand."""
-    gone = porcelain.sync(session.repository)
+    gone = operations.sync(session.repository)
     lines = [f"removed the flags of {one_line(path)}, which is gone" for path in gone]
     session.say("\n".join(lines) or "every file that has flags exists")

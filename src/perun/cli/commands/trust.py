@@ -9,13 +9,13 @@ import click
 
 from perun.cli.session import Session
 from perun.cli.table import one_line
-from perun.errors import NotPerunRepository, PerunError, UsageError
-from perun.porcelain import trust as porcelain
-from perun.porcelain.repository import Repository, locate, read_config
+from perun.core.errors import NotPerunRepository, PerunError, UsageError
+from perun.repository import trust as operations
+from perun.repository.repository import Repository, locate, read_config
 
 REASONS = {
     "record": "trusted",
-    "environment": f"trusted, as {porcelain.VARIABLE} says",
+    "environment": f"trusted, as {operations.VARIABLE} says",
     "plugins.trusted": "trusted whatever it holds, as plugins.trusted of the shared configuration says",
 }
 
@@ -41,13 +41,13 @@ def trust(session: Session, path: Path | None, show: bool, revoke: bool, as_json
     root, environ = repository.root, session.environ
     try:
         if revoke:
-            porcelain.revoke(root, environ)
+            operations.revoke(root, environ)
         elif not show:
-            porcelain.grant(root, repository.config, environ)
+            operations.grant(root, repository.config, environ)
     except OSError as problem:
         raise PerunError(
             f"cannot record the decision: {problem.strerror}: {problem.filename}",
-            f"check your permission to write there, or set {porcelain.VARIABLE}=1",
+            f"check your permission to write there, or set {operations.VARIABLE}=1",
         ) from None
     _print(session, repository.trust_state, as_json)
 
@@ -61,7 +61,7 @@ def _opened(session: Session, path: Path | None) -> Repository:
     return Repository(roots[0], working_root, read_config(roots[:1], session.environ), session.environ)
 
 
-def _print(session: Session, found: porcelain.TrustState, as_json: bool) -> None:
+def _print(session: Session, found: operations.TrustState, as_json: bool) -> None:
     if as_json:
         answer = {
             "schema": "perun.trust/1",

@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from perun import atomic
 from perun.collect._calls.events import Calls
 from perun.collect._calls.overhead import Cost, below
-from perun.collect._common.columns import Floats, Ints
-from perun.wording import listed
+from perun.core import atomic
+from perun.core.wording import listed
+from perun.native.columns import Floats, Ints
 
 PROGRAM: Final = Path(__file__).with_name("perun_calibration")
 """The program with the empty functions, which the build puts beside this module."""

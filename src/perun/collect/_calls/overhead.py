@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.collect._common.columns import Floats, Ints
+from perun.native.columns import Floats, Ints
 
 INCLUSIVE: Final = "inclusive"
 EXCLUSIVE: Final = "exclusive"

@@ -19,15 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.collect._calls.events import UNKNOWN, Calls
-from perun.collect._common.profiles import new_profile
+from perun.collect._common.runs import new_profile
 from perun.profile.factory import Profile
-from perun.profile.format.columns import PACKED_FROM, is_packed
-from perun.profile.format.compressed import CompressedColumn
+from perun.profile.format.columns import PACKED_FROM, CompressedColumn, is_packed
 
 if TYPE_CHECKING:
     from perun.plugin.api import Run
-    from perun.profile.format.columns import Column
-    from perun.profile.format.compressed import Kind, StoredColumn
+    from perun.profile.format.columns import Column, Kind, StoredColumn
 
 COLLECTOR_TYPE: Final = "mixed"
 COLLECTOR_DEFAULT_UNITS: Final = {"mixed(time delta)": "us"}

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.atomic import Naming
-from perun.errors import ProfileError
+from perun.core.atomic import Naming
+from perun.core.errors import ProfileError
 
 BYTE_ORDER: Final = 0x01020304
 WORD: Final = 8

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
-from perun.plugin.api import Interrupted
-from perun.process.execution import INTERRUPTED, TIMEOUT, Sample
-from perun.process.outcome import failed, outcome
+from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
+from perun.core.extras import reinstall_command
+from perun.core.process import programs
+from perun.core.process.command import failed, find_executable, outcome
+from perun.core.process.execution import INTERRUPTED, TIMEOUT, Sample
+from perun.native.elf import read_elf
+from perun.plugin.api import Interrupted, Readiness, Run
+from perun.plugin.params import param
 from perun.profile import incomplete
+from perun.profile.factory import Profile
 from perun.profile.incomplete import Incomplete
-
-if TYPE_CHECKING:
-    from perun.process.command import Run
-    from perun.profile.factory import Profile
 
 IGNORE_FAILURE: Final = "correct the command, or measure it anyway with --ignore-failure (-i)"
 """The hint for a command that fails."""
@@ -96,3 +100,181 @@ def completed(profile: Profile, sample: Sample, lacks: Iterable[Incomplete]) -> 
     if sample.interruption is not None:
         raise Interrupted(profile) from sample.interruption
     return profile
+
+
+# The regions that the profiles of all collectors begin with (manual 2.1).
+
+def new_profile(
+    run: Run, kind: str, units: Mapping[str, str], collector: str, params: Mapping[str, Any]
+) -> Profile:
+    """A profile of a run without resources.
+
+    :param kind: the type of the profile, e.g. `time`. :param units: type of resources to its unit.
+    :param collector: name of the collector, and :param params: its parameters.
+    """
+    return Profile(
+        {
+            "header": {
+                "type": kind,
+                "units": dict(units),
+                "cmd": run.cmd,
+                "args": run.args,
+                "workload": run.workload,
+            },
+            "collector_info": {"name": collector, "params": dict(params)},
+            "postprocessors": [],
+        }
+    )
+
+
+# Parameters that several collectors have.
+
+def timeout(*, kept: bool = False) -> Any:
+    """Seconds after which a run is stopped, a `float`.
+
+    :param kept: what was recorded until then is kept; otherwise the job fails.
+    """
+    then = "fail the job"
+    if kept:
+        then = "keep what was recorded until then as an incomplete profile"
+    return param(
+        0.0,
+        metavar="<seconds>",
+        minimum=0,
+        help=f"Stop the command after so many seconds, and {then}; 0 means no limit.",
+    )
+
+
+def ignore_failure() -> Any:
+    """Whether a command that fails has a profile, a `bool`; one that a signal kills always has one."""
+    return param(
+        False,
+        short="-i",
+        help="Also make a profile if the command fails; a command killed by a signal always gets one.",
+    )
+
+
+# The compiled libraries that some collectors need, which the build puts beside them.
+
+def readiness(library: Path, what: str) -> Readiness:
+    """Whether the library was built; `what` it is, for the message: `the recorder of allocations`."""
+    if library.is_file():
+        return Readiness()
+    hint = f"on 64-bit Linux with glibc, reinstall Perun from its sources: {reinstall_command()}"
+    return Readiness("", f"{what} is missing", hint)
+
+
+def require(library: Path, what: str) -> None:
+    """Check that the library was built.
+
+    :raises CollectorUnavailable: where it was not.
+    """
+    missing = readiness(library, what)
+    if missing.missing:
+        raise CollectorUnavailable(f"{missing.missing}: {library}", missing.hint)
+
+
+def program_of(run: Run) -> str:
+    """The path of the program or script that a run executes.
+
+    :raises JobFailed: where it does not exist.
+    """
+    return find_executable(run.command().argv[0], run.cwd, run.environ)
+
+
+def require_glibc(program: str, what: str) -> None:
+    """Check that a program can load a library that was built for glibc. One that is linked statically, or is
+    a script, passes.
+
+    :param what: what the library does, for the message: `records allocations`.
+    :raises JobFailed: where the program has another C library: the library would keep it from starting.
+    """
+    elf = read_elf(program)
+    if elf is not None and elf.c_library not in ("", "glibc"):
+        raise JobFailed(
+            f"{program} is built for the C library {elf.c_library}, but the library that {what} is for glibc",
+            "build the program for glibc, the usual C library of Linux",
+        )
+
+
+# Which Python interpreter a command runs, and what program in it.
+
+_NAME: Final = re.compile(r"python(\d+(\.\d+)?)?[dt]?")
+_WITH_VALUE: Final = ("-W", "-X", "--check-hash-based-pycs")
+
+
+class Interpreted(NamedTuple):
+    """A Python program: the path of its interpreter, the interpreter's options, and the words after them."""
+
+    python: str
+    options: list[str]
+    words: list[str]
+
+
+_OTHERS: Final = "leave out --python for other programs"
+
+
+def python_program_of(run: Run, what: str = "--python", others: str = _OTHERS) -> Interpreted:
+    """The Python program that the command runs.
+
+    :param what: needs one, for the message. :param others: what to do with programs of other languages.
+    :raises UsageError: if the command runs something else, or a program from standard input.
+    :raises JobFailed: if the command does not exist.
+    """
+    argv = run.command().argv
+    path = find_executable(argv[0], run.cwd, run.environ)
+    if not _NAME.fullmatch(os.path.basename(path)):
+        interpreter = _interpreter(path)
+        if not interpreter:
+            raise UsageError(
+                f"{what} needs a Python program, but {argv[0]!r} is not one",
+                f"measure `python3 program.py`, or a script whose '#!' line names a Python; {others}",
+            )
+        argv = [*interpreter, path, *argv[1:]]
+        path = find_executable(argv[0], run.cwd, run.environ)
+    options, words = _split(argv[1:])
+    if not words:
+        raise UsageError(
+            f"{what} cannot record {str(run)!r}, because it reads its program from standard input",
+            "put the program into a file, and measure that",
+        )
+    return Interpreted(path, options, words)
+
+
+def succeeds(code: str, run: Run, python: str, options: Sequence[str] = ()) -> bool:
+    """Whether the interpreter, in the place of the run, executes the code and ends with success."""
+    return not programs.run([python, *options, "-c", code], cwd=run.cwd, environ=run.environ).code
+
+
+def _interpreter(path: str) -> list[str]:
+    """The words of the `#!` line of a script, if they name a Python; else none."""
+    with open(path, "rb") as file:
+        first = file.readline(1024)
+    if not first.startswith(b"#!"):
+        return []
+    words = first[2:].decode("utf-8", "replace").split()
+    if words and os.path.basename(words[0]) == "env":
+        words = words[2:] if words[1:2] == ["-S"] else words[1:]
+    return words if words and _NAME.fullmatch(os.path.basename(words[0])) else []
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The options of the interpreter, and the rest: a program, or `-m` or `-c` and a value; and arguments."""
+    options: list[str] = []
+    position = 0
+    while position < len(words):
+        word = words[position]
+        if word == "-" or not word.startswith("-"):
+            return options, [] if word == "-" else list(words[position:])
+        # Options of one letter may be joined: `-Bm module`.
+        cluster = "" if word.startswith(("--", "-W", "-X")) else word[1:]
+        ends = [place for place, letter in enumerate(cluster) if letter in "cm"]
+        if ends:
+            options += [f"-{cluster[: ends[0]]}"] * bool(ends[0])
+            value = cluster[ends[0] + 1 :]
+            rest = [value, *words[position + 1 :]] if value else list(words[position + 1 :])
+            return options, [f"-{cluster[ends[0]]}", *rest] if rest else []
+        taken = 2 if word in _WITH_VALUE else 1
+        options += words[position : position + taken]
+        position += taken
+    return options, []

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from perun.collect._calls.binary import Binary
 from perun.collect._calls.calibration import (
     BARE,
     INSTRUMENTED,
@@ -25,13 +24,13 @@ from perun.collect._calls.calibration import (
 )
 from perun.collect._calls.events import Calls
 from perun.collect._calls.overhead import Cost, Overhead, merge
-from perun.collect.complexity.params import ComplexityParams
+from perun.collect.complexity.build import ComplexityParams
 from perun.collect.complexity.records import Place, Process, processes
 from perun.collect.complexity.selection import Selection, select
-from perun.errors import PerunError
+from perun.core.errors import PerunError
+from perun.core.process.execution import Execution, Output
+from perun.native.binary import Binary
 from perun.plugin.api import CollectContext, Run
-from perun.process.execution import Execution
-from perun.process.streams import Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable

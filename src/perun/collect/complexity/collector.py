@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from perun.collect.complexity.params import ComplexityParams
-from perun.errors import JobFailed
+from perun.collect.complexity.build import ComplexityParams
+from perun.core.errors import JobFailed
+from perun.core.wording import counted
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import to_mapping
-from perun.wording import counted
 
 if TYPE_CHECKING:
     from perun.collect._calls.profile import Function
     from perun.collect.complexity.calibration import Correction
     from perun.collect.complexity.records import Gaps, Process
     from perun.collect.complexity.selection import Selection
-    from perun.process.execution import Sample
+    from perun.core.process.execution import Sample
     from perun.profile.factory import Profile
 
 LIBRARY: Final = Path(__file__).with_name("libperun_complexity.so")
@@ -46,10 +46,10 @@ class ComplexityCollector:
 
     def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
         """Whether the runtime was built, and whether compilers for C and C++ are installed."""
-        from perun.collect._common import native
+        from perun.collect._common import runs
         from perun.collect.complexity.build import missing_compiler
 
-        runtime = native.readiness(self._library, _RUNTIME)
+        runtime = runs.readiness(self._library, _RUNTIME)
         yield runtime
         if runtime.missing:
             return
@@ -66,11 +66,11 @@ class ComplexityCollector:
             ignore that), or calls no recorded function.
         :raises Interrupted: where the user stops the run; it has the profile of what was recorded by then.
         """
-        from perun.collect._common import native
+        from perun.collect._common import runs
 
-        native.require(self._library, _RUNTIME)
+        runs.require(self._library, _RUNTIME)
         measured, program = _build(run, params, ctx)
-        native.require_glibc(program, "records calls")
+        runs.require_glibc(program, "records calls")
         return self._record(run, measured, program, params, ctx)
 
     def _record(
@@ -81,7 +81,7 @@ class ComplexityCollector:
         from perun.collect.complexity.calibration import correction
         from perun.collect.complexity.records import ROOM, ROOM_OF_A_THREAD, processes
         from perun.collect.complexity.selection import select
-        from perun.process.execution import Execution
+        from perun.core.process.execution import Execution
 
         folder = _recordings(run, params, ctx)
         table = ctx.scratch / "table"
@@ -117,7 +117,7 @@ def _build(run: Run, params: ComplexityParams, ctx: CollectContext) -> tuple[Run
     import shlex
 
     from perun.collect.complexity.build import Target, build_command, build_files
-    from perun.process.finding import find_executable
+    from perun.core.process.command import find_executable
 
     whole = any("std::" in rule for rule in params.rules)
     if params.files:

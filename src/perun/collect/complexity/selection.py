@@ -7,20 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from perun.collect._calls.binary import Binary
-from perun.collect._calls.names import plain_name, without_arguments
 from perun.collect._calls.optimizations.applying import Applied, Candidate, apply, is_wanted
 from perun.collect._calls.profile import Function
 from perun.collect._calls.sizes import find_size, size_of
-from perun.collect.complexity.programs import programs
-from perun.collect.complexity.table import Module, TableFunction, encoded
-from perun.errors import JobFailed, UsageError
+from perun.collect.complexity.programs import Module, TableFunction, encoded, programs
+from perun.core.errors import JobFailed, UsageError
+from perun.native.binary import Binary
+from perun.native.function_names import plain_name, without_arguments
 
 if TYPE_CHECKING:
-    from perun.collect._calls.binary import Function as Symbol
     from perun.collect._calls.sizes import Size
-    from perun.collect.complexity.params import ComplexityParams
+    from perun.collect.complexity.build import ComplexityParams
     from perun.collect.complexity.records import Place
+    from perun.native.binary import Function as Symbol
     from perun.plugin.api import CollectContext, Run
 
 

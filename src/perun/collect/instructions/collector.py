@@ -8,19 +8,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from perun.collect._common import params as common
+from perun.collect._common import runs as common
 from perun.collect._common.runs import completed, early_end, require_recorded, shortfalls
-from perun.collect.instructions.engines import Counted, Engine, Options
-from perun.collect.instructions.engines.callgrind import CallgrindEngine
-from perun.collect.instructions.engines.perf import PerfEngine
-from perun.collect.instructions.profile import resources
-from perun.collect.instructions.python_functions import require_support
-from perun.collect.instructions.repeatable import repeatable
-from perun.errors import CollectorUnavailable
+from perun.collect.instructions.callgrind import CallgrindEngine
+from perun.collect.instructions.engines import Counted, Engine, Options, repeatable, resources
+from perun.collect.instructions.names import require_support
+from perun.collect.instructions.perf import PerfEngine
+from perun.core.errors import CollectorUnavailable
+from perun.core.process.command import outcome
+from perun.core.process.execution import Execution, Sample
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
-from perun.process.execution import Execution, Sample
-from perun.process.outcome import outcome
 from perun.profile.factory import Profile
 
 COLLECTOR_TYPE: Final = "mixed"

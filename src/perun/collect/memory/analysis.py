@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.collect._common.columns import Bools, Columns, Ints
-from perun.collect.memory.kinds import REALLOC_RELEASE
-from perun.collect.memory.reach import LiveBlocks
+from perun.collect.memory.events import REALLOC_RELEASE, LiveBlocks
+from perun.native.columns import Bools, Columns, Ints
 
 _NEVER: Final = np.iinfo(np.int64).max
 # The key of a row is one number: the stack in the high bits, 8 bits of subtype, and 24 bits of snapshot.

@@ -10,10 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from perun.collect._common import native
-from perun.collect._common import params as common
-from perun.collect._common.debuginfod import Debuginfod
-from perun.collect._common.packages import debug_packages
+from perun.collect._common import runs
+from perun.collect._common import runs as common
 from perun.collect._common.runs import (
     CONFINED,
     completed,
@@ -24,11 +22,12 @@ from perun.collect._common.runs import (
     shortfalls,
     stopped_because,
 )
-from perun.errors import JobFailed, UsageError
+from perun.core.errors import JobFailed, UsageError
+from perun.core.wording import counted, listed
+from perun.native.symbols import Debuginfod, debug_packages
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 from perun.profile.memory import LEFT_OUT
-from perun.wording import counted, listed
 
 if TYPE_CHECKING:
     from perun.collect.memory.analysis import Analysis, Events, Totals
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from perun.collect.memory.profile import Process, Resources
     from perun.collect.memory.python import PythonRecording
     from perun.collect.memory.records import Recording
-    from perun.process.execution import Execution, Sample
+    from perun.core.process.execution import Execution, Sample
     from perun.profile.factory import Profile
     from perun.profile.incomplete import Incomplete
 
@@ -128,7 +127,7 @@ class MemoryCollector:
         """Whether the recorder was built, and whether a symboliser and memray are installed."""
         from perun.collect.memory.symbols import find_tool
 
-        recorder = native.readiness(self._library, _RECORDER)
+        recorder = runs.readiness(self._library, _RECORDER)
         yield recorder
         if recorder.missing:
             return
@@ -137,7 +136,7 @@ class MemoryCollector:
                 "functions and lines", "neither addr2line nor llvm-symbolizer is installed", _SYMBOLISER
             )
         if find_spec("memray") is None:
-            from perun.extras import install_command
+            from perun.core.extras import install_command
 
             hint = f"install it in the environment of the program: {install_command('python-memory')}"
             yield Readiness("--python", "memray is not installed in the environment of Perun", hint)
@@ -161,10 +160,10 @@ class MemoryCollector:
         from perun.collect.memory.native import load
         from perun.collect.memory.preload import preloaded
         from perun.collect.memory.records import Recording
-        from perun.process.execution import Execution
+        from perun.core.process.execution import Execution
 
-        native.require(self._library, _RECORDER)
-        native.require_glibc(native.program_of(run), "records allocations")
+        runs.require(self._library, _RECORDER)
+        runs.require_glibc(runs.program_of(run), "records allocations")
         file = ctx.scratch / "allocations"
         _prepare(file)
         recorded = preloaded(run, self._library, _settings(params, file))
@@ -181,9 +180,9 @@ class MemoryCollector:
 
 def _record_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profile:
     """Run a Python program once, under memray."""
-    from perun.collect._common.interpreter import program_of
+    from perun.collect._common.runs import python_program_of
     from perun.collect.memory.python import prepared, recordings
-    from perun.process.execution import Execution
+    from perun.core.process.execution import Execution
 
     file = ctx.scratch / "allocations"
     _prepare(file)
@@ -195,7 +194,9 @@ def _record_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profi
         raise sample.interruption
     _require_all(file, sample)
     ctx.report("reading the recording", 0, 0)
-    return _ProfileBuilder(run, params, ctx).profile(recordings(file, program_of(run).python, run), sample)
+    return _ProfileBuilder(run, params, ctx).profile(
+        recordings(file, python_program_of(run).python, run), sample
+    )
 
 
 def _record(execution: Execution, run: Run, params: MemoryParams, file: Path) -> Sample:
@@ -231,7 +232,7 @@ class _ProfileBuilder:
         self._notes: list[str] = []
 
     def profile(self, recordings: Sequence[Recorded], sample: Sample) -> Profile:
-        from perun.collect._common.profiles import new_profile
+        from perun.collect._common.runs import new_profile
         from perun.collect.memory.places import readable
         from perun.collect.memory.profile import UNITS, Shape, resources
 
@@ -259,7 +260,7 @@ class _ProfileBuilder:
 
     def _processes(self, recordings: Sequence[Recorded]) -> list[Process]:
         """The processes after their replay; several have their joint peak."""
-        from perun.collect.memory import joint_peak
+        from perun.collect.memory import table
         from perun.collect.memory.analysis import Analysis
         from perun.collect.memory.native import NativeAnalysis, load
 
@@ -271,7 +272,7 @@ class _ProfileBuilder:
                 analysis.add(events)
             return [self._process(first, analysis)]
         analyses = [Analysis(interval, snapshots, keep=self._params.raw) for _ in recordings]
-        joint_peak.replay(
+        table.replay(
             analyses,
             [self._events(recording, first) for recording in recordings],
             [partial(self._end, recording, first) for recording in recordings],
@@ -299,9 +300,9 @@ class _ProfileBuilder:
 
     def _process(self, recording: Recorded, analysis: Analysis | NativeAnalysis) -> Process:
         from perun.collect.memory.analysis import Analysis
+        from perun.collect.memory.events import reached
         from perun.collect.memory.places import SYSTEM, readable
         from perun.collect.memory.profile import Process
-        from perun.collect.memory.reach import reached
         from perun.collect.memory.records import Recording
 
         whole = self._params.all
@@ -384,13 +385,13 @@ class _ProfileBuilder:
     @staticmethod
     def _unseen(recording: Recorded) -> Iterator[str]:
         """Notes on allocators that the recorder of C programs cannot see."""
-        from perun.collect.memory import allocators
+        from perun.collect.memory import preload
         from perun.collect.memory.places import is_runtime
         from perun.collect.memory.records import Recording
 
         if isinstance(recording, Recording):
             paths = {module.path for module in recording.modules if not is_runtime(module.path)}
-            yield from allocators.notes(recording.exe, sorted(paths - {recording.exe}))
+            yield from preload.notes(recording.exe, sorted(paths - {recording.exe}))
 
     def _early_end(self, first: Recorded, sample: Sample) -> str:
         """How the run ended early, in words; empty if it ended normally."""
@@ -452,7 +453,7 @@ def _unknown_reach(recordings: Sequence[Recorded]) -> Iterator[str]:
 
 def _reachability(processes: Sequence[Process]) -> dict[str, int]:
     """Bytes and blocks of all processes by how they can be reached at the end; empty where unknown."""
-    from perun.collect.memory.reach import STATES
+    from perun.collect.memory.events import STATES
 
     known = [process.reached.totals for process in processes if process.reached]
     found = {}
@@ -507,7 +508,7 @@ def _nothing_recorded(execution: Execution, sample: Sample, file: Path) -> JobFa
     """
     :raises OSError: where the system refuses the recorder its file: a full disk, a quota, a limit.
     """
-    from perun.process.finding import find_executable
+    from perun.core.process.command import find_executable
 
     run = execution.command
     path = find_executable(run.command().argv[0], run.cwd, run.environ)
@@ -524,9 +525,9 @@ def _why_not(path: str, file: Path) -> tuple[str, str]:
     """
     import struct
 
-    from perun.collect._common.elf import read_elf
     from perun.collect._common.recordings import require_room
     from perun.collect.memory.records import ROOM
+    from perun.native.elf import read_elf
 
     elf = read_elf(path)
     status = os.stat(path)

@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.collect._common.columns import Ints
 from perun.collect.memory.analysis import LAST_SNAPSHOT, Events, Rows, Totals
-from perun.collect.memory.reach import LiveBlocks
+from perun.collect.memory.events import LiveBlocks
+from perun.native.columns import Ints
 
 LIBRARY: Final = Path(__file__).with_name("libperun_memory_analysis.so")
 """Made of `analysis_native/`, which the build puts beside this module."""

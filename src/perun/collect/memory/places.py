@@ -14,11 +14,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from perun.collect._common.debug_files import with_debug_file
-from perun.collect._common.debuginfod import Debuginfod
-from perun.collect._common.elf import Elf, read_elf
 from perun.collect.memory.records import UNWINDERS, Module, Recording, Stack
 from perun.collect.memory.symbols import NOTHING, Frame, Frames, Symboliser
+from perun.native.elf import Elf, read_elf
+from perun.native.symbols import Debuginfod, with_debug_file
 
 UNREACHABLE: Final = "unreachable"
 """Source of a function whose source is unknown (manual 4.1.2)."""

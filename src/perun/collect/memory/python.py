@@ -16,18 +16,17 @@ from typing import IO, Any, Final
 
 import numpy as np
 
-from perun.collect._common.columns import Ints
-from perun.collect._common.interpreter import program_of, succeeds
 from perun.collect._common.recordings import DamagedRecording, require_room
+from perun.collect._common.runs import python_program_of, succeeds
 from perun.collect.memory.analysis import Events
-from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, REALLOC_RELEASE
+from perun.collect.memory.events import FIRST_RELEASE, KINDS, REALLOC_RELEASE, Reach
 from perun.collect.memory.places import Place, Places, Site, site_of
-from perun.collect.memory.reach import Reach
 from perun.collect.memory.records import End, State, no_room
 from perun.collect.memory.symbols import Frame
-from perun.errors import CollectorUnavailable, JobFailed
+from perun.core.errors import CollectorUnavailable, JobFailed
+from perun.core.process import programs
+from perun.native.columns import Ints
 from perun.plugin.api import Run
-from perun.process import programs
 
 AGENT: Final = Path(__file__).with_name("python_agent.py")
 UNWINDER: Final = "python"
@@ -47,7 +46,7 @@ def prepared(run: Run, file: Path, interval: float, follow: bool) -> Run:
     :raises UsageError: where it is not a Python program, see :func:`program_of`.
     :raises CollectorUnavailable: where its interpreter has no memray.
     """
-    python, options, words = program_of(run)
+    python, options, words = python_program_of(run)
     if not succeeds("import memray", run, python, options):
         raise CollectorUnavailable(
             f"--python needs memray, which is not installed for {python}",

@@ -17,13 +17,19 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.collect._common.columns import Ints
 from perun.collect._common.recordings import WORD, Layout, RecordedFile, Words
 from perun.collect.memory import native
 from perun.collect.memory.analysis import Events
-from perun.collect.memory.kinds import FIRST_RELEASE, KINDS, OF_PYTHON, REALLOC_FAILED, REALLOC_RELEASE
-from perun.collect.memory.reach import Reach
-from perun.errors import JobFailed
+from perun.collect.memory.events import (
+    FIRST_RELEASE,
+    KINDS,
+    OF_PYTHON,
+    REALLOC_FAILED,
+    REALLOC_RELEASE,
+    Reach,
+)
+from perun.core.errors import JobFailed
+from perun.native.columns import Ints
 
 CHUNK_MAGIC: Final = b"PMCK"
 UNWINDERS: Final = {0: "none", 1: "fp", 2: "libunwind", 3: "tables"}

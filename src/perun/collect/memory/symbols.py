@@ -17,11 +17,11 @@ from pathlib import Path
 from shutil import which
 from typing import Any, Final, NamedTuple
 
-from perun import atomic
-from perun.collect._calls.names import demangled
-from perun.collect._common.elf import Elf
-from perun.collect._common.symbol_table import SymbolTable
-from perun.process import programs
+from perun.core import atomic
+from perun.core.process import programs
+from perun.native.elf import Elf
+from perun.native.function_names import demangled
+from perun.native.symbols import SymbolTable
 
 TOOLS: Final = ("addr2line", "llvm-symbolizer")
 CACHED_MODULES: Final = 300

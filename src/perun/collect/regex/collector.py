@@ -8,17 +8,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from perun.collect._common import params as common
-from perun.collect._common.profiles import new_profile
-from perun.collect.regex.patterns import Metric, Pattern, Patterns, compiled, find, is_clock, number, plain
-from perun.collect.regex.ready import READY
-from perun.collect.regex.units import Kind, kind_of
-from perun.errors import JobFailed
+from perun.collect._common import runs as common
+from perun.collect._common.runs import new_profile
+from perun.collect.regex.patterns import (
+    READY,
+    Kind,
+    Metric,
+    Pattern,
+    Patterns,
+    compiled,
+    find,
+    is_clock,
+    kind_of,
+    number,
+    plain,
+)
+from perun.core.errors import JobFailed
+from perun.core.process.command import exit_status, failed
+from perun.core.process.execution import Execution, Output
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import param, to_mapping
-from perun.process.execution import Execution
-from perun.process.outcome import exit_status, failed
-from perun.process.streams import Output
 from perun.profile.factory import Profile
 from perun.profile.units import LARGER_IS_BETTER
 

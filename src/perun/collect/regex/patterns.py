@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from perun.profile.amounts import common_unit
+
 GROUPS: Final = ("value", "name", "unit", "size")
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _THOUSANDS: Final = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
@@ -112,3 +114,123 @@ def number(text: str) -> float | None:
 def is_clock(text: str) -> bool:
     """Whether the text is a time such as `h:mm:ss` or `m:ss`."""
     return _CLOCK.fullmatch(text) is not None
+
+
+# Expressions for the output of well-known programs, as they write it by default.
+
+_NUMBER: Final = r"\d[\d.]*(?:e[+-]?\d+)?"
+_TIME: Final = r"ns|us|ms|s"
+# The standard deviation of repetitions is not the time of a benchmark.
+_GOOGLE_NAME: Final = r"^(?P<name>(?!\S*_stddev\s)\S+?)(?:/(?P<size>\d+))?\s+"
+_CELL: Final = r"\d[\d,.]*(?:e[+-]?\d+)?(?:\s+\([^)]*\))?"
+
+
+def _of(expression: str, suffix: str = "") -> Pattern:
+    return Pattern(re.compile(expression, re.MULTILINE), suffix=suffix)
+
+
+GOOGLE_BENCHMARK: Final = Patterns(
+    (
+        _of(rf"{_GOOGLE_NAME}(?P<value>{_NUMBER}) (?P<unit>{_TIME})\s+{_NUMBER} (?:{_TIME})\s+\d+(?!\S)"),
+        _of(
+            rf"{_GOOGLE_NAME}{_NUMBER} (?:{_TIME})\s+(?P<value>{_NUMBER}) (?P<unit>{_TIME})\s+\d+(?!\S)",
+            " (cpu)",
+        ),
+    )
+)
+"""The real time of each benchmark, and its CPU time; the size of `BM_sort/1024` is 1024."""
+
+HYPERFINE: Final = Patterns(
+    (
+        _of(r"^\s*Time \((?:mean ± \w|abs ≡)\):\s+(?P<value>[\d.]+) (?P<unit>\S+)"),
+        _of(r"\[User: (?P<value>[\d.]+) (?P<unit>[^\s,\]]+)", " (user)"),
+        _of(r"\[User: [^\]]*System: (?P<value>[\d.]+) (?P<unit>[^\s,\]]+)", " (system)"),
+    ),
+    (re.compile(r"^Benchmark #?\d+: (?P<name>.+)$", re.MULTILINE),),
+    under_heading=True,
+)
+"""The mean times of each command."""
+
+PYTEST_BENCHMARK: Final = Patterns(
+    (
+        _of(
+            rf"^(?P<name>\S.*?)(?:\[(?P<size>\d+)\])?\s+{_CELL}\s+{_CELL}\s+"
+            r"(?P<value>\d[\d,.]*(?:e[+-]?\d+)?)(?!\S)"
+        ),
+    ),
+    (re.compile(r"^Name \(time in (?P<unit>[^)\s]+)\)\s+Min\s+Max\s+Mean\b", re.MULTILINE),),
+    under_heading=True,
+)
+"""The column `Mean` of the table; the size of `test_sort[1024]` is 1024."""
+
+TIME_V: Final = Patterns(
+    (
+        _of(r"^\s*(?P<name>(?:User|System) time) \((?P<unit>seconds)\): (?P<value>[\d.]+)$"),
+        _of(r"^\s*(?P<name>Elapsed) \(wall clock\) time \([^)]*\): (?P<value>[\d:.]+)$"),
+        _of(r"^\s*(?P<name>Maximum resident set size) \((?P<unit>kbytes)\): (?P<value>\d+)$"),
+        _of(r"^\s*(?P<name>M(?:aj|in)or) \([^)]*\) page faults: (?P<value>\d+)$", " page faults"),
+        _of(r"^\s*(?P<name>(?:Vol|Invol)untary context switches|Swaps): (?P<value>\d+)$"),
+        _of(r"^\s*(?P<name>File system (?:in|out)puts): (?P<value>\d+)$"),
+    )
+)
+"""What GNU `time -v` prints."""
+
+READY: Final = {
+    "google-benchmark": GOOGLE_BENCHMARK,
+    "hyperfine": HYPERFINE,
+    "pytest-benchmark": PYTEST_BENCHMARK,
+    "time-v": TIME_V,
+}
+
+
+# Units of printed values.
+#
+# Programs choose the unit by the size of a value. So that `999 ms` and `1.001 s` compare, times are converted
+# to seconds, amounts of memory to bytes, and rates to those of both.
+
+class Kind(NamedTuple):
+    """The type of the resource of a value, its unit in the profile, and the factor to it, `times / by`."""
+
+    type: str
+    unit: str
+    times: float = 1
+    by: int = 1
+
+    def convert(self, value: float) -> float:
+        """The value in the unit of the profile."""
+        if self.times == self.by:
+            return value
+        # A division by 10^9 is rounded once; the factor 1e-9 has no exact representation already.
+        return value * self.times / self.by if self.by > 1 else value * self.times
+
+
+def _named(kind: Kind, *names: str) -> dict[str, Kind]:
+    return dict.fromkeys(names, kind)
+
+
+_KINDS: Final = {
+    **_named(Kind("time", "s"), "s", "sec", "secs", "second", "seconds"),
+    **_named(Kind("time", "s", by=10**3), "ms", "msec", "msecs", "millisecond", "milliseconds"),
+    **_named(Kind("time", "s", by=10**6), "us", "\u00b5s", "\u03bcs", "usec", "usecs"),
+    **_named(Kind("time", "s", by=10**6), "microsecond", "microseconds"),
+    **_named(Kind("time", "s", by=10**9), "ns", "nsec", "nsecs", "nanosecond", "nanoseconds"),
+    **_named(Kind("time", "s", times=60), "min", "mins", "minute", "minutes"),
+    **_named(Kind("time", "s", times=3600), "h", "hour", "hours"),
+    **_named(Kind("memory", "B"), "B", "byte", "bytes"),
+    **_named(Kind("memory", "B", times=10**3), "kB", "KB"),
+    **_named(Kind("memory", "B", times=10**6), "MB"),
+    **_named(Kind("memory", "B", times=10**9), "GB"),
+    **_named(Kind("memory", "B", times=2**10), "KiB", "kbytes", "Kbytes"),
+    **_named(Kind("memory", "B", times=2**20), "MiB"),
+    **_named(Kind("memory", "B", times=2**30), "GiB"),
+}
+"""`kbytes` is what GNU time calls 1024 bytes."""
+
+
+def kind_of(unit: str) -> Kind:
+    """The kind of values of this unit; those of an unknown unit are `mixed` and keep their unit, or have the
+    one in which rates compare."""
+    if known := _KINDS.get(unit):
+        return known
+    factor, common = common_unit(unit)
+    return Kind("mixed", common, factor)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from perun.collect.trace.engines.choosing import choose_engine, make_engine
 from perun.collect.trace.params import ENGINES, TraceParams
-from perun.errors import JobFailed, PerunError, UsageError
+from perun.core.errors import JobFailed, PerunError, UsageError
+from perun.core.process.command import find_executable
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import to_mapping
-from perun.process.finding import find_executable
 
 if TYPE_CHECKING:
     from perun.collect.trace.engines import Engine, Recorded
     from perun.collect.trace.optimized import Optimized
     from perun.collect.trace.plan import Plan
-    from perun.collect.trace.work_folder import WorkFolder
+    from perun.collect.trace.recorded_profile import WorkFolder
     from perun.profile.factory import Profile
 
 COLLECTOR_TYPE: Final = "mixed"
@@ -51,7 +51,7 @@ class TraceCollector:
         :raises CollectorUnavailable: where no engine can run on this machine, or not the chosen one.
         :raises JobFailed: where the command cannot be started, fails, or is not a compiled program.
         """
-        from perun.collect.trace.work_folder import WorkFolder
+        from perun.collect.trace.recorded_profile import WorkFolder
 
         if params.diagnostics:
             params = dataclasses.replace(
@@ -114,9 +114,9 @@ class _Session:
     def _plan(self) -> Plan:
         from contextlib import ExitStack
 
-        from perun.collect._calls.binary import Binary
-        from perun.collect.trace.libraries import find_library
+        from perun.collect.trace.params import find_library
         from perun.collect.trace.plan import Plan, Wanted, make_plan, plan_of_other
+        from perun.native.binary import Binary
 
         run = self._run
         self._require_followable()
@@ -172,9 +172,9 @@ class _Session:
 
         :raises JobFailed: where the program is a script of Python, and so nothing that can be traced.
         """
-        from perun.collect._common.interpreter import program_of
+        from perun.collect._common.runs import python_program_of
         try:
-            python = program_of(self._run).python
+            python = python_program_of(self._run).python
         except PerunError:
             return
         hint = "perun collect instructions --python or perun collect memory --python"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.collect._calls.optimizations.applying import Applied, Candidate, GraphRequest, apply, is_wanted
 from perun.collect.trace.plan import shown_name
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 
 if TYPE_CHECKING:
     from perun.collect.trace.engines import Engine, Recorded

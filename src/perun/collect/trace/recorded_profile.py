@@ -3,26 +3,63 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from shutil import copytree, make_archive, rmtree
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from perun.collect._calls.events import Calls
 from perun.collect._calls.profile import CallTable, Function
 from perun.collect._common.runs import early_end
-from perun.collect.trace.constant_sizes import ConstantSizes
 from perun.collect.trace.engines import calibration
 from perun.collect.trace.plan import shown_name
-from perun.process.outcome import outcome
-from perun.wording import counted, listed
+from perun.core.process.command import outcome
+from perun.core.wording import counted, listed
 
 if TYPE_CHECKING:
-    from perun.collect._calls.events import Calls
     from perun.collect.trace.engines import Engine, Recorded
     from perun.collect.trace.params import TraceParams
     from perun.collect.trace.plan import Plan
-    from perun.collect.trace.work_folder import WorkFolder
-    from perun.plugin.api import Run
+    from perun.plugin.api import CollectContext, Run
+
+
+# Sizes that tell no calls apart: of these no model can be made.
+
+class ConstantSizes:
+    """Finds the functions whose size is the same in all of many calls.
+
+    :param functions: how many functions there are.
+    """
+
+    MANY: Final = 10
+
+    def __init__(self, functions: int) -> None:
+        self._first = [-1] * functions
+        self._calls = [0] * functions
+        self._varies = [False] * functions
+
+    def add(self, calls: Calls) -> None:
+        """Take note of the sizes of some calls."""
+        sized = calls.size >= 0
+        for number in np.unique(calls.function[sized]).tolist():
+            if not self._varies[number]:
+                sizes = calls.size[sized & (calls.function == number)]
+                if self._first[number] < 0:
+                    self._first[number] = int(sizes[0])
+                self._varies[number] = bool((sizes != self._first[number]).any())
+                self._calls[number] += len(sizes)
+
+    def found(self) -> dict[int, int]:
+        """The numbers of these functions, and their sizes."""
+        return {
+            number: self._first[number]
+            for number, count in enumerate(self._calls)
+            if count >= self.MANY and not self._varies[number]
+        }
 
 
 class Traced(NamedTuple):
@@ -151,3 +188,54 @@ def _sampled(pieces: Iterator[Calls], sampling: Sequence[int]) -> Iterator[Calls
         number[order] = np.arange(len(order)) - starts + seen[functions]
         seen += np.bincount(calls.function, minlength=len(wanted))
         yield calls.where(number % wanted[calls.function] == 0)
+
+
+# The folder of the temporary files of a trace, with its log, and what is kept of it.
+
+class WorkFolder:
+    """An empty folder for one trace. :ivar path: where it is."""
+
+    def __init__(self, params: TraceParams, ctx: CollectContext) -> None:
+        self.path = ctx.scratch / "trace"
+        self._params = params
+        self._ctx = ctx
+        self._started = time.monotonic()
+        rmtree(self.path, ignore_errors=True)
+        self.path.mkdir(parents=True)
+
+    def log(self, text: str) -> None:
+        """Write a line of the log that `--watchdog` asks for."""
+        if self._params.watchdog:
+            with open(self.path / "watchdog.log", "a", encoding="utf-8") as file:
+                file.write(f"{time.monotonic() - self._started:10.6f} {text}\n")
+
+    def write_calls(self, names: Sequence[str], calls: Calls) -> None:
+        """Write the calls that `--verbose-trace` asks for.
+
+        :param names: of the functions, by their numbers.
+        """
+        with open(self.path / "trace.txt", "a", encoding="utf-8") as file:
+            for function, thread, start, duration, size in zip(
+                *(
+                    column.tolist()
+                    for column in (calls.function, calls.thread, calls.start, calls.duration, calls.size)
+                ),
+                strict=True,
+            ):
+                file.write(f"{start} {thread} {duration} {size} {names[function]}\n")
+
+    def remove(self) -> None:
+        """Remove the temporary files, after copying them to where the parameters want them."""
+        params = self._params
+        if params.keep_temp:
+            kept = mkdtemp(prefix="perun-trace-")
+            copytree(self.path, kept, dirs_exist_ok=True, symlinks=True)
+            self._ctx.note(f"--keep-temp: the temporary files are in {kept}")
+        if params.zip_temp:
+            folder = self._ctx.logs or Path(os.path.dirname(self._ctx.scratch), "logs")
+            folder.mkdir(parents=True, exist_ok=True)
+            # A folder of its own, as another run may pack its files in the same second.
+            kept = mkdtemp(prefix=time.strftime("trace-%Y-%m-%d-%H-%M-%S-"), dir=folder)
+            archive = make_archive(os.path.join(kept, "trace"), "gztar", self.path)
+            self._ctx.note(f"--zip-temp: the temporary files are in {archive}")
+        rmtree(self.path, ignore_errors=True)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy
 
-from perun.elf import DYNAMIC_SYMBOLS, PT_LOAD, SYMBOLS, Damaged, ElfFile, checked, text_at
+from perun.native.elf import DYNAMIC_SYMBOLS, PT_LOAD, SYMBOLS, Damaged, ElfFile, checked, text_at
 
 _RELOCATION: Final = numpy.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 _RELATIVE: Final = {62: 8, 183: 1027}

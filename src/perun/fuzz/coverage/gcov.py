@@ -15,18 +15,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy
 
-from perun.errors import JobFailed, PerunError
+from perun.core.errors import JobFailed, PerunError
 from perun.fuzz.coverage import shared
 from perun.fuzz.coverage.api import Target
-from perun.fuzz.coverage.counting import Counting
 from perun.fuzz.coverage.elf import Function, Module, NotElf, read_module
 from perun.fuzz.coverage.files import CounterFiles
 from perun.fuzz.coverage.inputs import Input
-from perun.fuzz.coverage.lines import Line
-from perun.fuzz.coverage.notes import line_map, not_compiled
+from perun.fuzz.coverage.lines import Line, line_map, not_compiled
 from perun.fuzz.coverage.running import Ended, ForkServer, NoServer, spawn
 from perun.fuzz.coverage.shared import PAGE, Range, Record
-from perun.fuzz.coverage.ways import SLOWER, Way, share
+from perun.fuzz.coverage.ways import SLOWER, Counting, Way, share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from perun.errors import PerunError, UsageError
-from perun.fuzz.coverage.afl import AflCoverage
+from perun.core.errors import PerunError, UsageError
+from perun.core.process.command import find_executable
 from perun.fuzz.coverage.api import BACKENDS as BACKENDS
 from perun.fuzz.coverage.api import Backend, Coverage, Target
-from perun.fuzz.coverage.build import build_flags as build_flags
-from perun.fuzz.coverage.edges import EdgeCoverage
+from perun.fuzz.coverage.edges import AflCoverage, EdgeCoverage
 from perun.fuzz.coverage.elf import NotElf, read_module
 from perun.fuzz.coverage.gcov import GcovCoverage
-from perun.fuzz.coverage.notes import HOW_TO_COMPILE
-from perun.process.finding import find_executable
+from perun.fuzz.coverage.inputs import build_flags as build_flags
+from perun.fuzz.coverage.lines import HOW_TO_COMPILE
 
 
 def open_coverage(

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from perun.errors import JobFailed
+from perun.core.errors import JobFailed
+from perun.core.process import programs
+from perun.core.process.ending import await_end, ending_of, waited
 from perun.fuzz.coverage.api import Outcome
 from perun.fuzz.coverage.inputs import Input
 from perun.fuzz.coverage.shared import Record
-from perun.process import programs
-from perun.process.waiting import await_end, ending_of, waited
 
 _CONTROL: Final = 198
 """The descriptor from which a fork server reads; it writes to the next one. So it is with AFL."""

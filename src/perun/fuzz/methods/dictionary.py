@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from perun.errors import UsageError
-from perun.regular import read_regular
+from perun.core.errors import UsageError
+from perun.core.regular import read_regular
 
 LARGEST: Final = 1 << 20
 """Most bytes of a dictionary."""

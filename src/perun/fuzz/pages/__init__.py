@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from perun import atomic
-from perun.extras import install_command
-from perun.fuzz.pages import pdf
+from perun.core import atomic
+from perun.core.extras import install_command
+from perun.core.regular import read_regular
+from perun.fuzz.pages import drawing
 from perun.fuzz.pages.index import FILE, index
 from perun.fuzz.results import GRAPHS, Campaign
 from perun.pages.document import encodable
-from perun.regular import read_regular
 
 _MOST_BYTES = 64 * 1024 * 1024
 
@@ -42,7 +42,7 @@ def _write_graphs(folder: Path, campaign: Campaign) -> tuple[str, ...]:
             ("coverage", "Executed lines", "ratio of executed lines", campaign.coverage),
             ("degradations", "Slow inputs", "slow inputs", campaign.degradations),
         ):
-            atomic.write(folder / pdf.FILES[name], pdf.time_series(series, title, label))
+            atomic.write(folder / drawing.FILES[name], drawing.time_series(series, title, label))
     except ImportError:
         return (
             "the time series are not written as PDF, as matplotlib is not installed; install it with: "

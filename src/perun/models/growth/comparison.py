@@ -23,12 +23,14 @@ from itertools import product
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from perun.core.wording import plural
 from perun.models import student
-from perun.models.growth import exponent, forms
-from perun.models.growth.centres import NEAR, Centres
-from perun.models.growth.forms import CONSTANT, EVIDENCE, FORMS, POWER, Line
+from perun.models.growth import forms
+from perun.models.growth import forms as exponent
+from perun.models.growth.forms import CONSTANT, EVIDENCE, FORMS, NEAR, POWER, Centres, Line, centres
+from perun.models.record import NoModel
 
 Floats = NDArray[np.float64]
 
@@ -331,3 +333,67 @@ def _fieller(b: float, vb: float, t: float, vt: float, quantile: float) -> tuple
         return 0.0, math.inf
     lower = (b * t + root) / a
     return (0.0 if lower >= 0 else max(0.0, (b * t - root) / a)), math.inf
+
+
+# A comparison of two versions with the noise between their runs, which the points of one run do not show.
+
+def widened(found: Comparison, error: float, freedom: float, most: float, alpha: float) -> Comparison:
+    """The comparison with wider bounds of its ratios, and higher p-values.
+
+    :param error: standard error of the logarithm of a ratio, by the runs, with `freedom` degrees of freedom.
+    :param most: the most that runs make of the logarithm of a ratio.
+    :param alpha: probability with which an interval may miss.
+    """
+    if not error > 0:
+        return found
+    quantile = student.quantile(alpha, freedom)
+    half = min(quantile * error, most)
+    return found._replace(
+        factor=_widened(found.factor, half, quantile, freedom),
+        level=_widened(found.level, half, quantile, freedom),
+        largest=_widened(found.largest, half, quantile, freedom),
+    )
+
+
+def _widened(quotient: Quotient, half: float, quantile: float, freedom: float) -> Quotient:
+    estimate, low, high, p_value = quotient
+    if not 0 < estimate < math.inf:
+        return quotient
+    centre = math.log(estimate)
+    below = math.hypot(half, centre - math.log(low)) if low > 0 else math.inf
+    above = math.hypot(half, math.log(high) - centre) if high < math.inf else math.inf
+    by_runs = student.p_value(centre * quantile / half, freedom)
+    return Quotient(
+        estimate, math.exp(centre - below), _exp(centre + above), max(p_value, by_runs)
+    )
+
+
+def _exp(exponent: float) -> float:
+    return math.exp(exponent) if exponent < 700 else math.inf
+
+
+# How many times as much is spent where the size doubles: one number for an order of growth.
+#
+# It is 2^b of the y = c0 + c1 n^b that fits best (:mod:`perun.models.growth.forms`): 1 of what does not
+# grow, 2 of what is linear, 4 of what is quadratic. As a ratio it is above 0, and the logarithm to the base 2
+# of the ratio of two of them is the difference of their exponents.
+
+MIN_RISE: Final = 1.1
+"""Largest by smallest cost below which it does not grow."""
+
+
+def doubling(sizes: ArrayLike, costs: ArrayLike) -> float | NoModel:
+    """The number, from 1 to 64; or why the measurements do not tell it.
+
+    :param sizes: and :param costs: finite, shape (n,); sizes that are not above 0 are left out.
+    """
+    points = centres(sizes, costs)
+    if points.x.size < MIN_SIZES:
+        return NoModel(f"it was measured at {plural(points.x.size, 'size')}, and {MIN_SIZES} are needed")
+    if points.span < SPAN:
+        return NoModel(
+            f"the largest size is {points.span:.2g} times the smallest one, and {SPAN:g} times are needed"
+        )
+    if points.y.max() <= MIN_RISE * max(float(points.y.min()), 0.0):
+        return 1.0
+    return float(2.0 ** max(forms.profile(points).best, 0.0))

@@ -13,18 +13,130 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from statistics import NormalDist
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from perun.models.growth.centres import Centres
+from perun.models import student
+
+# Robust points of measurements over a size: one for each size, or for few sizes next to each other.
+#
+# A median does not move when one call of hundreds is interrupted, and the median of a growing function's
+# values is its value at the median of the sizes, whatever the function: sizes may be put together.
+
+MAX_CENTRES: Final = 64
+"""About as many points at most; more of them make no order of growth clearer."""
+ENOUGH: Final = 5
+"""Measurements of which a median ignores one or two that were disturbed."""
+NEAR: Final = 1.5
+"""Largest ratio of sizes that become one point because each of them has too few measurements."""
+_TRUSTED: Final = 25
+"""Measurements of a point from which on more do not count: what is left then is not their scatter."""
+_SMALLEST: Final = 1e-9
+"""Part of the largest value that smaller ones count as: of 0 no share can be taken."""
+_LARGEST: Final = 1e70
+"""What can be raised to the fourth power."""
+_NORMAL_MAD: Final = 1.4826
+
+
+class Centres(NamedTuple):
+    """Points, by size.
+
+    :param x: sizes, ascending, shape (k,). :param y: medians, shape (k,).
+    :param weight: 1 / variance of each median up to a common factor, such that sum(weight y^2) = k; shape
+        (k,).
+    :param measurements: how many they are made of.
+    """
+
+    x: Floats
+    y: Floats
+    weight: Floats
+    measurements: int
+
+    @property
+    def span(self) -> float:
+        """The largest size by the smallest one; 0 if there is none."""
+        return float(self.x[-1] / self.x[0]) if self.x.size else 0.0
+
+    def within(self, low: float, high: float) -> Centres:
+        """The points of sizes from `low` to `high`."""
+        inside = (self.x >= low) & (self.x <= high)
+        return self._replace(x=self.x[inside], y=self.y[inside], weight=self.weight[inside])
+
+
+def centres(x: ArrayLike, y: ArrayLike) -> Centres:
+    """Points of measurements; those whose size is not above 0 are left out, no order of growth is defined
+    there, and those that are too large to be squared twice.
+
+    The weights follow the variance function sigma = s |y|^theta with theta in [0, 1], estimated from the
+    deviations within the points where these have enough measurements, else 1: run times scatter by a share
+    of themselves. Source: R. J. Carroll and D. Ruppert, Transformation and Weighting in Regression, 1988,
+    chapter 3 (the power of the mean).
+
+    :param x: sizes, shape (n,), in any order. :param y: measurements, shape (n,); both finite.
+    """
+    size, value = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    usable = (size > 0) & (np.abs(value) < _LARGEST)
+    size, value = size[usable], value[usable]
+    if not size.size:
+        return Centres(size, value, size, 0)
+    order = np.argsort(size, kind="stable")
+    size, value = size[order], value[order]
+    starts = _starts(size)
+    count = np.diff(np.append(starts, size.size))
+    middle, median = _medians(size, starts, count), _medians(value, starts, count)
+    deviation = np.abs(value - np.repeat(median, count))
+    spread = _NORMAL_MAD * _medians(deviation, starts, count)
+    return Centres(middle, median, _weights(median, spread, count.astype(np.float64)), size.size)
+
+
+def _medians(values: Floats, starts: NDArray[np.intp], count: NDArray[np.intp]) -> Floats:
+    """The median of each point, shape (k,)."""
+    ordered = values[np.lexsort((values, np.repeat(np.arange(count.size), count)))]
+    return np.asarray((ordered[starts + (count - 1) // 2] + ordered[starts + count // 2]) / 2)
+
+
+def _starts(size: Floats) -> NDArray[np.intp]:
+    """Where each point begins in the ascending sizes: equal sizes stay together."""
+    first = np.flatnonzero(np.concatenate([[True], size[1:] != size[:-1]]))
+    wanted = max(ENOUGH, size.size / MAX_CENTRES)
+    starts = [0]
+    for begin in first[1:].tolist():
+        if begin - starts[-1] >= wanted or size[begin] > NEAR * size[starts[-1]]:
+            starts.append(begin)
+    return np.array(starts)
+
+
+def _weights(y: Floats, spread: Floats, count: Floats) -> Floats:
+    magnitude = np.abs(y)
+    largest = float(magnitude.max())
+    if largest < 1 / _LARGEST:
+        return np.ones_like(y)
+    magnitude = np.maximum(magnitude / largest, _SMALLEST)
+    known = (count >= ENOUGH) & (spread > 0)
+    theta = _theta(np.log(magnitude[known]), np.log(spread[known])) if known.sum() >= ENOUGH else 1.0
+    weight = np.minimum(count, _TRUSTED) / magnitude ** (2 * theta)
+    return np.asarray(weight * (y.size / float((weight * y * y).sum())))
+
+
+def _theta(level: Floats, deviation: Floats) -> float:
+    """The median of the slopes between all pairs (Theil and Sen), within [0, 1]; 1 if levels are equal."""
+    rows, columns = np.triu_indices(level.size, 1)
+    run = level[columns] - level[rows]
+    apart = np.abs(run) > 0.1
+    if not apart.any():
+        return 1.0
+    slopes = (deviation[columns] - deviation[rows])[apart] / run[apart]
+    return min(1.0, max(0.0, float(np.median(slopes))))
+
 
 Floats = NDArray[np.float64]
 
 CONSTANT: Final = "1"
 POWER: Final = "n^b"
-"""The form whose exponent is a coefficient, see :mod:`perun.models.growth.exponent`."""
+"""The form whose exponent is a coefficient, see :mod:`perun.models.growth.forms`."""
 EVIDENCE: Final = 10.0
 """Difference of AICc above which the worse model has essentially no support (Burnham and Anderson, 2.6)."""
 _LARGEST_POWER_OF_TWO: Final = 64
@@ -169,3 +281,114 @@ def choose(criteria: Mapping[str, float], level: str) -> str:
     """
     best = min(criteria, key=criteria.__getitem__)
     return best if criteria[best] < criteria.get(level, math.inf) - EVIDENCE else level
+
+
+# y = c0 + c1 n^b with an exponent that is estimated, and which differences of two exponents are possible.
+#
+# For each b of a grid the rest is a straight line, so the residuals are known as a function of b: its
+# profile. It is fitted as c0 + c1 (n^b - 1) / b, which is the same family and goes on through b = 0, the
+# logarithm (G. E. P. Box and D. R. Cox, An Analysis of Transformations, J. R. Stat. Soc. B 26, 1964). Bounds
+# are where the profile has risen too far: D. M. Bates and D. G. Watts, Nonlinear Regression Analysis, 1988,
+# section 6.1 (profile t).
+
+STEP: Final = 0.025
+GRID: Final[Floats] = np.arange(-40.0, 241.0, dtype=np.float64) * STEP
+"""The exponents considered, -1 (it levels off) to 6."""
+_DIFFERENCES: Final[Floats] = np.arange(1.0 - GRID.size, GRID.size, dtype=np.float64) * STEP
+_NORMAL: Final = NormalDist()
+
+
+class Profile(NamedTuple):
+    """The weighted sum of squared residuals at each exponent of :data:`GRID`, shape (281,)."""
+
+    rss: Floats
+    points: int
+
+    @property
+    def best(self) -> float:
+        """The exponent that fits best."""
+        return float(GRID[np.argmin(self.rss)])
+
+    def rise(self, alpha: float) -> Floats:
+        """How much worse each exponent fits than the best, as the square of a standard normal quantile would
+        be: the squared t of each exponent, shrunk so that both have the same quantile at `alpha`."""
+        freedom = max(self.points - 3, 1)
+        squared = freedom * (self.rss / self.rss.min() - 1)
+        shrunk = _NORMAL.inv_cdf(1 - alpha / 2) / student.quantile(alpha, freedom)
+        return np.asarray(squared * shrunk**2)
+
+
+class Difference(NamedTuple):
+    """The exponent of the target less that of the baseline, its bounds, and the p-value of no difference."""
+
+    estimate: float
+    low: float
+    high: float
+    p_value: float
+
+
+def profile(points: Centres) -> Profile:
+    """The profile of the points; a curve that would have to fall counts as level.
+
+    :param points: at least three.
+    """
+    logarithm = np.log(points.x / points.x[0])
+    with np.errstate(all="ignore"):
+        columns = np.expm1(np.outer(GRID, logarithm)) / GRID[:, None]
+    columns[np.abs(GRID) < STEP / 2] = logarithm
+    columns /= columns[:, -1:]
+    weight = points.weight / points.weight.sum()
+    df = columns - columns @ weight[:, None]
+    dy = points.y - float(points.y @ weight)
+    square = (df * df) @ points.weight
+    slope = (df * dy) @ points.weight / square
+    rss = ((dy - slope[:, None] * df) ** 2) @ points.weight
+    level = float((dy * dy) @ points.weight)
+    return Profile(np.maximum(np.where(slope > 0, rss, level), floor(points)), points.x.size)
+
+
+def bounds(found: Profile, alpha: float) -> tuple[float, float]:
+    """Exponents between which the true one is with a probability of 1 - `alpha`; infinite at the ends of the
+    grid."""
+    return crossings(GRID, found.rise(alpha), alpha)
+
+
+def difference(baseline: Profile, target: Profile, alpha: float) -> Difference:
+    """The difference of two exponents, with bounds that hold with a probability of 1 - `alpha`.
+
+    How well a difference fits is how well the best pair of exponents with this difference does.
+    """
+    old, new = baseline.rise(alpha), target.rise(alpha)
+    size = GRID.size
+    padded = np.full(3 * size - 2, np.inf)
+    padded[size - 1 : 2 * size - 1] = new
+    # Row d of the windows holds the rise of the target at GRID[i] + difference d, for each i.
+    windows = np.lib.stride_tricks.sliding_window_view(padded, size)
+    rise = (windows + old).min(axis=1)
+    low, high = crossings(_DIFFERENCES, rise, alpha)
+    p_value = min(1.0, 2 * _NORMAL.cdf(-math.sqrt(float(rise[size - 1]))))
+    return Difference(float(_DIFFERENCES[np.argmin(rise)]), low, high, p_value)
+
+
+def column(sizes: Floats, exponent: float) -> Floats:
+    """The form at sizes, shape (k,): n^b, or ln n for b = 0; falling powers are turned round."""
+    if abs(exponent) < STEP / 2:
+        return np.log(sizes)
+    return np.asarray(math.copysign(1, exponent) * sizes**exponent)
+
+
+def crossings(at: Floats, rise: Floats, alpha: float) -> tuple[float, float]:
+    """The first and the last place where the rise passes the limit, between two points of the grid by the
+    line through the roots of both."""
+    limit, root = _NORMAL.inv_cdf(1 - alpha / 2), np.sqrt(rise)
+    inside = np.flatnonzero(root <= limit)
+    first, last = int(inside[0]), int(inside[-1])
+
+    def crossing(inner: int, outer: int) -> float:
+        part = (limit - root[inner]) / (root[outer] - root[inner])
+        return float(at[inner] + part * (at[outer] - at[inner]))
+
+    return (
+        crossing(first, first - 1) if first else -math.inf,
+        crossing(last, last + 1) if last < at.size - 1 else math.inf,
+    )

@@ -4,7 +4,7 @@ All are y = c0 + c1 f(n), fitted with the weights 1 / y^2, and compared by AICc 
 :mod:`perun.models.growth.forms`. Counts of executed lines hardly scatter, so there any term of lower order
 would be evidence for an odd exponent: what differs by less than :data:`TOLERANCE` counts as no difference,
 and what grows faster than n may have a linear term, y = c0 + c1 f(n) + c2 n with c2 >= 0. An exponential
-function has a base that is estimated, as the exponent of a power is (:mod:`perun.models.growth.exponent`),
+function has a base that is estimated, as the exponent of a power is (:mod:`perun.models.growth.forms`),
 with bounds from its profile.
 """
 
@@ -17,11 +17,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from perun.models.growth import exponent, forms
-from perun.models.growth.centres import Centres
-from perun.models.growth.forms import CONSTANT, FORMS, POWER
-from perun.models.result import NoModel
-from perun.wording import plural
+from perun.core.wording import plural
+from perun.models.growth import forms
+from perun.models.growth import forms as exponent
+from perun.models.growth.forms import CONSTANT, FORMS, POWER, Centres
+from perun.models.record import NoModel
 
 Floats = NDArray[np.float64]
 

@@ -3,7 +3,7 @@
 All are least squares on transformed data. A line over (u, v) has the slope b1 = Suv / Suu, the intercept
 b0 = mean(v) - b1 mean(u) and the coefficient of determination R^2 = Suv^2 / (Suu Svv), where S are sums of
 products of deviations from the means (Draper and Smith: Applied Regression Analysis, 3rd ed. 1998,
-chapter 1). They are computed by :mod:`perun.models.regression.columns`: any finite numbers can be modelled.
+chapter 1). They are computed by :mod:`perun.models.regression.fits`: any finite numbers can be modelled.
 """
 
 from __future__ import annotations
@@ -14,11 +14,122 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from perun.models.regression import scale
-from perun.models.regression.columns import Column, Floats, Line, column, dot, line_over
-from perun.models.result import NoModel
+from perun.models.record import NoModel
+
+# Deviations from means, and lines over two variables, that stay exact for any finite numbers.
+#
+# The deviations are taken in two passes with a correction (Chan, Golub and LeVeque: Algorithms for Computing
+# the Sample Variance, The American Statistician 37, 1983), after a division by a power of two where squares
+# could overflow.
+
+Floats = NDArray[np.float64]
+
+_BLOCK: Final = 1 << 16
+_SMALL: Final = 2.0**-250
+_LARGE: Final = 2.0**250
+
+
+class Column(NamedTuple):
+    """A variable divided by two to the power of `exponent`; `square` is the sum of squared deviations."""
+
+    deviations: Floats
+    mean: float
+    exponent: int
+    square: float
+
+
+class Line(NamedTuple):
+    """A line over two columns, in the units of the columns."""
+
+    intercept: float
+    slope: float
+    r_square: float
+
+
+def column(values: Floats) -> Column:
+    """The column of finite values, shape (n,), n > 0."""
+    low, high = float(values.min()), float(values.max())
+    largest = max(-low, high)
+    exponent = 0 if _SMALL < largest < _LARGE or not largest else math.frexp(largest)[1]
+    if exponent:
+        values = np.ldexp(values, -exponent)
+    if low == high:
+        return Column(np.zeros_like(values), float(values[0]), exponent, 0.0)
+    mean = float(values.mean())
+    deviations = values - mean
+    correction = float(deviations.mean())
+    deviations -= correction
+    return Column(deviations, mean + correction, exponent, dot(deviations, deviations))
+
+
+def line_over(x: Column, y: Column) -> Line:
+    """The line by least squares; :param x: not all equal."""
+    if not y.square:
+        return Line(y.mean, 0.0, 0.0)
+    product = dot(x.deviations, y.deviations)
+    slope = product / x.square
+    correlation = product / math.sqrt(x.square) / math.sqrt(y.square)
+    # Two points fit any line, which says nothing about the model.
+    r_square = correlation * correlation if len(x.deviations) > 2 else 0.0
+    return Line(y.mean - slope * x.mean, slope, r_square)
+
+
+def dot(one: Floats, other: Floats) -> float:
+    """The sum of products, in blocks that stay in the cache; pairwise sums do not depend on the machine."""
+    count = len(one)
+    if count <= _BLOCK:
+        return float((one * other).sum())
+    starts = range(0, count, _BLOCK)
+    return math.fsum(
+        float((one[start : start + _BLOCK] * other[start : start + _BLOCK]).sum()) for start in starts
+    )
+
+
+# One scale for all models of the same points: the share of the variance that each explains.
+#
+# What is modelled scatters about its curve either by the same amount everywhere, or in proportion to the
+# height of the curve, as times do. In the first case the scale is the variance of y, in the second that of ln
+# y. Which one it is, is said by the likelihood of the points (G. E. P. Box and D. R. Cox, An Analysis of
+# Transformations, J. R. Stat. Soc. B 26, 1964): that of normal residuals of y about the best curve fitted to
+# y, against that of normal residuals of ln y about the best one fitted to ln y.
+
+_ROUNDING: Final = 1e-18
+"""Mean square, relative to the height of the curve, that is rounding: 1e-9 of the values."""
+
+
+def is_relative(y: Column, r_square: float, ln_y: Column, of_logarithms: float) -> bool:
+    """Whether the points scatter in proportion to the height of their curve.
+
+    :param y: the values; :param r_square: of the best curve fitted to them.
+    :param ln_y: their logarithms; :param of_logarithms: R^2 of the best curve fitted to these.
+    """
+    count = len(y.deviations)
+    # ln of the geometric mean, in the units of the column: what the change of variables contributes.
+    height = ln_y.mean - y.exponent * math.log(2)
+    constant = _ln(y.square * (1 - r_square) / count) - 2 * height
+    relative = _ln(ln_y.square * (1 - of_logarithms) / count)
+    least = math.log(_ROUNDING)
+    return max(relative, least) < max(constant, least)
+
+
+def explained(of: Column, values: Floats) -> float:
+    """The share of the variance that a curve explains; negative where the mean is nearer.
+
+    :param of: what the curve is to be. :param values: of the curve, shape (n,), in the units of the column;
+        it explains nothing of a point where that is not finite.
+    """
+    if not of.square:
+        return 0.0
+    with np.errstate(all="ignore"):
+        rest = np.where(np.isfinite(values), of.deviations + of.mean - values, of.deviations)
+        return 1 - dot(rest, rest) / of.square
+
+
+def _ln(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf
+
 
 MIN_POINTS: Final = 3
 _CURVED: Final = 1e-26
@@ -34,7 +145,7 @@ class Fit(NamedTuple):
     :param x_start: smallest x of all points, also of those left out; :param x_end: the largest.
     :param left_out: points where the model is not defined.
     :param explained: share of the variance that the model explains, in [0, 1], on the one scale for all
-        models of these points that :mod:`perun.models.regression.scale` chooses; that of a constant is 0.
+        models of these points that :mod:`perun.models.regression.fits` chooses; that of a constant is 0.
     :param points: number of all points, also of those left out.
     """
 
@@ -130,12 +241,12 @@ class Points:
         if self.x_start > 0 and self.ln_x.square:  # numbers that differ may have one logarithm
             best = max(best, line_over(self.ln_x, self.y).r_square)
             of_logarithms = max(of_logarithms, line_over(self.ln_x, self.ln_y).r_square)
-        return scale.is_relative(self.y, best, self.ln_y, of_logarithms)
+        return is_relative(self.y, best, self.ln_y, of_logarithms)
 
     def explained(
         self, curve: Callable[[Floats], Floats], r_square: float | None, *, logarithms: bool = False
     ) -> float:
-        """The share of the variance that a curve explains, see :mod:`perun.models.regression.scale`.
+        """The share of the variance that a curve explains, see :mod:`perun.models.regression.fits`.
 
         :param curve: gives y, or ln y if `logarithms`, of x; nothing finite where it is not defined.
         :param r_square: that of the fit, if it is one to all points: the answer, where that is on this scale.
@@ -145,9 +256,9 @@ class Points:
         with np.errstate(all="ignore"):
             values = curve(self._x)
             if self.is_relative:
-                return scale.explained(self.ln_y, values if logarithms else np.log(values))
+                return explained(self.ln_y, values if logarithms else np.log(values))
             values = np.exp(values) if logarithms else values
-            return scale.explained(self.y, np.ldexp(values, -self.y.exponent))
+            return explained(self.y, np.ldexp(values, -self.y.exponent))
 
     def where(self, *, positive_x: bool = False, positive_y: bool = False) -> Points:
         """Those of the points that are positive as asked for; the points themselves if all are."""

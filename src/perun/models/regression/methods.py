@@ -1,6 +1,6 @@
 """Which models are made of which points: the five methods of regression analysis (manual 5.1.2).
 
-Which model is the best one is said by :mod:`perun.models.regression.best`.
+Which model is the best one is said by :mod:`perun.models.regression.methods`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from perun.models.record import NoModel
 from perun.models.regression.best import Rating, best_of
-from perun.models.regression.columns import Floats
-from perun.models.regression.fits import MIN_POINTS, MODELS, Fit, Points, points_of
-from perun.models.result import NoModel
+from perun.models.regression.fits import MIN_POINTS, MODELS, Fit, Floats, Points, points_of
 
 
 class MethodResult(NamedTuple):
@@ -100,7 +99,7 @@ def interval(x: Floats, y: Floats, plan: Plan) -> MethodResult:
     x, y = _sorted(x, y)
     steps = max(1, min(plan.steps, len(x)))
     found = [
-        (part_x, _best(plan.models, points_of(part_x, part_y)))
+        (part_x, _best_of_points(plan.models, points_of(part_x, part_y)))
         for part_x, part_y in zip(np.array_split(x, steps), np.array_split(y, steps), strict=True)
     ]
     gaps: dict[str, list[Floats]] = {}
@@ -121,7 +120,7 @@ def bisection(x: Floats, y: Floats, plan: Plan) -> MethodResult:
     """
     x, y = _sorted(x, y)
     whole = points_of(x, y)
-    best = _best(plan.models, whole)
+    best = _best_of_points(plan.models, whole)
     if isinstance(best, NoModel):
         return _none_of(plan.models, whole)
     return MethodResult(list(_bisected(x, y, plan.models, best)), [])
@@ -166,7 +165,7 @@ class _GrowingSamples:
 def _bisected(x: Floats, y: Floats, models: Sequence[str], best: Fit) -> Iterator[Fit]:
     middle = (len(x) + 1) // 2
     halves = (x[:middle], y[:middle]), (x[middle:], y[middle:])
-    found = [_best(models, points_of(*half)) for half in halves]
+    found = [_best_of_points(models, points_of(*half)) for half in halves]
     fits = [made for made in found if isinstance(made, Fit)]
     if len(fits) < len(halves) or all(fit.model == best.model for fit in fits):
         yield best
@@ -191,7 +190,7 @@ def _fits_of(models: Iterable[str], points: Points | NoModel) -> Iterator[Fit]:
                 yield made
 
 
-def _best(models: Iterable[str], points: Points | NoModel) -> Fit | NoModel:
+def _best_of_points(models: Iterable[str], points: Points | NoModel) -> Fit | NoModel:
     fits = list(_fits_of(models, points))
     return _best_fit(fits) if fits else NoModel(_why(models, points))
 

@@ -15,7 +15,60 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from perun.models.two_samples import permutation, rank_sums, shape, signed_ranks, strata
+from perun.models.two_samples import rank_tests, shape
+
+# Samples of measurements of several sizes of input: like is compared with like.
+#
+# The time of a function of ten elements and that of a thousand differ more than any two versions. So each
+# value is compared with those of the same size, and what the sizes have in common is the ratio of the two
+# samples.
+#
+# Sources: J. L. Hodges and E. L. Lehmann, Rank Methods for Combination of Independent Experiments in Analysis
+# of Variance, Ann. Math. Stat. 33, 1962 (aligned ranks); M. Hollander, D. A. Wolfe, E. Chicken, Nonparametric
+# Statistical Methods, 3rd ed. 2014, section 7.6.
+
+MIN_AS_PAIRS: Final = 8
+"""Sizes from which on each is a pair of medians: fewer pairs give no interval of 99 %."""
+
+
+def common(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    """The sizes that both samples have, ascending; none if one has numbers and the other has texts."""
+    if old.dtype.kind != new.dtype.kind:
+        return old[:0]
+    return np.intersect1d(old, new)
+
+
+def medians(values: Floats, sizes: NDArray[Any], wanted: NDArray[Any]) -> Floats:
+    """The median of the values of each wanted size, all of which there are; shape of `wanted`.
+
+    :param values: shape (n,). :param sizes: the size of each, shape (n,).
+    """
+    order = np.argsort(sizes, kind="stable")
+    ordered = sizes[order]
+    starts = np.searchsorted(ordered, wanted, "left")
+    ends = np.searchsorted(ordered, wanted, "right")
+    found = [np.median(values[order[start:end]]) for start, end in zip(starts, ends, strict=True)]
+    return np.array(found, np.float64)
+
+
+def aligned(
+    old: Floats, old_sizes: NDArray[Any], new: Floats, new_sizes: NDArray[Any], wanted: NDArray[Any]
+) -> tuple[Floats, Floats, float]:
+    """The values less the middle of their size, and how much wider than theirs the interval has to be.
+
+    The middle is that of the medians of both samples, so that half of the difference stays on each side. Each
+    middle is computed from the values, which so seem nearer to each other than they are.
+
+    :param old: logarithms, shape (m,), and :param new: (n,); values of sizes not wanted are left out.
+    """
+    middles = (medians(old, old_sizes, wanted) + medians(new, new_sizes, wanted)) / 2
+    sides = []
+    for values, sizes in ((old, old_sizes), (new, new_sizes)):
+        kept = np.isin(sizes, wanted)
+        sides.append(values[kept] - middles[np.searchsorted(wanted, sizes[kept])])
+    total = sides[0].size + sides[1].size
+    return sides[0], sides[1], math.sqrt(total / max(total - wanted.size, 1))
+
 
 Floats = NDArray[np.float64]
 
@@ -89,12 +142,12 @@ def of_pairs(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio
         raise ValueError(f"pairs need as many values on both sides, not {old.size} and {new.size}")
     differences = new - old
     alpha = 1 - confidence
-    centre, low, high = signed_ranks.centre_with_interval(differences, alpha)
+    centre, low, high = rank_tests.centre_with_interval(differences, alpha)
     return Ratio(
         _exp(centre),
         _exp(low),
         _exp(high),
-        signed_ranks.p_value(differences),
+        rank_tests.signed_rank_p_value(differences),
         confidence,
         (old.size, new.size),
         True,
@@ -207,9 +260,9 @@ def _of_each(
         widths = [inflations[position] for position in positions]
         one, other = (np.stack([pair[side].logarithms for pair in chosen]) for side in (0, 1))
         sizes = chosen[0][0].size, chosen[0][1].size
-        compared = rank_sums.compare(one, other, 1 - confidence, widths)
-        few = min(sizes) < permutation.FEW and permutation.is_feasible(*sizes) and widths[0] == 1.0
-        p_values = permutation.p_values(one, other) if few else compared.p_values
+        compared = rank_tests.compare(one, other, 1 - confidence, widths)
+        few = min(sizes) < rank_tests.FEW and rank_tests.is_feasible(*sizes) and widths[0] == 1.0
+        p_values = rank_tests.p_values(one, other) if few else compared.p_values
         columns = zip(
             positions, chosen, widths, *(array.tolist() for array in compared[:3]), p_values.tolist(),
             strict=True,
@@ -247,13 +300,13 @@ def of_sizes(
     :returns: None if less than two sizes, or of each sample less than two values, are common to both.
     """
     old, new = _logarithms(baseline), _logarithms(target)
-    wanted = strata.common(baseline_sizes, target_sizes)
+    wanted = common(baseline_sizes, target_sizes)
     if wanted.size < 2:
         return None
-    if wanted.size >= strata.MIN_AS_PAIRS:
+    if wanted.size >= MIN_AS_PAIRS:
         wanted = _thinned(wanted)
-        one = strata.medians(old, baseline_sizes, wanted)
-        other = strata.medians(new, target_sizes, wanted)
+        one = medians(old, baseline_sizes, wanted)
+        other = medians(new, target_sizes, wanted)
         pairs = of_pairs(np.exp(one), np.exp(other), confidence)
         return pairs._replace(
             paired=False,
@@ -262,14 +315,14 @@ def of_sizes(
             medians=(_exp(one.mean()), _exp(other.mean())),
             drift=0.0,
         )
-    one, other, wider = strata.aligned(old, baseline_sizes, new, target_sizes, wanted)
+    one, other, wider = aligned(old, baseline_sizes, new, target_sizes, wanted)
     if min(one.size, other.size) < MIN_VALUES:
         return None
     samples = _described([one]), _described([other])
     return _of_each(*samples, confidence, wider)[0]._replace(
         medians=(
-            _exp(strata.medians(old, baseline_sizes, wanted).mean()),
-            _exp(strata.medians(new, target_sizes, wanted).mean()),
+            _exp(medians(old, baseline_sizes, wanted).mean()),
+            _exp(medians(new, target_sizes, wanted).mean()),
         )
     )
 
@@ -325,3 +378,44 @@ def _quantiles(confidence: float) -> float:
 def _exp(exponent: float | np.floating[Any]) -> float:
     """e to that power; infinite if that is beyond all floats."""
     return math.exp(exponent) if exponent < _LARGEST else math.inf
+
+
+# Two modes: whether a difference is one of the modes themselves, or of how often each is taken.
+#
+# Only medians and shares are needed, so that numpy is not loaded here.
+
+def merely_shares(ratio: Ratio, limit: float) -> bool:
+    """Whether the difference may be that one of two modes is taken more often, and nothing else.
+
+    So it is where both samples have the same modes, one of them perhaps only one of the two, the shares
+    differ by more than chance, and not all modes moved by more than the limit. Modes are the same that are
+    nearer to each other than a quarter of their distance.
+
+    :param limit: a ratio above 1.
+    """
+    found = [modes for modes in ratio.modes if modes]
+    if not found or not _shares_differ(ratio):
+        return False
+    distance = min(math.log(modes.high / modes.low) for modes in found) / 4
+    both = zip(ratio.modes, ratio.medians, strict=True)
+    (low, high), (new_low, new_high) = (modes[:2] if modes else (median, median) for modes, median in both)
+    moves = [abs(math.log(new_low / low)), abs(math.log(new_high / high))]
+    same = max(moves) < distance if len(found) == 2 else min(moves) < distance
+    return same and min(_directed(new_low / low, ratio), _directed(new_high / high, ratio)) <= limit
+
+
+def _shares_differ(ratio: Ratio) -> bool:
+    """Whether the shares of the slower mode differ by more than two standard errors, or one sample has only
+    one mode."""
+    old, new = ratio.modes
+    if old is None or new is None:
+        return True
+    variance = sum(
+        modes.share * (1 - modes.share) / size for modes, size in zip((old, new), ratio.sizes, strict=True)
+    )
+    return abs(new.share - old.share) > 2 * math.sqrt(variance)
+
+
+def _directed(move: float, ratio: Ratio) -> float:
+    """The move of a mode as a ratio above 1 where it goes in the direction of the whole."""
+    return move if ratio.estimate > 1 else 1 / move

@@ -16,13 +16,18 @@ recursion).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-POWER: Final = 0.5
+from perun.models.two_samples import rank_tests
+from perun.models.two_samples.ratio import POWER
+
+SPENDING_POWER: Final = 0.5
 """Exponent of the spending function alpha t^POWER: a third of the level is spent on the first tenth of the
 pairs, so that 10 of 100 pairs can decide at a level of 1 %, of which 10 pairs alone cannot use less than 1 /
 512."""
@@ -31,13 +36,13 @@ _GRID: Final = 600
 _NORMAL: Final = NormalDist()
 
 
-def spent(alpha: float, fraction: float, power: float = POWER) -> float:
+def spent(alpha: float, fraction: float, power: float = SPENDING_POWER) -> float:
     """The part of the level that may be spent up to this fraction of all pairs, in [0, 1]."""
     return float(alpha * min(1.0, fraction) ** power)
 
 
 def nominal_levels(
-    alpha: float, sizes: Sequence[int], most: int, power: float = POWER, *, ends: bool = False
+    alpha: float, sizes: Sequence[int], most: int, power: float = SPENDING_POWER, *, ends: bool = False
 ) -> list[float]:
     """The two-sided level of each look, so that the probability of any false alarm is at most `alpha`.
 
@@ -51,7 +56,7 @@ def nominal_levels(
 
 
 def boundaries(
-    alpha: float, sizes: Sequence[int], most: int, power: float = POWER, *, ends: bool = False
+    alpha: float, sizes: Sequence[int], most: int, power: float = SPENDING_POWER, *, ends: bool = False
 ) -> list[float]:
     """The absolute value that a standard normal statistic must exceed at each look; parameters as above."""
     bounds: list[float] = []
@@ -98,3 +103,92 @@ def _advanced(
 
 def _upper_tail(z: np.ndarray) -> np.ndarray:
     return 0.5 * np.array([math.erfc(value) for value in z.ravel() / math.sqrt(2)]).reshape(z.shape)
+
+
+# How many pairs show an effect, given the noise: planning of a comparison before it is made.
+#
+# The power of the signed-rank test is that of normal differences, from simulations with a fixed seed: with
+# few pairs the test has few p-values, which no formula for many pairs knows.
+
+Floats = NDArray[np.float64]
+
+_LEVEL: Final = 0.05
+_SAMPLES: Final = 1000
+_EFFICIENCY: Final = math.sqrt(3 / math.pi)
+"""Of the signed ranks relative to the mean, where differences are normal (Hollander, Wolfe and Chicken,
+Nonparametric Statistical Methods, 3rd ed. 2014, section 3.11)."""
+
+
+def deviation(differences: Floats) -> float:
+    """The standard deviation of normal differences of which the signed ranks give an interval as wide as of
+    these: so a few outliers count no more than they do there.
+
+    :param differences: shape (n,), n at least 6.
+    """
+    low, high = rank_tests.signed_rank_interval(differences, _LEVEL)
+    error = (high - low) / 2 / NormalDist().inv_cdf(1 - _LEVEL / 2)
+    return _EFFICIENCY * error * math.sqrt(differences.size)
+
+
+def power(shift: float, pairs: int, level: float) -> float:
+    """The probability that so many pairs show a shift, in standard deviations, in a two-sided test."""
+    below = rank_tests.signed_rank_critical_value(pairs, level)
+    if below < 0:
+        return 0.0
+    values = _normal(pairs) + min(abs(shift), 1e6)
+    ranks = np.argsort(np.argsort(np.abs(values), axis=1), axis=1) + 1
+    positive = np.where(values > 0, ranks, 0).sum(axis=1)
+    return float(np.mean(np.minimum(positive, pairs * (pairs + 1) // 2 - positive) <= below))
+
+
+def pairs_needed(
+    deviation: float, effect: float, levels: Mapping[int, float], wanted: float = POWER
+) -> int | None:
+    """The first look at which an effect, e.g. 0.02 for 2 %, is seen with the probability wanted; else None.
+
+    :param levels: the level of each look by its number of pairs, ascending.
+    """
+    looks = list(levels)
+    shift = math.log1p(effect) / deviation if deviation else math.inf
+    first, last = 0, len(looks)
+    while first < last:
+        middle = (first + last) // 2
+        if power(shift, looks[middle], levels[looks[middle]]) >= wanted:
+            last = middle
+        else:
+            first = middle + 1
+    return looks[first] if first < len(looks) else None
+
+
+def smallest(deviation: float, pairs: int, level: float, wanted: float = POWER) -> float:
+    """The smallest effect that so many pairs show with the probability wanted; infinite where none is."""
+    if power(math.inf, pairs, level) < wanted:
+        return math.inf
+    low, high = 0.0, 64.0
+    for _ in range(12):
+        middle = (low + high) / 2
+        low, high = (low, middle) if power(middle, pairs, level) >= wanted else (middle, high)
+    return math.expm1(min(high * deviation, 700.0))
+
+
+@lru_cache(maxsize=4)
+def _normal(pairs: int) -> Floats:
+    return np.random.default_rng(pairs).normal(size=(_SAMPLES, pairs))
+
+
+# Many tests at once: how many of the findings may be false.
+
+def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
+    """The adjusted p-values, in the order given, shape (n,); those up to q are wrong in a share of q on
+    average.
+
+    Source: Y. Benjamini and Y. Hochberg, Controlling the False Discovery Rate, J. R. Stat. Soc. B 57, 1995.
+
+    :param p_values: shape (n,), in [0, 1].
+    """
+    given = np.asarray(p_values, np.float64)
+    order = np.argsort(given, kind="stable")
+    scaled = given[order] * given.size / np.arange(1, given.size + 1)
+    adjusted = np.empty_like(given)
+    adjusted[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
+    return adjusted

@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from perun.errors import PluginError
+from perun.core.errors import PluginError
 from perun.plugin.api import FAMILIES
 
 
@@ -35,7 +35,7 @@ def adapt(family: str, name: str, loaded: object) -> Any:
 
         return LegacyView(name, loaded)
     if family == "check":
-        from perun.plugin.legacy.checks import LegacyCheck
+        from perun.plugin.legacy.views import LegacyCheck
 
         return LegacyCheck(name, loaded)
     if family == "vcs":

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, ClassVar
 
-from perun.errors import PluginError, VersionControlError
+from perun.core.errors import PluginError, VersionControlError
 from perun.plugin.api import MajorVersion, MinorVersion, Vcs
-from perun.plugin.legacy.calling import errors_as, in_environment, short, summary
+from perun.plugin.legacy.units import errors_as, in_environment, short, summary
 
 FUNCTIONS = (
     "init",
@@ -53,7 +53,7 @@ class LegacyVcs(Vcs):
 
     A function whose first parameter has a name with `path` in it gets that folder there, as older
     releases passed it. What the functions raise becomes a
-    :class:`~perun.errors.VersionControlError`.
+    :class:`~perun.core.errors.VersionControlError`.
     """
 
     functions: ClassVar[Mapping[str, Callable[..., Any]]]

@@ -3,28 +3,155 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import inspect
+import os
 import sys
-from collections.abc import Callable, Mapping
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
 
-from perun.errors import JobFailed, PerunError, PluginError
+import click
+
+from perun.core.errors import JobFailed, PerunError, PluginError, Terminated
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CollectContext, PostprocessContext, Run
-from perun.plugin.legacy.calling import (
-    Executable,
-    accepted,
-    errors_as,
-    in_environment,
-    run_module,
-    short,
-    summary,
-)
-from perun.plugin.legacy.commands import command_of
+from perun.plugin.loading import failure
 from perun.plugin.params import FreeParams
 from perun.profile.factory import Profile
 
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
+# How functions of a plugin are called: where, with which arguments, and what becomes of an exception.
+
+@dataclass(frozen=True)
+class Executable:
+    """What is measured, as the functions of a collector find it in `kwargs["executable"]`."""
+
+    cmd: str
+    args: str = ""
+    workload: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.cmd, self.args, self.workload) if part)
+
+
+@contextlib.contextmanager
+def in_environment(cwd: Path, environ: Mapping[str, str]) -> Iterator[None]:
+    """Make `cwd` the current directory and `environ`, unless it is empty, the environment of this process.
+
+    The documented functions get neither as an argument; without this a plugin would measure the user's
+    working directory in place of the version that is asked for.
+    """
+    before = dict(os.environ)
+    with contextlib.chdir(cwd):
+        try:
+            if environ:
+                _set_environment(environ)
+            yield
+        finally:
+            if environ:
+                _set_environment(before)
+
+
+def _set_environment(environ: Mapping[str, str]) -> None:
+    if dict(os.environ) != dict(environ):
+        os.environ.clear()
+        os.environ.update(environ)
+
+
+@contextlib.contextmanager
+def errors_as(on: str, error: type[PerunError]) -> Iterator[None]:
+    """Turn an exception of the plugin's code into a :func:`failure`; errors of Perun pass."""
+    try:
+        yield
+    except (PerunError, Terminated):
+        raise
+    except (Exception, SystemExit) as problem:
+        raise failure(on, error, problem) from problem
+
+
+def accepted(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `values` that the function takes by name; all of them if it has `**kwargs`."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return dict(values)
+    names = {one.name for one in parameters if one.kind is not one.POSITIONAL_ONLY}
+    return {name: value for name, value in values.items() if name in names}
+
+
+def run_module(package: ModuleType) -> ModuleType:
+    """The `run.py` of the plugin's package; the module itself if it has none, e.g. is a single file."""
+    name = f"{package.__name__}.run"
+    if hasattr(package, "__path__") and find_spec(name) is not None:
+        return import_module(name)
+    return package
+
+
+def summary(*modules: ModuleType) -> str:
+    """The first line of the first docstring there is: a plugin's line of help."""
+    for module in modules:
+        line = (module.__doc__ or "").strip().partition("\n")[0].strip()
+        if line.strip("."):
+            return line
+    return ""
+
+
+def short(value: Any) -> str:
+    """The value as Python writes it, cut if it is long."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+# The click command that a plugin of the documented API brings along.
+
+_RUNNER = "perun.logic.runner"
+_PASSING = (PerunError, click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError)
+
+
+def command_of(module: ModuleType, name: str, what: str) -> click.Command | None:
+    """The command called `name` in the module, else the only one that it has, made safe."""
+    named = getattr(module, name, None)
+    if isinstance(named, click.Command):
+        return guarded(named, what)
+    found = {id(value): value for value in vars(module).values() if isinstance(value, click.Command)}
+    return guarded(next(iter(found.values())), what) if len(found) == 1 else None
+
+
+def guarded(command: click.Command, what: str) -> click.Command:
+    """A copy of `command` that turns what its code raises into a :class:`~perun.core.errors.PluginError`.
+
+    What Perun itself raises, called by the command, stays as it is.
+
+    :param what: the plugin, for the message.
+    """
+    safe = copy.copy(command)
+    for method in ("parse_args", "invoke"):  # the first runs callbacks of options
+        vars(safe)[method] = _guarded(getattr(command, method), what)
+    return safe
+
+
+def _guarded(method: Callable[..., Any], what: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except _PASSING:
+            raise
+        except (Exception, SystemExit) as problem:
+            if _from_runner(problem.__traceback__):
+                raise
+            raise failure(what, PluginError, problem) from problem
+
+    return call
+
+
+def _from_runner(step: TracebackType | None) -> bool:
+    while step is not None:
+        if step.tb_frame.f_globals.get("__name__") == _RUNNER:
+            return True
+        step = step.tb_next
+    return False
 
 
 class _Unit:

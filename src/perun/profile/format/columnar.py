@@ -4,14 +4,14 @@ JSON spells ten million calls in 440 MB; by columns they are 20 to 50 MB, and wh
 its chunks only. `docs/storage.md` describes the file; in short::
 
     {"perun-columns":2,...}     all regions but the resources, as one line of JSON, the head first
-    chunks                      see :mod:`perun.profile.format.chunks`, in the order of the directory
+    chunks                      see :mod:`perun.profile.format.columns`, in the order of the directory
     directory                   by zlib, JSON: `resource_type_map`, `resources` without long columns, and the
-                                call stacks that groups share, see :mod:`perun.profile.format.stacks`
+                                call stacks that groups share, see :mod:`perun.profile.format.encoding`
     trailer                     where all that is, and checksums, as text
 
 All of it is ASCII, so that releases which do not know it see that it is no JSON, and do not stop.
 
-Whatever a file holds, the result is a profile or a :class:`~perun.errors.ProfileError`.
+Whatever a file holds, the result is a profile or a :class:`~perun.core.errors.ProfileError`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Any, BinaryIO, Final, NamedTuple
 from zlib import crc32
 
-from perun.errors import ProfileError
-from perun.profile.format import bulk, seven_bits, stacks
-from perun.profile.format.chunks import MAX_NUMBERS
-from perun.profile.format.columns import is_packed, pack
-from perun.profile.format.compressed import KINDS, Chunk, CompressedColumn
+from perun.core.errors import ProfileError
+from perun.profile.format import bulk, encoding
+from perun.profile.format import columns as seven_bits
+from perun.profile.format.columns import KINDS, MAX_NUMBERS, Chunk, CompressedColumn, is_packed, pack
 from perun.profile.format.core import Profile
 from perun.profile.format.encoding import COMPACT, encoded
 from perun.profile.format.validation import validate
@@ -66,7 +65,7 @@ def pieces(regions: Mapping[str, Any]) -> Iterator[bytes]:
     """
     head = {key: value for key, value in regions.items() if key not in (*_OF_DIRECTORY, KEY)}
     constants = regions.get("resource_type_map", {})
-    shared = stacks.share(constants)
+    shared = encoding.share(constants)
     length = checksum = 0
     opening = b"%s%d" % (_START, VERSION if shared else 1)
     for piece in encoded(head, COMPACT):
@@ -89,7 +88,7 @@ def pieces(regions: Mapping[str, Any]) -> Iterator[bytes]:
                     yield bytes(chunk.data)
     directory = {"resource_type_map": constants, "resources": resources}
     if shared:
-        directory |= {"resource_type_map": shared.constants, stacks.REGION: shared.stacks}
+        directory |= {"resource_type_map": shared.constants, encoding.REGION: shared.stacks}
     stream = zlib.compressobj()
     size = directory_checksum = 0
     packed = []
@@ -193,7 +192,7 @@ class _Layout(NamedTuple):
     def directory(self, file: BinaryIO) -> dict[str, Any]:
         """The directory: `resource_type_map` and `resources`."""
         file.seek(self.directory_at)
-        packed = seven_bits.unpacked(file.read(self.total - _TRAILER_SIZE - self.directory_at))
+        packed = seven_bits.unpacked_bits(file.read(self.total - _TRAILER_SIZE - self.directory_at))
         if packed is None:
             raise _damaged(self.source, "its directory is not written in seven bits")
         stream = zlib.decompressobj()
@@ -223,10 +222,10 @@ class _Directory:
         if not isinstance(self.constants, dict) or not isinstance(self.resources, dict):
             return  # validation says what is wrong
         self._choose(uids)
-        if stacks.REGION in directory:
+        if encoding.REGION in directory:
             try:
-                stacks.restore(self.constants, directory[stacks.REGION], self._limit // _SHORTEST_FRAME)
-            except stacks.InvalidStacks as problem:
+                encoding.restore(self.constants, directory[encoding.REGION], self._limit // _SHORTEST_FRAME)
+            except encoding.InvalidStacks as problem:
                 raise _damaged(layout.source, str(problem)) from None
         if self._at != layout.directory_at:
             raise _damaged(layout.source, "its directory does not name all of its chunks")

@@ -5,7 +5,7 @@ in `resource_type_map`, what differs in columns of equal length in `resources`, 
 the flattened uid, `#`, and the number of the group among those of that uid.
 
 Long columns of numbers are packed (:mod:`perun.profile.format.columns`), those of very large profiles
-compressed (:mod:`perun.profile.format.compressed`). Who asks for the region `resources` gets the documented
+compressed (:mod:`perun.profile.format.columns`). Who asks for the region `resources` gets the documented
 lists, which are the profile's from then on; who goes through :meth:`Profile.groups`, as all of Perun does,
 leaves the columns as they are.
 """
@@ -16,15 +16,17 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
-from perun.errors import ProfileError
-from perun.profile.format import older
+from perun.core.errors import ProfileError
+from perun.profile.format import bulk
 from perun.profile.format.bulk import Rows
-from perun.profile.format.columns import extended, pack, unpacked
-from perun.profile.format.compressed import (
+from perun.profile.format.columns import (
     CompressedColumn,
     StoredColumn,
+    extended,
     open_columns,
     opened,
+    pack,
+    unpacked,
     with_stored_columns,
 )
 from perun.profile.format.grouping import COLUMNS, Group, Grouping, identity_of
@@ -57,7 +59,7 @@ class Profile(MutableMapping[str, Any]):
         self._drop_group_index()
         regions: dict[str, Any] = dict(*args, **kwargs)
         # Old regions come last, as they add to the groups of the new ones.
-        for key in sorted(regions, key=older.OLD_REGIONS.__contains__):
+        for key in sorted(regions, key=bulk.OLD_REGIONS.__contains__):
             self[key] = regions[key]
 
     def __getitem__(self, key: str) -> Any:
@@ -66,9 +68,9 @@ class Profile(MutableMapping[str, Any]):
         return self._storage[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
-        if key in older.OLD_REGIONS:
-            self._add_places(older.places(key, value))
-            self["models"] = self.get("models", []) + older.region_models(key, value)
+        if key in bulk.OLD_REGIONS:
+            self._add_places(bulk.places(key, value))
+            self["models"] = self.get("models", []) + bulk.region_models(key, value)
             return
         self._storage[key] = _converted(key, value)
         if key in ("resources", "resource_type_map"):
@@ -229,7 +231,7 @@ class Profile(MutableMapping[str, Any]):
         """Models chosen by a strategy of `perun check --models-type` (manual 2.2 and 3.2).
 
         :param models_strategy: `best-model`, `best-param` and `best-nonparam` give the best model of each
-            uid, by uid, see :mod:`perun.models.regression.best`. `best-both` gives the best parametric and
+            uid, by uid, see :mod:`perun.models.regression.methods`. `best-both` gives the best parametric and
             the best non-parametric one, `all-models`, `all-param` and `all-nonparam` all models of each uid;
             these are by the uid and the type of the model, as in `main, linear`, and where that is not
             enough by the interval and a number besides.
@@ -239,7 +241,7 @@ class Profile(MutableMapping[str, Any]):
 
         return named_models((model for _, model in self.all_models()), models_strategy)
 
-    def _add_places(self, places: Iterable[older.Place]) -> None:
+    def _add_places(self, places: Iterable[bulk.Place]) -> None:
         incoming = Grouping(COLUMNS | self._own_columns())
         try:
             for place in places:
@@ -337,13 +339,13 @@ def _numeric(names: Iterable[str], resources: list[Mapping[str, Any]]) -> frozen
 
 def _converted(key: str, value: Any) -> Any:
     if key == "header":
-        return older.header(value)
+        return bulk.header(value)
     if key == "collector_info":
-        return older.unit(value)
+        return bulk.unit(value)
     if key == "postprocessors":
-        return [older.unit(one) for one in value]
+        return [bulk.unit(one) for one in value]
     if key == "models":
-        return older.models(value)
+        return bulk.models(value)
     if key == "resources":
         return with_stored_columns(value)
     return value

@@ -1,7 +1,7 @@
 """Profiles as JSON: reading, checking and writing them (manual 2.1).
 
 The bytes that are read may come from anywhere: whatever they hold, the result is a profile or a
-:class:`~perun.errors.ProfileError`.
+:class:`~perun.core.errors.ProfileError`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
-from perun.errors import ProfileError
-from perun.profile.format import bulk, columnar, older, validation
+from perun.core.errors import ProfileError
+from perun.profile.format import bulk, columnar, validation
 from perun.profile.format.core import Profile
 from perun.profile.format.encoding import COMPACT, PRETTY, encoded
 from perun.profile.format.validation import validate
@@ -71,9 +71,9 @@ def decode_head(data: bytes, source: str, *, limit: int = SIZE_LIMIT) -> dict[st
     regions = _decode(data, source, _head_of(data))
     validation.head(regions, source)
     return {
-        "header": older.header(regions["header"]),
-        "collector_info": older.unit(regions["collector_info"]),
-        "postprocessors": [older.unit(one) for one in regions.get("postprocessors", ())],
+        "header": bulk.header(regions["header"]),
+        "collector_info": bulk.unit(regions["collector_info"]),
+        "postprocessors": [bulk.unit(one) for one in regions.get("postprocessors", ())],
         "origin": regions.get("origin") or "",
     }
 

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NoReturn
 
-from perun.errors import ProfileError
-from perun.profile.format.bulk import Rows
-from perun.profile.format.compressed import is_stored, opened
-from perun.profile.format.older import OLD_REGIONS
+from perun.core.errors import ProfileError
+from perun.profile.format.bulk import OLD_REGIONS, Rows
+from perun.profile.format.columns import is_stored, opened
 
 TYPE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _KINDS: Final = {

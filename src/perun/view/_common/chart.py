@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 
+from perun.core.errors import UsageError
+from perun.core.wording import counted
 from perun.profile.amounts import unit_label
-from perun.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,8 +20,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+
 Kind = Literal["bars", "line", "area", "step", "points", "box"]
-_LONGEST_COMMAND: Final = 80
+_LONGEST_COMMAND_OF_TITLE: Final = 80
 _SHORTEST_FOLDER: Final = 6
 """A common folder with fewer characters is not worth leaving out."""
 
@@ -132,7 +136,7 @@ def profile_summary(profile: Profile, size: int) -> str:
     command, collector = command_line(profile), profile.configuration.collector
     parts = (
         f"{profile.type} profile" if profile.type else "profile",
-        f"of {shortened(command, _LONGEST_COMMAND)}" if command else "",
+        f"of {shortened(command, _LONGEST_COMMAND_OF_TITLE)}" if command else "",
         f"by the collector {collector}" if collector else "",
     )
     return " ".join(part for part in parts if part) + f"; {counted(size, 'resource')}"
@@ -154,3 +158,86 @@ def shortened(text: str, limit: int) -> str:
         return text
     start = (limit - 1) // 2
     return f"{text[:start]}…{text[-(limit - 1 - start) :]}"
+
+
+# The scale of an axis: linear, or logarithmic where the range of the values asks for it.
+
+SCALES: Final = ("auto", "linear", "log")
+_RATIO: Final = 1000.0
+"""A linear axis of this range shows its smallest values within a pixel."""
+_LOW_SHARE: Final = 0.1
+"""On a linear axis, most values of a skewed distribution lie below this share of the largest one."""
+
+
+def is_logarithmic(chosen: str, values: Sequence[Floats], option: str) -> bool:
+    """Whether the axis of the values is logarithmic.
+
+    By `auto` it is where all values are above 0, the largest is more than 1,000 times the smallest, and the
+    median is below a tenth of the largest: numbers evenly spaced from 1 to 10,000 keep a linear axis.
+
+    :param chosen: one of :data:`SCALES`. :param values: what the axis shows, shape (n,) each; NaN is
+        left out.
+    :param option: the option that chose it, for the message.
+    :raises UsageError: if a logarithmic axis is chosen and cannot show some value.
+    """
+    import numpy as np
+
+    if chosen == "linear":
+        return False
+    known = np.concatenate([*values, np.empty(0)])
+    known = known[~np.isnan(known)]
+    least = float(known.min()) if known.size else 0.0
+    if chosen == "log":
+        if least <= 0:
+            raise UsageError(
+                f"{option} log: a logarithmic axis has no place for {least:g}", f"leave out {option} log"
+            )
+        return True
+    if least <= 0:
+        return False
+    largest = float(known.max())
+    return largest / least > _RATIO and float(np.median(known)) < largest * _LOW_SHARE
+
+
+def note_of(axis: str, chosen: str, *, log: bool) -> str:
+    """The note of a chart whose axis is logarithmic without having been chosen so; empty of any other.
+
+    :param axis: `x` or `y`. :param chosen: its scale, one of :data:`SCALES`.
+    """
+    if not log or chosen != "auto":
+        return ""
+    change = f"--{axis}-scale linear changes that"
+    return f"the {axis} axis is logarithmic, as its values differ so much ({change})"
+
+
+def decade_below(value: float) -> float:
+    """The largest power of ten that is smaller than the value, which is above 0: where bars start."""
+    power = math.ceil(math.log10(value)) - 1
+    return max(10.0**power, 5e-324) if power > -323 else 5e-324
+
+
+# Ends of an axis, and where values lie between them, safe for the largest floats.
+
+Span = tuple[float, float]
+"""The lower and the upper end of an axis, in its unit."""
+
+LARGEST: Final = sys.float_info.max
+_Values = TypeVar("_Values", "float", "Floats")
+
+
+def widened(low: float, high: float, margin: float) -> Span:
+    """The span, made wider where it is too narrow to divide by.
+
+    :param margin: by how much both ends move, as a share of their size.
+    """
+    if high / 2 > low / 2:
+        return low, high
+    room = abs(low) * margin or 0.5
+    return max(low - room, -LARGEST), min(high + room, LARGEST)
+
+
+def share_of(values: _Values, span: Span) -> _Values:
+    """Where the values lie: 0 at the lower end of the span, 1 at the upper one, linear beyond."""
+    # The halves keep the difference of very large numbers finite.
+    low, high = span[0] / 2, span[1] / 2
+    return (values / 2 - low) / (high - low)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, TextIO
+from typing import IO, TYPE_CHECKING, Any, Final, TextIO
 
-from perun import atomic
-from perun.errors import UsageError
-from perun.pages.document import encodable, page
+from perun.core import atomic
+from perun.core.errors import UsageError
+from perun.pages.document import data_block, encodable, escape, page, text_beside
+from perun.pages.interactive import shared_script, shared_style
+from perun.pages.theme import PALETTE, RAMP
 
 if TYPE_CHECKING:
     from perun.plugin.api import ViewContext
     from perun.profile.factory import Profile
+
 
 _NAME_LIMIT: Final = 100
 _TRIES: Final = 1000
@@ -51,7 +54,6 @@ def report(path: Path, out: TextIO, ctx: ViewContext, *, browse: bool) -> None:
     """Write the name of the finished file to `out`, and open it in the browser if `browse` is true."""
     out.write(f"{path}\n")
     if browse:
-        from perun.view._common.browser import open_in_browser
 
         open_in_browser(path, ctx)
 
@@ -110,3 +112,61 @@ def writing(path: Path, option: str = "--filename") -> Iterator[IO[bytes]]:
         raise UsageError(
             f"cannot write {path}: {problem.strerror or problem}", f"name another file with {option}"
         ) from None
+
+
+# Opening a page in the browser of the user.
+
+_IN_TERMINAL: Final = ("www-browser", "links", "elinks", "lynx", "w3m")
+
+
+def open_in_browser(path: Path, ctx: ViewContext) -> None:
+    """Open the file in the user's browser; a failure is only a note, because the file is complete."""
+    import webbrowser
+
+    try:
+        browser = webbrowser.get()
+        # A browser that runs in the terminal shows no canvas, and blocks the terminal until it is left.
+        shows = Path(getattr(browser, "name", "")).name not in _IN_TERMINAL
+        opened = shows and browser.open(path.resolve().as_uri())
+    except (webbrowser.Error, OSError):
+        opened = False
+    if not opened:
+        ctx.note(f"cannot open a browser; open {path} in one")
+
+
+# Pages that draw on a canvas with a script of their own: the flame graph and the heap map.
+#
+# Such a view has `page.html`, `page.css` and `page.js` beside its Python files. This module adds what all
+# such pages share, of :mod:`perun.pages.interactive`.
+
+def write_interactive_page(
+    path: Path,
+    view: str,
+    *,
+    data: Mapping[str, Any],
+    title: str,
+    subtitle: str = "",
+    scripts: Sequence[str] = ("page.js",),
+) -> None:
+    """Write the page of a view, whose old content is there until the new one is whole.
+
+    :param view: the `__file__` of the view, beside which the parts of its page lie.
+    :param data: what the script reads from the element `data`, with the colours of the theme added.
+    :param title: any text. :param subtitle: likewise; the template `page.html` has the places for both.
+    :param scripts: names of files beside the view, run in this order as one script.
+    :raises UsageError: if the file cannot be written.
+    """
+    from string import Template
+
+    document = {**data, "palette": PALETTE, "ramp": RAMP}
+    body = Template(text_beside(view, "page.html")).substitute(
+        title=escape(title), subtitle=escape(subtitle), data=data_block("data", document)
+    )
+    parts = [shared_script(), *(text_beside(view, name) for name in scripts)]
+    write_page(
+        path,
+        title=title,
+        body=body,
+        style=shared_style() + text_beside(view, "page.css"),
+        scripts=["\n".join(parts)],
+    )

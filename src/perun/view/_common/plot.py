@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from perun.errors import PluginError
-from perun.pages.numbers import numbers_script
+from perun.core.errors import PluginError
+from perun.pages.document import numbers_script
 from perun.plugin.api import Readiness
 from perun.view._common.chart import Chart, shortened
 from perun.view._common.plot_document import NAME_IN_HOVER, document
@@ -76,7 +76,7 @@ def readiness() -> Iterator[Readiness]:
 
 
 def _how_to_install() -> str:
-    from perun.extras import install_command
+    from perun.core.extras import install_command
 
     return f"install it with: {install_command('plots')}"
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from perun.pages.theme import SERIES, WHISKER, colour, ramp
 from perun.profile.amounts import is_size, readable
-from perun.view._common.chart import Axis, Chart, Density, Series, short_names, shortened
-from perun.view._common.span import Span
+from perun.view._common.chart import Axis, Chart, Density, Series, Span, short_names, shortened
 
 if TYPE_CHECKING:
     from perun.view._common.chart import Floats

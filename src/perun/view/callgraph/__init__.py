@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from perun.view.callgraph.params import CallGraphParams
-from perun.view.callgraph.view import CallGraphView
+from perun.view.callgraph.view import CallGraphParams, CallGraphView
 
 PLUGIN = CallGraphView
 

@@ -12,20 +12,55 @@ may seem to end before the calls that it made. Of such profiles (:func:`is_corre
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import numpy as np
 
 from perun.profile.format.columns import is_packed
 from perun.profile.uid import flatten
-from perun.view.flamegraph.frames import MAX_AMOUNT, Frame, frame_of
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from perun.profile.format.core import Profile
     from perun.profile.format.grouping import Group
+
+
+# Frames of call stacks, made from the records of traces and from uids.
+
+MAX_AMOUNT: Final = 1e290
+"""Larger amounts are left out, because the sum of many could overflow a float."""
+
+_FUNCTIONS: Final = ("function", "func", "method", "procedure", "name")
+_SOURCES: Final = ("source", "file", "module", "package", "bin")
+_UNKNOWN_PLACES: Final = ("", "unreachable", "unknown", "??", "None")
+
+
+class Frame(NamedTuple):
+    """One call in a stack; an unknown source is empty, an unknown line 0."""
+
+    name: str
+    source: str = ""
+    line: int = 0
+
+
+def frame_of(record: Any) -> Frame:
+    """The frame of a record of a trace, or of a uid; each is a mapping or text."""
+    if not isinstance(record, Mapping):
+        return Frame(str(flatten(record)))
+    name = _first_text(record, _FUNCTIONS)
+    source = _first_text(record, _SOURCES)
+    if not name:
+        return Frame(str(flatten(record)) or "?")
+    line = record.get("line")
+    return Frame(
+        name, "" if source in _UNKNOWN_PLACES else source, line if type(line) is int and line > 0 else 0
+    )
+
+
+def _first_text(record: Mapping[str, Any], names: Sequence[str]) -> str:
+    return next((str(flatten(record[name])) for name in names if record.get(name) is not None), "")
+
 
 MAX_DEPTH: Final = 1000
 """Deeper calls have no node of their own; they count for their caller at this depth."""
@@ -121,6 +156,8 @@ class Calls:
 
         :param of: the key of the number that becomes the value of each call; `count` is 1 for each.
         """
+        import numpy as np
+
         start, amount = (_numbers(group, name) for name in ("timestamp", "amount"))
         with np.errstate(invalid="ignore"):
             chosen = (np.abs(start) <= MAX_AMOUNT) & (amount >= 0) & (amount <= MAX_AMOUNT)
@@ -149,6 +186,8 @@ class Calls:
 
     def threads(self) -> Iterator[Thread]:
         """Yield the threads in the order of the profile; each is removed, to need less memory."""
+        import numpy as np
+
         for thread in self.thread_ids:
             parts = self._parts.pop(thread)
             columns = {}
@@ -171,6 +210,8 @@ class Calls:
 
 def call_tree(thread: Thread) -> CallTree:
     """Merge the calls of a thread by their call stacks; calls that overlap in part have the same caller."""
+    import numpy as np
+
     if thread.exclusive is not None:
         return _tree_by_callers(thread, thread.exclusive)
     tree = _Nodes()
@@ -216,6 +257,8 @@ def _tree_by_callers(thread: Thread, exclusive: NDArray[Any]) -> CallTree:
     Where several calls of the caller are running, one within another, the innermost is taken whose callees
     took as much time as this call, besides those that it has been given already.
     """
+    import numpy as np
+
     tree = _Nodes()
     node_of = np.empty(len(thread.start), np.int64)
     # The calls that may have made the next one, the innermost last: frame, node, and time left for callees.
@@ -293,6 +336,8 @@ class _Nodes:
 
 
 def _thread(thread: ThreadId, columns: dict[str, NDArray[Any]], *, corrected: bool) -> Thread:
+    import numpy as np
+
     exclusive = columns.pop("exclusive")
     corrected = corrected and not any(np.isnan(one).any() for one in (exclusive, columns["order"]))
     start, amount, scale = _scaled(columns.pop("start"), columns.pop("amount"))
@@ -321,6 +366,8 @@ def _scaled(start: NDArray[Any], amount: NDArray[Any]) -> tuple[NDArray[Any], ND
 
 def _whole(numbers: NDArray[Any], scale: int) -> NDArray[np.int64] | None:
     """The numbers times `scale` as integers; None if one is not whole, or too large to be exact."""
+    import numpy as np
+
     if numbers.dtype.kind == "i":
         return numbers * scale if (np.abs(numbers) < _EXACT_SUMS // scale).all() else None
     scaled = numbers * scale
@@ -334,6 +381,8 @@ def _whole(numbers: NDArray[Any], scale: int) -> NDArray[np.int64] | None:
 
 def _slack(thread: Thread) -> float:
     """By how much a call may end after its caller, because the sum of start and duration is rounded."""
+    import numpy as np
+
     if thread.end.dtype.kind == "i":
         return 0
     return _ULPS * float(np.spacing(np.abs(thread.end).max()))
@@ -349,6 +398,8 @@ def _first(group: Group, names: Iterable[str]) -> Hashable:
 
 def _numbers(group: Group, name: str) -> NDArray[Any]:
     """The number of each resource under a key; NaN where it has none."""
+    import numpy as np
+
     values: Any = group.columns.get(name)
     if values is None:
         return np.full(group.size, _number(group.constants.get(name)))
@@ -358,6 +409,8 @@ def _numbers(group: Group, name: str) -> NDArray[Any]:
 
 
 def _as_numbers(values: Iterable[Any]) -> NDArray[Any]:
+    import numpy as np
+
     values = list(values)
     if all(type(value) is int and abs(value) < _EXACT_SUMS for value in values):
         return np.array(values, np.int64)

@@ -4,29 +4,105 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TextIO
 
 import perun
-from perun.errors import UsageError
+from perun.core.errors import ProfileError, UsageError
+from perun.core.wording import counted
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
-from perun.profile.memory import notes
-from perun.view._common import options
+from perun.profile.island import TYPE
+from perun.profile.memory import SIZES, notes
+from perun.view._common import chart_view
 from perun.view._common.chart import command_line
-from perun.view._common.files import destination, report, write_pieces
-from perun.view._common.interactive import write_interactive_page
+from perun.view._common.files import destination, report, write_interactive_page, write_pieces
 from perun.view.flamegraph.exports import folded, speedscope
-from perun.view.flamegraph.modes import amounts_of, default_of, modes, unit_of
-from perun.view.flamegraph.stacks import stacks_of
-from perun.view.flamegraph.tree import Tree
-from perun.wording import counted
+from perun.view.flamegraph.stacks import COUNT, Stack, Tree, stacks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from perun.profile.factory import Profile
     from perun.view.flamegraph.stacks import Stacks
-    from perun.view.flamegraph.tree import Tree
+
+
+# The numbers that a flame graph can show of a profile: of a memory profile there are several.
+
+AMOUNT: Final = "amount"
+_NANOSECONDS: Final = ("trace", "complexity")
+"""Collectors whose exclusive times are in nanoseconds, whatever the unit of their amounts."""
+
+
+class Mode(NamedTuple):
+    """What the width of frames stands for.
+
+    :param of: the key of the number in the resources. :param name: what the page calls it.
+    """
+
+    of: str
+    name: str
+
+
+MEMORY: Final = (
+    Mode("peak", "Peak"),
+    Mode("leaked", "Leaked"),
+    Mode(AMOUNT, "Allocated"),
+    Mode("temporary", "Temporary"),
+    Mode(COUNT, "Count"),
+)
+"""Of memory profiles: sizes, and numbers of allocations."""
+ISLAND: Final = (Mode("seconds", "Time"), Mode("calls", "Calls"))
+"""Of islands, whose amounts have different units."""
+_ISLAND_UNITS: Final = {"seconds": "s", "calls": "calls"}
+_BLOCKS: Final = frozenset({"temporary", COUNT})
+
+
+def default_of(profile: Profile) -> str:
+    """The number to show first: of a memory profile what was live at the peak, if it knows that; of an island
+    the time."""
+    if profile.type == TYPE:
+        return ISLAND[0].of
+    return "peak" if _knows_peak(profile) else AMOUNT
+
+
+def modes(profile: Profile, of: str) -> list[Mode]:
+    """All that the page can show; one mode is that of the number `of`."""
+    found = list(MEMORY) if _knows_peak(profile) else list(ISLAND) if profile.type == TYPE else []
+    return found if any(mode.of == of for mode in found) else [Mode(of, of), *found]
+
+
+def amounts_of(profile: Profile, of: str) -> dict[Stack, float]:
+    """The amounts of the call stacks; none where no resource has the number, or none above 0."""
+    try:
+        return stacks_of(profile, of).amounts
+    except (UsageError, ProfileError):
+        return {}
+
+
+def unit_of(profile: Profile, of: str) -> str:
+    """The unit of a number of the resources; empty where it is not known."""
+    memory = profile.type == "memory"
+    if profile.type == TYPE and of in _ISLAND_UNITS:
+        return _ISLAND_UNITS[of]
+    if memory and of in _BLOCKS:
+        return "allocations"
+    if of not in (AMOUNT, "exclusive", "timestamp") and not (memory and of in SIZES):
+        return "resources" if of == COUNT else ""
+    if of == "exclusive" and profile.configuration.collector in _NANOSECONDS:
+        return "ns"
+    units: Any = profile.get("header", {}).get("units", {})
+    if not isinstance(units, dict):
+        return ""
+    # The header may name a unit for each type of resources, e.g. `mixed(time delta)`.
+    return str(units.get(profile.type) or (next(iter(units.values())) if len(units) == 1 else ""))
+
+
+def _knows_peak(profile: Profile) -> bool:
+    return profile.type == "memory" and any(
+        "trace" in group.constants and ("peak" in group.columns or "peak" in group.constants)
+        for group in profile.groups()
+    )
+
 
 FORMATS: Final = ("html", "folded", "speedscope", "chrome")
 COLOURS: Final = ("auto", "module", "name", "share")
@@ -51,7 +127,7 @@ class FlameParams:
         metavar="<graph_height>",
         help="Height of each frame of the graph, in pixels.",
     )
-    graph_title: str = options.title("graph")
+    graph_title: str = chart_view.title("graph")
     of: str = param(
         "",
         short="-o",
@@ -84,7 +160,7 @@ class FlameParams:
         help="The initial colours of the page; auto is module if there are several modules, else name.",
     )
     icicle: bool = param(False, help="Start the page as an icicle graph: the outermost call on top.")
-    view_in_browser: bool = options.view_in_browser()
+    view_in_browser: bool = chart_view.view_in_browser()
 
 
 class FlameGraphView:
@@ -159,7 +235,7 @@ def _export(profile: Profile, stacks: Stacks, params: FlameParams, out: TextIO) 
 
 
 def _export_calls(profile: Profile, params: FlameParams, out: TextIO) -> None:
-    from perun.view.flamegraph.chrome import chrome_trace
+    from perun.view.flamegraph.exports import chrome_trace
 
     if params.of not in ("", "amount"):
         raise UsageError(

@@ -2,33 +2,144 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TextIO
 
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
-from perun.profile.heap import lifetimes
-from perun.profile.memory import notes, totals
-from perun.view._common import options
+from perun.profile.memory import lifetimes, notes, totals
+from perun.view._common import chart_view
 from perun.view._common.chart import command_line
-from perun.view._common.files import destination, report
-from perun.view._common.interactive import write_interactive_page
-from perun.view.heapmap.layout import counts_of, layout_of
+from perun.view._common.files import destination, report, write_interactive_page
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
-    from perun.profile.heap import Lifetimes
+    from perun.profile.memory import Lifetimes
+
+
+# Places of addresses on a page: rows of equal length, without the vast unused parts of an address space.
+
+ROWS: Final = 48
+"""The approximate number of rows of a heap in one piece."""
+CELLS: Final = 256
+"""The largest number of cells in a row of the heat map."""
+
+_REGIONS: Final = 40
+_SMALLEST_ROW: Final = 64
+_SMALLEST_GAP: Final = 1 << 16
+"""An unused part of at most this size (bytes) is always shown."""
+
+
+class Region(NamedTuple):
+    """A part of the address space.
+
+    :param start: its first row, counted from address 0. :param row: its first row on the page.
+    :param rows: its number of rows.
+    """
+
+    start: int
+    row: int
+    rows: int
+
+
+class Layout(NamedTuple):
+    """The places of addresses on the page.
+
+    :param row_size: bytes in a row, a power of two; each row starts at a multiple of it.
+    :param regions: the parts of the address space in ascending order.
+    """
+
+    row_size: int
+    regions: list[Region]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all regions."""
+        return sum(region.rows for region in self.regions)
+
+    def places(self, addresses: Iterable[int]) -> list[int]:
+        """The place of each address: its row on the page times the size of a row, plus its offset in the row.
+
+        The addresses must be among those that the layout is made of.
+        """
+        starts = [region.start for region in self.regions]
+        shifts = [(region.row - region.start) * self.row_size for region in self.regions]
+        return [address + shifts[bisect_right(starts, address // self.row_size) - 1] for address in addresses]
+
+
+def layout_of(spans: Sequence[tuple[int, int]]) -> Layout:
+    """The layout for memory at `spans`, each an address and a positive size in bytes; at least one."""
+    pieces = _pieces(spans)
+    # The next power of two: row boundaries are round addresses then, which a reader can compare.
+    extent = sum(last - first + 1 for first, last in pieces)
+    row_size = max(_SMALLEST_ROW, 1 << (-(-extent // ROWS) - 1).bit_length())
+    rows: list[tuple[int, int]] = []
+    for first, last in pieces:
+        start, end = first // row_size, last // row_size
+        if rows and start <= rows[-1][1] + 1:
+            rows[-1] = rows[-1][0], end
+        else:
+            rows.append((start, end))
+    regions: list[Region] = []
+    row = 0
+    for start, end in rows:
+        regions.append(Region(start, row, end - start + 1))
+        row += end - start + 1
+    return Layout(row_size, regions)
+
+
+def counts_of(
+    spans: Sequence[tuple[int, int]], layout: Layout, times: Iterable[int] | None = None
+) -> tuple[int, list[int]]:
+    """The size of a cell in bytes, and the number of allocations of each cell, row by row.
+
+    :param times: how often each span was allocated; by default, once.
+    """
+    cell = max(1, layout.row_size // CELLS)
+    # Only where a count changes is noted for each span; the running sum gives the counts of all cells.
+    steps = [0] * (layout.rows * (layout.row_size // cell) + 1)
+    places = layout.places(address for address, _ in spans)
+    each = [1] * len(spans) if times is None else times
+    for place, (_, amount), number in zip(places, spans, each, strict=True):
+        steps[place // cell] += number
+        steps[(place + amount - 1) // cell + 1] -= number
+    return cell, list(accumulate(steps))[:-1]
+
+
+def _pieces(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """First and last addresses of the parts of the heap that wide gaps without any allocation separate."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted((address, address + amount - 1) for address, amount in spans):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(joined[-1][1], last)
+        else:
+            joined.append((first, last))
+    gaps = sorted((after[0] - before[1] - 1 for before, after in pairwise(joined)), reverse=True)
+    # A hole in the heap is fragmentation, which the map has to show; the gap to a mapped file is not.
+    least = max(_SMALLEST_GAP, sum(last - first + 1 for first, last in joined) // 4)
+    if len(gaps) >= _REGIONS:
+        least = max(least, gaps[_REGIONS - 1])
+    pieces: list[tuple[int, int]] = []
+    for first, last in joined:
+        if pieces and first - pieces[-1][1] - 1 <= least:
+            pieces[-1] = pieces[-1][0], last
+        else:
+            pieces.append((first, last))
+    return pieces
 
 
 @dataclass(frozen=True)
 class HeapParams:
     """Where the page goes, and what it shows at first."""
 
-    filename: str = options.filename()
-    graph_title: str = options.title("page")
+    filename: str = chart_view.filename()
+    graph_title: str = chart_view.title("page")
     heat: bool = param(False, help="Start the page with the heat map of all snapshots.")
-    view_in_browser: bool = options.view_in_browser()
+    view_in_browser: bool = chart_view.view_in_browser()
 
 
 class HeapMapView:
@@ -66,7 +177,7 @@ class HeapMapView:
 
 
 def document(profile: Profile, found: Lifetimes) -> dict[str, Any]:
-    """The data of the page: chunks as columns, with places of :class:`~perun.view.heapmap.layout.Layout`.
+    """The data of the page: chunks as columns, with places of :class:`~perun.view.heapmap.view.Layout`.
 
     Sizes are in the unit of the profile (bytes). Addresses are text, as numbers of JavaScript have 53 bits
     only.

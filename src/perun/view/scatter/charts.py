@@ -4,32 +4,134 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from perun.errors import UsageError
+from perun.core.errors import ProfileError, UsageError
+from perun.core.wording import counted
 from perun.measurement.series import Metric
 from perun.models.record import ModelRecord
 from perun.plugin.params import nearest
+from perun.profile.amounts import readable
+from perun.profile.convert import plot_data_from_coefficients_of
 from perun.profile.records import record_of
-from perun.view._common import keys
-from perun.view._common.chart import Axis, Chart, Density, Series, axis_label, profile_summary
-from perun.view._common.scale import is_logarithmic, note_of
-from perun.view._common.span import Span, share_of, widened
+from perun.profile.strategies import best
+from perun.view._common import pivot
+from perun.view._common.aggregate import name_of, quantity, title_of, word_of
+from perun.view._common.chart import (
+    Axis,
+    Chart,
+    Density,
+    Series,
+    Span,
+    axis_label,
+    is_logarithmic,
+    note_of,
+    profile_summary,
+    share_of,
+    widened,
+)
 from perun.view._common.values import Resources
-from perun.view._common.words import name_of, quantity, title_of, word_of
-from perun.view.scatter.curves import curves
-from perun.wording import counted
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from perun.profile.factory import Profile
     from perun.view._common.chart import Floats
     from perun.view._common.values import Codes as _Codes
-    from perun.view.scatter.params import ScatterParams
+    from perun.view.scatter import ScatterParams
+
+
+# Models as lines: formulas by their coefficients, averages through points, regressograms as steps.
+
+_STRAIGHT: Final = ("constant", "linear")
+_EVERY: Final = 10
+"""Every tenth point of a curved model is drawn, which looks the same and makes the page smaller."""
+_MAX_POINTS: Final = 300
+_STEPS: Final = "regressogram"
+_FORMULAS: Final = {
+    "constant": "{b0}",
+    "linear": "{b0} + {b1} x",
+    "logarithmic": "{b0} + {b1} ln x",
+    "quadratic": "{b0} + {b1} x + {b2} x²",
+    "power": "{b0} x^{b1}",
+    "exponential": "{b0} · {b1}^x",
+}
+
+
+def curves(models: Iterable[ModelRecord], x: Floats) -> tuple[list[Series], list[str]]:
+    """The models as series, the best one first, and a sentence for each model that cannot be drawn.
+
+    :param x: the x of the points that the models were made of, shape (n,).
+    """
+    given = list(models)
+    leader = best(given)
+    records = sorted(given, key=lambda record: (record is not leader, -record.r_square))
+    several = {kind for kind, count in Counter(record.type for record in records).items() if count > 1}
+    found: list[Series] = []
+    problems: list[str] = []
+    for record in records:
+        name = f"{record.type.replace('_', ' ')}, R² {record.r_square:.3f}"
+        if record.type in several:
+            name += f", x {readable(record.x_start)} to {readable(record.x_end)}"
+        try:
+            line = _curve(record, x)
+        except ProfileError as problem:
+            problems.append(f"Not drawn: {problem.message}.")
+            continue
+        number = len(found) + 1
+        found.append(line._replace(name=name, colour=number, note=_formula(record), dashed=number > 1))
+    return found, problems
+
+
+def _curve(record: ModelRecord, x: Floats) -> Series:
+    import numpy as np
+
+    if record.is_parametric:
+        data = plot_data_from_coefficients_of(record.model)
+        points = np.array([data["plot_x"], data["plot_y"]])
+        every = max(1, points.shape[1] - 1) if record.type in _STRAIGHT else _EVERY
+        kept = np.unique(np.append(np.arange(0, points.shape[1], every), points.shape[1] - 1))
+        line = Series("", "line", points[0, kept], points[1, kept]) if points.size else None
+    else:
+        line = _averages(record, np.unique(x), np.sort(x))
+    if line is None or not line.x.size:
+        raise ProfileError(f"the model {record.type!r} of {record.uid!r} has no finite point to draw")
+    return line
+
+
+def _averages(record: ModelRecord, different: Floats, ascending: Floats) -> Series | None:
+    import numpy as np
+
+    values = np.array(record.values, np.float64)
+    values[~np.isfinite(values)] = np.nan
+    if not (values.size and np.isfinite([record.x_start, record.x_end]).all()):
+        return None
+    if record.type == _STEPS:
+        edges = np.linspace(record.x_start, record.x_end, values.size + 1)
+        return Series("", "step", edges, np.append(values, values[-1]))
+    # The number of values says where they are: at each point, at each different x, or evenly spaced.
+    at = next(
+        (known for known in (ascending, different) if known.size == values.size),
+        np.linspace(record.x_start, record.x_end, values.size),
+    )
+    good = np.flatnonzero(np.isfinite(values))
+    if good.size > _MAX_POINTS:
+        good = good[np.linspace(0, good.size - 1, _MAX_POINTS).astype(int)]
+    return Series("", "line", at[good], values[good])
+
+
+def _formula(record: ModelRecord) -> str:
+    formula = _FORMULAS.get(record.type)
+    if formula is None or not record.is_parametric:
+        return ""
+    b0, b1, b2 = (f"{value:.4g}" for value in (record.b0, record.b1, record.b2))
+    return "y = " + formula.format(b0=b0, b1=b1, b2=b2).replace("+ -", "- ")
+
+
+# The charts of the scatter view: one of all uids, then one of each.
 
 MAX_POINTS: Final = 10_000
 """A chart with more points shows their density instead."""
@@ -62,8 +164,10 @@ def charts(profile: Profile, params: ScatterParams) -> tuple[Chart, ...]:
     :raises UsageError: if no resource has both numbers, or one of the uids, or no key suits the x axis.
     :raises ProfileError: if the profile has no resources.
     """
+    import numpy as np
+
     resources = Resources(profile)
-    params = replace(params, per=params.per or keys.numeric(resources, keys.POINTS, "--per"))
+    params = replace(params, per=params.per or pivot.numeric(resources, pivot.POINTS, "--per"))
     x = resources.numbers(params.per, "--per")
     y = resources.numbers(params.of, "--of")
     if not (~np.isnan(x) & ~np.isnan(y)).any():
@@ -106,6 +210,8 @@ def _by_uid(
     models: Mapping[str, Sequence[ModelRecord]],
     params: ScatterParams,
 ) -> list[_Points]:
+    import numpy as np
+
     wanted, of, per = params.uid, params.of, params.per
     codes, places = _places(resources)
     uids = Counter(uid for _, uid in places)
@@ -154,6 +260,8 @@ def _places(resources: Resources) -> tuple[NDArray[np.intp], list[tuple[str, str
 
     A place is the location, as models name it, and the uid: the clocks of a command are places of their own.
     """
+    import numpy as np
+
     if not resources.has("uid"):
         return np.zeros(resources.size, np.intp), [("", "")]
     fields = [key for key in ("uid", "type", "subtype") if resources.has(key)]
@@ -196,7 +304,7 @@ class _Charts:
         self._title = params.graph_title or title_of(resources.profile, what, along, ())
         self._title_of_all = params.graph_title or title_of(resources.profile, what, along, names)
         self._own_title = bool(params.graph_title)
-        self._legend = "clock" if keys.clocks(resources) else "uid"
+        self._legend = "clock" if pivot.clocks(resources) else "uid"
         scales = (
             note_of("x", params.x_scale, log=log_x),
             note_of("y", params.y_scale, log=log_y),
@@ -215,6 +323,8 @@ class _Charts:
 
     def of_all(self, found: Sequence[_Points], charts: int) -> Chart:
         """The points of all uids; the largest ones have a colour each and their best model."""
+        import numpy as np
+
         name = f"all {len(found):,} {self._legend}s"
         listed = self._own_title or self._title_of_all != self._title
         title = self._title_of_all if listed else f"{self._title}: {len(found):,} {self._legend}s"
@@ -251,6 +361,8 @@ def _most_points(charts: int) -> int:
 
 def _density(x: Floats, y: Floats, log_x: bool, log_y: bool) -> Density:
     """The points in each cell; cells are of equal size on the screen."""
+    import numpy as np
+
     rows, columns = _CELLS
     across, x_ends = _cells(x, columns, log=log_x)
     up, y_ends = _cells(y, rows, log=log_y)
@@ -260,6 +372,8 @@ def _density(x: Floats, y: Floats, log_x: bool, log_y: bool) -> Density:
 
 def _cells(values: Floats, number: int, *, log: bool) -> tuple[_Codes, Span]:
     """The cell of each value among `number` equal ones, and their ends; the upper end belongs to the last."""
+    import numpy as np
+
     ends = widened(float(values.min()), float(values.max()), _MARGIN)
     span = (math.log10(ends[0]), math.log10(ends[1])) if log else ends
     cells = (share_of(np.log10(values) if log else values, span) * number).astype(np.intp)

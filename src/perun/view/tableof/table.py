@@ -11,7 +11,7 @@ from itertools import chain, islice, repeat
 from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from perun.errors import UsageError
+from perun.core.errors import UsageError
 from perun.plugin.params import nearest
 from perun.profile.format.columns import is_packed
 from perun.profile.memory import SUMMARIES, is_summary

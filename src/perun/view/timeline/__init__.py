@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from perun.view.timeline.params import TimelineParams
-from perun.view.timeline.view import TimelineView
+from perun.view.timeline.view import TimelineParams, TimelineView
 
 PLUGIN = TimelineView
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.models.change_points import candidates, energy, jumps, kernel, noise, partition, potts, windows
-from perun.models.change_points.spikes import spikes
-from perun.models.change_points.voting import DETECTORS
+from perun.models import change_detectors
+from perun.models.change_points import DETECTORS, spikes
 
 
 def stepped(seed: int, count: int = 60, size: float = 1.0, at: int = 30) -> np.ndarray:
@@ -52,13 +51,13 @@ def test_the_cheapest_division_is_that_of_all_divisions(bounds, seed, price):
     def cost(division):
         return sum(costs[i, j] + price for i, j in itertools.pairwise([0, *division, bounds - 1]))
 
-    assert cost(partition.cheapest(costs, price)) == pytest.approx(min(map(cost, divisions)))
+    assert cost(change_detectors.cheapest(costs, price)) == pytest.approx(min(map(cost, divisions)))
 
 
 def test_deviations_are_those_from_the_median():
-    values = np.random.default_rng(2).normal(0, 1, potts.BINS)  # a bin for each
+    values = np.random.default_rng(2).normal(0, 1, change_detectors.BINS)  # a bin for each
     bounds = np.array([0, 5, 6, 20, 33, len(values)])
-    found = potts.deviations(values, bounds)
+    found = change_detectors.deviations(values, bounds)
     for i, j in itertools.combinations(range(len(bounds)), 2):
         part = values[bounds[i] : bounds[j]]
         assert found[i, j] == pytest.approx(np.abs(part - np.median(part)).sum())
@@ -66,22 +65,24 @@ def test_deviations_are_those_from_the_median():
 
 def test_the_cost_in_the_kernel_is_its_definition():
     values = stepped(3, 40, 0.2, 20)
-    width = kernel.BANDWIDTH * noise.deviation_of_differences(values)
-    bounds = [0, *candidates.candidates(values), len(values)]
+    width = change_detectors.BANDWIDTH * change_detectors.deviation_of_differences(values)
+    bounds = [0, *change_detectors.candidates(values), len(values)]
 
     def cost(first, end):
         part = values[first:end]
         gram = np.exp(-0.5 * ((part[:, None] - part[None, :]) / width) ** 2)
-        return len(part) - gram.sum() / len(part) + kernel.PRICE * np.log(len(values))
+        return len(part) - gram.sum() / len(part) + change_detectors.KERNEL_PRICE * np.log(len(values))
 
     def total(places):
         return sum(cost(i, j) for i, j in itertools.pairwise([0, *places, len(values)]))
 
-    found = kernel.changes(values)
+    found = change_detectors.kernel_changes(values)
     assert found
     for one in bounds[1:-1]:
-        near = [other for other in {*found, one} if abs(other - one) < kernel.SHORTEST and other != one]
-        ends = min(one, len(values) - one) < kernel.SHORTEST
+        near = [
+            other for other in {*found, one} if abs(other - one) < change_detectors.SHORTEST and other != one
+        ]
+        ends = min(one, len(values) - one) < change_detectors.SHORTEST
         if not near and not ends:
             assert total(sorted({*found, one})) >= total(found) - 1e-3
     for one in found:
@@ -99,8 +100,8 @@ def test_the_energy_distance_is_its_definition():
         distance = 2 * distances[:k, k:].mean() - first.sum() / k**2 - second.sum() / m**2
         return distance * k * m / len(values)
 
-    allowed = range(energy.SHORTEST, len(values) - energy.SHORTEST + 1)
-    assert energy._best(distances, bounds) == max(allowed, key=energy_of)
+    allowed = range(change_detectors.SHORTEST, len(values) - change_detectors.SHORTEST + 1)
+    assert change_detectors._best(distances, bounds) == max(allowed, key=energy_of)
 
 
 def test_the_p_value_of_the_largest_rank_sum_holds_its_level():
@@ -109,15 +110,15 @@ def test_the_p_value_of_the_largest_rank_sum_holds_its_level():
     hits = 0
     for _ in range(150):
         values = rng.normal(0, 1, 60)
-        smallest = min(energy._p_value(values, k) for k in range(energy.SHORTEST, 57))
+        smallest = min(change_detectors._p_value(values, k) for k in range(change_detectors.SHORTEST, 57))
         hits += smallest < 0.05
     assert hits <= 0.1 * 150
 
 
 def test_the_statistic_of_windows_is_welch_with_weights():
     values = np.random.default_rng(6).normal(5, 1, 80)
-    t = windows.statistic(values)
-    weights = np.arange(windows.WIDTH, 0, -1) / windows.WIDTH
+    t = change_detectors.window_statistic(values)
+    weights = np.arange(change_detectors.WIDTH, 0, -1) / change_detectors.WIDTH
     place = 37
     parts = []
     for part, weight in ((values[place - 20 : place], weights[::-1]), (values[place : place + 20], weights)):
@@ -133,7 +134,7 @@ def test_the_statistic_of_windows_is_welch_with_weights():
 def test_the_statistic_of_jumps_is_that_of_least_squares():
     statsmodels = pytest.importorskip("statsmodels.api")
     values = np.random.default_rng(7).normal(5, 1, 60) + np.linspace(0, 9, 60)
-    t = jumps.statistic(values, 12)
+    t = change_detectors.jump_statistic(values, 12)
     for place in (12, 30, 48):
         part = values[place - 12 : place + 12]
         design = np.column_stack([np.ones(24), np.arange(24), np.arange(24) >= 12])
@@ -143,7 +144,7 @@ def test_the_statistic_of_jumps_is_that_of_least_squares():
 
 def test_a_slope_is_no_jump():
     values = np.random.default_rng(8).normal(0, 0.01, 200) + np.linspace(0, 1, 200)
-    assert jumps.changes(values) == []
+    assert change_detectors.jump_changes(values) == []
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,7 @@ def test_one_or_two_points_far_away_are_spikes_and_three_are_a_level(places, exp
 
 def test_the_noise_is_measured_beside_a_step():
     values = stepped(10, 1000, 5.0, 500)
-    assert noise.deviation_of_differences(values) == pytest.approx(0.05, rel=0.15)
+    assert change_detectors.deviation_of_differences(values) == pytest.approx(0.05, rel=0.15)
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
@@ -167,9 +168,9 @@ def test_autocorrelation(rho):
     values = rng.normal(0, 1, 4000)
     for i in range(1, len(values)):
         values[i] += rho * values[i - 1]
-    assert noise.autocorrelation(values) == pytest.approx(rho, abs=0.06)
+    assert change_detectors.autocorrelation(values) == pytest.approx(rho, abs=0.06)
 
 
 def test_candidates_hold_the_steps():
-    assert 30 in candidates.candidates(stepped(12))
-    assert candidates.candidates(np.zeros(0)) == []
+    assert 30 in change_detectors.candidates(stepped(12))
+    assert change_detectors.candidates(np.zeros(0)) == []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perun.models.change_points.voting import change_points
+from perun.models.change_points import change_points
 
 GENERATOR = Path(__file__).parents[4] / "benchmarks" / "histories.py"
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from perun.models.growth import comparison, exponent, forms
-from perun.models.growth.centres import Centres, centres
+from perun.models.growth import comparison, forms
+from perun.models.growth import forms as exponent
+from perun.models.growth.forms import Centres, centres
 
 sm = pytest.importorskip("statsmodels.api", reason="statsmodels, what fits are compared with, is missing")
 optimize = pytest.importorskip("scipy.optimize", reason="scipy, what fits are compared with, is missing")

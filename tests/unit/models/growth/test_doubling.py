@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perun.models.growth.doubling import doubling
-from perun.models.result import NoModel
+from perun.models.growth.comparison import doubling
+from perun.models.record import NoModel
 
 SIZES = np.array([50.0, 100.0, 200.0, 400.0, 800.0])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from perun.models.growth.order import EXPONENTIAL, order_of
-from perun.models.result import NoModel
+from perun.models.record import NoModel
 
 WIDE = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512], float)
 NARROW = np.arange(1.0, 20.0)

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import pytest
 
-from perun.models.growth.centres import centres
 from perun.models.growth.comparison import Comparison, NotComparable, compare
+from perun.models.growth.forms import centres
 
 Array = np.ndarray
 Curve = Callable[[Array], Array]

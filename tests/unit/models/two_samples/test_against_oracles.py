@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.models.two_samples import many, rank_sums, ratio, sequential, shape, signed_ranks
+from perun.models.two_samples import rank_tests, ratio, sequential, shape
+from perun.models.two_samples import sequential as many
 
 stats = pytest.importorskip("scipy.stats", reason="scipy, what ranks are compared with, is missing")
 
@@ -25,7 +26,7 @@ def array(values: list[int]) -> np.ndarray:
 @given(DISTINCT.filter(lambda values: 0 not in values))
 def test_signed_ranks_give_the_exact_p_value_of_scipy(values: list[int]) -> None:
     expected = stats.wilcoxon(array(values), method="exact").pvalue
-    assert signed_ranks.p_value(array(values)) == pytest.approx(expected, abs=1e-12)
+    assert rank_tests.signed_rank_p_value(array(values)) == pytest.approx(expected, abs=1e-12)
 
 
 @given(TIED)
@@ -37,31 +38,31 @@ def test_signed_ranks_with_ties_give_the_p_value_of_all_signs(values: list[int])
     extreme = min(seen, total - seen)
     sums = [sum(itertools.compress(ranks, signs)) for signs in itertools.product([0, 1], repeat=len(kept))]
     expected = min(1.0, 2 * sum(one <= extreme for one in sums) / len(sums)) if kept else 1.0
-    assert signed_ranks.p_value(array(values)) == pytest.approx(expected, abs=1e-12)
+    assert rank_tests.signed_rank_p_value(array(values)) == pytest.approx(expected, abs=1e-12)
 
 
 @given(DISTINCT, st.sampled_from([0.01, 0.05, 0.1, 0.3]))
 def test_the_interval_of_pairs_holds_what_the_test_does_not_reject(values: list[int], alpha: float) -> None:
-    low, high = signed_ranks.interval(array(values), alpha)
+    low, high = rank_tests.signed_rank_interval(array(values), alpha)
     for inside in np.linspace(max(low, -2000), min(high, 2000), 7)[1:-1] + 1e-7:
-        assert signed_ranks.p_value(array(values) - inside) > alpha
+        assert rank_tests.signed_rank_p_value(array(values) - inside) > alpha
     for outside in (low - 1e-6, high + 1e-6):
         if math.isfinite(outside):
-            assert signed_ranks.p_value(array(values) - outside) <= alpha * (1 + 1e-9)
+            assert rank_tests.signed_rank_p_value(array(values) - outside) <= alpha * (1 + 1e-9)
 
 
 def test_the_fewest_pairs_that_give_an_interval() -> None:
-    assert signed_ranks.interval(np.arange(1.0, 8), 0.01) == (-math.inf, math.inf)
-    low, high = signed_ranks.interval(np.arange(1.0, 9), 0.01)
+    assert rank_tests.signed_rank_interval(np.arange(1.0, 8), 0.01) == (-math.inf, math.inf)
+    low, high = rank_tests.signed_rank_interval(np.arange(1.0, 9), 0.01)
     assert (low, high) == (1.0, 8.0)
 
 
 @pytest.mark.parametrize("count", [30, 100, 101, 400])
 def test_many_pairs_agree_with_scipy(count: int) -> None:
     values = np.random.default_rng(count).normal(0.15, 1, count)
-    method = "exact" if count <= signed_ranks.EXACT_UP_TO else "approx"
+    method = "exact" if count <= rank_tests.SIGNED_RANKS_EXACT_UP_TO else "approx"
     expected = stats.wilcoxon(values, method=method, correction=True).pvalue
-    assert signed_ranks.p_value(values) == pytest.approx(expected, rel=1e-4)
+    assert rank_tests.signed_rank_p_value(values) == pytest.approx(expected, rel=1e-4)
 
 
 @given(
@@ -72,7 +73,7 @@ def test_many_pairs_agree_with_scipy(count: int) -> None:
 def test_rank_sums_give_the_exact_p_value_of_scipy(first: list[int], second: list[int], move: int) -> None:
     baseline, target = array(first), array(second) + move + 0.5
     expected = stats.mannwhitneyu(baseline, target, method="exact").pvalue
-    assert rank_sums.p_value(baseline, target) == pytest.approx(expected, abs=1e-12)
+    assert rank_tests.rank_sum_p_value(baseline, target) == pytest.approx(expected, abs=1e-12)
 
 
 def test_rank_sums_with_ties_and_of_many_values_agree_with_scipy() -> None:
@@ -81,22 +82,22 @@ def test_rank_sums_with_ties_and_of_many_values_agree_with_scipy() -> None:
         baseline = generator.integers(0, 9, m).astype(float)
         target = generator.integers(1, 10, n).astype(float)
         expected = stats.mannwhitneyu(baseline, target, method="asymptotic").pvalue
-        assert rank_sums.p_value(baseline, target) == pytest.approx(expected, rel=1e-9)
+        assert rank_tests.rank_sum_p_value(baseline, target) == pytest.approx(expected, rel=1e-9)
     baseline, target = generator.normal(size=60), generator.normal(size=60)
     expected = stats.mannwhitneyu(baseline, target, method="asymptotic").pvalue
-    assert rank_sums.p_value(baseline, target) == pytest.approx(expected, rel=1e-9)
+    assert rank_tests.rank_sum_p_value(baseline, target) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize(("m", "n"), [(8, 8), (5, 20), (30, 40)])
 def test_the_interval_of_samples_holds_what_the_test_does_not_reject(m: int, n: int) -> None:
     generator = np.random.default_rng(m)
     baseline, target = generator.normal(0, 1, m), generator.normal(1, 1, n)
-    low, high = rank_sums.interval(baseline, target, 0.05)
-    assert low < rank_sums.shift(baseline, target) < high
+    low, high = rank_tests.rank_sum_interval(baseline, target, 0.05)
+    assert low < rank_tests.shift(baseline, target) < high
     for inside in np.linspace(low, high, 9)[1:-1]:
-        assert rank_sums.p_value(baseline, target - inside) > 0.05
+        assert rank_tests.rank_sum_p_value(baseline, target - inside) > 0.05
     for outside in (low - 1e-6, high + 1e-6):
-        assert rank_sums.p_value(baseline, target - outside) <= 0.05
+        assert rank_tests.rank_sum_p_value(baseline, target - outside) <= 0.05
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))

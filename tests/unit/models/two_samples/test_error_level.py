@@ -11,8 +11,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from perun.models.two_samples import rank_sums
-from perun.porcelain.compare.decide import FIRST_LOOK, STEP, Looks
+from perun.models.two_samples import rank_tests
+from perun.running.compare.decide import FIRST_LOOK, STEP, Looks
 
 stats = pytest.importorskip("scipy.stats", reason="scipy, what tests are compared with, is missing")
 ALPHA = 0.01
@@ -86,7 +86,7 @@ def test_the_tests_of_the_simulation_are_those_of_scipy(simulated: ModuleType) -
     assert simulated.mann_whitney(old, new) == pytest.approx(
         [stats.mannwhitneyu(a, b, method="exact").pvalue for a, b in zip(old, new, strict=True)]
     )
-    assert rank_sums.EXACT_UP_TO >= 400
+    assert rank_tests.RANK_SUMS_EXACT_UP_TO >= 400
     seen = simulated.seen(new - old, {20: 0.05})
     for difference, found in zip(new - old, seen[:, 0], strict=True):
         assert found == (stats.wilcoxon(difference, method="exact").pvalue <= 0.05)

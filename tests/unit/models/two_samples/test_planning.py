@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from perun.models.two_samples import planning, sequential
+from perun.models.two_samples import sequential
+from perun.models.two_samples import sequential as planning
 
 stats = pytest.importorskip("scipy.stats", reason="scipy, what powers are compared with, is missing")
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import perun
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.profile.factory import Profile
 from perun.profile.format import bulk, columns
 from perun.profile.format import json as formats

@@ -18,11 +18,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.profile.factory import Profile, load_profile
-from perun.profile.format import chunks, columnar, layouts, seven_bits
+from perun.profile.format import columnar
+from perun.profile.format import columns as chunks
+from perun.profile.format import columns as seven_bits
+from perun.profile.format import head as layouts
 from perun.profile.format import json as formats
-from perun.profile.format.compressed import CompressedColumn
+from perun.profile.format.columns import CompressedColumn
 from perun.profile.query import unique_resource_values_of
 from perun.profile.series import series
 from perun.profile.table import table_of
@@ -133,9 +136,9 @@ def test_no_other_error_comes_of_any_bytes(data: bytes, kind: str) -> None:
 def test_any_bytes_are_written_in_ascii(data: bytes) -> None:
     text = seven_bits.packed(data)
     assert text.isascii() and b"\0" not in text
-    assert seven_bits.unpacked(text) == data
+    assert seven_bits.unpacked_bits(text) == data
     for other in (text + b"\x80", text[:-1] + b"\xff", b"\0" + text, text + b"\1", b"\1\4" + text):
-        assert seven_bits.unpacked(other) is None
+        assert seven_bits.unpacked_bits(other) is None
 
 
 @given(groups)
@@ -255,7 +258,7 @@ def resealed(data: bytes) -> bytes:
     """The file with checksums of head, directory and trailer that are right where that is possible."""
     try:
         head, at, size = (int(field, 16) for field in data[-TRAILER:].split()[2:5])
-        directory = zlib.decompress(seven_bits.unpacked(data[at:-TRAILER]) or b"")
+        directory = zlib.decompress(seven_bits.unpacked_bits(data[at:-TRAILER]) or b"")
     except (ValueError, zlib.error):
         return data
     ends = zlib.crc32(data[:head]), zlib.crc32(directory), head, at, size, len(data)
@@ -269,7 +272,7 @@ DAMAGED = by_columns(calls(1200))
 def rewritten(change: Any, data: bytes = DAMAGED) -> bytes:
     """The file with another directory."""
     head_sum, _, head, at = (int(field, 16) for field in data[-TRAILER:].split()[:4])
-    directory = json.loads(zlib.decompress(seven_bits.unpacked(data[at:-TRAILER]) or b""))
+    directory = json.loads(zlib.decompress(seven_bits.unpacked_bits(data[at:-TRAILER]) or b""))
     change(directory)
     text = json.dumps(directory).encode()
     packed = seven_bits.packed(zlib.compress(text))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.profile.format.head import DECODED_WHOLE, MAX_BYTES, decode
 
 NAMES = ['a "quoted" name', "ends with a backslash \\", '\\"', "{[", "plain", "é", "", "]}" * 20]

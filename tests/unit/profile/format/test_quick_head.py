@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.errors import ProfileError
+from perun.core.errors import ProfileError
 from perun.profile.format.json import decode_head
 from perun.profile.format.quick_head import quick_head
 from perun.profile.head import Head

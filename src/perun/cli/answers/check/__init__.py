@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final
 
-from perun.cli.answers.check.page import Answer, Page
+from perun.cli.answers.check.wording import Answer, Page
 
 FORMATS: Final = {
     "text": "Text",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from perun.cli.answers.check.page import Page
-from perun.cli.answers.check.tally import Tally, troubles_of
+from perun.cli.answers.check.wording import Page, Tally, troubles_of
 from perun.cli.answers.data import change_data, finite
 from perun.cli.answers.steps import entry_data
 from perun.cli.table import clean, one_line
-from perun.porcelain.check.report import Comparison, VersionReport
+from perun.history.check.report import Comparison, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 

@@ -12,11 +12,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from perun.cli.answers.changes import NAMES, importance
-from perun.cli.answers.check.page import Page
-from perun.cli.answers.check.tally import troubles_of
-from perun.cli.answers.check.wording import command_of, units_of, values_of
+from perun.cli.answers.check.wording import Page, command_of, troubles_of, units_of, values_of
 from perun.cli.table import clean
-from perun.porcelain.check.report import Comparison, VersionReport, is_degradation
+from perun.history.check.report import Comparison, VersionReport, is_degradation
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
 PAIRING: Final = "comparison"

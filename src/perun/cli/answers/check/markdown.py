@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from perun.cli.answers.changes import NAMES, importance, is_worse, sides_of
-from perun.cli.answers.check.page import Page
-from perun.cli.answers.check.tally import Tally
 from perun.cli.answers.check.wording import (
+    Page,
+    Tally,
     command_of,
     confidence_of,
     is_severe,
@@ -23,9 +23,9 @@ from perun.cli.answers.check.wording import (
     units_of,
 )
 from perun.cli.table import one_line
-from perun.porcelain.check.report import Comparison, VersionReport
+from perun.core.wording import plural
+from perun.history.check.report import Comparison, VersionReport
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.wording import plural
 
 LIMIT: Final = 65_536
 """Characters that a comment of GitHub has at most; the text stays below."""

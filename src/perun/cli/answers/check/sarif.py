@@ -19,12 +19,10 @@ from urllib.parse import quote
 
 from perun import __version__
 from perun.cli.answers.changes import NAMES, importance, is_worse
-from perun.cli.answers.check.page import Page
-from perun.cli.answers.check.tally import Tally
-from perun.cli.answers.check.wording import command_of, is_severe, units_of, values_of
+from perun.cli.answers.check.wording import Page, Tally, command_of, is_severe, units_of, values_of
 from perun.cli.answers.data import change_data
 from perun.cli.table import one_line
-from perun.porcelain.check.report import Comparison, VersionReport
+from perun.history.check.report import Comparison, VersionReport
 from perun.profile.bounds import TYPE as BOUND
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo

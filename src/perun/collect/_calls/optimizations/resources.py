@@ -10,19 +10,18 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.callgraph.files import from_values, to_values
-from perun.callgraph.graph import Call, CallGraph
-from perun.callgraph.stored import file_name, graph_name
-from perun.collect._calls.image import static_graph
 from perun.collect._calls.optimizations.plan import Earlier, Seen
 from perun.collect._calls.optimizations.settings import COMPLEXITIES, Settings
-from perun.collect._common.elf import read_elf
-from perun.errors import PerunError, ProfileError, UsageError, VersionControlError
+from perun.core.errors import PerunError, ProfileError, UsageError, VersionControlError
+from perun.native.callgraph.files import from_values, to_values
+from perun.native.callgraph.graph import Call, CallGraph, file_name, graph_name
+from perun.native.elf import read_elf
+from perun.native.image import static_graph
 from perun.profile.bounds import Growth, classes
 from perun.profile.untraced import sampling_of
 
 if TYPE_CHECKING:
-    from perun.collect._calls.optimizations.params import OptimizationParams
+    from perun.collect._calls.optimizations.settings import OptimizationParams
     from perun.plugin.api import Run, Statistics
     from perun.profile.factory import Profile
 

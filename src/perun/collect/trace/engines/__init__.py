@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from perun.collect._calls.events import Calls
 from perun.collect.trace.plan import Plan
-from perun.errors import CollectorUnavailable
+from perun.core.errors import CollectorUnavailable
+from perun.core.process.execution import TIMEOUT, Execution, Output, Sample
 from perun.plugin.api import Run
-from perun.process.execution import TIMEOUT, Execution, Sample
-from perun.process.streams import Output
 from perun.profile.amounts import readable
 from perun.profile.incomplete import Incomplete
 
@@ -47,7 +46,7 @@ class EngineContext(NamedTuple):
         """Have the engine run the command; after a timeout or an interruption it can still write its files.
 
         :param engine: the command line of the engine, the measured command included. :param is_over: see
-            :class:`~perun.process.execution.Execution`.
+            :class:`~perun.core.process.execution.Execution`.
         :raises JobFailed: where the engine cannot be started.
         """
         run = self.run._replace(environ=environ)

@@ -7,12 +7,12 @@ of instructions, and sizes that take as many reads of memory.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from perun.collect._calls.binary import Binary
 from perun.collect._calls.calibration import (
     BARE,
     CALLS,
@@ -28,21 +28,21 @@ from perun.collect._calls.calibration import (
     region,
 )
 from perun.collect._calls.calibration import notes as notes_of
-from perun.collect._calls.events import Calls
-from perun.collect._calls.formulas import Term
+from perun.collect._calls.events import UNKNOWN, Calls
 from perun.collect._calls.overhead import Cost, Overhead
-from perun.collect._calls.sizes import Size
-from perun.collect._calls.usdt import Usdt
+from perun.collect._calls.sizes import Size, Term
+from perun.collect._common.recordings import Words, words
 from perun.collect.trace.engines import EngineContext
 from perun.collect.trace.plan import Pair, Plan, Probe
-from perun.errors import PerunError
+from perun.core.errors import PerunError
+from perun.core.wording import counted
+from perun.native.binary import Binary, Usdt
+from perun.native.columns import Ints
 from perun.plugin.api import Run
-from perun.wording import counted
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from perun.collect.trace.engines import Engine
+
 
 _MAX_READS: Final = 6
 """The program has eight functions of a kind: one without a size, and one for each number of reads, 0 to 6."""
@@ -218,3 +218,60 @@ def _size(reads: int) -> Size | None:
     if reads == 0:
         return Size(0, 0, (Term(1, (), 8, True),))
     return Size(0, 0, tuple(Term(1, (0,), 8, True) for _ in range(reads)))
+
+
+# Recordings of the engines: records of two or three words of eight bytes.
+
+PIECE: Final = 1 << 18
+"""How many words of a recording are decoded at once."""
+NOT_READ: Final = -(1 << 63)
+"""The sum of a size whose memory could not be read."""
+
+
+class Piece:
+    """A piece of a recording; the reader sets `consumed` to the number of words of its complete records."""
+
+    def __init__(self, values: Words) -> None:
+        self.values = values
+        self.consumed = 0
+
+
+def pieces(file: Path) -> Iterator[Piece]:
+    """The words of a file, piece by piece; the next piece begins with what was not consumed of the last."""
+    with open(file, "rb") as stream:
+        rest = np.zeros(0, np.uint64)
+        for piece in words(stream, PIECE):
+            joined = Piece(np.concatenate([rest, piece]))
+            yield joined
+            rest = joined.values[joined.consumed :]
+
+
+def boundaries(values: Words, bit: int) -> tuple[Ints, int]:
+    """The positions at which the records of a piece begin, and the end of the last complete one.
+
+    :param bit: the bit of the second word of a record that says that it has a third one.
+    """
+    count = len(values)
+    if count < 2:
+        return np.zeros(0, np.int64), 0
+    has_third = (values[1:] & np.uint64(1 << bit)) != 0
+    if not has_third[::2].any():
+        at = np.arange(0, count - 1, 2, dtype=np.int64)
+        return at, len(at) * 2
+    # The start of a record depends on the length of the one before, so that this cannot be an array
+    # operation. Bytes are read faster than elements of an array.
+    extra = has_third.tobytes()
+    starts = []
+    position = 0
+    while position < count - 1:
+        starts.append(position)
+        position += 2 + extra[position]
+    if position > count:
+        position = starts.pop()
+    return np.array(starts, np.int64), position
+
+
+def sizes_from_sums(size: Size, sums: Ints) -> Ints:
+    """The sizes for the sums of their terms; UNKNOWN for negative ones and those that could not be read."""
+    values = (sums + size.constant) // size.divisor
+    return np.where((sums == NOT_READ) | (values < 0), UNKNOWN, values)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perun.errors import CollectorUnavailable
+from perun.core.errors import CollectorUnavailable
 
 if TYPE_CHECKING:
     from perun.collect.trace.engines import Engine

@@ -2,7 +2,7 @@
 
 A loader, which is built together with Perun, attaches the probes and writes their records to a file; see
 `native/`. It attaches them by the best of three methods that the kernel supports. The cost of a probe
-depends on its instruction: :mod:`perun.collect.trace.engines.instructions` finds the best one.
+depends on its instruction: :mod:`perun.collect.trace.engines.following` finds the best one.
 
 The kernel catches returns by changing the return address on the stack, which C++ exceptions do not survive.
 In a program that throws, the probes are at the return instructions instead, and the stack pointer at the
@@ -21,22 +21,26 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from perun.collect._calls.events import UNKNOWN, Calls, Events
-from perun.collect._calls.nesting import Nesting
-from perun.collect._calls.probeable import is_probeable
+from perun.collect._calls.events import UNKNOWN, Calls, Events, Nesting
 from perun.collect._calls.sizes import Size
-from perun.collect._common.columns import Ints
 from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
-from perun.collect.trace.engines.calibration import Correction, Way, correction
-from perun.collect.trace.engines.following import Following
-from perun.collect.trace.engines.instructions import Code, read_code
-from perun.collect.trace.engines.records import boundaries, pieces, sizes_from_sums
+from perun.collect.trace.engines.calibration import (
+    Correction,
+    Way,
+    boundaries,
+    correction,
+    pieces,
+    sizes_from_sums,
+)
+from perun.collect.trace.engines.following import Code, Following, read_code
 from perun.collect.trace.plan import Plan, Probe
-from perun.errors import CollectorUnavailable
-from perun.extras import reinstall_command
-from perun.process import programs
-from perun.process.outcome import outcome
-from perun.wording import counted, listed
+from perun.core.errors import CollectorUnavailable
+from perun.core.extras import reinstall_command
+from perun.core.process import programs
+from perun.core.process.command import outcome
+from perun.core.wording import counted, listed
+from perun.native.binary import is_probeable
+from perun.native.columns import Ints
 
 FOLDER: Final = Path(__file__).parents[1]
 """The folder into which the build puts the loader and the probes."""

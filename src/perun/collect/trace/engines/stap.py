@@ -16,13 +16,12 @@ from pathlib import Path
 from shutil import which
 from typing import ClassVar, Final
 
-from perun.collect._calls.formulas import Term
-from perun.collect._calls.parameters import REGISTERS
-from perun.collect._calls.sizes import Size
+from perun.collect._calls.sizes import Size, Term
 from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.plan import Plan
-from perun.process.outcome import outcome
+from perun.core.process.command import outcome
+from perun.native.parameters import REGISTERS
 
 _WRAPPER: Final = """\
 import os, signal, sys

@@ -11,11 +11,9 @@ from pathlib import Path
 from shutil import which
 from typing import ClassVar, Final
 
-from perun.collect._calls.events import Calls
-from perun.collect._calls.nesting import Nesting
+from perun.collect._calls.events import Calls, Nesting
 from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
-from perun.collect.trace.engines.calibration import Correction, Way, correction
-from perun.collect.trace.engines.records import pieces
+from perun.collect.trace.engines.calibration import Correction, Way, correction, pieces
 from perun.collect.trace.engines.uftrace_data import (
     DEEPEST,
     Decoder,
@@ -25,11 +23,11 @@ from perun.collect.trace.engines.uftrace_data import (
 )
 from perun.collect.trace.engines.uftrace_safety import KEPT, NO_DEBUG_INFORMATION, unsafe_functions, unwinds
 from perun.collect.trace.plan import Plan, Probe
-from perun.errors import CollectorUnavailable
-from perun.process.ending import descendants, fields_of
-from perun.process.outcome import failed
+from perun.core.errors import CollectorUnavailable
+from perun.core.process.command import failed
+from perun.core.process.ending import descendants, fields_of
+from perun.core.wording import counted, listed
 from perun.profile.incomplete import Incomplete
-from perun.wording import counted, listed
 
 MIN_SIZE: Final = 5
 """Bytes of a jump: shorter functions cannot be patched."""
@@ -277,7 +275,8 @@ class _Waiting:
         self._looks = self._written = self._slept = 0
 
     def __call__(self, engine: int) -> bool:
-        """Whether the process of uftrace does so; to be asked every :data:`~perun.process.ending.LOOK`."""
+        """Whether the process of uftrace does so; to be asked every
+        :data:`~perun.core.process.ending.LOOK`."""
         with contextlib.suppress(OSError):
             if set(descendants(engine).values()) == {"Z"} and not self._is_one_left(engine):
                 written = sum(file.stat().st_size for file in self._data.iterdir())

@@ -13,10 +13,10 @@ import numpy as np
 
 from perun.collect._calls.events import UNKNOWN, Events
 from perun.collect._calls.sizes import Size
-from perun.collect._common.columns import Ints
-from perun.collect._common.elf import read_elf
-from perun.collect.trace.engines.records import Piece, boundaries, sizes_from_sums
+from perun.collect.trace.engines.calibration import Piece, boundaries, sizes_from_sums
 from perun.collect.trace.plan import Probe
+from perun.native.columns import Ints
+from perun.native.elf import read_elf
 
 _ENTRY, _EXIT, _LOST = 0, 1, 2
 """Types of the records of uftrace that count here: the lowest two bits of the second word."""

@@ -1,0 +1,1 @@
+"""Bounds of loops from C sources: the analysis behind the collector `bounds`."""

@@ -1,0 +1,359 @@
+"""The analysis of one function, from its syntax tree to the bounds of its loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from perun.bounds import expression, steps
+from perun.bounds.answer import FunctionBounds, LoopBound, unbounded
+from perun.bounds.bounding import Bounding
+from perun.bounds.constraints import Constraints, Norm
+from perun.bounds.expression import INFINITY, ONE, ZERO, Expression, Maximum, number
+from perun.bounds.invariants import Invariants
+from perun.bounds.lowering import lower
+from perun.bounds.lowering.places import effects_of
+from perun.bounds.lowering.types import Effects
+from perun.bounds.paths import System, TooManyPaths, paths
+from perun.bounds.program import CallSite, Edge, Linear, Location, LoopInfo, Program, components
+from perun.bounds.slicing import feasible, renumbered, sliced, split
+from perun.bounds.solver import Solver
+
+if TYPE_CHECKING:
+    from perun.bounds.front.unit import Function, Unit
+
+
+# The cost of calls: what the loops of called functions cost, by the values of the arguments at each call.
+
+@dataclass(frozen=True)
+class Callee:
+    """A function whose calls count: the names of its parameters, and its total over them."""
+
+    parameters: tuple[str, ...]
+    cost: Expression
+
+
+def parameters_of(function: Function) -> tuple[str, ...]:
+    """The names of a function's parameters, empty where one has none."""
+    arguments = function.node.decl.type.args
+    return tuple(getattr(each, "name", None) or "" for each in getattr(arguments, "params", None) or ())
+
+
+def recursive(effects: Mapping[str, Effects]) -> frozenset[str]:
+    """The functions that call themselves, or others that do so for them."""
+    numbers = {name: index for index, name in enumerate(sorted(effects))}
+    pairs = [
+        (numbers[name], numbers[called])
+        for name in sorted(effects)
+        for called in effects[name].calls if called in numbers
+    ]  # fmt: skip
+    component = components(numbers.values(), pairs)
+    return frozenset(
+        name for name, number in numbers.items()
+        if any(source == number and component[source] == component[target] for source, target in pairs)
+    )  # fmt: skip
+
+
+def cost_of_calls(bounding: Bounding, called: Mapping[str, Callee]) -> Expression:
+    """What all calls of a program cost: for each the times it is made, multiplied by the callee's total."""
+    total = ZERO
+    for site in bounding.system.program.calls:
+        if total.infinite:
+            break
+        places = bounding.system.places(site.place)
+        made = bounding.taken(
+            frozenset(each.number for each in bounding.system.transitions if each.source in places)
+        )
+        if made != ZERO:
+            total = total + made * _Cost(bounding, site, places).of(called[site.function].cost)
+    return total
+
+
+class _Cost:
+    """The total of a callee, with the largest values that its arguments have at a call."""
+
+    def __init__(self, bounding: Bounding, site: CallSite, places: list[Location]) -> None:
+        self._bounding = bounding
+        self._places = [each for each in places if any(each in pair for pair in bounding.system.pairs)]
+        self._arguments = dict(site.arguments)
+
+    def of(self, cost: Expression) -> Expression:
+        """The bound of an expression over the callee's parameters, over the caller's inputs."""
+        if cost.infinite:
+            return INFINITY
+        total = ZERO
+        for monomial, coefficient in cost.terms:
+            term = number(coefficient)
+            for atom in monomial:
+                term = term * (self._largest(atom) if isinstance(atom, Maximum) else INFINITY)
+            total = total + term if coefficient > 0 else INFINITY
+        return total
+
+    def _largest(self, atom: Maximum) -> Expression:
+        """The bound of a maximum of expressions, which is at least 0 in all totals."""
+        found = [ZERO]
+        for argument in atom.arguments:
+            value = self._linear(argument)
+            if value is None:
+                found.append(self.of(argument))
+            else:
+                found += [self._bounding.value(Norm(value), place) for place in self._places]
+        return expression.maximum(found)
+
+    def _linear(self, argument: Expression) -> Linear | None:
+        """A linear expression over parameters, over the variables that hold them; `None` if it is not one."""
+        constant, terms = 0, []
+        for monomial, coefficient in argument.terms:
+            if not monomial:
+                constant = coefficient
+                continue
+            name = monomial[0]
+            if len(monomial) > 1 or not isinstance(name, str) or name not in self._arguments:
+                return None
+            terms.append((self._arguments[name], coefficient))
+        return Linear(constant, terms)
+
+
+# Outermost nests of loops on their own, where a function as a whole is too large.
+
+def nests(program: Program) -> Iterator[tuple[frozenset[int], Program]]:
+    """For each outermost nest the numbers of its loops, and the program where no other loop is left.
+
+    Another nest becomes one location: who gets there finds any value in what the nest assigns.
+    """
+    pairs = [(edge.source, edge.target) for edge in program.edges]
+    component = components([program.entry], pairs)
+    cyclic = {component[source] for source, target in pairs if component[source] == component[target]}
+    assigned: dict[int, set[str]] = {number: set() for number in cyclic}
+    loops: dict[int, set[int]] = {number: set() for number in cyclic}
+    for edge in program.edges:
+        number = component[edge.source]
+        if number in cyclic and number == component[edge.target]:
+            assigned[number].update(name for name, _ in edge.updates)
+            if edge.loop is not None:
+                loops[number].add(edge.loop)
+    for chosen in sorted(cyclic):
+        if loops[chosen]:
+            edges = list(_collapsed(program, component, assigned, chosen))
+            yield frozenset(loops[chosen]), replace(program, edges=edges, calls=[])
+
+
+def _collapsed(
+    program: Program, component: dict[Location, int], assigned: dict[int, set[str]], chosen: int
+) -> Iterator[Edge]:
+    """The edges of a program in which all nests but one are a location each."""
+    one: dict[int, Location] = {}
+    for place, nest in component.items():
+        if nest in assigned and nest != chosen:
+            one.setdefault(nest, place)
+    fresh = max(component) + 1
+    for edge in program.edges:
+        source, target = component[edge.source], component[edge.target]
+        if source == target and source in one:
+            continue
+        start = one.get(source, edge.source)
+        if target not in one:
+            yield replace(edge, source=start)
+            continue
+        yield replace(edge, source=start, target=fresh, loop=None)
+        unknown = tuple((name, None) for name in sorted(assigned[target]))
+        yield Edge(fresh, one[target], (), unknown)
+        fresh += 1
+
+
+Count = Literal["iterations", "backedges"]
+
+
+@dataclass(frozen=True)
+class AnalysisOptions:
+    """What to count, whether functions that are called cost what their own loops do, and how many steps the
+    analysis of a function takes at most."""
+
+    calls: bool = False
+    count: Count = "iterations"
+    steps: float = math.inf
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """The back edges of a loop, or why there is no bound."""
+
+    backedges: Expression
+    reason: str | None = None
+
+
+def analyse(function: Function, unit: Unit, options: AnalysisOptions = AnalysisOptions()) -> FunctionBounds:
+    """The bounds of a function. What cannot be analysed is unbounded, with a reason; nothing is raised."""
+    try:
+        return _Analysis.of(unit, options).bounds(function)
+    except Exception as error:  # Whatever a stranger's code leads to, the other functions have bounds.
+        return unbounded(function, f"it cannot be analysed ({type(error).__name__})")
+
+
+def needed(function: Function, unit: Unit, options: AnalysisOptions) -> Iterator[Function]:
+    """The functions that are to be analysed before, those first that others need: none if calls do not count.
+    """
+    return _Analysis.of(unit, options).before(function)
+
+
+class _Analysis:
+    """The analysis of the functions of one unit, with what it found of functions that others call."""
+
+    _last: ClassVar[_Analysis | None] = None
+
+    def __init__(self, unit: Unit, options: AnalysisOptions) -> None:
+        self._unit = unit
+        self._options = options
+        self._effects = effects_of(unit)
+        self._functions = {each.name: each for each in [*unit.helpers.values(), *unit.functions]}
+        self._known: dict[str, FunctionBounds] = {}
+        self._recursive = recursive(self._effects) if options.calls else frozenset()
+
+    @classmethod
+    def of(cls, unit: Unit, options: AnalysisOptions) -> _Analysis:
+        """The analysis of a unit: that of the last call, if it was of the same."""
+        last = cls._last
+        if last is None or last._unit is not unit or last._options != options:
+            last = cls._last = cls(unit, options)
+        return last
+
+    def bounds(self, function: Function) -> FunctionBounds:
+        """The bounds of a function."""
+        if self._functions.get(function.name) is not function:
+            return self._bounds(function)
+        if function.name not in self._known:
+            self._known[function.name] = self._bounds(function)
+        return self._known[function.name]
+
+    def before(self, function: Function, seen: set[str] | None = None) -> Iterator[Function]:
+        """The functions whose bounds those of a function need and that are not known, those first that others
+        need."""
+        seen = set() if seen is None else seen
+        if not self._options.calls or function.name in self._recursive or function.name in self._known:
+            return
+        for name in sorted(self._effects[function.name].calls & set(self._functions) - seen):
+            seen.add(name)
+            yield from self.before(self._functions[name], seen)
+            if name not in self._known:
+                yield self._functions[name]
+
+    def _bounds(self, function: Function) -> FunctionBounds:
+        called = self._called(function)
+        with steps.limited(self._options.steps) as count:
+            try:
+                found = self._within_limit(function, called)
+            except steps.TooManySteps:
+                found = unbounded(function, OUT_OF_STEPS)
+        return replace(found, steps=count.taken)
+
+    def _within_limit(self, function: Function, called: Mapping[str, Callee]) -> FunctionBounds:
+        costly = {name: each.parameters for name, each in called.items()}
+        program = lower(function, self._unit, self._effects, costly)
+        if program.unknown is not None:
+            bounds = [Bounded(INFINITY, program.unknown)] * len(program.loops)
+            return _answer(function, program.loops, bounds, self._options)
+        bounds, calls = bounds_of(program, called)
+        if function.name in self._recursive:
+            calls = Bounded(INFINITY, "it calls itself")
+        return _answer(function, program.loops, bounds, self._options, calls)
+
+    def _called(self, function: Function) -> dict[str, Callee]:
+        """The functions that it calls and that cost something, where calls count."""
+        if not self._options.calls or function.name in self._recursive:
+            return {}
+        found = {}
+        for name in sorted(self._effects[function.name].calls & set(self._functions)):
+            bounds = self.bounds(self._functions[name])
+            if bounds.bound != "0":
+                found[name] = Callee(parameters_of(self._functions[name]), expression.parse(bounds.bound))
+        return found
+
+
+def bounds_of(program: Program, called: Mapping[str, Callee] | None = None) -> tuple[list[Bounded], Bounded]:
+    """The back edges of each loop of a program, and the cost of its calls."""
+    if not program.loops and not program.calls:
+        return [], Bounded(expression.ZERO)
+    try:
+        with steps.limited(steps.left() * WHOLE):
+            bounding = _bounding(paths(sliced(program)))
+            found = [_loop(bounding, index) for index in range(len(program.loops))]
+            cost = cost_of_calls(bounding, called or {})
+    except _TOO_MUCH as problem:
+        lost = Bounded(INFINITY, _reason(problem)) if program.calls else Bounded(expression.ZERO)
+        return _one_by_one(program, _reason(problem)), lost
+    reason = "the cost of a function that it calls has no bound" if cost.infinite else None
+    return found, Bounded(cost, reason)
+
+
+OUT_OF_STEPS = "its analysis takes more steps than --timeout gives it"
+WHOLE = 2 / 3
+"""The share of the steps of a function that it has as a whole; with the rest its nests are analysed alone."""
+_TOO_MUCH = (TooManyPaths, steps.TooManySteps)
+
+
+def _reason(problem: Exception) -> str:
+    return OUT_OF_STEPS if isinstance(problem, steps.TooManySteps) else "there are too many paths through it"
+
+
+def _one_by_one(program: Program, why: str) -> list[Bounded]:
+    """The back edges of each loop, where the nests of loops are analysed on their own, and why they are."""
+    found = [Bounded(expression.ZERO) for _ in program.loops]
+    alone = list(nests(program))
+    for behind, (numbers, nest) in enumerate(alone):
+        with steps.limited(steps.left() / (len(alone) - behind)):
+            try:
+                bounding = _bounding(paths(sliced(nest)))
+            except _TOO_MUCH as problem:
+                for number in numbers:
+                    found[number] = Bounded(INFINITY, _reason(problem))
+                continue
+            for number in sorted(numbers):
+                try:
+                    found[number] = _loop(bounding, number)
+                except steps.TooManySteps as problem:
+                    found[number] = Bounded(INFINITY, _reason(problem))
+    if why == OUT_OF_STEPS:  # as a whole it may have a bound
+        return [Bounded(INFINITY, why) if each.backedges.infinite else each for each in found]
+    return found
+
+
+def _loop(bounding: Bounding, number: int) -> Bounded:
+    backedges = bounding.loop(number)
+    return Bounded(backedges, bounding.reason(number) if backedges.infinite else None)
+
+
+def _bounding(system: System) -> Bounding:
+    """What bounds a system, of which transitions that its guards or invariants forbid are gone."""
+    solver = Solver()
+    system = split(feasible(system, solver))
+    invariants = Invariants(system, solver)
+    kept = [each for each in system.transitions if solver.feasible(invariants.before(each))]
+    if len(kept) < len(system.transitions):
+        system = renumbered(system, kept)
+        invariants = Invariants(system, solver)
+    return Bounding(system, Constraints(system, invariants, solver))
+
+
+def _answer(
+    function: Function,
+    loops: Sequence[LoopInfo],
+    bounds: Sequence[Bounded],
+    options: AnalysisOptions,
+    calls: Bounded = Bounded(expression.ZERO),
+) -> FunctionBounds:
+    found, total = [], calls.backedges
+    for loop, bounded in zip(loops, bounds, strict=True):
+        cost = bounded.backedges
+        if options.count == "iterations" and not loop.nested:
+            cost = cost + ONE
+        total = total + cost
+        place = (loop.first_line, loop.last_line, loop.column)
+        found.append(LoopBound(*place, str(cost), cost.cls, bounded.reason, loop.nested))
+    found.sort(key=lambda each: (each.first_line, each.column, -each.last_line))
+    reason = next((each.reason for each in found if each.reason is not None), calls.reason)
+    return FunctionBounds(
+        function.name, function.line, function.column, tuple(found), str(total), total.cls,
+        reason if total.infinite else None,
+    )  # fmt: skip

@@ -1,1 +1,0 @@
-"""The call graph of a program from its machine code (x86-64)."""

@@ -1,0 +1,258 @@
+"""The engine `callgrind`: Valgrind runs the program on a processor of its own and counts each instruction."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from shutil import rmtree, which
+from typing import ClassVar, Final
+
+from perun.collect.instructions import callgrind_file
+from perun.collect.instructions.callgrind_file import Inclusive
+from perun.collect.instructions.engines import Costs, Counted, Options, Recorded, fixed_addresses
+from perun.collect.instructions.names import (
+    ENVIRONMENT,
+    INTERPRETER,
+    NO_SYMBOLS,
+    Names,
+    PythonFunctions,
+    is_named,
+    skipped,
+)
+from perun.collect.instructions.tree import ROOT, CallGraph, Frame, Tree, grow
+from perun.core.errors import JobFailed
+from perun.core.process import programs
+from perun.core.process.command import find_executable
+from perun.core.process.execution import Execution
+from perun.plugin.api import CollectContext, Run
+from perun.profile import incomplete
+
+INSTALL: Final = "install it with: apt-get install valgrind"
+GRACE: Final = 10.0
+"""Seconds to write the counts down in, where the run is stopped."""
+_COMMAND: Final = re.compile(rb"^==\d+== Command: (.*)$", re.MULTILINE)
+_LONGEST_COMMAND: Final = 200
+_PROCESS: Final = "process "
+_SWITCHES: Final = ("swapcontext", "setcontext")
+_OF_GO: Final = "runtime.morestack"
+_PARENT: Final = re.compile(rb"^==\d+== Parent PID: (\d+)$", re.MULTILINE)
+_HEAD: Final = 1 << 16
+_MAX_LINES: Final = 3
+_STUBS: Final = 3
+_OPTIONS: Final = (
+    "--tool=callgrind",
+    # What files and variables of the user say is left aside: it would be another measurement.
+    "--command-line-only=yes",
+    "--vgdb=no",
+    "--trace-children=yes",
+    # A call chain is one node, however often a function is in it.
+    "--separate-recs=1",
+    "--compress-strings=yes",
+    "--compress-pos=yes",
+    "--demangle=no",
+    # A forked process begins with the counts of its parent: they are written down and set to zero before.
+    *(f"--dump-before={function}" for function in ("fork", "_Fork", "vfork", "__vfork", "__spawnix")),
+    "--combine-dumps=yes",
+)
+
+
+class CallgrindEngine:
+    """Counts exactly, 20 to 60 times slower than the program runs; needs no counters of the machine."""
+
+    name: ClassVar[str] = "callgrind"
+    exact: ClassVar[bool] = True
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._path = which("valgrind", path=environ.get("PATH", os.defpath)) or ""
+
+    def unavailable(self) -> tuple[str, str]:
+        """Why it cannot run here, and what to do about it; empty texts where it can."""
+        if not self._path:
+            return "valgrind is not installed", INSTALL
+        if not self.version():
+            return f"{self._path} does not run", f"try it: {self._path} --version"
+        return "", ""
+
+    def version(self) -> str:
+        """The version of Valgrind, e.g. `valgrind-3.19.0`; empty where it does not run."""
+        try:
+            done = programs.run([self._path, "--version"], environ=self._environ)
+        except OSError:
+            return ""
+        return done.stdout.decode("utf-8", "replace").strip() if done.code == 0 else ""
+
+    def record(self, run: Run, options: Options, ctx: CollectContext) -> Recorded:
+        """Run the command and record it.
+
+        :raises JobFailed: where it cannot be started, or Valgrind cannot run it.
+        """
+        self._run = run
+        self._options = options
+        self._folder = ctx.scratch / "callgrind"
+        rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir()
+        argv = run.command().argv
+        find_executable(argv[0], run.cwd, run.environ)
+        self._fixed = fixed_addresses(run.environ)
+        if options.python:
+            run = run._replace(environ={**run.environ, **ENVIRONMENT})
+        prefix = str(self._folder.absolute()).replace("%", "%%")
+        words = [
+            *self._fixed,
+            self._path,
+            *_OPTIONS,
+            *self._chains(),
+            f"--callgrind-out-file={prefix}/out.%p",
+            f"--log-file={prefix}/log.%p",
+            "--",
+            *argv,
+        ]
+        stdin = run.workload if run.workload.strip().startswith("<") else ""
+        counted = run._replace(cmd=shlex.join(words), args="", workload=stdin)
+        with Execution(counted, ctx.scratch, options.timeout, single_run=True, grace=GRACE) as execution:
+            sample = execution.record()
+            self._errors = [line for line in execution.last_errors() if line]
+        if sample.status and not sample.early:
+            logs = self._logs()
+            first = self._first(logs)
+            if not _has_content(self._folder / f"out.{first}"):
+                raise self._nothing(logs.get(first))  # that is not how the command itself ends
+        return Recorded(sample, self._errors)
+
+    def counted(self) -> Counted:
+        """What was recorded last.
+
+        :raises JobFailed: where that is nothing.
+        """
+        python = self._options.python
+        logs = self._logs()
+        first = self._first(logs)
+        wanted = sorted(logs, key=lambda pid: (pid != first, pid)) if self._options.children else [first]
+        recorded = {pid: self._folder / f"out.{pid}" for pid in wanted}
+        recorded = {pid: path for pid, path in recorded.items() if _has_content(path)}
+        if first not in recorded:
+            raise self._nothing(logs.get(first))
+        names = Names(self._run.cwd, self._environ, python=python)
+        inclusive, tree = Inclusive(), Tree()
+        of_first = PythonFunctions(first) if python else None
+        several = len(recorded) > 1
+        lost = 0
+        notes = [*self._became_another(logs[first])]
+        for pid, path in recorded.items():
+            graph = callgrind_file.read(path)
+            notes += _shortcomings(graph)
+            base = tree.below(ROOT, _process(graph)) if several else ROOT
+            if of_first is not None:
+                known = of_first if pid == first else PythonFunctions(pid, of_first)
+                graph.functions = [known.named(function) for function in graph.functions]
+                base = tree.below(base, INTERPRETER)
+            names.learn(graph.functions)
+            frames = [names.frame(function) for function in graph.functions]
+            grow(tree, graph, frames.__getitem__, base)
+            inclusive.add(graph, frames.__getitem__)
+            lost += graph.lost if graph.expected is not None else 1
+            path.unlink()
+        lacks = [incomplete.lost(lost, "instructions")] if lost else []
+        if len(recorded) < len(wanted):
+            lacks.append(incomplete.lost(len(wanted) - len(recorded), "processes"))
+        costs = Costs(tree, inclusive.sums(tree.inclusive(), tree.exclusive()), inclusive.calls)
+        return Counted(costs, len(recorded), lacks, list(dict.fromkeys(self._notes(names) + notes)))
+
+    def _chains(self) -> Iterator[str]:
+        """The options that say which call chains are told apart."""
+        callers = self._options.callers
+        if self._options.python:
+            # Functions of C are in no chain, but for the stubs that they are called through.
+            yield from (f"--fn-skip={pattern}" for pattern in skipped())
+            callers *= _STUBS
+        yield f"--separate-callers={callers}"
+
+    def _logs(self) -> dict[int, Path]:
+        """The logs of Valgrind, by process."""
+        return {int(path.suffix[1:]): path for path in self._folder.glob("log.*")}
+
+    def _became_another(self, log: Path) -> Iterator[str]:
+        """A note where the process of the command has become another program, whose log this is then."""
+        with log.open("rb") as file:
+            found = _COMMAND.search(file.read(_HEAD))
+        said = found[1].decode("utf-8", "replace") if found else ""
+        if said and _bare(said) != _bare(" ".join(self._run.command().argv)):
+            yield (
+                f"the command executed another program, {said[:_LONGEST_COMMAND]!r}: what its process did "
+                "before is not counted"
+            )
+
+    def _first(self, logs: Mapping[int, Path]) -> int:
+        """The process of the command itself: the one that was started from here."""
+        for pid, path in sorted(logs.items()):
+            with path.open("rb") as file:
+                parent = _PARENT.search(file.read(_HEAD))
+            if parent and int(parent[1]) == os.getpid():
+                return pid
+        return min(logs, default=0)
+
+    def _notes(self, names: Names) -> list[str]:
+        notes = []
+        if not self._fixed:
+            notes.append(
+                "addresses are random here, as setarch -R does not work: counts of the same program may "
+                "differ a little"
+            )
+        if names.mangled:
+            notes.append(
+                "functions of C++ are named by their symbols, as c++filt was not found; install it with: "
+                "apt-get install binutils"
+            )
+        return notes
+
+    def _nothing(self, log: Path | None) -> JobFailed:
+        """The error where the process of the command left no counts."""
+        said: list[str] = []
+        if log is not None:
+            with log.open("rb") as file:
+                text = file.read(_HEAD).decode("utf-8", "replace")
+            said = [re.sub(r"^==\d+== ?", "", line) for line in text.splitlines()[5:]]
+        lines = [line for line in said if line.strip()][:_MAX_LINES] or self._errors[-_MAX_LINES:]
+        reason = "".join(f"\n  {line}" for line in lines)
+        return JobFailed(
+            f"no instructions were counted of {str(self._run)!r}{reason}",
+            "a command that was killed by SIGKILL, or that valgrind cannot run, has no counts",
+        )
+
+
+def _has_content(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
+
+
+def _bare(command: str) -> str:
+    """A command line without spaces and quotes, which Valgrind shows in its own way."""
+    return re.sub(r"[\s\\'\"]", "", command)
+
+
+def _shortcomings(graph: CallGraph) -> Iterator[str]:
+    """Notes on what callgrind cannot tell of the program of a call graph."""
+    program = _process(graph).function.removeprefix(_PROCESS)
+    own = [one.name for one in graph.functions if os.path.basename(one.object) == program]
+    if own and not any(is_named(name) for name in own):
+        yield f"{program} has no symbols: its functions are counted together, as {NO_SYMBOLS}"
+    names = {function.name.partition("@")[0] for function in graph.functions}
+    if any(name.startswith(_OF_GO) for name in names):
+        yield (
+            f"{program} is written in Go: a function that makes room on its stack begins anew, and counts as "
+            "called twice"
+        )
+    if not names.isdisjoint(_SWITCHES):
+        yield (
+            f"{program} switches stacks (swapcontext): functions that are left in their middle count as "
+            "called more often, and their inclusive counts are not exact"
+        )
+
+
+def _process(graph: CallGraph) -> Frame:
+    """The frame that the functions of one of several processes lie in."""
+    words = graph.command.split()
+    return Frame(f"process {os.path.basename(words[0])}" if words else "process")

@@ -1,0 +1,231 @@
+"""The engines: ways to count the instructions of a program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from shutil import which
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
+
+from perun.collect.instructions.tree import OTHER_CALLERS, Frame, Tree
+from perun.core.process import programs
+from perun.core.process.execution import Sample
+from perun.plugin.api import CollectContext, Run
+from perun.profile.incomplete import Incomplete
+
+# The profile of counted instructions: what each call stack and each function cost, and all together.
+#
+# The resources have the type `instructions` and one of two subtypes. Those that are `exclusive` have a trace
+# and stand for what the innermost function of that call stack executed itself: all of them together are what
+# the program executed. Those that are `inclusive` have no trace: each sums up a function with all that it
+# called, and the one whose uid ends with `total` the whole program.
+
+TYPE: Final = "instructions"
+EXCLUSIVE: Final = "exclusive"
+INCLUSIVE: Final = "inclusive"
+TOTAL: Final = "total"
+SMALL: Final = Frame("(small functions)")
+"""Stands for the functions that each cost less than :data:`SMALLEST_FUNCTION` of all."""
+SMALLEST_FUNCTION: Final = 1e-6
+SMALLEST_INCLUSIVE: Final = 1e-5
+_MAX_FUNCTIONS: Final = 3000
+_SIZE: Final = 3_500_000
+"""About so many bytes of JSON for traces."""
+_FRAME_SIZE: Final = 80
+"""Bytes of JSON of a frame beside its names."""
+
+
+class Costs(NamedTuple):
+    """What was counted.
+
+    :param tree: the call stacks. :param calls: how often each function was called, where that is known.
+    :param inclusive: of each function with all that it called.
+    """
+
+    tree: Tree
+    inclusive: Mapping[Frame, int]
+    calls: Mapping[Frame, int]
+
+
+def resources(costs: Costs, program: str) -> Iterator[dict[str, Any]]:
+    """The resources of a run.
+
+    :param program: its name, which the total goes by.
+    """
+    total = costs.tree.total
+    uid = {"source": program, TYPE: TOTAL}
+    yield {"type": TYPE, "subtype": INCLUSIVE, "uid": uid, "amount": total}
+    for trace, amount in _stacks(costs.tree, total):
+        yield {
+            "type": TYPE,
+            "subtype": EXCLUSIVE,
+            "uid": _record(trace[0]),
+            "trace": [_record(frame) for frame in trace],
+            "amount": amount,
+        }
+    by_size = sorted(costs.inclusive.items(), key=lambda item: (-item[1], item[0]))
+    for frame, amount in by_size[:_MAX_FUNCTIONS]:
+        if frame != OTHER_CALLERS and amount and amount >= total * SMALLEST_INCLUSIVE:
+            # What nothing calls is entered in another way, like a signal handler: how often is not known.
+            calls = costs.calls.get(frame, 0)
+            yield {
+                "type": TYPE,
+                "subtype": INCLUSIVE,
+                "uid": {**_record(frame), TYPE: INCLUSIVE},
+                "amount": amount,
+                **({"calls": calls} if calls else {}),
+            }
+
+
+def _stacks(tree: Tree, total: int) -> Iterator[tuple[list[Frame], int]]:
+    """Call stacks, innermost frame first, with what each cost itself; the largest ones are whole."""
+    kept = _large(tree.exclusive(), total)
+    room = _SIZE
+    nodes = [node for node, amount in enumerate(tree.amounts) if amount]
+    nodes.sort(key=lambda node: (-tree.amounts[node], node))
+    cut: dict[Frame, int] = {}
+    for node in nodes:
+        frame = tree.frames[tree.places[node]]
+        if frame in kept and room > 0:
+            trace = tree.stack(node)
+            room -= sum(_FRAME_SIZE + len(one.function) + len(one.source) for one in trace)
+            if frame == OTHER_CALLERS or OTHER_CALLERS not in trace:
+                yield trace, tree.amounts[node]
+                continue
+        shown = frame if frame in kept else SMALL
+        cut[shown] = cut.get(shown, 0) + tree.amounts[node]
+    for frame, amount in cut.items():
+        yield [frame] if frame == SMALL else [frame, OTHER_CALLERS], amount
+
+
+def _large(exclusive: Mapping[Frame, int], total: int) -> set[Frame]:
+    """The functions that have resources of their own."""
+    by_size = sorted(exclusive, key=lambda frame: (-exclusive[frame], frame))
+    return {frame for frame in by_size[:_MAX_FUNCTIONS] if exclusive[frame] >= total * SMALLEST_FUNCTION}
+
+
+def _record(frame: Frame) -> dict[str, str]:
+    place = {"source": frame.source} if frame.source else {}
+    return {**place, "function": frame.function}
+
+
+class Options(NamedTuple):
+    """What is counted, and how.
+
+    :ivar callers: length of the call chains that are told apart. :ivar children: whether processes that the
+        command starts count too. :ivar python: whether functions of Python are told instead of those of C.
+        :ivar timeout: seconds; 0 for never.
+    """
+
+    callers: int = 10
+    children: bool = True
+    python: bool = False
+    timeout: float = 0.0
+
+
+class Recorded(NamedTuple):
+    """A run that ended, and what reads its recording.
+
+    :ivar sample: the run; its status is that of the measured command. :ivar errors: the last lines of its
+        standard error.
+    """
+
+    sample: Sample
+    errors: Sequence[str]
+
+
+class Counted(NamedTuple):
+    """What an engine counted.
+
+    :ivar processes: how many processes. :ivar lacks: what is missing beside what the end of the run cut off.
+    :ivar notes: what the user should know of it.
+    """
+
+    costs: Costs
+    processes: int
+    lacks: Sequence[Incomplete]
+    notes: Sequence[str]
+
+
+class Engine(Protocol):
+    """One way to count.
+
+    :cvar exact: whether the cost of each function is counted; otherwise only that of all is, and samples
+        divide it.
+    """
+
+    name: ClassVar[str]
+    exact: ClassVar[bool]
+
+    def __init__(self, environ: Mapping[str, str]) -> None: ...
+
+    def unavailable(self) -> tuple[str, str]:
+        """Why it cannot run here, and what to do about it; empty texts where it can."""
+        ...
+
+    def version(self) -> str:
+        """The version of the program that counts; counts of different ones may differ a little."""
+        ...
+
+    def record(self, run: Run, options: Options, ctx: CollectContext) -> Recorded:
+        """Run the command and record it.
+
+        :raises JobFailed: where it cannot be started.
+        """
+        ...
+
+    def counted(self) -> Counted:
+        """What was recorded last.
+
+        :raises JobFailed: where that is nothing.
+        """
+        ...
+
+
+# Runs that do the same each time: no random addresses, no random hashes, an environment of one size.
+#
+# Where the stack and the libraries lie decides how text is aligned and how hash tables of addresses fall out;
+# the words and variables that a program starts with lie on its stack (Mytkowicz, Diwan, Hauswirth, Sweeney:
+# Producing wrong data without doing anything obviously wrong, 2009). A program that is measured at another
+# path, or by a user with another environment, must not count differently for that.
+
+PADDING: Final = "PERUN_PADDING"
+"""The variable that fills the environment up."""
+STEP: Final = 16 * 1024
+"""Bytes: the environment and the words of a command take a multiple of that together."""
+_POINTER: Final = 8
+
+
+def repeatable(run: Run) -> Run:
+    """The run with an environment that makes it repeatable.
+
+    Hashes of Python's texts get the seed 0, unless the user has chosen a seed.
+    """
+    environ = dict(run.environ)
+    if not environ.get("PYTHONHASHSEED", "").isdecimal():
+        environ["PYTHONHASHSEED"] = "0"
+    environ.pop(PADDING, None)
+    missing = -(_size(run.command().argv, environ) + _size([], {PADDING: ""})) % STEP
+    return run._replace(environ={**environ, PADDING: "x" * missing})
+
+
+def _size(words: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Bytes that these take on the stack of a new process, with a pointer for each."""
+    texts = [*words, *(f"{name}={value}" for name, value in environ.items())]
+    return sum(len(os.fsencode(text)) + 1 + _POINTER for text in texts)
+
+
+def fixed_addresses(environ: Mapping[str, str]) -> list[str]:
+    """The words that stand before a command so that its addresses are not random.
+
+    They are none where that cannot be: `setarch` is missing, or the system, e.g. a container, refuses.
+    """
+    path = which("setarch", path=environ.get("PATH", os.defpath))
+    if path is None:
+        return []
+    words = [path, "-R"]
+    try:
+        done = programs.run([*words, "true"], environ=environ)
+    except OSError:
+        return []
+    return words if done.code == 0 else []

@@ -1,0 +1,1 @@
+"""What reads stored histories: `check`, `changes`, `trend`, `log`, `status`, `explain`, `ack`."""

@@ -1,0 +1,1 @@
+"""Which versions changed the level of a series: `perun changes`."""

@@ -1,0 +1,428 @@
+"""The steps of each series of a history."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from perun.core.wording import listed
+from perun.history.changes.data import Drift, History, Level, SeriesKey, Step
+from perun.history.changes.history import Points
+from perun.history.changes.remembered import Found, Judged, Remembered, digest
+from perun.measurement.changes import FEWEST_RUNS, Run, Track, drift, is_climb, may_decide, short_levels
+from perun.measurement.comparable import Conditions, unlike
+from perun.measurement.difference import Basis, Rules, hodges_lehmann, of_levels
+from perun.measurement.estimate import Error, Point
+from perun.measurement.noise import shared
+from perun.measurement.verdict import Verdict, along, judge, severity  # fmt: skip
+from perun.models import change_points
+from perun.models.two_samples.sequential import benjamini_hochberg
+from perun.profile.changes import PerformanceChange
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+FEWEST: Final = 2
+"""Versions of a series, at least."""
+ENOUGH: Final = 400
+"""Points before the newest ones of a long series that are searched with them."""
+_NORMAL: Final = 1.96
+Progress = Callable[[int, int], None]
+
+
+class Placed(NamedTuple):
+    """A step and the columns of the history: the last one of the old level, and the first one of the new
+    one."""
+
+    last: int
+    first: int
+    step: Step
+
+
+class Detected(NamedTuple):
+    """The steps of all series, what drifts, how many series have one version only, and whether anything can
+    be said of one that stands for what was measured."""
+
+    steps: list[Placed]
+    drifts: list[Drift]
+    short: int
+    says: bool
+
+
+class _Row(NamedTuple):
+    """A series that is looked at. :param columns: those of the history that its points are of."""
+
+    key: SeriesKey
+    name: str
+    columns: NDArray[np.intp]
+    track: Track
+    leads: bool
+
+
+class _Seen(NamedTuple):
+    """A place where a level begins. :param error: of the logarithm of the ratio of both levels.
+
+    :param votes: the detectors that see it. :param certain: whether it is no noise.
+    """
+
+    error: Error
+    votes: tuple[str, ...]
+    certain: bool
+
+
+def detect(
+    history: History, effect: float, rules: Rules, remembered: Remembered, points: Points, progress: Progress
+) -> Detected:
+    """The steps of each series: where neighbours differ for certain, levels that last by the vote of
+    :mod:`perun.models.change_points`, and short ones.
+
+    :param effect: the least change of a level, as a share of the one before.
+    :param remembered: what was found before, for that effect and these rules.
+    """
+    steps: list[Placed] = []
+    drifts: list[Drift] = []
+    rows = _rows(history)
+    judged = _judged(history, rows, rules, remembered, points)
+    for number, row in enumerate(rows):
+        found = remembered.of(row.name, row.track)
+        if found is None:
+            progress(number, len(rows))
+            found = searched(row.track, row.key.exact, effect, remembered.before(row.name, row.track))
+        if found.points != len(row.columns) or not found.digest:
+            runs = _runs(row.track, row.key.exact, found, effect)
+            found = Found(digest(row.track), len(row.columns), found.changes, runs, tuple(judged[row.name]))
+            remembered.keep(row.name, found)
+        steps += _Steps(history, row, found, effect, rules).placed()
+        if not row.key.exact and row.track.positive:
+            drifts += _drifts(history, row, found, effect)
+    progress(len(rows), len(rows))
+    remembered.save()
+    says = any(_says(history, row, rules, points) for row in rows if row.leads)
+    return Detected(steps, drifts, len(history.keys) - len(rows), says)
+
+
+def _rows(history: History) -> list[_Row]:
+    """The series that have versions to be compared."""
+    leading = history.leading
+    rows = []
+    for number, values in enumerate(history.values):
+        columns = np.flatnonzero(np.isfinite(values))
+        if columns.size < FEWEST:
+            continue
+        key = history.keys[number]
+        value, _, error, *counts, marks = (one[number, columns] for one in history.cells)
+        samples, rounds, sessions = (one.astype(np.float64) for one in counts)
+        track = Track(value, error.astype(np.float64), samples, rounds, sessions, marks)
+        rows.append(_Row(key, json.dumps(key), columns, track, key in leading))
+    return rows
+
+
+def _judged(
+    history: History, rows: Sequence[_Row], rules: Rules, remembered: Remembered, points: Points
+) -> Mapping[str, list[Judged]]:
+    """By the name of the series, the verdicts on versions against those before them that say something."""
+    found: defaultdict[str, list[Judged]] = defaultdict(list)
+    places: defaultdict[int, list[tuple[_Row, int]]] = defaultdict(list)
+    for row in rows:
+        known = remembered.before(row.name, row.track)
+        start = 1
+        if known is not None:
+            found[row.name] += known.judged
+            start = known.points
+        if start < len(row.columns):
+            may = may_decide(row.track, row.key.kind, rules, maybe=row.leads, alone=not points.merged)
+            for place in (np.flatnonzero(may[start:]) + start).tolist():
+                places[int(row.columns[place])].append((row, place))
+    # By versions, as what a version measured is read as a whole.
+    for column in sorted(places):
+        verdicts = {
+            (row.name, place): verdict
+            for row, place in places[column]
+            if (verdict := _verdict(history, row, place, rules, points)) is not None
+        }
+        details = [
+            (row, place) for row, place in places[column] if not row.leads and (row.name, place) in verdicts
+        ]
+        _correct(history, rows, column, details, verdicts, rules)
+        for (name, place), verdict in verdicts.items():
+            if severity(verdict.change) or verdict.difference.unknown:
+                found[name].append(Judged(place, verdict))
+    return found
+
+
+def _verdict(history: History, row: _Row, place: int, rules: Rules, points: Points) -> Verdict | None:
+    checksums = [history.versions[history.measured[column]].checksum for column in row.columns[: place + 1]]
+    *before, version = checksums
+    target = points.at(version, row.key)
+    baseline = points.at(before[-1], row.key)
+    if target is None or baseline is None or (not row.leads and not _is_apart(baseline, target, rules)):
+        return None
+    line = points.before(version, row.key, reversed(before))
+    return along(target, line, rules, larger_is_better=row.key.larger_is_better)
+
+
+def _says(history: History, row: _Row, rules: Rules, points: Points) -> bool:
+    """Whether there are versions enough for levels, or a verdict on one of them decides."""
+    if len(row.columns) >= FEWEST_RUNS:
+        return True
+    verdicts = (_verdict(history, row, place, rules, points) for place in range(1, len(row.columns)))
+    return any(one is not None and one.decides for one in verdicts)
+
+
+def _is_apart(baseline: Point, target: Point, rules: Rules) -> bool:
+    """Whether rounds that visited both differ by more than does not matter, where there are any."""
+    rounds = shared(baseline, target)
+    if not rounds:
+        return True
+    limit = math.log1p(rules.threshold)
+    return any(abs(hodges_lehmann(own)) > limit for own in rounds.values())
+
+
+def _correct(
+    history: History,
+    rows: Sequence[_Row],
+    column: int,
+    details: Sequence[tuple[_Row, int]],
+    verdicts: dict[tuple[str, int], Verdict],
+    rules: Rules,
+) -> None:
+    """Adjust the p-values of the details of a version for how many there are: the functions of one profile
+    are many, and one of them may differ by chance. Parts of a time are few."""
+    groups: defaultdict[tuple[object, str], list[tuple[_Row, int]]] = defaultdict(list)
+    for row, place in details:
+        if row.key.type != "time" and verdicts[row.name, place].difference.basis is not Basis.COUNTS:
+            groups[row.key.configuration, row.key.machine].append((row, place))
+    for (configuration, machine), own in groups.items():
+        many = sum(
+            (one.key.configuration, one.key.machine) == (configuration, machine)
+            and not one.leads
+            and column in one.columns
+            for one in rows
+        )
+        tested = [verdicts[row.name, place].difference for row, place in own]
+        chances = [one.p_value for one in tested] + [1.0] * (many - len(own))
+        adjusted = benjamini_hochberg(chances).tolist()
+        for (row, place), difference, chance in zip(own, tested, adjusted, strict=False):
+            better = row.key.larger_is_better
+            verdicts[row.name, place] = judge(
+                difference._replace(p_value=chance), rules, larger_is_better=better
+            )
+
+
+def searched(track: Track, exact: bool, effect: float, before: Found | None) -> Found:
+    """The levels of a series.
+
+    :param exact: whether it is counted.
+    :param before: what was found in its first points. Of a long series only the end is searched then: what is
+        new, with so many points before it as tell a level.
+    """
+    values = track.values
+    if not _has_levels(track, exact):
+        return Found("", len(values), ())
+    start = 0
+    old: tuple[change_points.Change, ...] = ()
+    if before is not None and before.points > change_points.LONGEST:
+        start = before.points - ENOUGH
+        # A level is searched from its beginning, where that is not far.
+        near = [one.place for one in before.changes if start - ENOUGH <= one.place <= start]
+        start = near[-1] if near else start
+        old = tuple(one for one in before.changes if one.place <= start)
+    seen = change_points.change_points(values[start:], effect)
+    new = [change._replace(place=change.place + start) for change in seen.changes]
+    return Found("", len(values), tuple(_jumps(values, (*old, *new))))
+
+
+def _jumps(values: Floats, changes: Sequence[change_points.Change]) -> list[change_points.Change]:
+    """Those of the changes that are no part of a slope."""
+    kept = list(changes)
+    logs = np.log(values)
+    while True:
+        bounds = [0, *(one.place for one in kept), len(values)]
+        slopes = [
+            number
+            for number, (start, place, stop) in enumerate(zip(bounds, bounds[1:], bounds[2:], strict=False))
+            if is_climb(logs[start:stop], place - start)
+        ]
+        if not slopes:
+            # Where others are gone that a detector named, a level may begin elsewhere.
+            places = [one.place for one in kept]
+            return [one._replace(place=change_points.placed(logs, one.place, places)) for one in kept]
+        del kept[min(slopes, key=lambda number: abs(math.log(kept[number].ratio)))]
+
+
+def _runs(track: Track, exact: bool, found: Found, effect: float) -> tuple[Run, ...]:
+    """The short levels beside those that last."""
+    if not _has_levels(track, exact):
+        return ()
+    bounds = [0, *(one.place for one in found.changes), len(track.values)]
+    return tuple(short_levels(track, bounds, effect))
+
+
+def _has_levels(track: Track, exact: bool) -> bool:
+    """Whether levels are to be told from noise: a count that most versions share with the version before has
+    none, and each other value of it is a change."""
+    values = track.values
+    if not track.positive or values.size < FEWEST_RUNS or bool((values == values[0]).all()):
+        return False
+    return not exact or int(np.count_nonzero(np.diff(values))) * 3 > values.size
+
+
+class _Steps:
+    """The steps of one series: what detectors, runs and neighbours say of the same place is one."""
+
+    def __init__(self, history: History, row: _Row, found: Found, effect: float, rules: Rules) -> None:
+        self._history = history
+        self._row = row
+        self._rules = rules
+        self._judged = {one.place: one.verdict for one in found.judged}
+        self._doubtful = [one for one in found.runs if not self._is_certain(one)]
+        self._seen = self._places(found)
+
+    def placed(self) -> list[Placed]:
+        """What is definite, and of series that stand for what was measured what is not, too."""
+        count = len(self._row.columns)
+        places = self._seen.keys() | {place for place, one in self._judged.items() if one.decides}
+        bounds = [0, *sorted(places), count]
+        found = {
+            place: self._step(start, place, stop, self._seen.get(place))
+            for start, place, stop in zip(bounds, bounds[1:], bounds[2:], strict=False)
+        }
+        if self._row.leads:
+            for run in self._doubtful:
+                seen = _Seen(Error(run.error, run.freedom), (), certain=False)
+                start = max(one for one in bounds if one <= run.first)
+                stop = min(one for one in bounds if one >= run.end)
+                if run.first not in found and run.first:
+                    found[run.first] = self._step(start, run.first, run.end, seen)
+                if run.end not in found and run.end < count:
+                    found[run.end] = self._step(run.first, run.end, stop, seen)
+            for place in self._judged.keys() - found.keys():
+                found[place] = self._step(place - 1, place, place + 1, None)
+        columns = self._row.columns
+        return [
+            Placed(int(columns[place - 1]), int(columns[place]), step)
+            for place, step in sorted(found.items())
+            if severity(step.verdict) or step.conditions
+        ]
+
+    def _places(self, found: Found) -> dict[int, _Seen]:
+        """The first points of new levels. Where neighbours differ for certain near one, it begins there."""
+        places: dict[int, _Seen] = {}
+        taken = [change.place for change in found.changes]
+        for change in found.changes:
+            place = self._nearest(change.place, change.after > change.before, taken)
+            freedom = max(len(self._row.track.values) - 2, 1)
+            places[place] = _Seen(Error(change.error, freedom), change.votes, certain=True)
+        ends = {
+            place: _Seen(Error(run.error, run.freedom), (), certain=True)
+            for run in found.runs
+            if self._is_certain(run)
+            for place in (run.first, run.end)
+            if 0 < place < len(self._row.columns)
+        }
+        for place in sorted(ends.keys() - places.keys()):
+            # Where two levels follow each other, a run of versions may begin in the one and end in the other.
+            known = place in self._judged and self._judged[place].decides
+            others = ends.keys() | places.keys()
+            moved = (
+                place
+                if known
+                else change_points.placed(np.log(self._row.track.values), place, sorted(others))
+            )
+            places.setdefault(moved, ends.pop(place))
+        return places
+
+    def _nearest(self, place: int, rises: bool, taken: Sequence[int]) -> int:
+        """The place of the definite verdict in the same direction that is nearest to a change, where that is
+        within what detectors may disagree by."""
+        near = [
+            other
+            for other, verdict in self._judged.items()
+            if verdict.decides
+            and abs(other - place) <= change_points.TOLERANCE
+            and (verdict.difference.values[1] > verdict.difference.values[0]) == rises
+            and not any(min(other, place) <= one <= max(other, place) for one in taken if one != place)
+        ]
+        return min(near, key=lambda other: abs(other - place), default=place)
+
+    def _is_certain(self, run: Run) -> bool:
+        """Whether it was seen by several versions, or in several rounds or sessions of one."""
+        rounds = self._row.track.rounds
+        return run.certain and (run.end - run.first > 1 or bool(rounds[run.first] > 1))
+
+    def _step(self, start: int, place: int, stop: int, seen: _Seen | None) -> Step:
+        """The step between the levels `start` to `place` and `place` to `stop`."""
+        row, track = self._row, self._row.track
+        before, after = (_level(track, *ends) for ends in ((start, place), (place, stop)))
+        verdict = self._judged.get(place)
+        decides = verdict is not None and verdict.decides
+        if not decides and seen is not None:
+            verdict = self._of_levels(before, after, seen)
+            decides = seen.certain and verdict.decides
+        assert verdict is not None
+        difference = verdict.difference
+        last, first = int(row.columns[place - 1]), int(row.columns[place])
+        changed = _changed_conditions(self._history, row.key, last, first)
+        if changed:
+            reason = f"it may be the machine, which changed: {listed(changed, 4)}"
+            verdict, decides = verdict._replace(change=PerformanceChange.Unknown, reason=reason), False
+        return Step(
+            row.key, before, after, difference.ratio, verdict.low, verdict.high, difference.values,
+            verdict.change, verdict.reason, decides, row.leads, seen.votes if seen else (),
+            conditions=changed,
+        )  # fmt: skip
+
+    def _of_levels(self, before: Level, after: Level, seen: _Seen) -> Verdict:
+        values, sizes = (before.value, after.value), (before.points, after.points)
+        found = of_levels(values, seen.error, sizes, self._rules)
+        verdict = judge(found, self._rules, larger_is_better=self._row.key.larger_is_better)
+        if seen.certain or not (verdict.decides and severity(verdict.change)):
+            return verdict
+        doubtful = PerformanceChange(int(math.copysign(1, severity(verdict.change))))
+        return verdict._replace(change=doubtful, reason=f"{verdict.reason}, but it was seen once only")
+
+
+def _level(track: Track, start: int, stop: int) -> Level:
+    """The level with the interval of the median, by the order statistics of the sign test.
+
+    W. Conover: Practical Nonparametric Statistics, 3.2: ranks (n - 1.96 sqrt(n)) / 2 from either end.
+    """
+    ordered = np.sort(track.values[start:stop])
+    count = len(ordered)
+    rank = max(0, math.floor((count - _NORMAL * math.sqrt(count)) / 2))
+    samples = int(track.samples[start:stop].sum())
+    level = float(np.median(ordered))
+    return Level(level, float(ordered[rank]), float(ordered[count - 1 - rank]), count, samples)
+
+
+def _drifts(history: History, row: _Row, found: Found, effect: float) -> Iterable[Drift]:
+    """Whether the newest level moved little by little."""
+    start = found.changes[-1].place if found.changes else 0
+    ratio = drift(row.track.values[start:], effect)
+    if ratio is not None:
+        since = history.versions[history.measured[row.columns[start]]]
+        yield Drift(row.key, ratio, len(row.columns) - start, since, row.leads)
+
+
+def _changed_conditions(history: History, key: SeriesKey, last: int, first: int) -> tuple[str, ...]:
+    """The names of conditions of the machine that differ between the two columns."""
+    under: list[Conditions] = []
+    for column in (last, first):
+        known = history.conditions[column]
+        of_key = next(
+            (
+                values
+                for (configuration, machine), values in known.items()
+                if configuration == key.configuration and (key.exact or machine == key.machine)
+            ),
+            (),
+        )
+        under.append(of_key)
+    return tuple(one.name for one in unlike(*under))

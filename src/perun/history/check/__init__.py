@@ -1,0 +1,1 @@
+"""Finding changes of performance between versions: `perun check`."""

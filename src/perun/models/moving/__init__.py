@@ -1,1 +1,0 @@
-"""Moving averages and medians (manual 5.1.5)."""

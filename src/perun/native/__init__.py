@@ -1,0 +1,1 @@
+"""Programs as files: ELF, symbols and debug information, functions, and the graph of their calls."""

@@ -1,0 +1,291 @@
+"""The call graph of a program from its machine code (x86-64)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final, NamedTuple
+
+from perun.native.callgraph.coloring import Colors
+from perun.native.callgraph.decode import CALL, JUMP, Decoder, Form
+from perun.native.callgraph.flow import Exit, Flow, digest, flow_of, flow_text
+from perun.native.callgraph.graph import UNKNOWN, Call, CallGraph, Fingerprints, Function, Kind
+from perun.native.callgraph.image import DataNames, Image, Symbol
+from perun.native.callgraph.pieces import Import, Linkage, Pieces
+
+# What the instructions of a function say of addresses, in words that do not depend on where the linker put
+# things.
+
+_WIDTHS: Final = {
+    "byte": 1, "word": 2, "dword": 4, "qword": 8, "xword": 10, "xmmword": 16, "ymmword": 32, "zmmword": 64
+}  # fmt: skip
+_WIDTH: Final = re.compile(r"(\w+) ptr \[")
+FunctionAt = Callable[[int], str]
+
+
+class Texts(NamedTuple):
+    """What is at the addresses that a function names; jumps and calls apart.
+
+    :ivar names: by position of the instruction, what is there. :ivar taken: likewise, the function there.
+    """
+
+    names: dict[int, str]
+    taken: dict[int, str]
+
+    def lines(self, flow: Flow) -> list[str]:
+        """The instructions of the function, each with the name of what is at its address."""
+        lines = [form.line for form in flow.code]
+        for position, name in self.names.items():
+            lines[position] += f" {name}"
+        return lines
+
+
+class Tokens:
+    """Names what is at the addresses that instructions name.
+
+    :param function_at: the name of the function that begins at an address; empty for none.
+    :param movable: as of :class:`perun.native.callgraph.image.Image`.
+    """
+
+    def __init__(self, data: DataNames, function_at: FunctionAt, *, movable: bool) -> None:
+        self._data = data
+        self._function_at = function_at
+        self._movable = movable
+        self._widths: dict[int, int] = {}
+
+    def texts(self, flow: Flow) -> Texts:
+        """The names for the instructions of a function."""
+        texts = Texts({}, {})
+        code = flow.code
+        for position, address in flow.places.items():
+            if position not in flow.exits:
+                self._name(texts, position, address, self._width(code[position]))
+        if not self._movable:
+            for position, form in enumerate(code):
+                if form.constant >= 0:
+                    self._name(texts, position, form.constant, 0)
+        return texts
+
+    def _name(self, texts: Texts, position: int, address: int, width: int) -> None:
+        function = self._function_at(address)
+        if function:
+            texts.taken[position] = function
+        name = "function" if function else self._data.name(address, width)
+        before = texts.names.get(position)  # an instruction may name a place and a number
+        texts.names[position] = f"{before} {name}" if before else name
+
+    def _width(self, form: Form) -> int:
+        width = self._widths.get(form.number)
+        if width is None:
+            found = _WIDTH.search(form.operands)
+            width = 0 if form.mnemonic == "lea" or found is None else _WIDTHS.get(found[1], 0)
+            self._widths[form.number] = width
+        return width
+
+
+# The call graph of an image: functions, their control flow, and the calls between them.
+
+_AT_ONCE: Final = 400_000
+"""Instructions whose registers are followed at once, which takes some 200 MB meanwhile."""
+_MAINS: Final = ("main.main", "main")
+_START_CODE: Final = 64
+"""Instructions at the start of a program among which the address of `main` is loaded."""
+
+
+def extract(image: Image, colors: Mapping[str, str] | None = None) -> CallGraph:
+    """The call graph of a program for x86-64.
+
+    :param colors: digests `color` by digests `strict` that are known, of other versions of the program: equal
+        functions are equal up to the names of registers, too.
+    """
+    return _Extraction(image, colors or {}).graph()
+
+
+class _Extraction:
+    def __init__(self, image: Image, colors: Mapping[str, str]) -> None:
+        self._image = image
+        decoder = Decoder(image)
+        self._pieces = Pieces(image, decoder)
+        self._linkage = Linkage(image, decoder)
+        self._functions = self._pieces.functions()
+        self._main = self._find_main()
+        self._symbols = {start: self._symbol(start) for start in self._functions}
+        self._names = _unique_names(self._symbols)
+        names = self._names
+        # A method of this object in one of its fields would keep all instructions until a search for cycles.
+        self._tokens = Tokens(DataNames(image), lambda at: names.get(at, ""), movable=image.movable)
+        self._colors = _Colors(Colors(decoder), colors)
+
+    def graph(self) -> CallGraph:
+        found: dict[str, Function] = {}
+        calls: dict[Call, None] = {}
+        taken: set[str] = {self._names[to] for to in self._image.pointers.values() if to in self._names}
+        taken |= self._in_data()
+        for start, pieces in self._functions.items():
+            flow = flow_of(self._image, [self._pieces.code[piece] for piece in pieces])
+            function, used, leads = self._function(start, pieces, flow)
+            found[function.name] = function
+            taken |= used
+            for call in leads:
+                calls[call] = None
+        colors = self._colors.all()
+        functions = {
+            name: one._replace(
+                fingerprints=one.fingerprints._replace(color=colors[one.fingerprints.strict]),
+                address_taken=name in taken,
+            )
+            for name, one in found.items()
+        }
+        entry = self._name_at(self._main) or self._name_at(self._image.entry)
+        return CallGraph(self._image.build_id, entry, functions, tuple(calls))
+
+    def _function(
+        self, start: int, pieces: Sequence[int], flow: Flow
+    ) -> tuple[Function, set[str], list[Call]]:
+        """The function at an address, the functions that it has pointers to, and its calls."""
+        symbol, name = self._symbols[start], self._names[start]
+        texts = self._tokens.texts(flow)
+        used = texts.taken
+        calls = {position: list(self._calls(name, flow, one)) for position, one in flow.exits.items()}
+        sites: list[str] = []
+        lines, opcodes = texts.lines(flow), [form.mnemonic for form in flow.code]
+        ordered: tuple[list[str], list[str]] = ([], [])
+        named = {**used, **calls}
+        for block in flow.blocks:
+            ordered[0].extend(opcodes[block.start : block.stop])
+            ordered[1].extend(lines[block.start : block.stop])
+            for position in block if named else ():
+                if position in calls:
+                    sites += [call.callee for call in calls[position]]
+                elif position in used:
+                    sites.append(used[position])
+        text = flow_text(flow)
+        semistrict, strict = (digest(text, one) for one in ordered)
+        self._colors.add(strict, text, flow, texts.names)
+        fingerprints = Fingerprints(digest(text), semistrict, strict)
+        size = sum(self._pieces.code[piece].size for piece in pieces)
+        function = Function(
+            name, symbol.uid, symbol.symbol, start, size, len(flow.code), fingerprints, tuple(sites), text,
+            symbol.own,
+        )  # fmt: skip
+        return function, set(used.values()), list(chain.from_iterable(calls.values()))
+
+    def _calls(self, caller: str, flow: Flow, leads: Exit) -> Iterator[Call]:
+        """The call that an instruction is which leads out of a function."""
+        kind: Kind = "direct" if leads.kind == CALL else "tail"
+        if leads.target < 0:
+            place = flow.places.get(leads.position)
+            slot = self._linkage.slot(place) if place is not None else None
+            if slot is None:
+                yield Call(caller, UNKNOWN, "indirect")
+            elif slot.name or slot.address in self._names:
+                yield Call(caller, self._import_name(slot), "plt")
+            else:
+                yield Call(caller, UNKNOWN, "indirect")
+            return
+        stub = self._linkage.stub(leads.target)
+        if stub is not None:
+            yield Call(caller, self._import_name(stub) or UNKNOWN, "plt")
+            if stub.address in self._image.resolvers:
+                yield Call(caller, UNKNOWN, "indirect")
+            return
+        callee = self._pieces.function_at(leads.target)
+        if callee >= 0 and self._names[callee] != caller:
+            yield Call(caller, self._names[callee], kind)
+        elif callee >= 0 and leads.target == callee:
+            yield Call(caller, caller, kind)
+
+    def _import_name(self, found: Import) -> str:
+        return found.name or self._names.get(self._pieces.function_at(found.address), "")
+
+    def _name_at(self, address: int) -> str:
+        return self._names.get(address, "")
+
+    def _symbol(self, start: int) -> Symbol:
+        known = self._pieces.symbols.get(start)
+        if known is not None:
+            return known
+        if start == self._main:
+            return Symbol("", "main", start, 0)
+        return Symbol("", f"sub_{start:x}", start, 0, own=start != self._image.entry)
+
+    def _find_main(self) -> int:
+        """The address of `main`, or of `main.main` in Go, to which only a pointer leads; without a symbol of
+        it, what the start of the program passes on; -1 for none."""
+        symbols = {one.symbol: address for address, one in self._pieces.symbols.items()}
+        named = [symbols[name] for name in _MAINS if name in symbols]
+        if named or self._image.entry not in self._pieces.code:
+            return named[0] if named else -1
+        found = -1
+        code = self._pieces.code[self._image.entry]
+        for position, form in enumerate(code.forms[:_START_CODE]):
+            if form.operands.startswith("rdi,"):
+                address = code.leads.get(position, form.constant)
+                found = address if address in self._functions else found
+            if form.kind in (CALL, JUMP):
+                break
+        return found
+
+    def _in_data(self) -> set[str]:
+        """The functions that data of a program at a fixed place point to."""
+        if self._image.movable:
+            return set()
+        import numpy as np
+
+        starts = np.array(list(self._names), np.uint64)
+        found: set[int] = set()
+        for area in self._image.areas:
+            if not area.executable:
+                words = np.frombuffer(area.data[: len(area.data) // 8 * 8], "<u8")
+                found.update(np.intersect1d(words, starts).tolist())
+        return {self._names[one] for one in found}
+
+
+class _Colors:
+    """The digests `color` of functions by those named `strict`; of many functions at once."""
+
+    def __init__(self, colors: Colors, known: Mapping[str, str]) -> None:
+        self._colors = colors
+        self._found = dict(known)
+        self._waiting: dict[str, tuple[str, Flow, Mapping[int, str]]] = {}
+        self._instructions = 0
+
+    def add(self, strict: str, text: str, flow: Flow, names: Mapping[int, str]) -> None:
+        """Have the digest of a function made, unless it is known."""
+        if strict in self._found or strict in self._waiting:
+            return
+        self._waiting[strict] = text, flow, names
+        self._instructions += len(flow.code)
+        if self._instructions > _AT_ONCE:
+            self._make()
+
+    def all(self) -> Mapping[str, str]:
+        """The digests of all functions that were added."""
+        self._make()
+        return self._found
+
+    def _make(self) -> None:
+        numbers = self._colors.of([(flow, names) for _, flow, names in self._waiting.values()])
+        for (strict, (text, _, _)), own in zip(self._waiting.items(), numbers, strict=True):
+            self._found[strict] = digest(text, [own.hex()])
+        self._waiting.clear()
+        self._instructions = 0
+
+
+def _unique_names(symbols: dict[int, Symbol]) -> dict[int, str]:
+    """A name for each function: its uid, with its source file or else a number where others have it, too."""
+    counts = Counter(one.uid for one in symbols.values())
+    names: dict[int, str] = {}
+    used: set[str] = set()
+    for address, one in symbols.items():
+        name = one.uid if counts[one.uid] == 1 or not one.source else f"{one.source}:{one.uid}"
+        number = 1
+        unique = name
+        while unique in used:
+            number += 1
+            unique = f"{name}#{number}"
+        used.add(unique)
+        names[address] = unique
+    return names

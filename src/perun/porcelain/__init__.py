@@ -1,1 +1,0 @@
-"""The verbs: each opens the repository, does its work and returns data; nothing here prints."""

@@ -1,0 +1,1 @@
+"""Commands measured at once, without any configuration: `perun bench`."""

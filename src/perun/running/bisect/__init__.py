@@ -1,0 +1,1 @@
+"""The version that changed what a program costs: `perun bisect`."""

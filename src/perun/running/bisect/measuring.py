@@ -1,0 +1,364 @@
+"""Measuring versions: one alone, where counts repeat, or two of them in pairs of runs.
+
+All that is measured is stored as `perun compare` stores it, and then written to the journal.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from perun.core.errors import JobFailed
+from perun.measurement.difference import Basis, Rules, of_counts
+from perun.measurement.series import Metric
+from perun.measurement.verdict import judge
+from perun.models.growth.comparison import APART
+from perun.plugin.api import MinorVersion
+from perun.profile.changes import PerformanceChange
+from perun.repository import registering
+from perun.repository.bisections import Journal
+from perun.repository.copies import refuse_after_interruption, remove_leftovers, scratch_folder
+from perun.repository.repository import Repository
+from perun.running.bisect.data import PER_DOUBLING, SECONDS, Asked, Ratio
+from perun.running.bisect.quantity import GROWTH, NoSuchLocation, OfCalls, OneNumber, OverWorkloads, Quantity
+from perun.running.compare import compare as answers
+from perun.running.compare.decide import BASE, PairRunner, usable_cores
+from perun.running.compare.instruments import BudgetSpent, Clocks, Collected, Instrument
+from perun.running.compare.plan import CompareOptions, Plan, Side, built
+from perun.running.compare.trial import Trial, profiles_of, run, store
+from perun.running.run.collecting import describe_machine
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+MOST_COPIES: Final = 6
+"""Working copies that are kept at the same time; that which was not used for the longest time goes first."""
+
+Tell = Callable[[str], None]
+"""Gets what is done at the moment."""
+
+
+class Skipped(Exception):
+    """A version that cannot be built or run; the text says why. :ivar hint: what to do next, where known."""
+
+    def __init__(self, why: str, hint: str = "") -> None:
+        super().__init__(why)
+        self.hint = hint
+
+
+class Compared(NamedTuple):
+    """What the pairs of two versions say.
+
+    :param change: the label of the second one. :param exact: whether all runs of a version gave the same.
+    :param rule: why it is that label.
+    """
+
+    ratio: Ratio
+    change: PerformanceChange
+    exact: bool
+    rule: str
+    larger_is_better: bool
+    kind: str
+
+
+class Copies:
+    """Versions that are checked out and built; use :func:`copies`."""
+
+    def __init__(self, repo: Repository, tell: Tell) -> None:
+        self._repo = repo
+        self._tell = tell
+        self._kept: dict[str, tuple[Path, ExitStack]] = {}
+        self._made = 0
+
+    def folder(self, version: MinorVersion) -> Path:
+        """The folder of the version, which is built now where it is not yet.
+
+        :raises PerunError: where it cannot be checked out or built.
+        """
+        found = self._kept.pop(version.checksum, None)
+        if found is None:
+            self._make_room()
+            self._tell(f"building {version.checksum[:7]}")
+            self._made += 1
+            with ExitStack() as stack:
+                folder = built(self._repo, version, f"bisect-{self._made:04}", stack)
+                found = folder, stack.pop_all()
+        self._kept[version.checksum] = found
+        return found[0]
+
+    def version_of(self, folder: Path) -> str:
+        """The checksum of the version in that folder."""
+        return next(checksum for checksum, (place, _) in self._kept.items() if place == folder)
+
+    def _make_room(self) -> None:
+        while len(self._kept) >= MOST_COPIES:
+            _, stack = self._kept.pop(next(iter(self._kept)))
+            stack.close()
+
+    def close(self) -> None:
+        """Remove all."""
+        with ExitStack() as stack:
+            while self._kept:
+                stack.push(self._kept.popitem()[1][1])
+
+
+@contextmanager
+def copies(repo: Repository, tell: Tell) -> Iterator[Copies]:
+    """Working copies, which are removed at the end; those that a killed process has left are removed
+    first."""
+    refuse_after_interruption(repo)
+    remove_leftovers(repo)
+    found = Copies(repo, tell)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+class Measuring:
+    """Measures versions, each step once: what the journal knows is not measured again.
+
+    :ivar spent: seconds of measuring in this process. :ivar rules: where the words begin.
+    """
+
+    def __init__(
+        self,
+        repo: Repository,
+        asked: Asked,
+        wanted: Quantity,
+        built_in: Copies,
+        journal: Journal,
+        tell: Tell,
+        dice: random.Random,
+    ) -> None:
+        self.spent = 0.0
+        self.rules = Rules.of(repo.config.section("degradation"))
+        self._repo = repo
+        self._asked = asked
+        self._wanted = wanted
+        self._copies = built_in
+        self._journal = journal
+        self._tell = tell
+        self._dice = dice
+        known = journal.known("metric")
+        self._metric = None if known is None else Metric(*known)
+
+    @property
+    def is_growth(self) -> bool:
+        """Whether an order of growth is measured."""
+        return self._wanted.is_growth
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether one run of a version is known to be enough, before any two were compared."""
+        return bool(self._wanted.sizes)
+
+    def compared(self, old: float, new: float) -> Compared:
+        """What two counted orders of growth say."""
+        share = quotient(old, new)
+        change = judge(of_counts((old, new), (1, 1))).change
+        if abs(math.log2(share)) < APART:
+            change = PerformanceChange.NoChange
+        ratio = Ratio(share, share, share, (old, new), PER_DOUBLING)
+        rule = f"the exponents differ by {abs(math.log2(share)):.2g}"
+        return Compared(ratio, change, True, rule, False, GROWTH)
+
+    def left(self, steps: int) -> float:
+        """The seconds for the next step, where about so many follow; 0 where the budget is spent."""
+        if self._asked.budget is None:
+            return SECONDS
+        return max(self._asked.budget - self.spent, 0.0) / (steps + 1)
+
+    def learn(self, versions: Sequence[MinorVersion]) -> None:
+        """Find out what is recorded of the location, by the first of the versions that has it: those that do
+        not have it count nothing there, as a function that leaks nothing.
+
+        :raises PerunError: where none of them has it, or one cannot be built or run.
+        """
+        if not self._wanted.location or self._metric is not None or self._wanted.is_growth:
+            return
+        for version in versions:
+            with self._instrument() as instrument:
+                try:
+                    reading = instrument.measure(self._copies.folder(version), 0.0, None)
+                except NoSuchLocation:
+                    if version is versions[-1]:
+                        raise
+                    continue
+                except JobFailed as problem:
+                    raise Skipped(f"{version.checksum}: {problem.message}", problem.hint) from None
+            (self._metric,) = reading.values
+            self._journal.keep(list(self._metric), "metric")
+            return
+
+    def alone(self, version: MinorVersion) -> float:
+        """The number that one run of the version gives.
+
+        :raises Skipped: where it cannot be built or run.
+        """
+        known = self._known("value", version)
+        if known is not None:
+            return float(known)
+        with self._attempt(version), self._instrument() as instrument:
+            folder = self._copies.folder(version)
+            self._tell(f"measuring {version.checksum[:7]}")
+            reading = instrument.measure(folder, 0.0, None)
+        (value,) = reading.values.values()
+        if reading.profile is not None:
+            registering.save_together(
+                self._repo, [registering.Wanted(reading.profile, version.checksum, registers=True)]
+            )
+        self._journal.keep(value, "value", version.checksum)
+        return value
+
+    def pairs(
+        self, base: MinorVersion, head: MinorVersion, rules: Rules, seconds: float, why: str
+    ) -> Compared:
+        """What pairs of runs say, with the sequential test of `perun compare`.
+
+        :param why: names the step beside the two versions: `ends`, `like` or `confirm`.
+        :raises Skipped: where `head` cannot be built or run. :raises PerunError: where `base` cannot.
+        :raises BudgetSpent: where there are no seconds left.
+        """
+        key = (why, base.checksum, head.checksum)
+        known = self._journal.known(*key)
+        if known is None:
+            self._known("value", head)
+            if seconds <= 0:
+                raise BudgetSpent
+            known = self._measured(base, head, rules, seconds)
+            if known["settled"]:  # else more time may decide
+                self._journal.keep(known, *key)
+        return _compared(known)
+
+    def check_known(self, version: MinorVersion) -> None:
+        """:raises BudgetSpent: where the version would have to be measured."""
+        if self._known("value", version) is None:
+            raise BudgetSpent
+
+    def _known(self, step: str, version: MinorVersion) -> Any:
+        why = self._journal.known("skipped", version.checksum)
+        if why is not None:
+            raise Skipped(why)
+        return self._journal.known(step, version.checksum)
+
+    @contextmanager
+    def _attempt(self, version: MinorVersion) -> Iterator[None]:
+        """Where the version cannot be built or run, that is kept and it is skipped."""
+        begun = time.monotonic()
+        try:
+            yield
+        except (JobFailed, NoSuchLocation) as problem:
+            self._journal.keep(problem.message, "skipped", version.checksum)
+            raise Skipped(problem.message, problem.hint) from problem
+        finally:
+            self.spent += time.monotonic() - begun
+
+    def _measured(
+        self, base: MinorVersion, head: MinorVersion, rules: Rules, seconds: float
+    ) -> dict[str, Any]:
+        old = self._copies.folder(base)
+        options = CompareOptions(base.checksum, head.checksum, most_pairs=self._asked.most_pairs)
+        case = self._wanted.case
+        planned = Plan(Side("base", base), Side("head", head), (case,))
+        with self._attempt(head), self._instrument() as instrument:
+            folders = {"base": [old], "head": [self._copies.folder(head)]}
+            self._copies.folder(base)  # the one that was used last
+            machine_state = describe_machine(self._repo)
+            cores = usable_cores(self._asked.pin)
+            runner = PairRunner(instrument, planned, folders, options.order, cores, self._dice)
+            self._tell(f"measuring {head.checksum[:7]} beside {base.checksum[:7]}")
+            trial = run(instrument.name, runner, rules, self._asked.most_pairs, seconds, lambda *_: None)
+        if trial.interruption is not None:
+            raise trial.interruption
+        if not trial.pairs:
+            raise BudgetSpent
+        made: dict[str, list[Profile]] = {
+            side.name: profiles_of(self._repo, case, trial, side, machine_state) for side in planned.sides
+        }
+        about = answers.about_trial(uuid.uuid4().hex, planned, trial, options)
+        store(self._repo, planned.sides, made, about, int(time.time()))
+        return _as_data(trial)
+
+    @contextmanager
+    def _instrument(self) -> Iterator[Instrument]:
+        wanted = self._wanted
+        if wanted.recorded is not None:
+            collected = Collected(self._repo, wanted.case, wanted.recorded, self._version_of)
+            if wanted.sizes:
+                yield OverWorkloads(self._repo, wanted, self._version_of)
+            elif wanted.is_growth:
+                yield OfCalls(collected, wanted)
+            else:
+                yield OneNumber(collected, wanted, self._metric)
+            return
+        with scratch_folder(self._repo) as scratch:
+            yield Clocks(self._repo, wanted.case, (wanted.metric,), scratch, self._dice)
+
+    def _version_of(self, folder: Path) -> MinorVersion:
+        return self._repo.vcs.get_minor_version_info(self._copies.version_of(folder))
+
+
+def _as_data(trial: Trial) -> dict[str, Any]:
+    """What the trial says, for the journal."""
+    (decision,) = trial.decisions
+    found = decision.verdict.difference
+    # Times that are equal are those of a clock that ticks slowly.
+    counted = found.basis in (Basis.COUNTS, Basis.RUNS) and decision.metric.type != "time"
+    old, new = found.values
+    bounds = [found.ratio, found.low, found.high]
+    if found.basis is Basis.COUNTS:  # of what is 0 there are no ratios
+        bounds = [quotient(old, new)] * 3
+    return {
+        "ratio": bounds,
+        "costs": [old, new],
+        "unit": decision.metric.unit,
+        "change": decision.verdict.change.name,
+        "exact": counted,
+        "settled": counted or decision.settled or not trial.reason,
+        "rule": decision.verdict.reason,
+        "larger_is_better": decision.metric.larger_is_better,
+        "kind": decision.metric.type,
+        "pairs": len(trial.readings(BASE)),
+    }
+
+
+def quotient(old: float, new: float) -> float:
+    """The second number by the first one; infinite where only that is 0."""
+    if old == new:
+        return 1.0
+    return new / old if old else math.inf
+
+
+def _compared(data: dict[str, Any]) -> Compared:
+    value, low, high = data["ratio"]
+    old, new = data["costs"]
+    return Compared(
+        Ratio(value, low, high, (old, new), data["unit"]),
+        PerformanceChange[data["change"]],
+        data["exact"],
+        data["rule"],
+        data["larger_is_better"],
+        data["kind"],
+    )
+
+
+class UnusableEnd(JobFailed):
+    """An end that cannot be built or run, or is not what it is named: there is nothing to go on with."""
+
+
+def unusable_end(problem: JobFailed | Skipped, end: str, version: MinorVersion) -> UnusableEnd:
+    """The error where an end cannot be built or run. :param end: `good` or `bad`."""
+    # Pairs of runs name the versions in their way.
+    message = re.sub(r"^(?:(?:base|head) \(\w+\)|[0-9a-f]{40,}): ", "", str(problem))
+    return UnusableEnd(
+        f"the {end} end, {version.checksum[:7]}, cannot be measured: {message}",
+        problem.hint or f"name another {end} version that builds and runs",
+    )

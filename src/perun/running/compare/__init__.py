@@ -1,0 +1,1 @@
+"""Two versions measured side by side: `perun compare`."""

@@ -1,0 +1,372 @@
+"""Two versions measured side by side: `perun compare`.
+
+The main path is `compare`: plan, prepare the sides, measure and decide, store. In the order of the work:
+
+- what: `options`, `plan` (versions, configurations), `metrics` (who measures what);
+- where: `sides` (a working copy of each side), `identical` (whether there is anything to compare);
+- measuring: `instruments` (one run), `pairs` (the runs of a pair, their order, disturbance), `trial` (pairs
+  until they decide); `decide` is the mathematics of that, on numbers alone;
+- the answer: `storing` (profiles of both sides), `report` (what `check` answers with, too).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from perun.core.errors import PerunError, Terminated
+from perun.core.wording import plural
+from perun.history.check.report import Acknowledging, Comparison, MethodResult, VersionReport
+from perun.measurement.comparison import info_of
+from perun.measurement.verdict import MORE_IS_BETTER, mirrored
+from perun.plugin.api import MinorVersion, Report, Run, silent
+from perun.profile.amounts import factor, readable
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.head import Head
+from perun.profile.helpers import ProfileInfo
+from perun.repository.copies import scratch_folder
+from perun.repository.repository import Repository
+from perun.running.compare.decide import LEAST, Decision, PairRunner, disagreements, usable_cores
+from perun.running.compare.identical import opens_any, why_identical
+from perun.running.compare.instruments import Clocks, Collected, Instrument, Wanted, wanted
+from perun.running.compare.plan import SECONDS, Case, CompareOptions, Folders, Plan, prepared
+from perun.running.compare.trial import Stored, Trial, profiles_of, run, store
+from perun.running.run.collecting import describe_machine
+from perun.running.run.pre_run import environment
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+
+# The answer of a comparison, in the words of `perun check`, whose formats show it.
+
+METHOD: Final = "hodges_lehmann_ratio"
+"""The check that judges stored profiles in the same way."""
+NOT_MEASURED: Final = "not measured"
+
+
+def change_of(decision: Decision) -> DegradationInfo:
+    """The verdict on one metric as a check reports it."""
+    metric, verdict = decision.metric, decision.verdict
+    if metric.larger_is_better:
+        reason = f"{verdict.reason}; {MORE_IS_BETTER}"
+        verdict = verdict._replace(change=mirrored(verdict.change), reason=reason)
+    return info_of(verdict, metric.location, metric.unit)
+
+
+def measured(
+    plan: Plan, case: Case, trial: Trial, stored: Stored | None, about: Mapping[str, Any]
+) -> Comparison:
+    """What a trial found.
+
+    :param stored: None where nothing was, as the trial was interrupted.
+    """
+    changes = tuple(change_of(decision) for decision in trial.decisions) or (_nothing(case, trial),)
+    return Comparison(
+        stored.head if stored else unstored(case, trial.name),
+        stored.base if stored else None,
+        plan.base.version,
+        (MethodResult(METHOD, changes),),
+        notes=tuple(_notes(plan, trial, stored)),
+        session=about,
+    )
+
+
+def _nothing(case: Case, trial: Trial) -> DegradationInfo:
+    """That not one pair was measured."""
+    rule = f"{trial.reason}, before one pair was measured"
+    if trial.interruption is None:
+        rule += "; give it more time with --budget"
+    values = (NOT_MEASURED, NOT_MEASURED, "ratio")
+    return DegradationInfo(PerformanceChange.Unknown, case.job.cmd, *values, sizes=(0, 0), rule=rule)
+
+
+def identical(plan: Plan, case: Case, reason: str) -> Comparison:
+    """That a configuration needs no measuring, as both sides are the same."""
+    return replace(unmeasured(plan, case, reason), same=True)
+
+
+def unmeasured(plan: Plan, case: Case, reason: str, error: PerunError | None = None) -> Comparison:
+    """That a configuration was not measured, and why; `error` where something is wrong."""
+    return Comparison(unstored(case, "time"), None, plan.base.version, reason=reason, error=error)
+
+
+def unstored(case: Case, collector: str) -> ProfileInfo:
+    """Stands for a profile that there is not."""
+    job = case.job
+    return ProfileInfo("", "", Head("", job.cmd, job.args, job.workload, collector), 0)
+
+
+def report_of(repo: Repository, plan: Plan, comparisons: list[Comparison]) -> VersionReport:
+    """The answer: the head, compared with the base in each configuration, with what is acknowledged."""
+    version = plan.head.version
+    if plan.head.uncommitted:
+        files = len(plan.head.uncommitted)
+        changes = f"uncommitted changes to {files} file{'s' * (files != 1)} on top of: {version.subject}"
+        version = version._replace(desc=changes)
+    return Acknowledging(repo).report(VersionReport(version, tuple(comparisons)))
+
+
+def about_trial(session_id: str, plan: Plan, trial: Trial, options: CompareOptions) -> dict[str, Any]:
+    """How a trial was measured, as JSON data: for the headers of its profiles, and for the answer."""
+    return {
+        "id": session_id,
+        "base": plan.base.version.checksum,
+        "head": plan.head.version.checksum,
+        "uncommitted": bool(plan.head.uncommitted),
+        "pairs": len(trial.pairs),
+        "repeated": trial.repeated,
+        "builds": options.builds,
+        "order": options.order,
+        "pinned": trial.pinned,
+        "seconds": round(trial.seconds, 3),
+        **({"levels": list(trial.decisions[0].levels)} if trial.decisions else {}),
+        "noise": [
+            {
+                "location": one.metric.location,
+                "ratio": one.noise.estimate,
+                "interval": [one.noise.low, one.noise.high],
+            }
+            for one in trial.decisions
+            if one.noise is not None and one.noise.low > 0 and math.isfinite(one.noise.high)
+        ],
+    }
+
+
+def _notes(plan: Plan, trial: Trial, stored: Stored | None) -> Iterator[str]:
+    yield f"{plural(len(trial.pairs), 'pair')} in {readable(trial.seconds, 's')}{_how(trial)}"
+    for one in trial.decisions:
+        if one.noise is not None and one.noise.low > 0 and math.isfinite(one.noise.high):
+            noise = one.noise
+            yield (
+                f"noise of {one.metric.location}: the base to itself "
+                f"{factor(noise.estimate, (noise.low, noise.high))}"
+            )
+    if trial.repeated:
+        yield f"{plural(trial.repeated, 'disturbed pair')} measured again, the first as {trial.disturbance}"
+    yield from disagreements(trial.decisions)
+    if trial.reason and trial.interruption is None and any(one.is_open for one in trial.decisions):
+        yield f"{trial.reason}; --budget gives more time, --max-pairs allows more pairs"
+    if stored is not None and plan.head.uncommitted:
+        yield f"the profile of the uncommitted changes is pending, not registered: {stored.head.source}"
+
+
+def _how(trial: Trial) -> str:
+    return ", each on one core" if trial.pinned else ""
+
+
+# `perun compare`: measure two versions side by side, and say what changed, with how much certainty.
+
+def unlimited(seconds: float | None) -> None:
+    """A forecast that nobody looks at."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The answer; `interruption` is the exception that ended the comparison before its end."""
+
+    report: VersionReport
+    interruption: BaseException | None = None
+
+
+class _Tried(NamedTuple):
+    """A trial of one configuration, and what else there is to say of it; it is judged when all are there."""
+
+    case: Case
+    trial: Trial
+    stored: Stored | None
+    about: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+class _Watched(NamedTuple):
+    """Who gets the progress: what is done, and the seconds that are left."""
+
+    report: Report
+    expect: Callable[[float | None], None]
+
+
+def compare(
+    repo: Repository,
+    planned: Plan,
+    options: CompareOptions,
+    report: Report = silent,
+    expect: Callable[[float | None], None] = unlimited,
+    dice: random.Random | None = None,
+) -> Outcome:
+    """Measure each configuration of both sides in pairs, store what was measured, and judge it.
+
+    A configuration whose command fails is a comparison with an error, and the others go on. An interruption
+    (Ctrl-C) ends it: what was measured by then is judged as unknown, and not stored.
+
+    :param report: gets what is done, steps done and in all. :param expect: gets the seconds that are left.
+    :param dice: decides the order of runs; another one each time by default.
+    :raises PerunError: where a side cannot be prepared, or a metric is unknown; nothing is stored then.
+    """
+    repo.require_trust("comparing versions")
+    jobs = [(case, wanted(repo, options.metrics, case)) for case in planned.cases]
+    found: list[Comparison | _Tried] = []
+    session = _Session(repo, planned, options, _Watched(report, expect), dice or random.Random())
+    try:
+        with prepared(repo, planned.sides, options.builds, report) as folders:
+            for number, (case, metrics) in enumerate(jobs):
+                shares = len(jobs) - number
+                for one in session.compare(case, metrics, folders, shares):
+                    found.append(one)
+                if session.interruption is not None:
+                    break
+    except (KeyboardInterrupt, Terminated) as interruption:
+        session.interruption = session.interruption or interruption
+    comparisons = list(_judged(planned, found, options))
+    return Outcome(report_of(repo, planned, comparisons), session.interruption)
+
+
+def _judged(
+    planned: Plan, found: Sequence[Comparison | _Tried], options: CompareOptions
+) -> Iterator[Comparison]:
+    """The comparisons."""
+    decided: dict[tuple[str, str, str], list[Decision]] = {}
+    for one in found:
+        if isinstance(one, Comparison):
+            yield one
+            continue
+        job = one.case.job
+        of_case = decided.setdefault((job.cmd, job.args, job.workload), [])
+        before = set(disagreements(of_case))
+        of_case += one.trial.decisions
+        comparison = measured(planned, one.case, one.trial, one.stored, one.about)
+        # Those of two clocks of this instrument are among the notes already.
+        meanings = set(disagreements(of_case)) - before - set(comparison.notes)
+        yield replace(comparison, notes=(*comparison.notes, *sorted(meanings), *one.notes))
+
+
+class _Session:
+    """Everything that is measured in the same minutes.
+
+    :ivar interruption: the exception that ended a trial before its end.
+    """
+
+    def __init__(
+        self,
+        repo: Repository,
+        planned: Plan,
+        options: CompareOptions,
+        watched: _Watched,
+        dice: random.Random,
+    ) -> None:
+        self.id = uuid.uuid4().hex
+        self.interruption: BaseException | None = None
+        self._repo = repo
+        self._plan = planned
+        self._options = options
+        self._watched = watched
+        self._dice = dice
+        self._left = SECONDS * len(planned.cases) if options.budget is None else options.budget
+
+    def compare(
+        self, case: Case, metrics: Wanted, folders: Folders, shares: int
+    ) -> Iterator[Comparison | _Tried]:
+        """The trials of one configuration: of the clocks together, and of each other metric.
+
+        :param shares: configurations that share the time that is left, this one included.
+        """
+        base, head = (folders[side.name] for side in self._plan.sides)
+        why = "" if self._options.always else self._why_identical(case, base[0], head[0], shares)
+        if why:
+            yield identical(self._plan, case, f"{why}; measure them nevertheless with --always")
+            return
+        notes = [
+            f"all builds of the {name} are the same program, so that --builds {len(builds)} measures no more"
+            for name, builds in folders.items()
+            if len(builds) > 1
+            and all(self._why_identical(case, builds[0], other, shares) for other in builds[1:])
+        ]
+        with scratch_folder(self._repo) as scratch:
+            instruments = list(self._instruments(case, metrics, folders, scratch))
+            for number, instrument in enumerate(instruments):
+                seconds = self._left / shares / (len(instruments) - number)
+                yield self._tried(case, instrument, folders, seconds, tuple(notes))
+                if self.interruption is not None:
+                    return
+
+    def _why_identical(self, case: Case, first: Path, second: Path, shares: int) -> str:
+        run_of = Run(case.job.cmd, case.job.args, case.workload, environ=environment(self._repo))
+
+        def opens(run: Run, names: Collection[str]) -> bool | None:
+            begun = time.monotonic()
+            self._watched.report(f"{case.job}: looking what it reads", 0, self._options.most_pairs)
+            with scratch_folder(self._repo) as scratch:
+                found = opens_any(run, names, scratch, max(self._left / shares, LEAST))
+            self._left -= time.monotonic() - begun
+            return found
+
+        return why_identical(run_of._replace(cwd=first), run_of._replace(cwd=second), opens)
+
+    def _instruments(
+        self, case: Case, metrics: Wanted, folders: Folders, scratch: Path
+    ) -> Iterator[Instrument]:
+        versions = {folder: side.version for side in self._plan.sides for folder in folders[side.name]}
+
+        def version_of(folder: Path) -> MinorVersion:
+            return versions[folder]
+
+        if metrics.free:
+            yield Clocks(self._repo, case, metrics.free, scratch, self._dice)
+        for recorded in metrics.recorded:
+            yield Collected(self._repo, case, recorded, version_of)
+
+    def _tried(
+        self, case: Case, instrument: Instrument, folders: Folders, seconds: float, notes: tuple[str, ...]
+    ) -> Comparison | _Tried:
+        """What one instrument finds, stored; or that a command fails."""
+        options, planned = self._options, self._plan
+        machine_state = describe_machine(self._repo)  # the load it finds, not the one it makes
+        cores = usable_cores(options.pin)
+        runner = PairRunner(instrument, planned, folders, options.order, cores, self._dice)
+
+        def progress(decisions: Sequence[Decision], pairs: int, most: int, left: float) -> None:
+            self._watched.report(f"{case.job}{_so_far(decisions)}", pairs, most)
+            self._watched.expect(left)
+
+        self._watched.report(f"{case.job}: warming up", 0, options.most_pairs)
+        try:
+            trial = run(instrument.name, runner, options.rules, options.most_pairs, seconds, progress)
+        except PerunError as problem:
+            return unmeasured(planned, case, problem.message, problem)
+        self._left -= trial.seconds
+        self.interruption = trial.interruption
+        about = about_trial(self.id, planned, trial, options)
+        stored = None
+        if trial.pairs and trial.interruption is None:
+            now = int(time.time())
+            stored = self._store(case, trial, about, machine_state, now)
+        return _Tried(case, trial, stored, about, notes)
+
+    def _store(
+        self,
+        case: Case,
+        trial: Trial,
+        about: Mapping[str, Any],
+        machine_state: Mapping[str, Any],
+        newest: int,
+    ) -> Stored:
+        made: dict[str, list[Profile]] = {
+            side.name: profiles_of(self._repo, case, trial, side, machine_state) for side in self._plan.sides
+        }
+        return store(self._repo, self._plan.sides, made, about, newest)
+
+
+def _so_far(decisions: Sequence[Decision]) -> str:
+    """The intervals of the metrics so far: `: real 1.02x [0.99, 1.05], cpu 1x [0.99, 1.01]`."""
+    shown: list[str] = []
+    for one in decisions:
+        found = one.verdict.difference
+        name = one.metric.subtype or one.metric.type
+        shown.append(f"{name} {factor(found.ratio, (found.low, found.high))}")
+    return f": {', '.join(shown)}" if shown else ""

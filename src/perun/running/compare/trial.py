@@ -1,0 +1,262 @@
+"""Pairs of one configuration by one instrument, until they decide or the time for them is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from perun.core import conditions
+from perun.core.errors import Terminated
+from perun.measurement.difference import Rules
+from perun.measurement.series import Metric
+from perun.profile import session
+from perun.profile.amounts import readable
+from perun.profile.changes import PerformanceChange
+from perun.profile.factory import Profile
+from perun.profile.head import Head
+from perun.profile.helpers import ProfileInfo
+from perun.repository import registering
+from perun.repository.repository import Repository
+from perun.running.compare.decide import (
+    ARMS,
+    EXACT_AFTER,
+    FIRST_LOOK,
+    Decision,
+    Looks,
+    PairRunner,
+    Values,
+    decide,
+    reachable,
+)
+from perun.running.compare.instruments import PEAK, BudgetSpent, Reading, clock, time_profile
+from perun.running.compare.plan import Case, Side
+
+REPEATED: Final = 3
+"""Pairs under disturbance that are repeated in any case; beyond, one for each four undisturbed ones."""
+LARGEST_BUDGET: Final = 1e7
+
+Progress = Callable[[Sequence[Decision], int, int, float], None]
+"""Gets what the pairs said at the last look, the pairs so far and at most, and the seconds that are left."""
+
+
+@dataclass
+class Trial:
+    """What was measured, and what it says.
+
+    :ivar pairs: the readings of each pair by arm, in the order of measuring.
+    :ivar repeated: pairs that were measured again, as something disturbed them, and :ivar disturbance: what
+        did so to the first of them.
+    :ivar seconds: how long it all took. :ivar pinned: whether the program was kept on one core.
+    :ivar reason: why there are no more pairs, where the time was over. :ivar interruption: the exception
+        that ended it.
+    """
+
+    name: str
+    pairs: list[Mapping[str, Reading]] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    repeated: int = 0
+    disturbance: str = ""
+    seconds: float = 0.0
+    pinned: bool = False
+    reason: str = ""
+    interruption: BaseException | None = None
+
+    @property
+    def series(self) -> dict[Metric, Values]:
+        """The values of each metric that all runs gave."""
+        return _series(self.pairs)
+
+    def readings(self, side: str) -> list[Reading]:
+        """Those of one arm, in the order of measuring."""
+        return [pair[side] for pair in self.pairs]
+
+
+def _series(pairs: Sequence[Mapping[str, Reading]]) -> dict[Metric, Values]:
+    """The values of each metric that all runs of the pairs gave."""
+    readings = [reading.values for pair in pairs for reading in pair.values()]
+    common = [metric for metric in readings[0] if all(metric in one for one in readings)] if readings else []
+    return {
+        metric: Values(*(np.array([pair[arm].values[metric] for pair in pairs]) for arm in ARMS))
+        for metric in common
+    }
+
+
+def run(
+    name: str,
+    runner: PairRunner,
+    rules: Rules,
+    most_pairs: int,
+    budget: float,
+    progress: Progress,
+    clock: Callable[[], float] = time.monotonic,
+) -> Trial:
+    """Measure pairs until each metric is settled, `most_pairs` are there, or `budget` seconds are over.
+
+    An interruption ends it, too; what was measured by then is returned.
+
+    :raises PerunError: names the side whose command fails.
+    """
+    trial = Trial(name)
+    start = clock()
+    deadline = start + min(budget, LARGEST_BUDGET)
+    looks: Looks | None = None
+
+    def left() -> float:
+        return deadline - clock()
+
+    try:
+        runner.warm_up(left)
+        warm = clock()
+        watch = conditions.Watch()
+        while left() > 0:
+            before = conditions.now()
+            pair = runner.measure(len(trial.pairs), left)
+            if _is_disturbed(trial, watch, before):
+                continue
+            trial.pairs.append(pair)
+            count = len(trial.pairs)
+            per_pair = (clock() - warm) / (count + trial.repeated)
+            if looks is None and count >= min(FIRST_LOOK, most_pairs):
+                looks = Looks(reachable(most_pairs, count * per_pair + left(), per_pair))
+            most = looks.most if looks else most_pairs
+            if count >= most:
+                break
+            if (looks and looks.is_one(count)) or _may_be_exact(trial):
+                series = trial.series
+                trial.decisions = decide(series, looks or Looks(most), rules)
+                if trial.decisions and all(one.settled for one in trial.decisions):
+                    break
+            progress(trial.decisions, count, most, min(per_pair * (most - count), left()))
+        else:
+            trial.reason = f"the budget of {readable(budget, 's')} is spent"
+    except BudgetSpent:
+        trial.reason = f"the budget of {readable(budget, 's')} is spent"
+    except (KeyboardInterrupt, Terminated) as interruption:
+        trial.interruption = interruption
+        trial.reason = "interrupted"
+    trial.seconds = clock() - start
+    trial.pinned = runner.is_pinned
+    if not (trial.decisions and all(one.settled for one in trial.decisions)):
+        looks = looks or Looks(most_pairs)
+        trial.decisions = decide(trial.series, looks, rules, ends=True)
+    if trial.interruption is not None:
+        trial.decisions = [_undecided(one, len(trial.pairs)) for one in trial.decisions]
+    return trial
+
+
+def _may_be_exact(trial: Trial) -> bool:
+    return len(trial.pairs) == EXACT_AFTER and all(metric.exact for metric in trial.series)
+
+
+def _is_disturbed(trial: Trial, watch: conditions.Watch, before: conditions.Moment) -> bool:
+    """Whether the pair since then has to be measured again; counts it."""
+    why = watch.disturbance(before, conditions.now())
+    if not why or trial.repeated >= REPEATED + len(trial.pairs) // 4:
+        return False
+    trial.repeated += 1
+    trial.disturbance = trial.disturbance or why
+    return True
+
+
+def _undecided(decision: Decision, pairs: int) -> Decision:
+    """The decision as that of a series which somebody has ended, so that its level does not hold."""
+    rule = f"interrupted after {pairs} pairs; by then {decision.verdict.reason}"
+    verdict = decision.verdict._replace(change=PerformanceChange.Unknown, reason=rule)
+    return decision._replace(verdict=verdict, settled=False)
+
+
+# The profiles of a trial: one of each side, or one of each run of a collector, marked as one session.
+#
+# They are saved together: there are both sides or none.
+
+class _Made(NamedTuple):
+    """A profile of a side, and its number among those of that side."""
+
+    side: Side
+    profile: Profile
+    number: int
+
+
+class Stored(NamedTuple):
+    """The newest profile of each side, and how many `profiles` there are of both."""
+
+    base: ProfileInfo
+    head: ProfileInfo
+    profiles: int
+
+
+def profiles_of(
+    repo: Repository, case: Case, trial: Trial, side: Side, machine_state: Mapping[str, Any]
+) -> list[Profile]:
+    """What was measured of one side: the profiles of a collector, one for each run; or one of the times of
+    all runs, and before it one of their peaks of memory where these were measured."""
+    readings = trial.readings(side.name)
+    collected = [reading.profile for reading in readings if reading.profile is not None]
+    if collected:
+        return collected
+    samples = [reading.sample for reading in readings if reading.sample is not None]
+    times = time_profile(repo, case.job, samples, machine_state, warmup=1)
+    return [*_peaks(times, readings, case), times]
+
+
+def _peaks(times: Profile, readings: Sequence[Reading], case: Case) -> Iterator[Profile]:
+    """A profile of the peaks, apart from that of the times: not every comparison measures them."""
+    peak = clock(case.job.cmd, PEAK)
+    if not all(peak in reading.values for reading in readings):
+        return
+    header = {**times["header"], "type": peak.type, "units": {peak.type: peak.unit}}
+    info = {"name": PEAK, "params": {"repeat": len(readings)}}
+    same = {key: times[key] for key in ("machine", "workload_generator") if key in times}
+    profile = Profile({"header": header, "collector_info": info, "postprocessors": [], **same})
+    common = {"type": peak.type, "subtype": peak.subtype, "uid": peak.uid}
+    profile.update_resources(
+        [
+            {"amount": int(reading.values[peak]), **common, "order": order}
+            for order, reading in enumerate(readings, 1)
+        ]
+    )
+    yield profile
+
+
+def store(
+    repo: Repository,
+    sides: Sequence[Side],
+    made: Mapping[str, Sequence[Profile]],
+    about: Mapping[str, Any],
+    last: int,
+) -> Stored:
+    """Store the profiles of both sides, and register those of versions; those of uncommitted changes are
+    pending.
+
+    :param made: the profiles by the name of the side. :param about: what the header of each says of the
+        session, its `id` among it. :param last: the time of the newest profile of each side.
+    :raises PerunError: where the store refuses; then nothing is left.
+    """
+    marked = [_marked(side, profile, number, about) for side in sides
+              for number, profile in enumerate(made[side.name])]  # fmt: skip
+    # A second apart, so that those of both sides are listed in the order of measuring.
+    moments = [last - len(made[one.side.name]) + 1 + one.number for one in marked]
+    paths = registering.save_together(
+        repo,
+        [
+            registering.Wanted(one.profile, one.side.version.checksum, not one.side.uncommitted, moment)
+            for one, moment in zip(marked, moments, strict=True)
+        ],
+    )
+    newest = {
+        one.side.name: ProfileInfo(path.name, str(path), Head.of(one.profile), moment)
+        for one, path, moment in zip(marked, paths, moments, strict=True)
+    }
+    return Stored(newest["base"], newest["head"], len(marked))
+
+
+def _marked(side: Side, profile: Profile, number: int, about: Mapping[str, Any]) -> _Made:
+    """Marked as of the session."""
+    session.mark(profile, session.Session(about["id"], side.name, runs_are_rounds=True))
+    details = {**about, **profile["header"][session.KEY], "uncommitted": bool(side.uncommitted)}
+    profile["header"] = {**profile["header"], session.KEY: details}
+    return _Made(side, profile, number)

@@ -1,0 +1,1 @@
+"""Why a version became slower: `perun explain`."""

@@ -1,0 +1,1 @@
+"""Searching for slow inputs in a version of the project: `perun fuzz`."""

@@ -1,0 +1,1 @@
+"""Measuring versions: `perun run`, `perun collect` and the hooks."""

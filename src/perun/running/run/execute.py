@@ -1,0 +1,300 @@
+"""`perun run` and `perun collect`: measure versions of the project and keep the profiles (manual 3.2.10-12).
+
+The main path is :func:`run_jobs`. It enters each version of a schedule, runs its jobs there, and keeps their
+profiles. It yields what happens as events and prints nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from perun.core.errors import JobFailed, PerunError, ProfileError
+from perun.plugin.api import Answer, Interrupted, MinorVersion, NoProfile, PostprocessContext, Report, silent
+from perun.repository import postprocessing
+from perun.repository import registering as saving
+from perun.repository.copies import IN_A_COPY, Checkouts, Placement, checkouts
+from perun.repository.jobs import Job
+from perun.repository.repository import Repository
+from perun.running.run import collecting, pre_run
+from perun.running.run.collecting import UNNAMED, Keeper, Naming
+from perun.running.run.events import (
+    ChangesSaved,
+    Event,
+    JobAnswered,
+    JobDone,
+    JobFailure,
+    Tally,
+    VersionSkipped,
+    VersionStarted,
+)
+from perun.running.run.journal import StepLog
+from perun.running.run.pre_run import PreparationRecord
+from perun.running.run.schedule import Task, VersionSlot
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+
+
+# Entering a version: check it out, run `execute.pre_run` there, and record how that went.
+
+class Versions(Protocol):
+    """What enters one version after the other, so that jobs can run there."""
+
+    def enter(self, slot: VersionSlot) -> VersionStarted | VersionSkipped:
+        """Make the version ready to be measured.
+
+        :raises PerunError: if no further version can be.
+        """
+
+    def save_changes(self) -> bool:
+        """The jobs of the version have run; whether they changed tracked files, which were kept."""
+
+
+class PreparedVersions:
+    """Enters one version after the other; use :func:`prepared_versions`."""
+
+    def __init__(
+        self, repo: Repository, places: Checkouts, record: PreparationRecord, skip_broken: bool
+    ) -> None:
+        self._repo = repo
+        self._places = places
+        self._record = record
+        self._skip_broken = skip_broken
+        self._last: VersionStarted | None = None
+
+    def enter(self, slot: VersionSlot) -> VersionStarted | VersionSkipped:
+        """Check out and prepare the version of the slot, unless it is the one that was entered last.
+
+        :raises PerunError: if no further version can be checked out.
+        """
+        version = slot.version
+        if self._last is not None and self._last.version == version:
+            return replace(self._last, round=slot.round, omits_changes=False, seconds=0.0)
+        self._last = None
+        as_committed = not self._places.includes_changes(version.checksum)
+        why = self._record.why_broken(version.checksum) if self._skip_broken and as_committed else ""
+        if why:
+            error = JobFailed(f"known to fail: {why}", "try such versions again with --retry-broken")
+            return VersionSkipped(version, error, slot.round, known=True)
+        started = time.monotonic()
+        try:
+            folder = self._places.enter(version.checksum)
+            pre_run.run_commands(self._repo, version.checksum, folder)
+        except PerunError as error:
+            if not self._places.usable:
+                raise
+            if isinstance(error, pre_run.PreparationFailed) and as_committed:
+                self._record.failed(version.checksum, error.message.partition("\n")[0])
+            return VersionSkipped(version, error, slot.round)
+        seconds = time.monotonic() - started
+        if as_committed:
+            self._record.succeeded(version.checksum, seconds)
+        omits_changes = self._places.omits_changes(version.checksum)
+        self._last = VersionStarted(version, folder, omits_changes, slot.round, seconds)
+        return self._last
+
+    def save_changes(self) -> bool:
+        """Keep changes that the version, measured in place, made to tracked files; whether there were any."""
+        if not self._places.save_changes():
+            return False
+        self._last = None  # its files are not as they were when it was prepared
+        return True
+
+
+@contextmanager
+def prepared_versions(
+    repo: Repository, placement: Placement, *, skip_broken: bool = False
+) -> Iterator[PreparedVersions]:
+    """Versions that are ready to be measured, one at a time; at the end everything is as it was.
+
+    :param skip_broken: do not try versions again that `execute.pre_run` is known to fail on.
+    :raises LockTimeout: if an `--in-place` run of another process has the working directory.
+    """
+    record = PreparationRecord(repo)
+    with checkouts(repo, placement) as places:
+        yield PreparedVersions(repo, places, record, skip_broken)
+
+
+def run_jobs(
+    repo: Repository,
+    schedule: Sequence[VersionSlot],
+    *,
+    placement: Placement = IN_A_COPY,
+    naming: Naming = UNNAMED,
+    register: bool | None = None,
+    skip_broken: bool = False,
+    versions: AbstractContextManager[Versions] | None = None,
+    open_log: Callable[[], StepLog] = StepLog,
+    tally: Tally | None = None,
+    session_id: str = "",
+    report: Report = silent,
+    report_inside: Report = silent,
+) -> Generator[Event]:
+    """Run the jobs of the schedule. A failing job or version is an event, and the others go on.
+
+    An interruption (:class:`KeyboardInterrupt`, :class:`~perun.core.errors.Terminated`) ends the whole run.
+    Where the collector had a part of its profile by then, that is saved and is the last event.
+
+    :param register: register each profile in the index of its version; as configured if None.
+    :param skip_broken: do not try versions again that `execute.pre_run` is known to fail on.
+    :param versions: what enters them, in place of checkouts as `placement` says.
+    :param session_id: of the session that the profiles are of; empty where they are of none.
+    :param open_log: opens the log that gets each step of each task; closed at the end.
+    :param tally: counts each event before it is yielded, for the caller to read.
+    :param report: called with the current activity, jobs done and jobs in all; :param report_inside: called
+        by the collector with its progress within its job.
+    :raises NotTrusted: if the user has not said that he trusts the repository.
+    """
+    with open_log() as log:
+        # Besides the commands themselves: checking versions out runs the filters of the version control.
+        repo.require_trust("measuring")
+        saving.check_naming(repo, naming.name, naming.template)
+        registering = saving.registers_after_run(repo) if register is None else register
+        tally = tally or Tally(schedule)
+        if not schedule:
+            report("done", 0, 0)
+            log.end()
+            return
+        runner = _JobRunner(repo, naming, registering, log, session_id)
+        with versions or prepared_versions(repo, placement, skip_broken=skip_broken) as places:
+            for slot in schedule:
+                short = slot.version.checksum[:10]
+                report(f"preparing {short}", tally.finished, tally.total)
+                entered = places.enter(slot)
+                yield tally.count(entered)
+                if isinstance(entered, VersionStarted):
+                    for task in slot.tasks:
+                        report(f"{short} {task.job}", tally.finished, tally.total)
+                        done = runner.run(task, slot.version, entered.measured_in, report_inside)
+                        for answer in runner.answers:
+                            yield tally.count(answer)
+                        if done is not None:
+                            yield tally.count(done)
+                        if runner.interruption is not None:
+                            raise runner.interruption
+                elif not entered.known:
+                    for task in slot.tasks:
+                        log.failed(task.number, entered.error.message)
+                if places.save_changes():
+                    yield tally.count(ChangesSaved(slot.version))
+        report("done", tally.total, tally.total)
+        log.end()
+
+
+class _Clock:
+    """Times the phases of a job.
+
+    :ivar phases: seconds by the name of the phase, in the order of the job.
+    """
+
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def end(self, phase: str) -> None:
+        """Count the time since the end of the last phase to this one."""
+        now = time.monotonic()
+        self.phases[phase] = self.phases.get(phase, 0.0) + now - self._last
+        self._last = now
+
+    @property
+    def seconds(self) -> float:
+        """All phases that have ended."""
+        return sum(self.phases.values())
+
+
+class _JobRunner:
+    """Runs jobs one after the other, and keeps their profiles.
+
+    :ivar interruption: the exception that interrupted the last job and ends the run; None without one.
+    :ivar answers: what the collector of the last job told beside its profile.
+    """
+
+    def __init__(
+        self, repo: Repository, naming: Naming, registering: bool, log: StepLog, session_id: str
+    ) -> None:
+        self._repo = repo
+        self._log = log
+        self._keeper = Keeper(repo, naming, registering, log, session_id)
+        self.interruption: BaseException | None = None
+        self.answers: list[JobAnswered] = []
+
+    def run(
+        self, task: Task, version: MinorVersion, folder: Path, report: Report
+    ) -> JobDone | JobFailure | None:
+        """Run one job; None where the collector was asked for answers alone."""
+        clock = _Clock()
+        notes: list[str] = []
+        answers: list[Answer] = []
+        self.answers = []
+        try:
+            profile = self._processed(task.job, version, folder, report, notes.append, clock, answers.append)
+            # A later forecast estimates from this how long the job takes.
+            profile["collector_info"] = {**profile["collector_info"], "seconds": round(clock.seconds, 3)}
+            done = self._keeper.keep(
+                task,
+                version,
+                profile,
+                interrupted=self.interruption is not None,
+                seconds=clock.seconds,
+                phases=clock.phases,
+                notes=notes,
+            )
+        except NoProfile:
+            self._log.done(task.number)
+            self.answers = _answered(version, task.job, answers, ends=True)
+            return None
+        except PerunError as error:
+            self._log.failed(task.number, error.message.partition("\n")[0])
+            return JobFailure(version, task.job, error)
+        clock.end("save")
+        self.answers = _answered(version, task.job, answers)
+        return replace(done, seconds=clock.seconds)
+
+    def _processed(
+        self,
+        job: Job,
+        version: MinorVersion,
+        folder: Path,
+        report: Report,
+        note: Callable[[str], None],
+        clock: _Clock,
+        answer: Callable[[Answer], None],
+    ) -> Profile:
+        """The processed profile of the job; the part that an interrupted job has, without processing.
+
+        What was measured is kept where a postprocessor can do nothing with it, and a note says so.
+        """
+        try:
+            profile = collecting.collect(self._repo, job, version, folder, report, note, answer)
+        except Interrupted as interruption:
+            self.interruption = interruption.__cause__ or KeyboardInterrupt()
+            return interruption.profile
+        finally:
+            clock.end("collect")
+        for unit in job.postprocessors:
+            context = PostprocessContext(report, note)
+            try:
+                profile = postprocessing.process(self._repo, profile, unit.name, unit.params, context)
+            except (ProfileError, JobFailed) as problem:
+                advice = f"; {problem.hint}" if problem.hint else ""
+                note(f"the profile is stored without {unit.name}: {problem.message}{advice}")
+                profile = postprocessing.without(profile, unit.name, unit.params, problem.message)
+            clock.end("postprocess")
+        return profile
+
+
+def _answered(
+    version: MinorVersion, job: Job, answers: Sequence[Answer], *, ends: bool = False
+) -> list[JobAnswered]:
+    """The answers as events; with `ends` the last of them ends the job."""
+    last = len(answers) - 1
+    return [
+        JobAnswered(version, job, one.text, one.data, ends=ends and number == last)
+        for number, one in enumerate(answers)
+    ]

@@ -1,0 +1,207 @@
+"""The journal of a batch: written to disk before and after each step, so that the batch can be resumed after
+any interruption, such as Ctrl-C, `kill -9` or a power failure.
+
+A journal is a file of `.perun/batches` as :mod:`perun.repository.journal` has it: the plan of the
+batch, and then one line for each step of one task.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from perun.core.errors import NotPerunRepository
+from perun.repository import journal as journal_file
+from perun.repository.journal import JournalFile
+
+
+class StepLog:
+    """Gets the steps of the tasks of a batch; this one keeps nothing, so that the batch cannot be resumed."""
+
+    @property
+    def finished(self) -> frozenset[int]:
+        """The tasks that had a complete profile before."""
+        return frozenset()
+
+    def end(self) -> None:
+        """The batch has come to its end."""
+
+    def close(self) -> None:
+        """Release what is held."""
+
+    def __enter__(self) -> StepLog:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def saving(self, number: int, sha1: str) -> None:
+        """The profile of the task will be written to a pending file with these bytes."""
+
+    def saved(self, number: int, name: str) -> None:
+        """It was written, and the file has this name."""
+
+    def done(self, number: int) -> None:
+        """The profile is at its final place."""
+
+    def incomplete(self, number: int, why: str) -> None:
+        """The profile of the task, which will be written next, lacks a part of its run."""
+
+    def failed(self, number: int, why: str) -> None:
+        """The task gave no profile."""
+
+    def leased(self, number: int, machine: str) -> None:
+        """The machine of that name is given the task."""
+
+
+class UnfinishedTask(NamedTuple):
+    """A task whose profile may be on the disk, but whose end is not in the journal; `name` may be empty."""
+
+    number: int
+    sha1: str
+    name: str
+
+
+class Journal(StepLog):
+    """The journal of one batch, which this process has for itself; use :func:`create` or :func:`newest`.
+
+    :ivar machines: where each task was measured, or is, that a pool was given.
+    """
+
+    def __init__(self, file: JournalFile) -> None:
+        self.plan = file.plan
+        self.ended = False
+        self.damaged_line = file.damaged_line
+        self._file = file
+        self._last: dict[int, str] = {}
+        self._unfinished: dict[int, UnfinishedTask] = {}
+        self._incomplete: set[int] = set()
+        self.names: set[str] = set()
+        self.machines: dict[int, str] = {}
+        for line in file.lines:
+            self._apply(line)
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return self._file.path
+
+    @property
+    def finished(self) -> frozenset[int]:
+        """The tasks that have their profile, a complete one."""
+        done = (number for number, step in self._last.items() if step == "done")
+        return frozenset(done) - self._incomplete
+
+    @property
+    def unfinished(self) -> list[UnfinishedTask]:
+        """The tasks during whose last step the batch ended, or that step failed."""
+        return list(self._unfinished.values())
+
+    def saving(self, number: int, sha1: str) -> None:
+        """As :class:`StepLog`, written at once."""
+        self._write_step("saving", number, sha1)
+
+    def saved(self, number: int, name: str) -> None:
+        """As :class:`StepLog`, written at once."""
+        self._write_step("saved", number, name)
+
+    def done(self, number: int) -> None:
+        """As :class:`StepLog`, written at once."""
+        self._write_step("done", number)
+
+    def incomplete(self, number: int, why: str) -> None:
+        """As :class:`StepLog`, written at once."""
+        self._write_step("incomplete", number, why)
+
+    def failed(self, number: int, why: str) -> None:
+        """As :class:`StepLog`, written at once."""
+        self._write_step("failed", number, why)
+
+    def leased(self, number: int, machine: str) -> None:
+        """As :class:`StepLog`, written at once."""
+        self._write_step("leased", number, machine)
+
+    def resumed(self) -> None:
+        """The batch goes on from now, after an interruption."""
+        self._write_step("resumed", time.time())
+
+    def end(self) -> None:
+        """The batch has come to its end. Where something failed or is incomplete, the journal is kept, to try
+        that again."""
+        if self._incomplete or "failed" in self._last.values():
+            self._write_step("ended")
+        else:
+            self._file.remove()
+
+    def close(self) -> None:
+        """Release the lock."""
+        self._file.close()
+
+    def _write_step(self, *line: Any) -> None:
+        self._file.append(*line)
+        self._apply(list(line))
+
+    def _apply(self, line: list[Any]) -> None:
+        match line:
+            case ["incomplete", int(number), str()]:
+                pass  # it is the profile that is saved next
+            case ["saving", int(number), str(sha1)]:
+                if self._last.get(number) == "incomplete":
+                    self._incomplete.add(number)
+                else:
+                    self._incomplete.discard(number)
+                self._unfinished[number] = UnfinishedTask(number, sha1, "")
+            case ["saved", int(number), str(name)] if number in self._unfinished:
+                self._unfinished[number] = self._unfinished[number]._replace(name=name)
+                self.names.add(name)
+            case ["done", int(number)]:
+                self._unfinished.pop(number, None)
+            case ["failed", int(number), str()]:
+                pass
+            case ["leased", int(number), str(machine)]:
+                self.machines[number] = machine
+                self.ended = False
+                return
+            case ["ended"]:
+                self.ended = True
+                return
+            case _:
+                return  # of a later release, or damaged
+        self.ended = False
+        self._last[number] = line[0]
+
+
+def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
+    """Create a journal; removes the oldest of those without a process.
+
+    :raises NotPerunRepository: if the file system has no locks.
+    """
+    return Journal(journal_file.create(folder, plan))
+
+
+def newest(folder: Path, *, to_read: bool = False) -> Journal | None:
+    """The journal to resume, locked unless it is only read: the newest of a batch that was interrupted, else
+    the newest of one that came to its end but had failures; None if there is neither."""
+    failed: Journal | None = None
+    for file in journal_file.unlocked(folder, to_read=to_read):
+        journal = Journal(file)
+        if not journal.ended:
+            if failed is not None:
+                failed.close()
+            return journal
+        if failed is None:
+            failed = journal
+        else:
+            journal.close()
+    return failed
+
+
+def interrupted(folder: Path) -> Journal | None:
+    """The newest journal of a batch that was interrupted, to read only."""
+    journal = None
+    with suppress(NotPerunRepository):  # a file system without locks is no reason not to look
+        journal = newest(folder, to_read=True)
+    return journal if journal is not None and not journal.ended else None

@@ -1,0 +1,120 @@
+"""`perun show`: interpret a profile (manual 3.5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
+
+from perun.core.errors import PluginError, ProfileError, UsageError, VersionControlError
+from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
+from perun.plugin.loading import errors_of, takes_context
+from perun.profile.bounds import is_of_bounds
+from perun.profile.untraced import told
+from perun.repository import lookup
+from perun.repository.repository import Repository
+from perun.running.run.collecting import VersionStatistics
+
+if TYPE_CHECKING:
+    from perun.plugin.api import Statistics
+    from perun.plugin.registry import Registry
+    from perun.profile.factory import Profile
+
+
+class Choice(NamedTuple):
+    """A view that suits a profile.
+
+    :param arguments: what `perun show PROFILE` is continued with: the view, and its arguments and options.
+    :param needs: fields of the resources of which the profile must have one; empty if it needs none.
+    """
+
+    arguments: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+
+
+_BOUNDS: Final = ("tableof", "resources", "-h", "uid", "-h", "subtype", "-h", "bound", "-h", "class")
+CHOICES: Final[Mapping[str, tuple[Choice, ...]]] = {
+    "time": (
+        Choice(("bars", "mean", "--per", "workload", "--by", "subtype", "--grouped", "--of", "amount",
+                "--terminal"), ("workload",)),
+        Choice(("bars", "mean", "--per", "subtype", "--of", "amount", "--terminal"), ("subtype",)),
+    ),
+    "memory": (Choice(("memory",)),),
+    "trace": (
+        Choice(("flamegraph",), ("timestamp", "trace")),
+        Choice(("bars", "sum", "--per", "uid", "--of", "amount", "--terminal"), ("uid",)),
+    ),
+    "instructions": (Choice(("flamegraph",), ("trace",)),),
+    "complexity": (
+        Choice(("scatter",), ("structure-unit-size",)),
+        Choice(("flamegraph",), ("timestamp",)),
+    ),
+    "bounds": (
+        Choice((*_BOUNDS, "-h", "reason"), ("reason",)),
+        Choice(_BOUNDS),
+    ),
+    "island": (Choice(("timeline", "--format", "summary")),),
+    "regex": (Choice(("scatter",), ("structure-unit-size",)),),
+}  # fmt: skip
+"""The views of a collector, the best one first."""
+OTHERWISE: Final = Choice(("tableof", "resources", "--limit", "50"))
+"""What shows a profile of any other collector."""
+_WITHOUT_PAGES: Final = "--terminal"
+_CHARTS: Final = ("bars", "boxplot", "flow", "histogram", "scatter")
+"""Views that draw in the terminal, too."""
+
+
+def load_profile(repo: Repository, spec: str, minor: str | None, confirm: lookup.Confirm | None) -> Profile:
+    """The profile that `spec` names, looked up as the manual's 3.5.1 says."""
+    return lookup.load(repo, lookup.find(repo, spec, minor, confirm))
+
+
+def statistics_of(
+    repo: Repository, spec: str, minor: str | None, confirm: lookup.Confirm | None
+) -> Statistics | None:
+    """What is kept of the version of a profile; None where the profile does not tell its version."""
+    found = lookup.find(repo, spec, minor, confirm)
+    version = found.minor_version or lookup.head(repo, found.info).get("origin")
+    if not isinstance(version, str) or not version:
+        return None
+    try:
+        return VersionStatistics(repo, repo.vcs.get_minor_version_info(version))
+    except VersionControlError:
+        return None  # the profile is from another repository
+
+
+def show(
+    repo: Repository,
+    profile: Profile,
+    view: str,
+    params: Any,
+    out: TextIO,
+    ctx: ViewContext = NO_VIEW_CONTEXT,
+) -> None:
+    """Interpret `profile` with the view, into `out` or the file that `params` name."""
+    plugin = repo.registry.get("view", view)
+    context = (ctx,) if takes_context(plugin) else ()
+    if lacking := told(profile):
+        ctx.note(lacking)
+    try:
+        with errors_of(plugin, f"the view {plugin.name!r}", PluginError):
+            plugin.render(profile, params, out, *context)
+    except (ProfileError, UsageError) as problem:
+        if not is_of_bounds(profile):
+            raise
+        hint = "bounds are formulas, which have no amounts: perun show <profile> lists them as a table"
+        raise type(problem)(problem.message, "; ".join(filter(None, (problem.hint, hint)))) from None
+
+
+def chosen_view(profile: Profile, registry: Registry, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The view that suits the collector of the profile, with its arguments and options.
+
+    A chart goes to the terminal where this machine lacks what pages with charts need.
+    """
+    fields = {field for group in profile.groups() for field in (*group.constants, *group.columns)}
+    choices = CHOICES.get(profile.configuration.collector, ())
+    fitting = (one for one in choices if not one.needs or not fields.isdisjoint(one.needs))
+    view, *options = next(fitting, OTHERWISE).arguments
+    readiness = getattr(registry.get("view", view), "readiness", None)
+    if view in _CHARTS and _WITHOUT_PAGES not in options and readiness and any(readiness(environ)):
+        options.append(_WITHOUT_PAGES)
+    return (view, *options)

@@ -1,0 +1,1 @@
+"""Sharing profiles with a team: `perun push`, `perun pull`, and the remotes."""
