@@ -67,3 +67,12 @@ def test_types_are_those_of_perun() -> None:
     assert structs.MinorVersion is api.MinorVersion
     assert structs.DegradationInfo is changes.DegradationInfo
     assert structs.CollectStatus.OK.value == structs.PostprocessStatus.OK.value == 0
+
+
+def test_plugins_have_their_errors_from_the_documented_path() -> None:
+    from perun import errors
+    from perun.core import errors as own
+
+    names = {name for name, value in vars(own).items() if isinstance(value, type) and name[0] != "_"}
+    assert len(names) > 10
+    assert {name for name in names if getattr(errors, name) is not getattr(own, name)} == set()
