@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # The cost of calls: what the loops of called functions cost, by the values of the arguments at each call.
 
+
 @dataclass(frozen=True)
 class Callee:
     """A function whose calls count: the names of its parameters, and its total over them."""
@@ -118,6 +119,7 @@ class _Cost:
 
 # Outermost nests of loops on their own, where a function as a whole is too large.
 
+
 def nests(program: Program) -> Iterator[tuple[frozenset[int], Program]]:
     """For each outermost nest the numbers of its loops, and the program where no other loop is left.
 
@@ -193,8 +195,7 @@ def analyse(function: Function, unit: Unit, options: AnalysisOptions = AnalysisO
 
 
 def needed(function: Function, unit: Unit, options: AnalysisOptions) -> Iterator[Function]:
-    """The functions that are to be analysed before, those first that others need: none if calls do not count.
-    """
+    """The functions to be analysed before it, those first that others need: none if calls do not count."""
     return _Analysis.of(unit, options).before(function)
 
 

@@ -420,8 +420,7 @@ class Bounding:
         return expression.best(values)
 
     def _resets(self, flows: Inflow) -> Expression:
-        """What all resets together bring: each as often as it is taken, exclusive ones the largest of them.
-        """
+        """What all resets together bring: each as often as it is taken, of exclusive ones the largest."""
         takers = [each for each in _takers(flows) if self._best_reset(each, flows) != ZERO]
         once = [each for each in takers if self._component[each.source] != self._component[each.target]]
         repeated = [each for each in takers if each not in once]

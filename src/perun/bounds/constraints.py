@@ -228,9 +228,7 @@ def combined_norms(transitions: Sequence[Transition], norms: Sequence[Norm]) -> 
     return list(found)
 
 
-def _followed(
-    into: Mapping[Location, Sequence[Transition]], value: Linear, start: Location
-) -> Norm | None:
+def _followed(into: Mapping[Location, Sequence[Transition]], value: Linear, start: Location) -> Norm | None:
     """The norm that is a value at one location, and elsewhere what becomes it; `None` where that is the
     same."""
     at = {start: value}

@@ -216,7 +216,6 @@ class Invariants:
                     self._guards[each.target] = kept
                     changed = True
 
-
     def _kept(self, transition: Transition, wanted: list[Linear]) -> list[Linear]:
         """Those guards that hold after a transition."""
         assumed = set(self._guards[transition.source])

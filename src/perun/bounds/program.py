@@ -12,6 +12,7 @@ from perun.bounds.steps import take
 
 # Linear expressions with integer coefficients, the terms in which programs are abstracted.
 
+
 class Linear:
     """`constant + sum of coefficient * variable`; immutable, with the terms sorted by name."""
 

@@ -33,6 +33,7 @@ from perun.core.regular import read_regular
 #
 # A function with the digest of an earlier one has its bounds, wherever in the file it stands now.
 
+
 def digester(unit: Unit, options: object) -> Callable[[Function], str]:
     """What makes the digests of the functions of a unit.
 

@@ -32,8 +32,7 @@ _IDLE: Final = 4
 _TIMES: Final = 11
 """The fields after the state that have its processor time, of itself and of the system (proc_pid_stat(5))."""
 _START: Final = (
-    "import sys; sys.path[:] = sys.argv[2:]; "
-    "from perun.bounds.serving import main; main(int(sys.argv[1]))"
+    "import sys; sys.path[:] = sys.argv[2:]; from perun.bounds.serving import main; main(int(sys.argv[1]))"
 )
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Lines move with each commit, so functions are matched by their names, and loops by their order within the
 # function.
 
+
 class BoundPair(NamedTuple):
     """A loop or function in both versions; None where it is not in one.
 

@@ -90,6 +90,7 @@ def minor_option(
 
 # Answers that go to a file (`--output`).
 
+
 @contextmanager
 def opened(path: Path) -> Iterator[TextIO]:
     """A text file to write to, in UTF-8, that takes the place of `path` when the block has ended well.

@@ -48,9 +48,7 @@ def _start(environ: Mapping[str, str], stream: TextIO) -> tuple[Program, TextIO]
     defaults = {"LESS": "FRX", "LV": "-c"}
     try:
         environ = {**defaults, **environ}
-        pager = Program(
-            command, stdin=PIPE, stdout=stream, environ=environ, foreground=True, outlives=True
-        )
+        pager = Program(command, stdin=PIPE, stdout=stream, environ=environ, foreground=True, outlives=True)
     except OSError:
         return None  # missing or not executable: the output matters more than the comfort
     # Every line is there as soon as it is known.

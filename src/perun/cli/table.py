@@ -118,10 +118,7 @@ def table(
         _shrink(widths, [column.shrink for column in columns], most - fixed)
     rule = ("═" if unicode else "-") * (sum(widths) + fixed)
     filled = [
-        [
-            _fill(cut(text, room, ellipsis), room, column, number - 1)
-            for number, text in enumerate(texts)
-        ]
+        [_fill(cut(text, room, ellipsis), room, column, number - 1) for number, text in enumerate(texts)]
         for column, texts, room in zip(columns, shown, widths, strict=True)
     ]
     number = 0

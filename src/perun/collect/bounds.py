@@ -24,6 +24,7 @@ from perun.profile.factory import Profile
 
 # The resources of a profile of bounds, as the manual's 4.1.4 has them.
 
+
 def resources(sources: Iterable[SourceBounds]) -> Iterator[dict[str, Any]]:
     """A resource for each loop, and one for each function, all of which have persistent properties only.
 

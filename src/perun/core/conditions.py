@@ -187,6 +187,7 @@ def _users(root: Path) -> Iterator[Condition]:
 
 def _logged_in(root: Path) -> set[str]:
     """The names, or numbers, of users who are logged in, but for the one who measures."""
+
     def name_of(number: int) -> str:
         try:
             return pwd.getpwuid(number).pw_name

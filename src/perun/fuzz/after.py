@@ -412,9 +412,7 @@ def _unknown(reason: str) -> dict[str, Any]:
     return {"text": "", "reason": reason}
 
 
-def keeps_cost(
-    run: RunInput, reference: Ran, hang_timeout: float, share: float = SHARE
-) -> Keeps:
+def keeps_cost(run: RunInput, reference: Ran, hang_timeout: float, share: float = SHARE) -> Keeps:
     """Whether an input is as slow as the one of the run `reference`: its cost is at least that share; a fault
     remains the same fault (its exit code, where the run tells one), a hang remains a hang.
 

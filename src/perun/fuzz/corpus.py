@@ -338,7 +338,7 @@ def name_of(path: Path, data: bytes) -> str:
     The digits are those of its content, so that the same input has the same name in each campaign.
     """
     digits = hashlib.blake2b(data, digest_size=16).hexdigest()
-    return f"{plain(path.stem)[:_STEM] or 'seed'}-{digits}{plain(path.suffix)[:_STEM // 4]}"
+    return f"{plain(path.stem)[:_STEM] or 'seed'}-{digits}{plain(path.suffix)[: _STEM // 4]}"
 
 
 def plain(name: str) -> str:

@@ -116,9 +116,7 @@ class Findings:
         self._hold(entry.kind, known, *entry.counts())
         return member
 
-    def _hold(
-        self, kind: str, member: Member, edges: Edges = _NOTHING, counts: Counts = _NOTHING
-    ) -> None:
+    def _hold(self, kind: str, member: Member, edges: Edges = _NOTHING, counts: Counts = _NOTHING) -> None:
         self._storage.add(member)
         if kind in (FAULT, HANG):
             self._failures(kind).append(member)
@@ -150,6 +148,7 @@ class Findings:
 
 
 # What a campaign tells while it runs.
+
 
 class Began(NamedTuple):
     """The seeds have run.

@@ -103,7 +103,6 @@ class Order(NamedTuple):
         bounds = "" if low == high else f" ({low} to {high})"
         return f"{what} {self.b:.2f}{bounds}, R² {self.r_square:.4f}"
 
-
     def as_json(self) -> dict[str, Any]:
         """As JSON objects."""
         lists = {"coefficients": [*self.coefficients], "curve": [*self.curve]}
@@ -311,9 +310,7 @@ def _lengths(largest: int) -> Iterator[int]:
     yield max(1, largest)
 
 
-def _first_bad(
-    work: _Work, pattern: Pattern, found: dict[int, Point], bad: int, ends: str
-) -> Iterator[int]:
+def _first_bad(work: _Work, pattern: Pattern, found: dict[int, Point], bad: int, ends: str) -> Iterator[int]:
     """Smaller and smaller lengths that fail, at last the smallest; of a hang, which takes long to see, only
     about."""
     good = max(found, default=0)

@@ -379,9 +379,7 @@ SPLICING = tuple(_rule(label, one, "splice", one) for label, one in splicing.RUL
 
 def _of_words(path: Path) -> list[Rule]:
     found = words.read_words(path)
-    return [
-        _rule(label, one, "dictionary", partial(_apply_words, one, found)) for label, one in words.RULES
-    ]
+    return [_rule(label, one, "dictionary", partial(_apply_words, one, found)) for label, one in words.RULES]
 
 
 def _of_user(path: Path, seed: bytes) -> list[Rule]:
@@ -393,6 +391,5 @@ def _of_user(path: Path, seed: bytes) -> list[Rule]:
 
 def _of_plugins(seed: bytes, path: Path) -> list[Rule]:
     return [
-        Rule(rule.label, name, rule.description, "domain", rule.apply)
-        for name, rule in installed(seed, path)
+        Rule(rule.label, name, rule.description, "domain", rule.apply) for name, rule in installed(seed, path)
     ]

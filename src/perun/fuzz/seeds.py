@@ -122,6 +122,7 @@ def _nothing(samples: Sequence[str], pattern: str, filtered: int, notes: Sequenc
 
 # How a campaign searches.
 
+
 @dataclass(frozen=True)
 class Settings:
     """How to search.

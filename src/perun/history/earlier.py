@@ -194,9 +194,7 @@ def of_version(repo: Repository, minor_version: str, known: KnownFacts | None = 
     return {wanted: value_of(found) for wanted, found in by_series(infos, facts).items()}
 
 
-def by_series(
-    infos: Iterable[ProfileInfo], facts: Mapping[ProfileInfo, Fact]
-) -> dict[Wanted, list[Fact]]:
+def by_series(infos: Iterable[ProfileInfo], facts: Mapping[ProfileInfo, Fact]) -> dict[Wanted, list[Fact]]:
     """The facts of the complete ones among profiles of one version, in the order of measuring."""
     found: dict[Wanted, list[Fact]] = {}
     for info in sorted(infos, key=lambda info: info.time):

@@ -223,9 +223,7 @@ def log(
     return itertools.islice(filter(_tells_change, entries) if changes_only else entries, limit)
 
 
-def _walk(
-    repo: Repository, subjects_only: bool, ordered: bool
-) -> Callable[[str], Iterator[MinorVersion]]:
+def _walk(repo: Repository, subjects_only: bool, ordered: bool) -> Callable[[str], Iterator[MinorVersion]]:
     if subjects_only:
         return partial(repo.vcs.walk_subjects, ordered=ordered)
     return partial(_whole_in_order, repo) if ordered else repo.vcs.walk_minor_versions

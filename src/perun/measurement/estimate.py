@@ -336,9 +336,7 @@ def point(profiles: Sequence[tuple[Readings, Conditions]], kind: Kind) -> Point:
     """
     newest, conditions = profiles[-1]
     session = _session_of(newest)
-    alike = [
-        one for one, own in profiles if not unlike(own, conditions) or session == _session_of(one) != ""
-    ]
+    alike = [one for one, own in profiles if not unlike(own, conditions) or session == _session_of(one) != ""]
     made = point_of([one.rounds for one in alike], kind)
     made = made._replace(whole=max(one.whole for one in alike), conditions=conditions)
     sequential = {(one.levels, one.noise, _session_of(one)) for one in alike if one.levels is not None}

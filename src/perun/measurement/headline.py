@@ -229,8 +229,7 @@ def _rounds(
     rounds = []
     for key, by_workload in found.items():
         of_each = {
-            workload: sample_of([math.fsum(own)] if summed else own)
-            for workload, own in by_workload.items()
+            workload: sample_of([math.fsum(own)] if summed else own) for workload, own in by_workload.items()
         }
         kept = {workload: sample for workload, sample in of_each.items() if sample is not None}
         if kept:

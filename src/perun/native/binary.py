@@ -51,6 +51,7 @@ from perun.plugin.params import nearest
 
 # Statically defined probes (USDT) of an ELF file, which `sys/sdt.h` notes in the section `.note.stapsdt`.
 
+
 class Usdt(NamedTuple):
     """One statically defined probe: its place, its semaphore in the file (0: none) and its operands."""
 

@@ -182,6 +182,7 @@ def _qualified_name(kind: Any) -> str:
 
 # What the debug information of a program says of places: of lines of sources, and of functions with code.
 
+
 def lines_of(program: Any, source: str) -> Iterator[tuple[int, int]]:
     """Lines of a source, and the addresses where their statements begin."""
     if program is None:

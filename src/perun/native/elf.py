@@ -302,6 +302,7 @@ def _forward(plain: Any) -> Any:
 
 # Reads ELF files: build-id, segments, and what names they hold.
 
+
 class Elf(NamedTuple):
     """One executable or shared library.
 

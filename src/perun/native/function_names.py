@@ -33,9 +33,7 @@ _CLONE: Final = re.compile(r"\.(constprop|isra|part|cold|lto_priv|llvm|localalia
 _RUST_SYMBOL: Final = re.compile(r"_R[A-Z].*|_ZN.*17h[0-9a-f]{16}E(\..*)?")
 _RUST_HASH: Final = re.compile(r"::h[0-9a-f]{16}$")
 _RUST_CRATE: Final = re.compile(r"\[[0-9a-f]{1,16}\]")
-_RUST_ESCAPES: Final = {
-    "SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","
-}
+_RUST_ESCAPES: Final = {"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","}
 _RUST_ESCAPE: Final = re.compile(r"\$(?:u([0-9a-f]{1,6})|([A-Z]{1,2}))\$")
 _RUST_LIBRARY: Final = re.compile(
     r"(alloc|core|std|hashbrown|addr2line|gimli|object|miniz_oxide|adler2?|rustc_demangle|memchr|cfg_if|libc"

@@ -238,9 +238,9 @@ def _read(file: BinaryIO, path: str) -> Image:
     loaded = sorted((area for area in areas if area is not None), key=lambda one: one.address)
     entries = _all_entries(elf, path)
     imports, pointers, resolvers = _relocated(elf)
-    objects = sorted({
-        (one.address, one.size, one.name) for one in entries if one.kind == _OBJECT and one.section
-    })
+    objects = sorted(
+        {(one.address, one.size, one.name) for one in entries if one.kind == _OBJECT and one.section}
+    )
     frame_section = next((area for area in loaded if area.name == ".eh_frame"), None)
     frames = frames_of(frame_section.data, frame_section.address) if frame_section is not None else ()
     return Image(
@@ -325,9 +325,7 @@ def _whole(data: bytes, form: struct.Struct) -> bytes:
 def _functions(entries: Sequence[_Entry]) -> list[Symbol]:
     """The functions of a file; of several symbols at one address the trace collector's comes first."""
     found = [one for one in entries if one.kind in (_FUNCTION, _INDIRECT) and one.section]
-    found.sort(
-        key=lambda one: (one.address, not one.size, one.kind == _INDIRECT, one.is_local, one.name)
-    )
+    found.sort(key=lambda one: (one.address, not one.size, one.kind == _INDIRECT, one.is_local, one.name))
     names = demangled([one.name for one in found])
     symbols = []
     for one in found:

@@ -139,9 +139,7 @@ def _is_own_copy_or_end(method: Any, kind: Any) -> bool:
 
 def _takes_own_reference(constructor: Any, kind: Any) -> bool:
     """Whether a constructor takes one reference to an object of its own type."""
-    given = [
-        child for child in formal_parameters(constructor) if "DW_AT_artificial" not in child.attributes
-    ]
+    given = [child for child in formal_parameters(constructor) if "DW_AT_artificial" not in child.attributes]
     if len(given) != 1:
         return False
     reference = resolved(type_of(given[0]))

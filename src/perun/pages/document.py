@@ -128,6 +128,7 @@ def _policy(scripts: Sequence[str], evaluates: bool, frames: Sequence[str]) -> s
 # `numbers.js` has `perunNumber(value, unit, digits)`, and `perunTick(tick, ticks, unit)`, which writes all
 # ticks of an axis in one unit. Both take the units and the limits from Python.
 
+
 def numbers_script() -> str:
     """`numbers.js` with the units of this module, for a page; it defines `perunNumber` and `perunTick`."""
     units = {

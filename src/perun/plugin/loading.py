@@ -177,6 +177,7 @@ def _breach_of_vcs(plugin: type) -> str:
 
 # What becomes of an exception in the code of a plugin: an error that names the plugin, not Perun.
 
+
 def failure(on: str, error: type[PerunError], problem: BaseException) -> PerunError:
     """The `error` that tells the user in one line what the plugin's code raised.
 

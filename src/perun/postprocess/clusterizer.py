@@ -46,9 +46,7 @@ class ClusterizerParams:
         short="-rwh",
         help="The height is a multiple of the first amount of the window; the default.",
     )
-    fixed_window_height: bool = param(
-        False, short="-fwh", help="The height is a difference of amounts."
-    )
+    fixed_window_height: bool = param(False, short="-fwh", help="The height is a difference of amounts.")
     window_width: float = param(
         _DEFAULT_SIZE,
         short="-ww",
@@ -60,9 +58,7 @@ class ClusterizerParams:
         short="-rww",
         help="The width is a share of all resources that are clustered together; the default.",
     )
-    fixed_window_width: bool = param(
-        False, short="-fww", help="The width is a number of resources."
-    )
+    fixed_window_width: bool = param(False, short="-fww", help="The width is a number of resources.")
     weighted_window_width: bool = param(
         False,
         short="-www",

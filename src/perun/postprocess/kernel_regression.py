@@ -106,9 +106,7 @@ class KernelParams:
         minimum=SMALLEST,
         modes={
             _BY_USER: {"required": True},
-            _SMOOTHING: {
-                "help": f"{_BANDWIDTH} It takes precedence over --bandwidth-method."
-            },
+            _SMOOTHING: {"help": f"{_BANDWIDTH} It takes precedence over --bandwidth-method."},
         },
         help=_BANDWIDTH,
     )

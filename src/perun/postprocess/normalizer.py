@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # The normalizer: amount / maximum, for each snapshot and type.
 
+
 class Normalizer:
     """Divides each amount by the largest one of its snapshot and type, which becomes 1.
 

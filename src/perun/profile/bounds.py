@@ -249,9 +249,7 @@ def highest(terms: Mapping[Monomial, Fraction]) -> Terms:
 
 def renamed(terms: Mapping[Monomial, Fraction], names: Mapping[str, str]) -> Terms:
     """The terms with other names of variables."""
-    return {
-        tuple(sorted(names.get(name, name) for name in one)): factor for one, factor in terms.items()
-    }
+    return {tuple(sorted(names.get(name, name) for name in one)): factor for one, factor in terms.items()}
 
 
 def text_of(terms: Mapping[Monomial, Fraction]) -> str:
@@ -362,7 +360,7 @@ def _tokens(formula: str) -> Iterable[str]:
     while position < end:
         match = _TOKEN.match(formula, position)
         if match is None:
-            raise NoFormula(f"{formula[position:position + 20]!r} cannot be read")
+            raise NoFormula(f"{formula[position : position + 20]!r} cannot be read")
         yield match[match.lastgroup or 0]
         position = match.end()
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # The callers of functions in a profile of calls, by the constant `caller` of its groups.
 
+
 def callers_by_uid(profile: Profile) -> dict[str, set[str]]:
     """The direct callers of each function that has any."""
     found: dict[str, set[str]] = {}

@@ -114,9 +114,7 @@ def as_package(request: PluginRequest, folder: Path) -> Created:
     """
     _refuse(request, Registry(), installed=False)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(
-            f"{folder} exists and is not an empty folder", "name a new one with --package"
-        )
+        raise UsageError(f"{folder} exists and is not an empty folder", "name a new one with --package")
     package = f"perun_{request.stem}"
     source = folder / "src" / package
     values = _values(request) | {

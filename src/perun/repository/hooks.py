@@ -59,7 +59,7 @@ else
   exec </dev/null
 fi
 """
-_CALLS_PREVIOUS: Final = b"exec \"$perun_kept\""
+_CALLS_PREVIOUS: Final = b'exec "$perun_kept"'
 _CALL_PREVIOUS: Final = """\
 perun_kept=$(dirname "$0")/{kept}
 if [ -x "$perun_kept" ]; then

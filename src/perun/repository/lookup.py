@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # The order of profiles in lists, which is that of their tags.
 
+
 def in_order(repo: Repository, infos: Iterable[ProfileInfo]) -> list[ProfileInfo]:
     """The profiles in the order of `format.sort_profiles_by`.
 
@@ -420,6 +421,7 @@ def _not_found(spec: str, what: str, known: Sequence[ProfileInfo]) -> ProfileNot
 
 
 # Ranges of versions, `A..B`, as git writes them.
+
 
 def ends_of(text: str) -> tuple[str, str] | None:
     """The two revisions of `A..B`, each empty where it is left out; None if there is no `..`.

@@ -187,6 +187,7 @@ def _is_registered(repo: Repository, minor_version: str, entry: IndexEntry) -> b
 
 # `perun add`: link profiles to a minor version (manual 3.2.6).
 
+
 @dataclass(frozen=True)
 class Linked:
     """A profile that is registered now, or was already (`is_new` False), in `minor_version`.
@@ -248,9 +249,7 @@ def add(
     return done + linked
 
 
-def _located(
-    repo: Repository, spec: str, cwd: Path, minor_version: str, confirm: lookup.Confirm
-) -> str:
+def _located(repo: Repository, spec: str, cwd: Path, minor_version: str, confirm: lookup.Confirm) -> str:
     """`spec`, or the path of the file that the user accepts where it names no profile (manual 13.2.3)."""
     if parse_tag(spec):
         return spec
@@ -326,6 +325,7 @@ def _target(profile: Profile, path: Path, minor_version: str, force: bool) -> st
 
 
 # `perun rm`: unlink registered profiles, delete pending ones (manual 3.2.7).
+
 
 @dataclass(frozen=True)
 class Removed:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 #
 # Otherwise whoever may write to a parent folder could put a `.perun` there (for git that was CVE-2022-24765).
 
+
 def check(root: Path, environ: Mapping[str, str]) -> None:
     """Raise if `root` or its `.perun` belongs to another user, unless the user has said that he trusts it.
 

@@ -202,9 +202,7 @@ def require(found: TrustState, doing: str) -> None:
     )
 
 
-def grant(
-    root: Path, config: Config, environ: Mapping[str, str], brought: Brought | None = None
-) -> None:
+def grant(root: Path, config: Config, environ: Mapping[str, str], brought: Brought | None = None) -> None:
     """Record that the user trusts what the `.perun` of `root` holds now.
 
     :param brought: and that of another file. :raises OSError: if the decision cannot be written.

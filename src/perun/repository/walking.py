@@ -66,9 +66,7 @@ def before_both(
     return older, ancestors(repo, older.checksum)
 
 
-def since(
-    repo: Repository, versions: Iterator[MinorVersion], start: str | None
-) -> Iterator[MinorVersion]:
+def since(repo: Repository, versions: Iterator[MinorVersion], start: str | None) -> Iterator[MinorVersion]:
     """Of versions from the newest on those that are newer than a version, which is left out with its
     ancestors, or whose own date is not before a day of the local time, `2026-11-22`; all if None.
 

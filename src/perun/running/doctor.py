@@ -159,9 +159,7 @@ def _plugins(registry: Registry, environ: Mapping[str, str]) -> Iterator[Finding
             yield Finding(family, "hidden", False, message, "give it another name")
 
 
-def _readiness(
-    registry: Registry, family: str, name: str, environ: Mapping[str, str]
-) -> Iterator[Finding]:
+def _readiness(registry: Registry, family: str, name: str, environ: Mapping[str, str]) -> Iterator[Finding]:
     """What a plugin says of itself, or why it cannot be loaded."""
     try:
         plugin = registry.get(family, name)

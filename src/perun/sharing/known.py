@@ -80,6 +80,7 @@ def _cached(path: Path) -> Iterator[tuple[str, bytes]]:
 # The cache `.perun/cache/remotes/registered` has, of each version, the time and the size that its index had,
 # and the entries. It is a cache: what cannot be read is read anew from the indexes.
 
+
 class _Version(NamedTuple):
     """The state of an index (:meth:`perun.store.index.Indexes.state`), and the columns of its entries."""
 

@@ -125,6 +125,7 @@ def _write(repo: Repository, entries: list[NamedRemote]) -> None:
 
 # Which versions a transfer is about.
 
+
 def versions_of(repo: Repository, text: str | None) -> frozenset[str] | None:
     """The checksums of the versions that a RANGE names; None, which stands for all, if there is none.
 
@@ -143,6 +144,7 @@ def versions_of(repo: Repository, text: str | None) -> frozenset[str] | None:
 
 
 # `perun clone-profiles`: what somebody new in the team types once, in a clone of the project.
+
 
 class Joined(NamedTuple):
     """The repository, whether it was made, and the remote that its profiles come from."""
@@ -254,6 +256,7 @@ class Sender:
 
 
 # `perun fsck --remote`: verify all that a remote holds, and repair what can be where that is asked for.
+
 
 def fsck(
     repo: Repository, remote: Remote, report: Report = silent, *, repair: bool = False

@@ -329,6 +329,7 @@ def _stored(
 
 # `perun fetch`: which profiles a remote has, of which versions; none of them is fetched.
 
+
 class HeldVersion(NamedTuple):
     """A version of which the remote has profiles, or which has profiles here.
 

@@ -228,6 +228,7 @@ def _hint(source: str) -> str:
 #
 # Nothing heavy is imported here: `perun status` and `perun log` read it.
 
+
 class KnownStep(NamedTuple):
     """A definite change of the level of one series.
 

@@ -146,9 +146,7 @@ class Connection(ABC):
     def _connect(self, *, makes: bool) -> Driver: ...
 
     @abstractmethod
-    def _execute(
-        self, driver: Any, statement: str, values: Sequence[object]
-    ) -> list[tuple[Any, ...]]: ...
+    def _execute(self, driver: Any, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]: ...
 
     def _prepare(self, driver: Any) -> None:  # noqa: B027 - one of them needs none
         """What is done to a database before its tables are made."""

@@ -60,9 +60,7 @@ def fsck(
 
 
 class _Check:
-    def __init__(
-        self, store: Store, progress: Progress, date: Callable[[str], str | None] | None
-    ) -> None:
+    def __init__(self, store: Store, progress: Progress, date: Callable[[str], str | None] | None) -> None:
         self._store = store
         self._progress = progress
         self._date = date

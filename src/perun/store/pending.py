@@ -76,9 +76,7 @@ class Pending:
         """The checksums of the profiles that Perun itself wrote."""
         from perun.store.checksums import Checksums
 
-        return Checksums(
-            self._checksums_path, lambda name: self._files.exists(self.root / name), self._files
-        )
+        return Checksums(self._checksums_path, lambda name: self._files.exists(self.root / name), self._files)
 
     def list(self) -> _Infos:
         """The pending profiles, sorted by name; damaged ones are left out, see :meth:`scan`."""

@@ -284,9 +284,7 @@ class Stats:
             return False
 
 
-def read_json(
-    path: Path, kind: type, hint: str, limit: int = limits.DEFAULT, files: Files = ON_DISK
-) -> Any:
+def read_json(path: Path, kind: type, hint: str, limit: int = limits.DEFAULT, files: Files = ON_DISK) -> Any:
     """What the JSON compressed in a file holds; None if there is no file.
 
     :param kind: the type it must have: dict or list.

@@ -176,9 +176,7 @@ def _count(minor: str, indexes: Indexes, changes: Changes) -> Summary:
         # A part counts only where its sum is not known: it is no change besides that of the sum.
         if (record.command, sum_of(record.info.location)) not in places
     ]
-    return Summary(
-        dict(profiles), sum(one < 0 for one in found), sum(one > 0 for one in found)
-    )
+    return Summary(dict(profiles), sum(one < 0 for one in found), sum(one > 0 for one in found))
 
 
 # What a list of profiles says of each beyond its index: its machine, why it is incomplete, what it measured.
@@ -213,9 +211,7 @@ class Facts:
 
     def keep(self, facts: Mapping[str, Fact]) -> None:
         """Note the facts, where that can be done."""
-        encoded = {
-            key: json.dumps(fact, default=attrgetter("value")).encode() for key, fact in facts.items()
-        }
+        encoded = {key: json.dumps(fact, default=attrgetter("value")).encode() for key, fact in facts.items()}
         self._cache.put("facts", encoded)
 
 

@@ -119,9 +119,7 @@ def names(root: Path, files: Files = ON_DISK) -> Iterator[str]:
             yield folder + name
 
 
-def beginnings(
-    root: Path, files: Files, is_wanted: Callable[[str], bool]
-) -> Iterator[tuple[str, bytes]]:
+def beginnings(root: Path, files: Files, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
     """Those of :func:`names` that are wanted, each with the first bytes of its file, as far as that can be
     opened."""
     for folder in folders(root, files):

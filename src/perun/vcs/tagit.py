@@ -61,9 +61,7 @@ class TagitCommand(GitCommand):
     :param purpose: what git may run; no filter at all either way, as there are none here.
     """
 
-    def __init__(
-        self, folder: Path, git_folder: Path, environ: Mapping[str, str], purpose: Purpose
-    ) -> None:
+    def __init__(self, folder: Path, git_folder: Path, environ: Mapping[str, str], purpose: Purpose) -> None:
         super().__init__(folder, environ, purpose)
         self._git_folder = git_folder
         for setting in _SETTINGS:

@@ -37,6 +37,7 @@ _BAR_SHARE: Final = 0.94
 @dataclass(frozen=True)
 class BarsParams:
     """The keys to show, and where the chart goes."""
+
     function: str = chart_view.aggregation("The function of the resources that each bar shows.")
     of: str = param(
         "amount",

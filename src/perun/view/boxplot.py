@@ -49,6 +49,7 @@ _BOX_SHARE: Final = 0.86
 @dataclass(frozen=True)
 class BoxplotParams:
     """The keys to show, and where the chart goes."""
+
     of: str = param(
         "amount",
         short="-o",

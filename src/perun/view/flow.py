@@ -34,6 +34,7 @@ _ZERO_IF_EMPTY: Final = ("sum", "count", "nunique")
 @dataclass(frozen=True)
 class FlowParams:
     """The keys to show, and where the chart goes."""
+
     function: str = chart_view.aggregation("The function of the resources that each point shows.")
     of: str = param(
         "amount",

@@ -43,6 +43,7 @@ MOST_BINS: Final = 10_000
 @dataclass(frozen=True)
 class HistogramParams:
     """The key to show, and where the charts go."""
+
     of: str = param(
         "amount", short="-o", metavar="<of_resource_key>", help="The key whose values are counted (X axis)."
     )

@@ -251,8 +251,7 @@ def preprocess(path: str, options: ReadOptions) -> Preprocessed:
         problems = list(_without_flags(path, options)) if given is None else []
         problems += [one for name, one in missing.items() if name not in CONTENT]
         problems += [
-            Unreadable(_seen(one["file"], folder), int(one["line"]), one["reason"].strip())
-            for one in errors
+            Unreadable(_seen(one["file"], folder), int(one["line"]), one["reason"].strip()) for one in errors
         ]
         text = text.replace("\r", " ").replace("\0", " ")
         return Preprocessed(_UNIVERSAL.sub(lambda match: chr(int(match.group(1), 16)), text), tuple(problems))

@@ -74,6 +74,7 @@ class Original:
 
 # Where loops begin and end, found by matching brackets.
 
+
 class Span(NamedTuple):
     """Indexes of the first and the last token of a loop."""
 

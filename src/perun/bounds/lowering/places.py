@@ -246,6 +246,7 @@ def _pointed(node: Any) -> Any:
 
 # What the text of a function tells of what it changes, and of what functions change that it calls.
 
+
 def copied_fields(function: Function, unit: Unit, read: Mentions) -> set[str]:
     """The fields that a function changes with structures as a whole: by `*a = b`, or by `memset(a, ...)`."""
     if not read.wholes:

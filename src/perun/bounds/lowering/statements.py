@@ -307,5 +307,3 @@ def _cases_of(node: Any) -> list[Any]:
             found.append(one)
         work.extend(child for _, child in reversed(one.children()) if not isinstance(child, c_ast.Switch))
     return found
-
-

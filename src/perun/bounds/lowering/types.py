@@ -333,8 +333,7 @@ def _read(body: Any, found: Mentions) -> None:
 
 
 def _through(node: Any) -> bool:
-    """Whether a path goes through a pointer or into an array, so that its root itself has no address taken.
-    """
+    """Whether a path goes through a pointer or into an array: no address of its root itself is taken then."""
     while isinstance(node, (c_ast.StructRef, c_ast.ArrayRef)):
         if isinstance(node, c_ast.ArrayRef) or node.type == "->":
             return True

@@ -323,6 +323,7 @@ def _names(records: Iterable[ModelRecord]) -> str:
 # one of those whose interval holds it, and a new part begins wherever that changes in one of the two
 # versions.
 
+
 class Part(NamedTuple):
     """An interval of x, and the best model on it in both versions."""
 

@@ -18,6 +18,7 @@ from perun.history.acknowledged import Entry, this_day
 
 # What `perun ack` answers: the acknowledged changes, as text or JSON.
 
+
 def listed(session: Session, entries: Sequence[Entry], *, as_json: bool) -> None:
     """The acknowledged changes, in the order in which they were; what is over is said to be."""
     if as_json:
@@ -89,8 +90,14 @@ def _write(session: Session, entries: Iterable[Entry]) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_obj
 def ack(
-    session: Session, commit: str | None, location: str | None, until: str, because: str, listing: bool,
-    remove: bool, as_json: bool,
+    session: Session,
+    commit: str | None,
+    location: str | None,
+    until: str,
+    because: str,
+    listing: bool,
+    remove: bool,
+    as_json: bool,
 ) -> None:
     """Acknowledge a change of performance, which fails nothing then.
 

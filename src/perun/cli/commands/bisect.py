@@ -291,6 +291,7 @@ def bisect(ctx: click.Context, /, good: str | None, bad: str | None, given: Bise
     if given.resume:
         verb.nothing_to_resume(asked)
     with session.progress(0, "bisecting", enabled=not given.as_json) as bar, session.writing_to(bar.out):
+
         def tell(text: str) -> None:
             bar.update(text, 0, 0)
 

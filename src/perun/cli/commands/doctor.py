@@ -24,6 +24,7 @@ from perun.running.doctor import diagnose as run
 
 # What `perun doctor noise` answers: text and JSON.
 
+
 def noise_data(found: Noise) -> dict[str, Any]:
     """The noise as JSON data (docs/json.md)."""
     return {

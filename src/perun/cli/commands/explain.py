@@ -173,9 +173,7 @@ def answer(session: Session, found: Explanation, *, every: bool) -> None:
     """Print it, the worst function of each configuration first. :param every: all functions, however many."""
     head, base = found.head, found.base
     name = session.paint(head.checksum[:SHORT], "yellow")
-    session.say(
-        f"{name} {one_line(head.subject)} ({one_line(head.author)}), against {base.checksum[:SHORT]}"
-    )
+    session.say(f"{name} {one_line(head.subject)} ({one_line(head.author)}), against {base.checksum[:SHORT]}")
     for note in found.notes:
         session.note(f"note: {one_line(note)}")
     for case in found.cases:

@@ -43,9 +43,7 @@ class FuzzingOptions:
         help="Inputs to begin with (seeds): a file, or a folder of files; may be repeated. Required.",
     )
     output_dir: str = param("", short="-o", metavar="DIR", help="The folder for the results. Required.")
-    collector: str = param(
-        "time", short="-c", metavar="NAME", help="Collector that measures what was found."
-    )
+    collector: str = param("time", short="-c", metavar="NAME", help="Collector that measures what was found.")
     collector_params: tuple[str, ...] = param(
         (), short="-cp", metavar="PARAMS", help=f"Parameters of the collector: {_PARAMS}."
     )
@@ -319,9 +317,7 @@ class _Use:
     as_json: bool
 
 
-def _use_results(
-    ctx: click.Context, session: Session, given: FuzzingOptions, use: _Use, resume: bool
-) -> int:
+def _use_results(ctx: click.Context, session: Session, given: FuzzingOptions, use: _Use, resume: bool) -> int:
     """Keep results as workloads, or measure them again; the exit code.
 
     :raises UsageError: where an option is given that does nothing here.
@@ -365,9 +361,7 @@ def _named(ctx: click.Context, given: FuzzingOptions) -> set[str]:
     return {name for name in vars(given) if ctx.get_parameter_source(name) is source}
 
 
-def _resumed(
-    ctx: click.Context, session: Session, given: FuzzingOptions, view: answers.View
-) -> verb.Outcome:
+def _resumed(ctx: click.Context, session: Session, given: FuzzingOptions, view: answers.View) -> verb.Outcome:
     """Go on with a campaign: it has its options, and some may be others now.
 
     :raises UsageError: where another option is given.

@@ -73,9 +73,7 @@ def install(session: Session, names: list[str]) -> None:
         kept = "; the hook that was there before still runs" if hook.keeps else ""
         session.say(f"{one_line(str(hook.path))} calls perun{kept}")
     if operations.are_shared(repo):
-        session.note(
-            "note: core.hooksPath is outside of this repository; without a .perun they do nothing"
-        )
+        session.note("note: core.hooksPath is outside of this repository; without a .perun they do nothing")
     if not repo.trust_state.decided:
         session.note("note: Perun measures nothing until you trust this repository: perun trust")
     measuring = set(names) & set(MEASURING)

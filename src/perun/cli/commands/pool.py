@@ -16,6 +16,7 @@ from perun.running.pool.places import Place, Scheduler, parsed
 
 # What `perun pool check` answers, as text or JSON.
 
+
 def tell_exposed(session: Session, place: Place) -> None:
     """Say so where others in the network may use the pool."""
     if isinstance(place, Scheduler) and place.exposed:

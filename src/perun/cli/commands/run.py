@@ -205,6 +205,7 @@ def _units(
 
 # `perun run matrix`: the plan, the progress with the remaining time, the summary of failures.
 
+
 def run_matrix(session: Session, options: MatrixOptions, where: VersionOptions) -> None:
     """Plan a batch or resume the interrupted one; list it or run it; raise if something failed."""
     place = None if options.on is None else parsed(options.on)

@@ -27,6 +27,7 @@ def utils() -> None:
 
 # `perun utils create`.
 
+
 @click.command()
 @click.argument("family", metavar="TEMPLATE", type=click.Choice(tuple(operations.FAMILIES)))
 @click.argument("name", metavar="NAME")

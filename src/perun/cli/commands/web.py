@@ -62,6 +62,7 @@ def web() -> None:
 
 # `perun web build`.
 
+
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.argument("revision", metavar="[REV]", required=False, shell_complete=complete_minor)
@@ -129,7 +130,7 @@ def serve(session: Session, revision: str | None, port: int, host: str, token: b
             f"--host {host} lets other machines read what is measured here, and needs --token",
             f"add --token; for this machine alone leave out --host, or give {LOCAL}",
         )
-    if given and (len(given) < 16 or not given.isascii() or any(one in given for one in " ;,\"\\&#?%+")):
+    if given and (len(given) < 16 or not given.isascii() or any(one in given for one in ' ;,"\\&#?%+')):
         raise UsageError(
             f"${VARIABLE} is shorter than 16 characters, or has some that an address cannot have",
             "make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(24))'",

@@ -65,6 +65,7 @@ class Calls(Columns):
 # been spent on recording until then, so that a call loses its own share and that of all calls within it.
 # Where more would be subtracted than a call took, it takes 0; its callers lose the whole cost nevertheless.
 
+
 @dataclass(frozen=True, eq=False)
 class _Steps(Columns):
     """Entries and exits; `order` and `callees` have a meaning at entries only.

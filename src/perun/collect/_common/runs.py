@@ -104,6 +104,7 @@ def completed(profile: Profile, sample: Sample, lacks: Iterable[Incomplete]) -> 
 
 # The regions that the profiles of all collectors begin with (manual 2.1).
 
+
 def new_profile(
     run: Run, kind: str, units: Mapping[str, str], collector: str, params: Mapping[str, Any]
 ) -> Profile:
@@ -128,6 +129,7 @@ def new_profile(
 
 
 # Parameters that several collectors have.
+
 
 def timeout(*, kept: bool = False) -> Any:
     """Seconds after which a run is stopped, a `float`.
@@ -155,6 +157,7 @@ def ignore_failure() -> Any:
 
 
 # The compiled libraries that some collectors need, which the build puts beside them.
+
 
 def readiness(library: Path, what: str) -> Readiness:
     """Whether the library was built; `what` it is, for the message: `the recorder of allocations`."""

@@ -100,13 +100,9 @@ class Decoder:
             return self._called(Events(self._unrolled(value), function, is_entry, size))
         return self._sampled(number, value, is_entry, Events(value, function, is_entry, size))
 
-    def _sampled(
-        self, number: NDArray[np.int32], value: Ints, is_entry: Bools, events: Events
-    ) -> Calls:
+    def _sampled(self, number: NDArray[np.int32], value: Ints, is_entry: Bools, events: Events) -> Calls:
         """The calls of events of which some stand for calls that sampling left out."""
-        is_count, is_ticks, is_mark = (
-            number == one for one in (UNSAMPLED_COUNT, UNSAMPLED_TICKS, UNSAMPLED)
-        )
+        is_count, is_ticks, is_mark = (number == one for one in (UNSAMPLED_COUNT, UNSAMPLED_TICKS, UNSAMPLED))
         has_time = is_entry | (number == EXIT)
         if not (has_time | is_count | is_ticks | is_mark).all():
             raise InvalidEvents("a call is of a function that is not defined")

@@ -55,9 +55,7 @@ class Selection(NamedTuple):
         ]
 
 
-def select(
-    program: str, params: ComplexityParams, ctx: CollectContext, run: Run | None = None
-) -> Selection:
+def select(program: str, params: ComplexityParams, ctx: CollectContext, run: Run | None = None) -> Selection:
     """Select the functions of a program.
 
     :param run: what is measured; without one the optimisations choose nothing.

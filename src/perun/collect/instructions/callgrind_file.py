@@ -254,6 +254,7 @@ class _Reader:
 
 # What functions cost together with all that they call, from call graphs, and how often they were called.
 
+
 class Inclusive:
     """Sums over the call graphs of several processes.
 

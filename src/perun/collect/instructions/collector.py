@@ -52,9 +52,7 @@ class InstructionsParams:
         help="The command is a Python program: tell the functions of Python instead of those of its "
         "interpreter. Needs Python 3.12 or newer.",
     )
-    no_children: bool = param(
-        False, help="Count the process of the command only, not those that it starts."
-    )
+    no_children: bool = param(False, help="Count the process of the command only, not those that it starts.")
     warmup: int = param(
         1,
         short="-w",

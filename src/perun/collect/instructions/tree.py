@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 # The call graph of one process: what each function costs itself, and what its calls of others cost.
 
+
 class Function(NamedTuple):
     """A function as the recording names it.
 

@@ -26,6 +26,7 @@ from perun.profile.format.columns import PACKED_FROM
 
 # Single events as columns, for `--raw`.
 
+
 class EventGroup(NamedTuple):
     """The events of one process, one site and one subtype in the order of time; columns of shape (events,).
 

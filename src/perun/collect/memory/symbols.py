@@ -233,7 +233,6 @@ class _Cache:
     def write(self, elf: Elf, known: Mapping[int, Frames]) -> None:
         import msgspec
 
-
         path = self._path(elf)
         if path is None:
             return

@@ -188,6 +188,7 @@ READY: Final = {
 # Programs choose the unit by the size of a value. So that `999 ms` and `1.001 s` compare, times are converted
 # to seconds, amounts of memory to bytes, and rates to those of both.
 
+
 class Kind(NamedTuple):
     """The type of the resource of a value, its unit in the profile, and the factor to it, `times / by`."""
 

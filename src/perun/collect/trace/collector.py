@@ -173,6 +173,7 @@ class _Session:
         :raises JobFailed: where the program is a script of Python, and so nothing that can be traced.
         """
         from perun.collect._common.runs import python_program_of
+
         try:
             python = python_program_of(self._run).python
         except PerunError:

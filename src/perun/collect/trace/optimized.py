@@ -64,9 +64,7 @@ def optimize(run: Run, plan: Plan, params: TraceParams, ctx: CollectContext) -> 
         applied = applied._replace(
             notes=(*applied.notes, "the functions of programs that the command executes are all traced")
         )
-    return Optimized(
-        plan._replace(probes=tuple(kept), switching=applied.switching, entry=entry), applied
-    )
+    return Optimized(plan._replace(probes=tuple(kept), switching=applied.switching, entry=entry), applied)
 
 
 def unsupported(plan: Plan, engine: Engine) -> list[str]:

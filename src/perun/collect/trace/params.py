@@ -125,9 +125,7 @@ class _TraceParams:
         short="-i",
         help="The same as --watchdog --verbose-trace --output-handling capture --zip-temp.",
     )
-    stap_cache_off: bool = param(
-        False, short="-sc", help="Have SystemTap cache no compiled scripts."
-    )
+    stap_cache_off: bool = param(False, short="-sc", help="Have SystemTap cache no compiled scripts.")
     no_profile: bool = param(
         False, short="-np", help="Record only: make an empty profile, e.g. to keep the temporary files alone."
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Rules of the user: which function, probe or line in which of the traced files is meant.
 
+
 class Rule(NamedTuple):
     """The parts of `<lib>#<what>#<sampling>`; empty or 0 if left out."""
 

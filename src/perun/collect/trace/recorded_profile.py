@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # Sizes that tell no calls apart: of these no model can be made.
 
+
 class ConstantSizes:
     """Finds the functions whose size is the same in all of many calls.
 
@@ -191,6 +192,7 @@ def _sampled(pieces: Iterator[Calls], sampling: Sequence[int]) -> Iterator[Calls
 
 
 # The folder of the temporary files of a trace, with its log, and what is kept of it.
+
 
 class WorkFolder:
     """An empty folder for one trace. :ivar path: where it is."""

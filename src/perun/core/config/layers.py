@@ -340,6 +340,7 @@ def _is_entry(entry: Any) -> bool:
 #
 # Only a mistake needs that, so the file is read once more instead of keeping the lines of all values.
 
+
 def place_of(layer: Layer, keys: Sequence[str | int], message: str = "") -> str:
     """`file:line` of the value that the keys and positions lead to, as far as they lead.
 

@@ -336,9 +336,7 @@ _LEGEND: Final = (
 )
 
 
-def render(
-    template: str, project_dir: Path, vcs_type: str, vcs_url: str | Path, store_url: str = ""
-) -> str:
+def render(template: str, project_dir: Path, vcs_type: str, vcs_url: str | Path, store_url: str = "") -> str:
     """The text of a new `local.yml`.
 
     :param template: `user`, `developer` or `master`.

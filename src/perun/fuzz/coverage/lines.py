@@ -155,8 +155,11 @@ def _solve(graph: Graph, first: int) -> list[Terms]:
 
 
 def _balance(
-    block: int, unknown: int, at: Sequence[int], ends: Sequence[tuple[int, int]], found: Sequence[Terms |
-    None]
+    block: int,
+    unknown: int,
+    at: Sequence[int],
+    ends: Sequence[tuple[int, int]],
+    found: Sequence[Terms | None],
 ) -> Terms:
     """The count of the one arc at a block that is unknown: what enters the block leaves it."""
     sign = 1 if ends[unknown][0] == block else -1

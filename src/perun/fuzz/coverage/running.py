@@ -38,8 +38,14 @@ _NEWER: Final = range(0x41464C01, 0x41464D00)
 _TELLS_SIZE, _TELLS_WORDS = 0x1, 0x800
 """Versions that newer servers of AFL begin with, and what they tell: the size of the map, words."""
 
-_CRASHES: Final = {signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE,
-                    signal.SIGSEGV}
+_CRASHES: Final = {
+    signal.SIGILL,
+    signal.SIGTRAP,
+    signal.SIGABRT,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGSEGV,
+}
 
 
 class Ended(NamedTuple):
@@ -72,6 +78,7 @@ class ForkServer:
         self._read, from_server = os.pipe2(os.O_CLOEXEC)
 
         self._record = record
+
         def prepare() -> None:  # in the new process
             # First out of the way: the ends of the pipes may have these numbers themselves.
             ends = (to_server, from_server)
@@ -215,6 +222,7 @@ def spawn(
     """
     started = time.monotonic()
     process = _start(given, given.words(data), cwd, environ, inherit=inherit)
+
     def computed() -> float:
         return max(0.0, time.monotonic() - started - waited(process.pid))
 

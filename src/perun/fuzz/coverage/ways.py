@@ -182,6 +182,7 @@ class Starting:
 
 # What all ways to count have in common: a run, and the end.
 
+
 class Counting(Coverage):
     """A coverage whose :meth:`start` sets the input and the way to run the program; where it was closed, the
     next run starts it again.

@@ -204,9 +204,7 @@ def _table(head: Iterable[tuple[str, int]], rows: Iterable[Sequence[str]]) -> st
     """A table; :param head: titles, each with whether its column is text; :param rows: HTML."""
     kinds = [' class="text"' if is_text else "" for _, is_text in head]
     titles = "".join(f"<th{kind}>{escape(title)}</th>" for (title, _), kind in zip(head, kinds, strict=True))
-    lines = (
-        "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(row, kinds, strict=True)) for row in rows
-    )
+    lines = ("".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(row, kinds, strict=True)) for row in rows)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f'<div class="wide"><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>'
 

@@ -41,6 +41,7 @@ from perun.store.changes import ChangeRecord, serialize
 
 # The ancestry of a version, read from the version control only as far as it is needed.
 
+
 class History:
     """The versions that `head` (a full checksum) comes from, itself included.
 
@@ -137,6 +138,7 @@ class History:
 
 # The changes that a check finds are stored with the version, for `perun log` and `perun status`.
 
+
 def store_changes(repo: Repository, version: MinorVersion, comparisons: Sequence[Comparison]) -> None:
     """Store the changes of the version; they replace those of earlier checks of these configurations.
 
@@ -175,6 +177,7 @@ def _without_change(info: DegradationInfo) -> DegradationInfo:
 # `perun check`: find changes of performance between versions (manual 3.2.13-3.2.16, chapter 8).
 #
 # Each verb plans pairs of profiles (`pairing`), compares them (`parallel`), and yields reports (`report`).
+
 
 def check_head(
     repo: Repository,

@@ -106,9 +106,7 @@ class Pairing:
         if leave:
             self.baselines.exclude(version.checksum)
         own = version.checksum
-        pools = newest_first(
-            ((info.configuration, self.baselines.machine(info)), info) for info in targets
-        )
+        pools = newest_first(((info.configuration, self.baselines.machine(info)), info) for info in targets)
         newest = [profiles[0] for profiles in pools.values()]
         pairs = self.baselines.find(own, newest, candidates, beyond, more)
         for (target, *older), found in zip(pools.values(), pairs, strict=True):

@@ -111,7 +111,6 @@ _START = (
 )
 
 
-
 class Workers:
     """So many processes, which end with the block, whatever they do then.
 

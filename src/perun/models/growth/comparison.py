@@ -290,9 +290,7 @@ def _growth_at_most(level: Centres, curve: Curve, alpha: float) -> float:
 def _best_for_both(points: _Both, fits: _Fits, profiles: _Profiles) -> tuple[Curve, Curve]:
     """The curves of the one form that explains both versions best."""
     counts = points[0].x.size, points[1].x.size
-    level = sum(
-        forms.misfit(own[CONSTANT].rss, count) for own, count in zip(fits, counts, strict=True)
-    )
+    level = sum(forms.misfit(own[CONSTANT].rss, count) for own, count in zip(fits, counts, strict=True))
     choices = [*_criteria(points, fits, profiles, together=True)]
     choices.append((CONSTANT, CONSTANT, forms.aicc(level, sum(counts), 4)))
     form = min(choices, key=lambda one: one[-1])[0]
@@ -337,6 +335,7 @@ def _fieller(b: float, vb: float, t: float, vt: float, quantile: float) -> tuple
 
 # A comparison of two versions with the noise between their runs, which the points of one run do not show.
 
+
 def widened(found: Comparison, error: float, freedom: float, most: float, alpha: float) -> Comparison:
     """The comparison with wider bounds of its ratios, and higher p-values.
 
@@ -363,9 +362,7 @@ def _widened(quotient: Quotient, half: float, quantile: float, freedom: float) -
     below = math.hypot(half, centre - math.log(low)) if low > 0 else math.inf
     above = math.hypot(half, math.log(high) - centre) if high < math.inf else math.inf
     by_runs = student.p_value(centre * quantile / half, freedom)
-    return Quotient(
-        estimate, math.exp(centre - below), _exp(centre + above), max(p_value, by_runs)
-    )
+    return Quotient(estimate, math.exp(centre - below), _exp(centre + above), max(p_value, by_runs))
 
 
 def _exp(exponent: float) -> float:

@@ -186,9 +186,7 @@ def _chosen(points: Centres, fits: Sequence[_Fit]) -> _Fit:
     """The curve with the lowest AICc; that of less misfit among those that are as good."""
     count = points.x.size
     least = count * TOLERANCE**2
-    return min(
-        fits, key=lambda fit: (forms.criterion(max(fit.rss, least), count, fit.parameters), fit.rss)
-    )
+    return min(fits, key=lambda fit: (forms.criterion(max(fit.rss, least), count, fit.parameters), fit.rss))
 
 
 def _with_bounds(points: Centres, fit: _Fit, alpha: float) -> tuple[float, float, float]:

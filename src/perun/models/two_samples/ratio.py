@@ -205,9 +205,7 @@ def _described(samples: Sequence[Floats]) -> list[Sample]:
         for position, (values, median, deviation, modes, correlation, drift) in zip(
             positions, columns, strict=True
         ):
-            found[position] = Sample(
-                values, rows.shape[1], median, deviation, modes, correlation, drift
-            )
+            found[position] = Sample(values, rows.shape[1], median, deviation, modes, correlation, drift)
     return [found[position] for position in range(len(samples))]
 
 
@@ -383,6 +381,7 @@ def _exp(exponent: float | np.floating[Any]) -> float:
 # Two modes: whether a difference is one of the modes themselves, or of how often each is taken.
 #
 # Only medians and shares are needed, so that numpy is not loaded here.
+
 
 def merely_shares(ratio: Ratio, limit: float) -> bool:
     """Whether the difference may be that one of two modes is taken more often, and nothing else.

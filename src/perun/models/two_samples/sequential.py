@@ -178,6 +178,7 @@ def _normal(pairs: int) -> Floats:
 
 # Many tests at once: how many of the findings may be false.
 
+
 def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     """The adjusted p-values, in the order given, shape (n,); those up to q are wrong in a share of q on
     average.

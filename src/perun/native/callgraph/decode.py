@@ -194,9 +194,7 @@ class Code:
     def targets(self) -> Iterator[tuple[int, int]]:
         """The position and the target of each jump and call that names it."""
         forms, leads = self.forms, self.leads
-        return (
-            (at, leads[at]) for at in self.special if at in leads and not forms[at].is_relative
-        )
+        return ((at, leads[at]) for at in self.special if at in leads and not forms[at].is_relative)
 
     def drop_filling(self) -> None:
         """Take away traps and padding at the end, which fill the space up to the next function."""
@@ -206,6 +204,7 @@ class Code:
             self.end = self.addresses.pop()
         filling = [address for address, at in self.padding.items() if at >= len(self.forms)]
         self.end = min([self.end, *filling])
+
 
 class Decoder:
     """Decodes ranges of an image; bytes that are no instruction become one of the mnemonic `.byte`.

@@ -38,9 +38,7 @@ class Tables:
     :param inside: whether an instruction of the function begins at an address.
     """
 
-    def __init__(
-        self, image: Image, code: Sequence[Form], loads: dict[int, int], inside: Inside
-    ) -> None:
+    def __init__(self, image: Image, code: Sequence[Form], loads: dict[int, int], inside: Inside) -> None:
         self._image = image
         self._code = code
         self._loads = {at: to for at, to in loads.items() if self._is_data(to)}
@@ -252,6 +250,7 @@ def _breadth_first(successors: Sequence[Sequence[int]]) -> list[int]:
 
 
 # Digests of control-flow graphs.
+
 
 def flow_text(flow: Flow) -> str:
     """The control-flow graph as text: `3>++;5>2;1` is 3 instructions, then one of the next two blocks that

@@ -21,6 +21,7 @@ from typing import Final, Literal, NamedTuple, get_args
 # Components are found by Tarjan's algorithm (SIAM Journal on Computing 1, 1972), without recursion: call
 # graphs are deeper than Python's stack.
 
+
 def components_from(entry: str, callees: Callable[[str], Iterable[str]]) -> list[list[str]]:
     """The strongly connected components that can be reached from `entry`, callers before their callees."""
     number: dict[str, int] = {entry: 0}
@@ -222,6 +223,7 @@ def _blocks(flow: str) -> Iterator[Block]:
 
 
 # Leaving out the search for cycles of objects while many are made that have none.
+
 
 @contextmanager
 def no_search_for_cycles() -> Iterator[None]:

@@ -104,9 +104,7 @@ class Pieces:
         called = {*self._image.pointers.values(), *self._run_by_start()}
         for _ in range(_ROUNDS):
             called.update(target for start in fresh for target in self._leads[start])
-            fresh = sorted(
-                one for one in called if self.at(one) < 0 and self._area(one) is not None
-            )
+            fresh = sorted(one for one in called if self.at(one) < 0 and self._area(one) is not None)
             for start in fresh:
                 insort(self.starts, start)
                 self.owner[start] = start

@@ -25,6 +25,7 @@ from perun.profile.factory import Profile
 
 # How functions of a plugin are called: where, with which arguments, and what becomes of an exception.
 
+
 @dataclass(frozen=True)
 class Executable:
     """What is measured, as the functions of a collector find it in `kwargs["executable"]`."""

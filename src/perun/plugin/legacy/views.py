@@ -87,6 +87,7 @@ class LegacyView:
 
 # Checks of the documented API: a generator function over two profiles (manual 8.4).
 
+
 class LegacyCheck:
     """A check that is a function of its module's name.
 

@@ -118,6 +118,7 @@ def _chosen(of_key: str, per_key: str, of: str, per: str) -> str:
 
 # Parameters that several postprocessors have.
 
+
 def of_key() -> Any:
     """The dependent field of models, a `str`."""
     return param(

@@ -302,9 +302,7 @@ def _compressed(column: Any) -> CompressedColumn | None:
 def _entry(column: CompressedColumn) -> dict[str, list[int]]:
     return {
         column.kind: [
-            number
-            for chunk in column.chunks
-            for number in (chunk.size, len(chunk.data), chunk.checksum)
+            number for chunk in column.chunks for number in (chunk.size, len(chunk.data), chunk.checksum)
         ]
     }
 

@@ -224,11 +224,15 @@ _PIECE: Final = 1 << 18
 def is_stored_by_columns(profile: Profile, columnar_from: int) -> bool:
     """Whether the profile has at least `columnar_from` numbers in columns; 0 stands for never."""
     resources = profile.regions().get("resources")
-    return 0 < columnar_from <= sum(
-        len(column)
-        for columns in (resources.values() if isinstance(resources, dict) else ())
-        for column in (columns.values() if isinstance(columns, Mapping) else ())
-        if isinstance(column, CompressedColumn) or is_packed(column)
+    return (
+        0
+        < columnar_from
+        <= sum(
+            len(column)
+            for columns in (resources.values() if isinstance(resources, dict) else ())
+            for column in (columns.values() if isinstance(columns, Mapping) else ())
+            if isinstance(column, CompressedColumn) or is_packed(column)
+        )
     )
 
 

@@ -133,10 +133,7 @@ class _Check:
             if not isinstance(columns, dict):
                 self.fail(f"resources.{_short(key)}", "a mapping of columns", columns)
             # There may be many groups: what to call one is only made up if it is wrong.
-            lengths = {
-                len(column) if is_stored(column) else -1
-                for column in columns.values()
-            }
+            lengths = {len(column) if is_stored(column) else -1 for column in columns.values()}
             if len(lengths) > 1 or -1 in lengths:
                 self.wrong_columns(f"resources.{_short(key)}", columns)
             if "snapshot" in columns:

@@ -352,6 +352,7 @@ class ByScript(Judge):
 
 # Which version is looked at next, on positions alone: 0 is the good end, the last one the bad end.
 
+
 class Bounds(NamedTuple):
     """Between which positions the change is.
 

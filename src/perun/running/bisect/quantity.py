@@ -104,9 +104,7 @@ def quantity(
     return Quantity(case, name, location, None if name in FREE else found.recorded[0])
 
 
-def _growth(
-    repo: Repository, case: Case, name: str, location: str, sizes: tuple[str, ...]
-) -> Quantity:
+def _growth(repo: Repository, case: Case, name: str, location: str, sizes: tuple[str, ...]) -> Quantity:
     """The order of growth, over workloads or by the sizes of calls."""
     collector = name.removesuffix(GROWTH).removesuffix(":")
     if collector in FREE:

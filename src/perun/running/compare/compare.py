@@ -163,6 +163,7 @@ def _how(trial: Trial) -> str:
 
 # `perun compare`: measure two versions side by side, and say what changed, with how much certainty.
 
+
 def unlimited(seconds: float | None) -> None:
     """A forecast that nobody looks at."""
 

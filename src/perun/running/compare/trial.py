@@ -173,6 +173,7 @@ def _undecided(decision: Decision, pairs: int) -> Decision:
 #
 # They are saved together: there are both sides or none.
 
+
 class _Made(NamedTuple):
     """A profile of a side, and its number among those of that side."""
 

@@ -311,9 +311,7 @@ class Measuring:
                 notes.append(f"{unit.name}: {text}")
 
         report("starting", 0, 0)
-        return collecting.collect(
-            self._repo, job, side.version, self._folders[side.name][0], report, note
-        )
+        return collecting.collect(self._repo, job, side.version, self._folders[side.name][0], report, note)
 
     def _sized(self, found: Gathered, sizes: Sequence[str], python: bool) -> SizedPair | None:
         """Instructions over the sizes; they are of this answer alone."""

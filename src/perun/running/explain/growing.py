@@ -54,9 +54,7 @@ def growth(repo: Repository, sized: SizedPair, is_own: IsOwn) -> dict[Place, Gro
     return found
 
 
-def _over_sizes(
-    side: Sequence[tuple[float, Profile]], is_own: IsOwn, places: dict[str, Place]
-) -> Profile:
+def _over_sizes(side: Sequence[tuple[float, Profile]], is_own: IsOwn, places: dict[str, Place]) -> Profile:
     """A profile of the sums of each function, each with its size. :param places: gets these by their uid."""
     rows = []
     for size, profile in side:

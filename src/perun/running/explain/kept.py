@@ -69,6 +69,7 @@ def answer(repo: Repository, checksum: str) -> bytes | None:
 
 # The answer of `perun explain` as JSON, schema `perun.explain/1`.
 
+
 def as_json(found: Explanation) -> dict[str, Any]:
     """It as JSON objects."""
     return {

@@ -81,9 +81,7 @@ def plan(repo: Repository, wanted: ExplainOptions) -> Plan:
         repo.require_trust("explaining a version")
     base, head, notes = _versions(repo, wanted.versions)
     if head.checksum == _current(repo) and wanted.collects and repo.vcs.changed_files():
-        notes.append(
-            "uncommitted changes are left out; to measure what they do: perun compare"
-        )
+        notes.append("uncommitted changes are left out; to measure what they do: perun compare")
     cases = _cases(repo, wanted, base, head)
     for case in cases:
         Run(case.job.cmd, case.job.args, case.workload).command()  # raises where it cannot be split
@@ -121,9 +119,7 @@ def _versions(repo: Repository, text: str) -> tuple[MinorVersion, MinorVersion, 
 def _cases(
     repo: Repository, wanted: ExplainOptions, base: MinorVersion, head: MinorVersion
 ) -> tuple[Case, ...]:
-    asked = CompareOptions(
-        cmd=wanted.cmd, args=wanted.args, workload=wanted.workload, seed=wanted.seed
-    )
+    asked = CompareOptions(cmd=wanted.cmd, args=wanted.args, workload=wanted.workload, seed=wanted.seed)
     if wanted.cmd and not wanted.collects:
         return (Case(Job(wanted.cmd, wanted.args, wanted.workload, CLOCKS), ()),)
     if wanted.cmd or wanted.args or wanted.workload:
@@ -162,6 +158,7 @@ def with_workload(case: Case, workload: str) -> Case:
 
 
 # The profiles of both sides that `perun explain` looks at.
+
 
 class ProfilePair(NamedTuple):
     """The profiles of one collector. :param new: whether they were measured now."""

@@ -57,8 +57,7 @@ def within(lines: Iterable[Line], old: tuple[int, int], new: tuple[int, int]) ->
     found = [
         line
         for line in lines
-        if (line.new and new[0] <= line.new <= new[1])
-        or (line.mark == "-" and old[0] <= line.old <= old[1])
+        if (line.new and new[0] <= line.new <= new[1]) or (line.mark == "-" and old[0] <= line.old <= old[1])
     ]
     return found if any(line.mark != " " for line in found) else []
 
@@ -127,9 +126,11 @@ class _Version:
             base = PurePosixPath(path).name
             only = len(self.paths.get(base, ())) == 1  # debug information may name the path otherwise
             known = self.debug.ranges if only else {}
-            self._functions[path] = [
-                _wider(one, known.get((base, one.name))) for one in functions_of(path, self.text(path))
-            ] if path else []
+            self._functions[path] = (
+                [_wider(one, known.get((base, one.name))) for one in functions_of(path, self.text(path))]
+                if path
+                else []
+            )
         return self._functions[path]
 
     def find(self, place: Place, lines: Sequence[int]) -> tuple[str, Range | None]:

@@ -86,6 +86,7 @@ class OneInterruption:
 
 # What counts the executions of the fuzzed program, and how it is built for that.
 
+
 def coverage_of(options: FuzzOptions, place: Place, suffix: str, name: str) -> Callable[[], Coverage]:
     """What makes the coverage of one process, not started yet.
 

@@ -120,8 +120,7 @@ class KnownMachines:
         self._lock = repo.store.lock
 
     def drift(self, machine: str, machine_class: str, found: Calibration) -> float:
-        """By how many percent it is slower than at first; of a machine that is not known, 0, and it is noted.
-        """
+        """By how many percent it is slower than at first; 0 of an unknown machine, which is noted."""
         reference = self._reference(machine, machine_class, found)
         if reference is None:
             self.note(machine, machine_class, found)

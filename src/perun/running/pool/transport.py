@@ -19,6 +19,7 @@ from perun.running.pool.engine import Engine, Worker, cannot_take_in
 
 # The commits of a batch on their way to machines that have not got them.
 
+
 class Commits:
     """The versions of a batch, with their history.
 

@@ -237,6 +237,7 @@ def _cache(repo: Repository, name: str) -> Path | None:
 
 # Keeping the profile of a job: saved, registered as the user wants it, each step in the log of the batch.
 
+
 @dataclass(frozen=True)
 class Naming:
     """How profiles are named: one fixed name, or a template other than the configured one."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 # Entering a version: check it out, run `execute.pre_run` there, and record how that went.
 
+
 class Versions(Protocol):
     """What enters one version after the other, so that jobs can run there."""
 

@@ -170,6 +170,7 @@ def _plain(params: Any) -> Any:
 
 # Which versions are measured.
 
+
 def choose(repo: Repository, revisions: Sequence[str], crawl_parents: bool) -> list[MinorVersion]:
     """The versions that `revisions` name (HEAD if there is none), in the given order, each once.
 
@@ -212,9 +213,7 @@ def parents_among(repo: Repository, versions: Sequence[MinorVersion]) -> dict[st
     known = {version.checksum: version.parents for version in versions}
     if any(parent not in places for parents in known.values() for parent in parents):
         known = _nearest(repo, versions, places)
-    in_order = all(
-        places[parent] > places[child] for child, parents in known.items() for parent in parents
-    )
+    in_order = all(places[parent] > places[child] for child, parents in known.items() for parent in parents)
     return known if in_order else {}
 
 

@@ -175,9 +175,7 @@ def _condemned(reader: Reader) -> set[str]:
     return {key.removeprefix(pack.FOLDER) for key in reader.head.state.condemned}
 
 
-def _next(
-    reader: Reader, sizes: Mapping[str, int], made: Collection[str], grace: float, now: float
-) -> State:
+def _next(reader: Reader, sizes: Mapping[str, int], made: Collection[str], grace: float, now: float) -> State:
     """What the head is to say: what is condemned anew, still, and not any more; and what is dead now."""
     before = reader.head.state
     used = {pack.FOLDER + name for name in reader.union.needed(avoid=_avoided(reader, sizes, made))}

@@ -273,9 +273,7 @@ class SqlRemote(Remote):
 
         return self._again(key, done, work)
 
-    def _writing(
-        self, key: str, done: str, write: Callable[[Connection], T], attempts: int = _ATTEMPTS
-    ) -> T:
+    def _writing(self, key: str, done: str, write: Callable[[Connection], T], attempts: int = _ATTEMPTS) -> T:
         from sqlalchemy.exc import IntegrityError, ProgrammingError
 
         writing = self._engine.execution_options(writes=True)

@@ -17,6 +17,7 @@ from perun.core.process.git import GitCommand
 
 # Folders that a version control system makes beside the user's.
 
+
 def remove(folder: Path) -> None:
     """Remove a folder, write-protected parts of it included; nothing happens if there is none.
 
@@ -175,6 +176,7 @@ def main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, P
 #
 # The whole history of a version goes with it, and the tags in it, as builds may ask for these (`git
 # describe`). Nothing is written to the repository that is sent from: no ref, no bundle.
+
 
 def first_version(git: GitCommand, versions: Sequence[str]) -> str:
     """The first commit of the history of these; the least of several by its name."""

@@ -103,6 +103,7 @@ class ChartView(ABC, Generic[P]):
 
 # Parameters that several views declare alike.
 
+
 def aggregation(help: str) -> Any:
     """The aggregation function (manual 6.1.1 and 6.1.3), an argument in front of the options."""
     return param("sum", choices=FUNCTIONS, metavar="<aggregation_function>", argument=True, help=help)

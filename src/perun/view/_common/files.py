@@ -54,7 +54,6 @@ def report(path: Path, out: TextIO, ctx: ViewContext, *, browse: bool) -> None:
     """Write the name of the finished file to `out`, and open it in the browser if `browse` is true."""
     out.write(f"{path}\n")
     if browse:
-
         open_in_browser(path, ctx)
 
 
@@ -138,6 +137,7 @@ def open_in_browser(path: Path, ctx: ViewContext) -> None:
 #
 # Such a view has `page.html`, `page.css` and `page.js` beside its Python files. This module adds what all
 # such pages share, of :mod:`perun.pages.interactive`.
+
 
 def write_interactive_page(
     path: Path,

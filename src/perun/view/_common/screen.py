@@ -248,8 +248,7 @@ def plot_lines(chart: Chart, screen: Screen) -> list[str]:
     lines.append(" " * (margin + 1) + screen.printable(chart.x.label))
     short = short_names([series.name for series in chart.series], screen.columns - 4)
     signs = (
-        (canvas.sign(one, dots), one.colour, name)
-        for one, name in zip(chart.series, short, strict=True)
+        (canvas.sign(one, dots), one.colour, name) for one, name in zip(chart.series, short, strict=True)
     )
     return [screen.printable(chart.y.label), *lines, *legend(signs, chart.legend, screen)]
 

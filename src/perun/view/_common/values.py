@@ -237,9 +237,7 @@ def _ordered(codes: Codes, values: Sequence[Any]) -> Categories:
 def nothing_in_common(of: str, *by: str) -> UsageError:
     """The error where no resource has a number in the key `of` and a value of each other key."""
     others = " and ".join(repr(key) for key in by if key)
-    return UsageError(
-        f"no resource has both a number in {of!r} and a value of {others}", "name other keys"
-    )
+    return UsageError(f"no resource has both a number in {of!r} and a value of {others}", "name other keys")
 
 
 def _is_number(value: object, number: float) -> bool:

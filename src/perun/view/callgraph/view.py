@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # The options of the view of call graphs.
 
+
 @dataclass(frozen=True)
 class CallGraphParams:
     """Which graph is shown, what it is compared with, and where it goes."""
@@ -215,9 +216,7 @@ def _changes(
         note(f"changes since {version[:10]} are not marked: {problem.message}")
         return {}, (), ""
     delta = difference(static, before, params.mode)
-    changes = {
-        one: Change(NEW if why == "it is new" else CHANGED, why) for one, why in delta.changed.items()
-    }
+    changes = {one: Change(NEW if why == "it is new" else CHANGED, why) for one, why in delta.changed.items()}
     for one, old in delta.renamed.items():
         changes.setdefault(one, Change(RENAMED, f"it was called {old}"))
     renamed = set(delta.renamed.values())

@@ -183,6 +183,7 @@ def _numbers(group: Group) -> Iterator[str]:
 
 # Call stacks of one or two profiles, merged into one tree for the page.
 
+
 class Tree:
     """A tree of calls: a node for each call stack, callers before their callees.
 

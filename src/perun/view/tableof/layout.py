@@ -116,13 +116,9 @@ def _tabulated(rows: Sequence[Sequence[str]], titles: Sequence[str], format: str
 def _frame(columns: Sequence[_Column], titles: Sequence[str], format: str) -> _Frame:
     alignments = [column.declared for column in columns]
     marks = [[chr(_MARK + (2 * place + row) % _MARKS) for place in range(len(columns))] for row in (0, 1)]
-    filled = [
-        [mark * column.width for mark, column in zip(own, columns, strict=True)] for own in marks
-    ]
+    filled = [[mark * column.width for mark, column in zip(own, columns, strict=True)] for own in marks]
     lines = _tabulated(filled, titles, format, alignments).split("\n")
-    first, second = (
-        next(number for number, line in enumerate(lines) if own[0] in line) for own in marks
-    )
+    first, second = (next(number for number, line in enumerate(lines) if own[0] in line) for own in marks)
     row = lines[first].replace("%", "%%")
     for cell in filled[0]:
         row = row.replace(cell, "%s", 1)
@@ -262,16 +258,12 @@ def _align(column: _Column, texts: list[str]) -> list[str]:
         ]
     if column.alignment == "right":
         return [text.rjust(width) for text in texts]
-    return [
-        text.ljust(width) if text.isascii() else text + " " * (width - _width(text)) for text in texts
-    ]
+    return [text.ljust(width) if text.isascii() else text + " " * (width - _width(text)) for text in texts]
 
 
 def _places(texts: Iterable[str]) -> list[int]:
     """How many characters of each are behind the decimal point, see :func:`_behind`."""
-    return [
-        len(text) - place - 1 if (place := text.rfind(".")) >= 0 else _behind(text) for text in texts
-    ]
+    return [len(text) - place - 1 if (place := text.rfind(".")) >= 0 else _behind(text) for text in texts]
 
 
 def _behind(text: str) -> int:

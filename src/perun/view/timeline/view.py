@@ -224,6 +224,7 @@ def _write(params: TimelineParams, pieces: Iterable[str], out: TextIO) -> None:
 
 # Timelines of profiles for other programs, by the writers of :mod:`perun.island`.
 
+
 def pieces_of(timeline: Timeline, form: str, name: str) -> Iterable[str]:
     """The timeline in one of the formats but html, piece by piece.
 

@@ -85,9 +85,7 @@ def _ref(state: State, version: MinorVersion) -> form.Ref:
     return form.Ref(-1, version.checksum, 0, version.author, version.subject)
 
 
-def _pairs(
-    repo: Repository, old: MinorVersion, new: MinorVersion, notes: list[str]
-) -> list[Pair]:
+def _pairs(repo: Repository, old: MinorVersion, new: MinorVersion, notes: list[str]) -> list[Pair]:
     """What compares. :param notes: gets what does not, and why."""
     plan = Pairing(repo, DEFAULTS, silent, quiet).between(old, new)
     notes += [problem.message for problem in plan.errors]

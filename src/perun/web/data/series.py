@@ -97,9 +97,7 @@ def series_page(state: State, name: str, reported: Reported) -> form.SeriesPage:
     group = group_of(state, name)
     tail = tail_of(state)
     configuration = group.key.configuration
-    places = [
-        (row, line, own) for row in group.rows for line, own in _on_lines(state, row)
-    ]
+    places = [(row, line, own) for row in group.rows for line, own in _on_lines(state, row)]
     chunks = sorted({one for _, _, own in places for one in _numbers(own[own < tail] // PIECE)})
     same = [one for one in state.of_configuration[configuration] if one != name]
     return form.SeriesPage(

@@ -33,6 +33,7 @@ from perun.web.data.state import State
 
 # What is measured at the moment, as the journals of batches tell it.
 
+
 def running(repo: Repository) -> Running | None:
     """How far the newest batch is that a process works on; None if there is none."""
     for path, plan, lines in journal.locked(repo.root / PERUN_FOLDER / BATCHES):

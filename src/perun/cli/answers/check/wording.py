@@ -135,6 +135,7 @@ def marks(kinds: Iterable[PerformanceChange]) -> list[tuple[str, str]]:
 
 # The page that an answer of `perun check` is written on, and the interface of its formats.
 
+
 def plain(text: str, style: str) -> str:
     """The text without a colour."""
     return text
@@ -190,6 +191,7 @@ class Answer(Protocol):
 
 
 # What was compared and found in all: the last line of a check, and the summary of every format.
+
 
 class Counts(NamedTuple):
     """How many changes there are of which kind; `severe` ones are among the degradations, too, and

@@ -118,9 +118,7 @@ def _switching(effects: dict[Method, Effect]) -> Switching:
     return Switching(threshold, reattach, period)
 
 
-def _lacks(
-    settings: Settings, graph: CallGraph, previous: CallGraph | None, earlier: Earlier
-) -> list[str]:
+def _lacks(settings: Settings, graph: CallGraph, previous: CallGraph | None, earlier: Earlier) -> list[str]:
     """What methods lacked, so that they dropped nothing."""
     lacks = [f"{name} has no effect, as {method} is not on" for name, method in settings.idle]
     drops = {"cg-shaping", "baseline-static", "baseline-dynamic"}

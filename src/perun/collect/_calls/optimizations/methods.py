@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # The method `diff-tracing`: only what changed between two versions of a program is traced.
 
+
 def diff_tracing(
     graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: Settings
 ) -> Effect:
@@ -44,6 +45,7 @@ def difference_of(graph: CallGraph, previous: CallGraph, settings: Settings) -> 
 
 # Methods by the shape of the graph: `cg-shaping`, and `baseline-static`, which keeps the top of the
 # graph.
+
 
 class Levels(NamedTuple):
     """The level of each function that calls lead to, the number of levels, and what only pointers may lead

@@ -99,6 +99,7 @@ class Choice(NamedTuple):
 
 # What is told of the optimisations: in the profile, and by `--explain` as text and as JSON.
 
+
 class Row(NamedTuple):
     """One function of the program: its uid, whether it is traced, which method decided that, why, and of how
     many calls one is recorded."""
@@ -133,9 +134,7 @@ class Report(NamedTuple):
             "functions": len(self.rows),
             "traced": sum(row.traced for row in self.rows),
             "dropped": dict(Counter(row.method for row in self.rows if not row.traced)),
-            "not-traced": {
-                row.uid: [row.method, row.reason] for row in self.rows if row.uid not in traced
-            },
+            "not-traced": {row.uid: [row.method, row.reason] for row in self.rows if row.uid not in traced},
             "sampling": {row.uid: row.sampling for row in self.rows if row.traced and row.sampling > 1},
             "changed": dict(self.choice.changed),
             "renamed": dict(self.choice.renamed),

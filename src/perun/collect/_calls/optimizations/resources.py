@@ -37,6 +37,7 @@ _CLASSES: Final = {
 }
 """What each of `COMPLEXITIES` is as a class of bounds."""
 
+
 class Previous(NamedTuple):
     """The call graph of an earlier version."""
 
@@ -97,7 +98,6 @@ class Resources:
         """The graph of another type: with the calls that were recorded, in place of those of the machine code
         (`dynamic`) or besides these (`mixed`)."""
         from dataclasses import replace
-
 
         if kind == "static":
             return graph
@@ -212,7 +212,6 @@ def complexity_of(growth: Growth) -> str:
 def seen_of(profile: Profile) -> dict[str, Seen]:
     """What a profile of calls says of each function, by its uid; of sampled ones calls are counted up."""
     import numpy as np
-
 
     sampling = sampling_of(profile)
     times: dict[str, list[Any]] = {}

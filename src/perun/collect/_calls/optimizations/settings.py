@@ -276,6 +276,7 @@ def _wrong(name: str, text: str, expected: str, hint: str = "") -> UsageError:
 
 # The options of the optimisations, which collectors of calls have in common (manual 3.3.1).
 
+
 @dataclass(frozen=True)
 class OptimizationParams:
     """Which functions are left out, and what is told of that."""

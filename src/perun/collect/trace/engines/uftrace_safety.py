@@ -395,9 +395,7 @@ def _instructions(tool: str, path: str) -> Iterator[Instruction]:
     """All instructions of a file."""
     command = [tool, "--disassemble", "--no-show-raw-insn", "-w", path]
     environ = {**os.environ, "LC_ALL": "C"}
-    with programs.Program(
-        command, stdout=programs.PIPE, stderr=programs.DEVNULL, environ=environ
-    ) as process:
+    with programs.Program(command, stdout=programs.PIPE, stderr=programs.DEVNULL, environ=environ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if found := _LINE.match(line):
