@@ -44,7 +44,7 @@ ALLOWED = {
     "perun.repository.workloads": "files that a generator has written for it",
     "perun.store.files": "makes a file; writes at the end of one, never through a link",
     "perun.store.lock": "an empty file, never read",
-    "perun.cli.commands.web": "a browser",
+    "perun.cli.commands.web_serve": "a browser",
     "perun.island.cpu_limit": "/proc, and the control groups of the system",
     "perun.island.program_runner": "a pipe of its own",
     "perun.island.supervisor": "/proc",

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from perun.bounds.front.preprocessing import LARGEST_DATABASE
 from perun.core.errors import JobFailed
 from perun.core.regular import read_regular
 from perun.plugin.params import param
+
+LARGEST_DATABASE = 256 << 20
+"""Bytes of a compilation database that is read."""
 
 
 @dataclass(frozen=True)

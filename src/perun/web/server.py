@@ -28,7 +28,8 @@ from perun.core.errors import (
 )
 from perun.history import acknowledged
 from perun.web import pages
-from perun.web.live import Answer, Events, Live, answer_of
+from perun.web.events import Events
+from perun.web.live import Answer, Live, answer_of
 
 # Who may ask the server what: the check of each request before anything else looks at it.
 #

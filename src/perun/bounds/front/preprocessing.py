@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perun.bounds.front.unit import ReadOptions, Unreadable
+from perun.bounds.sources import LARGEST_DATABASE
 from perun.core.errors import CollectorUnavailable, UsageError
 from perun.core.process import programs
 from perun.core.regular import read_regular
 
 # Flags of the preprocessor from a `compile_commands.json`, the compilation database of build systems.
-
-LARGEST_DATABASE = 256 << 20
-"""Bytes of a compilation database that is read."""
 
 _WITH_VALUE = (
     "-I",
