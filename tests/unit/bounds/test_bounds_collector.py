@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from perun.bounds import cache, front, workers
+from perun.bounds import cache, workers
+from perun.bounds.front.read import read
+from perun.bounds.front.unit import ReadOptions
 from perun.bounds.serving import digester
 from perun.bounds.sources import BoundsParams, sources_of
 from perun.collect import bounds
@@ -224,7 +226,7 @@ def test_what_the_bounds_of_a_function_depend_on(tmp_path: Path, old: str, new: 
     digests = []
     for one in (text, text.replace(old, new)):
         source.write_text(one)
-        unit = front.read(str(source), front.ReadOptions())
+        unit = read(str(source), ReadOptions())
         function = next(each for each in unit.functions if each.name == "f")
         digests.append(digester(unit, "options")(function))
     assert (digests[0] == digests[1]) is is_same
