@@ -312,14 +312,25 @@ class Running:
             time.sleep(0.002)
 
     def looks(self) -> int:
-        """How often the supervisor, the parent, has waited: it does when it has noted what happened."""
+        """How often the supervisor, the parent, has waited: it does when it has noted what happened.
+
+        -1 while it does not wait, as that it begins to is no answer to what happens next.
+        """
         parent = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()[1]
-        lines = Path(f"/proc/{parent}/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+        status = Path(f"/proc/{parent}/status").read_text()
+        found = dict(line.split(":\t", 1) for line in status.splitlines())
+        return int(found["voluntary_ctxt_switches"]) if found["State"][0] == "S" else -1
 
     def stop(self, pid: int) -> None:
         """Stop the process or group, so that the supervisor has seen it."""
-        looks = self.looks()
+        looks = -1
+
+        def waits() -> bool:
+            nonlocal looks
+            looks = self.looks()
+            return looks >= 0
+
+        self.until(waits)
         os.kill(pid, signal.SIGSTOP)
         self.until(lambda: self.state() == "T" and self.looks() > looks)
 
