@@ -53,7 +53,7 @@ def test_a_program_built_by_make(perun: Callable[..., Any], project: Any) -> Non
     outcome = perun("collect", "-c", "./program", "-w", "1000", "time", "-w", "1", "-r", "3")
     stored, value = outcome.lines
     assert re.fullmatch(r"stored time-program-\[_\]-\[1000\]-[\d-]+\.perf \(measured in [\d.]+ m?s\)", stored)
-    assert re.fullmatch(r"  real time  [\d.]+ [mµ]?s ± (?:[\d.]+|>100 %) \(n = 3\)", value)
+    assert re.fullmatch(r"  (?:real|cpu) time  [\d.]+ [mµ]?s ± (?:[\d.]+|>100 %) \(n = 3\)", value)
     assert outcome.err == ""
     (profile,) = profiles(project)
     assert profile["header"] == {
@@ -260,10 +260,11 @@ def test_the_difference_from_the_nearest_ancestor(perun: Callable[..., Any], pro
     command = ("-c", "sh", "-a", "-c true")
     lines = perun("collect", "-m", first, *command, *repeated).lines
     assert "since" not in lines[-1]
-    difference = rf"  real time  .* \(n = 2\)  [+-]?[\d.,]+ % \[.*\] since {first[:7]}: Unknown"
+    difference = rf"  (?:real|cpu) time  .* \(n = 2\)  [+-]?[\d.,]+ % \[.*\] since {first[:7]}: Unknown"
     assert re.fullmatch(difference, perun("collect", "-m", second, *command, *repeated).lines[-1])
     single = perun("collect", "-m", second, *command, *QUICK).lines[-1]
-    assert re.fullmatch(rf"  real time  .* \(n = 3\)  [+-]?[\d.,]+ % .*since {first[:7]}: Unknown", single)
+    difference = rf"  (?:real|cpu) time  .* \(n = 3\)  [+-]?[\d.,]+ % .*since {first[:7]}: Unknown"
+    assert re.fullmatch(difference, single)
     # Another configuration was not measured before.
     assert "since" not in perun("collect", "-m", second, "-c", "true", *QUICK).lines[-1]
 

@@ -122,7 +122,7 @@ def test_the_history_is_drawn(
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\n")
     options = ("matrix", "--quiet-env")
     lines = [re.sub(r"stored .*", "stored", line) for line in perun("run", "-c", *options).lines]
-    lines = [line for line in lines if "real time" not in line]
+    lines = [line for line in lines if not re.search("(real|cpu) time", line)]
     drawn = [line for line in lines if re.fullmatch(r"[*|\\/ ]+([0-9a-f]{10} .*|stored)?", line)]
     log = project.git("log", "--format=%h %s", "--abbrev=10").splitlines()
     short = {line[11:]: line[:10] for line in log}

@@ -99,7 +99,7 @@ def test_job_of_all_combinations(perun: Callable[..., Any], project: Any, record
     assert record.read_text().splitlines() == [job[2:] for job in jobs for _ in range(3)]
     assert [command_of(profile) for profile in pending(project)] == jobs
     assert all(line.startswith("stored time-") for line in outcome.lines[::2])
-    assert all(re.fullmatch(r"  real time  .* \(n = 2\)", line) for line in outcome.lines[1::2])
+    assert all(re.fullmatch(r"  (real|cpu) time  .* \(n = 2\)", line) for line in outcome.lines[1::2])
     assert len(outcome.lines) == 16
     assert {profile["origin"] for profile in pending(project)} == {project.head}
 
@@ -565,7 +565,7 @@ def test_progress_on_a_terminal(
     stored = [line for line in lines if line[2:].startswith("stored")]
     whole = re.compile(r"[| ] stored time-sleep_0\.3-\S+\.perf \(measured in [\d.]+ m?s\)")
     assert all(map(whole.fullmatch, stored))
-    assert sum(line[2:].startswith("  real time") for line in lines) == len(stored)
+    assert sum(line[2:].startswith(("  real time", "  cpu time")) for line in lines) == len(stored)
     assert len(stored) == 6
     assert outcome.out.rstrip("\n").endswith("\x1b[2K")
 
