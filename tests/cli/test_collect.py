@@ -260,10 +260,10 @@ def test_the_difference_from_the_nearest_ancestor(perun: Callable[..., Any], pro
     command = ("-c", "sh", "-a", "-c true")
     lines = perun("collect", "-m", first, *command, *repeated).lines
     assert "since" not in lines[-1]
-    difference = rf"  (?:real|cpu) time  .* \(n = 2\)  [+-]?[\d.,]+ % \[.*\] since {first[:7]}: Unknown"
+    difference = rf"  (?:real|cpu) time  .* \(n = 2\)  [+-]?[\d.,]+ % \[.*\] since {first[:7]}: \w.*"
     assert re.fullmatch(difference, perun("collect", "-m", second, *command, *repeated).lines[-1])
     single = perun("collect", "-m", second, *command, *QUICK).lines[-1]
-    difference = rf"  (?:real|cpu) time  .* \(n = 3\)  [+-]?[\d.,]+ % .*since {first[:7]}: Unknown"
+    difference = rf"  (?:real|cpu) time  .* \(n = 3\)  [+-]?[\d.,]+ % .*since {first[:7]}: \w.*"
     assert re.fullmatch(difference, single)
     # Another configuration was not measured before.
     assert "since" not in perun("collect", "-m", second, "-c", "true", *QUICK).lines[-1]
