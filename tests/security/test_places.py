@@ -104,7 +104,7 @@ def test_only_root_heeds_who_called_sudo():
 
 
 def test_the_search_ends_at_the_top_of_the_git_repository(perun, parent, git_repository):
-    repository = git_repository("shared/work/project", commits=1)
+    repository = git_repository("group/team/project", commits=1)
     inside = repository.path / "a"
     inside.mkdir()
     with pytest.raises(NotPerunRepository):

@@ -247,7 +247,7 @@ class Sender:
     def send(self) -> Sent:
         """Send now what is not there; what was sent in all.
 
-        :raises PerunError: as :func:`.transfer.push`. What was sent stays.
+        :raises PerunError: as :func:`perun.sharing.transfer.push`. What was sent stays.
         """
         done = push(self._repo, self._remote)
         before = self._sent

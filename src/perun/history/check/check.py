@@ -1,12 +1,7 @@
-"""Finding changes of performance: `perun check` (manual 3.2.13-3.2.16, chapter 8).
+"""`perun check`: find changes of performance between versions (manual 3.2.13-3.2.16, chapter 8).
 
-The main path is `check`: plan the pairs, compare them, report. In the order of the work:
-
-- pairs: `precollect` (measures missing profiles), `history`, `baselines`, `pairing`;
-- comparing: `rules` (which methods), `pools` (which profiles), `compare` (one pair), `parallel` and `workers`
-  (many pairs);
-- the answer: `storing` (keeps the changes), `report`.
-"""
+Each verb plans pairs of profiles (`pairing`), compares them (`parallel`), stores the changes and yields
+reports (`report`)."""
 
 from __future__ import annotations
 
@@ -172,11 +167,6 @@ def store_changes(repo: Repository, version: MinorVersion, comparisons: Sequence
 
 def _without_change(info: DegradationInfo) -> DegradationInfo:
     return DegradationInfo(PerformanceChange.NoChange, info.location, "", "", info.type)
-
-
-# `perun check`: find changes of performance between versions (manual 3.2.13-3.2.16, chapter 8).
-#
-# Each verb plans pairs of profiles (`pairing`), compares them (`parallel`), and yields reports (`report`).
 
 
 def check_head(

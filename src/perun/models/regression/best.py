@@ -3,7 +3,7 @@
 The coefficients of determination R^2 that a profile keeps are not on one scale: those of a power and of an
 exponential model are of logarithms, and a constant, which explains no variance at all, is rated by the line.
 So models of the same points are compared by what they explain on one scale, see
-:mod:`perun.models.regression.scale`.
+:mod:`perun.models.regression.fits`.
 
 - The constant is the best where no other one explains enough. With :data:`ENOUGH_POINTS` that is decided by
   AICc, and needs evidence: noise makes some curve fit a little better. With fewer points, AICc has no meaning

@@ -1,7 +1,7 @@
 """What a call graph is: functions with their control flow in digests, and the calls between them.
 
-All of it is frozen and pure; where graphs come from is the business of `machine` (machine code) and `dynamic`
-(recorded calls).
+All of it is frozen and pure; where graphs come from is the business of `extract` (machine code) and
+`difference` (recorded calls).
 """
 
 from __future__ import annotations

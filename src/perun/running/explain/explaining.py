@@ -1,14 +1,7 @@
-"""Why a version became slower: `perun explain`.
+"""`perun explain`: plan, collect, compare costs, find lines.
 
-The main path is `explaining.explain`: plan, collect, compare costs, find lines. In the order of the work:
-
-- what: `plan` (two versions, the configurations);
-- measuring: `collecting` (what is stored, and what is missing, in a working copy of each side);
-- comparing: `costs` (what each function costs by itself), `sites` (memory), `callers`, `growing`;
-- the sources: `changed_lines` (of the diff), `functions` (where they begin and end), `debug_lines`
-  (the same by debug information);
-- the answer: `data`; `flames` are its graphs.
-"""
+`plan` has the versions and configurations, `collecting` the profiles of both sides; `costs` and `growing`
+compare them; `sources` and `functions` find the lines; `data` is the answer."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def run(
     report: Report = silent,
 ) -> Generator[PoolEvent]:
     """The events of the batch, in the order in which its jobs end; errors as of
-    :func:`..run.execute.run_jobs`.
+    :func:`perun.running.run.execute.run_jobs`.
 
     :param open_log: opens the journal of the batch; it is closed at the end.
     :raises PerunError: if the pool cannot be used at all. What is left then is run with `--resume`.

@@ -193,7 +193,8 @@ def _measured(order: Order, environ: Mapping[str, str], place: Place) -> Result:
 
 
 class _Built:
-    """Enters versions that are built once on a machine, one at a time; see :class:`..run.prepared.Versions`.
+    """Enters versions that are built once on a machine, one at a time; see
+    :class:`perun.running.run.execute.Versions`.
 
     :param begun: called before the first job of a version is measured.
     """

@@ -1,6 +1,6 @@
 """Measuring other versions in the user's own folder, for `--in-place`; nothing of the user's is ever lost.
 
-Uncommitted changes are first made an entry `W` of `git stash` (module `stash`); only then is
+Uncommitted changes are first made an entry `W` of `git stash`; only then is
 anything in the folder changed, and only by ways in which git refuses rather than overwrites::
 
     save     git stash create, git stash store          the entry is there, nothing else has changed

@@ -1,5 +1,5 @@
 """The data of the dashboard: what each of its pages shows, in named pieces that are JSON, free of HTML.
 
-`commits` are the versions that pages know, `state` is all that is read of a store at one moment; `overview`,
-`series`, `grid`, `coverage`, `versions` and `comparing` make the pieces of it, `pieces` knows their names.
+`state` is all that is read of a store at one moment, with the versions that pages know; `overview`, `series`,
+`versions` and `comparing` make the pieces of it, `pieces` knows their names.
 """
