@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shlex
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from perun.core.errors import VersionControlError
-from perun.core.process.git import looks_bare
+from perun.core.process.git import _Git, looks_bare
 from perun.plugin.api import MajorVersion
 from perun.vcs.git import Git
 
@@ -375,6 +376,31 @@ def test_ctrl_c_ends_a_git_that_only_reads(repo: Any, tmp_path: Path) -> None:
     went_on.set()
     thread.join()
     assert not given_up.is_set()
+
+
+def test_ctrl_c_while_git_starts_leaves_no_stream_open(repo: Any, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    git = Git(repo.root, {**repo.environ, "PATH": f"{program.parent}:{repo.environ['PATH']}"})._git
+    git._reads = False  # it is guarded from the start, where Ctrl-C is deferred
+    guard = _Git.guard
+
+    def guard_and_interrupt(process: _Git) -> None:
+        guard(process)
+        signal.raise_signal(signal.SIGINT)
+
+    repo.vcs._git.alter("tag", "made")  # the guard itself has descriptors
+    before = os.listdir("/proc/self/fd")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_Git, "guard", guard_and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            git.ask("status")
+        with pytest.raises(KeyboardInterrupt):
+            list(git.stream("status"))
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
 def test_another_thread_may_change_the_repository(repo: Any) -> None:

@@ -238,6 +238,7 @@ class GitCommand:
                     process.wait()
                 else:
                     process.end()
+                process.close()
                 raise
             finally:
                 process.unguard()
@@ -364,6 +365,7 @@ class GitCommand:
             if process is not None:
                 process.end()
                 process.unguard()
+                process.close()
             raise
         return process
 
@@ -413,6 +415,12 @@ class _Git(subprocess.Popen[bytes]):
         self.wait()
         stdout, stderr = (b"".join(found) for found in pieces.values())
         return stdout, stderr
+
+    def close(self) -> None:
+        """Close its streams, which nobody reads any more."""
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
 
     def unguard(self) -> None:
         """It has ended."""

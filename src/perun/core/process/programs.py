@@ -87,6 +87,9 @@ class Program(Popen[bytes]):
         except BaseException as problem:
             if hasattr(self, "pid") and not isinstance(problem, OSError):
                 self.end()
+                for stream in (self.stdin, self.stdout, self.stderr):
+                    if stream is not None:
+                        stream.close()
             raise
 
     def __exit__(
