@@ -19,7 +19,7 @@ from perun.fuzz import results
 from perun.fuzz.corpus import Member
 from perun.fuzz.coverage.api import Coverage
 from perun.fuzz.findings import Tested
-from perun.fuzz.journal import read as read_journal
+from perun.fuzz.findings import read as read_journal
 from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Confirmation, Result
 from perun.plugin.api import MinorVersion, Report, silent
 from perun.repository.repository import Repository
