@@ -366,11 +366,12 @@ def test_what_was_interrupted_before_goes_on(
     assert "bisection is not finished" in perun("status").err + perun("status").out
     perun("trust")
     resumed = perun("bisect", "--resume", "--json", env={"PERUN_TRUST": "1"})
-    assert expected(project)["version"].startswith(resumed.json["first_bad"]["checksum"])
+    assert resumed.json["first"]["version"] == expected(project)["version"]
     assert "wanted" in perun("ack", "--list").out
     assert perun("push", "team", "--json").json["schema"]
     replayed = perun("fuzz", "--replay", "fuzzed", "--json", check=False, env={"PERUN_TRUST": "1"})
     assert replayed.code in (0, 1, 8), replayed
-    assert len(replayed.json["results"]) == 1
-    perun("run", "matrix", "--resume")
+    assert {one["kind"] for one in replayed.json["results"]} == {"slow"}
+    rest = perun("run", "matrix", "--resume", check=False)
+    assert "1 version skipped; known to fail: execute.pre_run: 'make' ended" in rest.err
     assert perun("fsck", "--json").json["errors"] == 0
