@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 
+from perun.cli.main import COMMANDS
+from perun.cli.session import Session
 from perun.core.config.schema import KEYS
 from perun.core.errors import EXIT_CODES
+from perun.plugin.registry import Registry
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -83,3 +88,36 @@ def test_files_that_the_page_of_typical_changes_names_are_there() -> None:
     named = [path for path in re.findall(r"`([a-z_]+/[\w./-]+)`", page) if "NAME" not in path]
     assert len(named) > 30
     assert [path for path in named if not (DOCS.parent / path).exists()] == []
+
+
+def test_the_table_of_questions_has_every_command(reference: ModuleType) -> None:
+    """And each command in it is there, with the options that it names."""
+    page = (DOCS / "commands.md").read_text("utf-8")
+    root = click.Context(reference.cli, info_name="perun", obj=Session({}, Path("/")))
+    root.obj.registry = Registry()
+    table = page.partition("\n## ")[0]
+    named = [shlex.split(words)[1:] for words in re.findall(r"`(perun (?!COMMAND)[^`]+)`", table)]
+    missing = {name for name, (_, _) in COMMANDS.items()} - {words[0] for words in named}
+    assert missing == set()
+    assert len(re.findall(r"^\| .+\? \| `perun ", table, re.M)) == table.count("\n| ") - 2
+    for words in named:
+        command, context = root.command, root
+        known: set[str] = set()
+        for place, word in enumerate(words):
+            if word.startswith("-"):
+                assert word in known, words
+            elif isinstance(command, click.Group) and word in command.list_commands(context):
+                command = command.get_command(context, word) or command
+                context = click.Context(command, context, word)
+                known |= {name for one in command.params for name in one.opts}
+            else:
+                assert place, f"there is no command {word}"
+
+
+def test_the_table_of_common_options_is_that_of_the_commands(reference: ModuleType) -> None:
+    page = (DOCS / "commands.md").read_text("utf-8").partition("\n## ")[2]
+    rows = re.findall(r"^\| (`-.+?) \|", page, re.M)
+    names = {name for row in rows for name in re.findall(r"-[\w-]+", row)}
+    used = reference.pages()["commands"]
+    assert names >= {"--minor", "--since", "--cmd", "--args", "--workload", "--series", "--json", "--output"}
+    assert {name for name in names if name not in used} == set()
