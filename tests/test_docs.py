@@ -121,3 +121,15 @@ def test_the_table_of_common_options_is_that_of_the_commands(reference: ModuleTy
     used = reference.pages()["commands"]
     assert names >= {"--minor", "--since", "--cmd", "--args", "--workload", "--series", "--json", "--output"}
     assert {name for name in names if name not in used} == set()
+
+
+def test_the_glossary_is_short_and_each_term_is_that_of_a_page() -> None:
+    lines = (DOCS / "glossary.md").read_text("utf-8").splitlines()
+    assert len(lines) <= 60
+    rows = [row for row in lines if row.startswith("| ")][1:]
+    for row in rows[1:]:
+        term, _, meaning = row.strip("| ").partition(" | ")
+        pages = " ".join((DOCS / page).read_text("utf-8") for page in re.findall(r"\(([\w-]+\.md)", meaning))
+        words = [word.strip("` ").lower() for word in term.split(",")]
+        # The page has the word, or that of the general term: `profile` of `configuration of a profile`.
+        assert any(word.split(" of ")[0][:-1] in pages.lower() for word in words), row
