@@ -64,7 +64,7 @@ def get(ctx: click.Context, key: str, as_json: bool) -> None:
     setting = operations.get_value(session.cwd, session.environ, key, ctx.meta["scope"])
     if as_json:
         answer = {
-            "schema": "perun.core.config/1",
+            "schema": "perun.config/1",
             "key": key,
             "value": setting.value,
             "source": setting.source,
