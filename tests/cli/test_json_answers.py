@@ -12,10 +12,9 @@ import jsonschema
 import msgspec
 import pytest
 
-from answer_forms import hold_form
-from perun.cli.answers.forms import ANSWERS, FILE, named, schema
+from answer_forms import forms, hold_form
 
-SCHEMA = json.loads((Path(__file__).parents[2] / FILE).read_text("utf-8"))
+SCHEMA = json.loads(forms.FILE.read_text("utf-8"))
 PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text("utf-8")
 DATA = {"profiles", "versions"}
 """Keys whose mappings have keys of the data, such as types of profiles, and programs of `perun doctor`."""
@@ -85,7 +84,7 @@ def strict(part: Any) -> Any:
 
 
 def test_the_schema_in_the_manual_is_that_of_the_answers():
-    assert schema() == SCHEMA, "write it anew with: python -m perun.cli.answers.forms"
+    assert forms.schema() == SCHEMA, "write it anew with: python docs/forms.py"
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert "(schemas/perun.answers.schema.json)" in PAGE
 
@@ -98,7 +97,7 @@ def test_every_schema_that_the_program_names_has_a_form_and_a_section():
         for path in (source / folder).rglob("*.py")
         for name in re.findall(r"\"(perun\.[a-z.]+/\d)\"", path.read_text("utf-8"))
     }
-    known = {name for form in ANSWERS for name in named(form)}
+    known = {name for form in forms.ANSWERS for name in forms.named(form)}
     assert found - known == {"perun.check/1"} - known
     headings = " ".join(line for line in PAGE.splitlines() if line.startswith("## "))
     assert {name for name in known if f"`{name}`" not in headings} == set()

@@ -1,7 +1,7 @@
-"""The forms of the JSON answers, of which their JSON schema is made: `python -m perun.cli.answers.forms`.
+"""The forms of the JSON answers, of which their JSON schema is made: `python docs/forms.py`.
 
-Only the manual and tests load this: `docs/json.md` says what the keys mean, and each answer that a test of
-the commands reads must be of its form. That of `perun.check/1`, with patterns, is in a file of its own.
+`json.md` says what the keys mean, and each answer that a test of the commands reads must be of its form. That
+of `perun.check/1`, with patterns, is in a file of its own.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from msgspec import Struct
 from perun.fuzz.results import Confirmation, Point, Program, Result, Rule, Seed
 from perun.running.doctor import Finding as Found
 
-FILE: Final = "docs/schemas/perun.answers.schema.json"
-"""Where the manual has the schema."""
+FILE: Final = Path(__file__).with_name("schemas") / "perun.answers.schema.json"
 
 
 class Configuration(Struct):
@@ -882,4 +881,4 @@ def named(form: type[Struct]) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    Path(FILE).write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
+    FILE.write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
