@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +11,7 @@ from types import ModuleType
 import click
 import pytest
 
-from perun.cli.main import COMMANDS
+from perun.cli.main import COMMANDS, cli
 from perun.cli.session import Session
 from perun.core.config.schema import KEYS
 from perun.core.errors import EXIT_CODES
@@ -90,28 +89,56 @@ def test_files_that_the_page_of_typical_changes_names_are_there() -> None:
     assert [path for path in named if not (DOCS.parent / path).exists()] == []
 
 
-def test_the_table_of_questions_has_every_command(reference: ModuleType) -> None:
-    """And each command in it is there, with the options that it names."""
-    page = (DOCS / "commands.md").read_text("utf-8")
-    root = click.Context(reference.cli, info_name="perun", obj=Session({}, Path("/")))
-    root.obj.registry = Registry()
-    table = page.partition("\n## ")[0]
-    named = [shlex.split(words)[1:] for words in re.findall(r"`(perun (?!COMMAND)[^`]+)`", table)]
-    missing = {name for name, (_, _) in COMMANDS.items()} - {words[0] for words in named}
-    assert missing == set()
+def unknown_word(words: list[str]) -> str:
+    """The first word that is no command, or no option where it stands; empty if there is none."""
+    context = click.Context(cli, info_name="perun", obj=Session({}, Path("/")))
+    context.obj.registry = Registry()
+    known = {"-h", "--help", "-vv"}
+    for place, word in enumerate(words):
+        command = context.command
+        names = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+        name = word.partition("=")[0].rstrip(",;)")
+        if word in ("|", "||", "&&", ">", ";", "does"):  # what follows is of the shell, or of the sentence
+            return ""
+        if re.match("-[^0-9]", word):
+            if name not in names | known | {"--"}:
+                return word
+        elif isinstance(command, click.Group) and word.rstrip(",;)") in command.list_commands(context):
+            inner = command.get_command(context, word.rstrip(",;)"))
+            context = click.Context(inner or command, context, word)
+        elif not place:
+            return word
+    return ""
+
+
+def test_the_table_of_questions_has_every_command() -> None:
+    table = (DOCS / "commands.md").read_text("utf-8").partition("\n## ")[0]
+    named = {words.split()[1] for words in re.findall(r"`(perun [^`]+)`", table)}
+    assert set(COMMANDS) - named == set()
     assert len(re.findall(r"^\| .+\? \| `perun ", table, re.M)) == table.count("\n| ") - 2
-    for words in named:
-        command, context = root.command, root
-        known: set[str] = set()
-        for place, word in enumerate(words):
-            if word.startswith("-"):
-                assert word in known, words
-            elif isinstance(command, click.Group) and word in command.list_commands(context):
-                command = command.get_command(context, word) or command
-                context = click.Context(command, context, word)
-                known |= {name for one in command.params for name in one.opts}
-            else:
-                assert place, f"there is no command {word}"
+
+
+def test_commands_that_pages_and_messages_name_are_there() -> None:
+    """With the options that they name, in the place where these stand."""
+    pages = [*DOCS.glob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CHANGELOG.md"]
+    source = [*(DOCS.parent / "src").rglob("*.py"), *(DOCS.parent / "src").rglob("*.js")]
+    named = [
+        (path.name, command.partition("  ")[0])
+        for files, patterns in (
+            (pages, (r"`(perun [^`\n]+)`", r"^(?:\$ |    )(perun .*)$")),
+            (source, (r": (perun [a-z][^\"'`\n;({]+)", r"`(perun [a-z][^`\n]+)`")),
+        )
+        for path in files
+        for pattern in patterns
+        for command in re.findall(pattern, path.read_text("utf-8"), re.M)
+    ]
+    assert len(named) > 700
+    wrong = []
+    for name, command in named:
+        words = re.findall(r"'[^']*'|\"[^\"]*\"|[^\s]+", command.replace("${", "{"))[1:]
+        if words and words[0] != "COMMAND" and (word := unknown_word(words)):
+            wrong.append((name, command, word))
+    assert wrong == []
 
 
 def test_the_table_of_common_options_is_that_of_the_commands(reference: ModuleType) -> None:
