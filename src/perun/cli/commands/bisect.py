@@ -22,7 +22,7 @@ from perun.plugin.params import param
 from perun.profile.amounts import factor, readable_pair
 from perun.repository import bisections
 from perun.running.bisect import bisect as verb
-from perun.running.bisect.data import SECONDS, Asked, Bisected, Like, Ratio, Seen
+from perun.running.bisect.data import SECONDS, Bisected, BisectRequest, Like, Ratio, Seen
 from perun.running.bisect.judging import Bounds
 from perun.running.compare.instruments import FREE
 from perun.running.compare.plan import MAX_PAIRS
@@ -249,14 +249,14 @@ class BisectOptions(CommandOptions):
     resume: bool = param(False, help="Go on with the bisection that was interrupted.")
     reset: bool = param(False, help="Forget the bisection that was interrupted.")
 
-    def of(self, good: str | None, bad: str | None) -> Asked:
+    def of(self, good: str | None, bad: str | None) -> BisectRequest:
         """What is asked for.
 
         :raises click.BadParameter: if the budget is no time. :raises UsageError: if the sizes are none.
         """
         if self.budget is not None and not self.budget > 0:
             raise click.BadParameter(f"{self.budget:g} is no time", param_hint="'--budget'")
-        return Asked(
+        return BisectRequest(
             good, bad, self.cmd, self.args, self.workload, self.metric, self.location, self.script,
             self.budget, self.max_pairs, not self.no_pin, sizes_of(self.sizes),
         )  # fmt: skip
@@ -288,7 +288,7 @@ def bisect(
     session: Session = ctx.obj
     asked = given.of(good, bad)
     if given.reset:
-        return _reset(session, alone=asked == Asked() and not given.resume)
+        return _reset(session, alone=asked == BisectRequest() and not given.resume)
     if given.resume:
         verb.nothing_to_resume(asked)
     with session.progress(0, "bisecting", enabled=not as_json) as bar, session.writing_to(bar.out):
