@@ -13,7 +13,9 @@ PATH = Path(__file__).with_name("help.txt")
 
 def render() -> str:
     """The help of the command tree's root, 80 columns wide."""
-    context = click.Context(cli, info_name="perun", terminal_width=80, max_content_width=80)
+    context = click.Context(
+        cli, info_name="perun", terminal_width=80, max_content_width=80, **cli.context_settings
+    )
     return cli.get_help(context) + "\n"
 
 
