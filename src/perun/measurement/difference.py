@@ -40,8 +40,8 @@ class Rules(NamedTuple):
     :param threshold: share up to which a growth does not matter (tau); a decrease to 1 / (1 + tau) as well.
     :param severe: share from which on a growth is severe.
     :param confidence: of the interval that decides. :param weaker: of the one that decides on a maybe.
-    :param apart: share that the machine may make of a difference of two versions that were measured apart,
-        where nothing tells how much it does.
+    :param apart: share that the machine may make at least of a difference of two versions that were measured
+        apart, where nothing tells how much it does; see :func:`unknown_noise`.
     :param exact: share up to which a growth of what is counted does not matter.
     """
 
@@ -183,6 +183,26 @@ def of_levels(
     return _of_error(math.log(new / old), error, rules, Basis.LEVELS, values, sizes, tested=True)
 
 
+def of_one(error: float, samples: float, rounds: int) -> float:
+    """The error of a value if it had been measured once, in place of several times in one session.
+
+    :param error: of the value. :param samples: its measurements. :param rounds: that they were made in; of
+        several rounds it is the error of one of them.
+    """
+    return error * math.sqrt(rounds if rounds > 1 else samples)
+
+
+def unknown_noise(once: Sequence[Error], confidence: float, rules: Rules) -> float:
+    """What the machine may make of the logarithm of the ratio of two versions that were measured apart, where
+    nothing shows it: as much as `apart` says, or as far as single measurements of the sessions are apart.
+
+    Whatever moved a run within a session may as well move all runs of the next one.
+
+    :param once: the error of the value of either version, as of :func:`of_one`.
+    """
+    return max(math.log1p(rules.apart), combined(once).half_width(confidence))
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     """That of values above 0, one at least."""
     return exp(math.fsum(map(math.log, values)) / len(values))
@@ -286,7 +306,10 @@ def _of_numbers(
         learned = noise.numbers._replace(size=noise.numbers.size * math.sqrt(visits))
         error = max(error, learned) if math.isfinite(error.size) else learned
     elif min(baseline.sessions, target.sessions) < 2:
+        scatter = combined([_once(one, common, logarithmic=False) for one in (baseline, target)])
         beside = rules.apart * min(abs(old), abs(new))
+        if math.isfinite(scatter.size):
+            beside = max(beside, scatter.half_width(rules.confidence))
     half = math.hypot(error.half_width(rules.confidence), beside)
     probability = float(not shift) if not error.size else 1.0
     if error.size and math.isfinite(error.size) and not beside:
@@ -431,9 +454,13 @@ def _of_two_samples(
         return _of_error(new - old, error, rules, Basis.HISTORY, values, sizes, tested=tested)
     if min(baseline.sessions, target.sessions) > 1:
         return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes, tested=tested)
-    return _of_error(
-        new - old, own, rules, Basis.UNKNOWN_NOISE, values, sizes, math.log1p(rules.apart), tested=tested
-    )
+    once = [_once(one, common, logarithmic=True) for one in (baseline, target)]
+    return _of_error(new - old, own, rules, Basis.UNKNOWN_NOISE, values, sizes, once, tested=tested)
+
+
+def _once(one: Point, common: tuple[str, ...], *, logarithmic: bool) -> Error:
+    error = one.error_of(common, logarithmic=logarithmic)
+    return error._replace(size=of_one(error.size, one.size / len(one.workloads), len(one.rounds)))
 
 
 def _of_error(
@@ -443,26 +470,31 @@ def _of_error(
     basis: Basis,
     values: tuple[float, float],
     sizes: tuple[int, int],
-    beside: float = 0.0,
+    once: Sequence[Error] = (),
     *,
     tested: bool,
 ) -> Difference:
     """The difference with its intervals.
 
     :param centre: the logarithm of the ratio, :param error: its error.
-    :param beside: how much more it may be off, whatever the confidence.
+    :param once: as of :func:`unknown_noise`, of versions that were measured apart.
     """
-    strong = math.hypot(error.half_width(rules.confidence), beside)
+
+    def half_width(confidence: float) -> float:
+        half = error.half_width(confidence)
+        return math.hypot(half, unknown_noise(once, confidence, rules)) if once else half
+
+    strong = half_width(rules.confidence)
     limit = math.log1p(rules.threshold)
     if abs(centre) > strong or abs(centre) + strong <= limit:
         weak = strong  # nobody asks for it
     else:
-        weak = math.hypot(error.half_width(rules.weaker), beside)
+        weak = half_width(rules.weaker)
     if not strong:
         probability = float(not centre)
     elif not tested:
         probability = float(abs(centre) <= strong)
-    elif math.isfinite(error.size) and not beside and error.size:
+    elif math.isfinite(error.size) and not once and error.size:
         probability = student(centre / error.size, error.freedom)
     else:  # a bound is no distribution: it is as far out as the interval says
         probability = 1.0 if abs(centre) <= strong else (1 - rules.confidence) * strong / abs(centre)

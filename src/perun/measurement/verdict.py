@@ -325,8 +325,9 @@ def _undecided(found: Difference, rules: Rules) -> str:
     """Why nothing can be said, and what would change that."""
     if found.basis is Basis.UNKNOWN_NOISE and math.isfinite(found.high):
         return (
-            f"{_interval(found)} has the {100 * rules.apart:.3g} % that the machine may make of two "
-            "measurements made apart, as nothing has shown its noise: measure in rounds, perun compare does"
+            f"{_interval(found)} has what the machine may make of two measurements made apart, "
+            f"{100 * rules.apart:.3g} % or as much as single runs differ, as nothing has shown its noise: "
+            "measure in rounds, perun compare does"
         )
     if math.isinf(found.high):
         return (

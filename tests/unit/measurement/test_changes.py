@@ -255,6 +255,8 @@ def test_few_neighbours_leave_the_cautious_bound() -> None:
     for factor, seen in ((1.9, False), (2.1, True)):
         may = may_decide(track([1.0, 1.0, factor]), Kind.TIMED, Rules(threshold=0.0), maybe=False, alone=True)
         assert bool(may[2]) is seen
+    scatters = track([1.0, 1.0, 2.1], error=0.1)
+    assert not may_decide(scatters, Kind.TIMED, Rules(threshold=0.0), maybe=False, alone=True).any()
     small = Rules(threshold=0.0, apart=0.1)
     assert may_decide(track([1.0, 1.0, 1.2]), Kind.TIMED, small, maybe=False, alone=True)[2]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
+import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -349,6 +352,81 @@ def test_noise_is_learned_from_neighbours_that_were_measured_apart() -> None:
     assert verdict is not None and verdict.change is Change.SevereDegradation
     assert along(step, []) is None
     assert scale([0.1] * (FEWEST - 1)) is None
+
+
+def test_what_is_not_known_of_the_machine_is_as_much_as_single_runs_say() -> None:
+    """Of several rounds of a session, as much as a single round says."""
+    runs = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+    for old, new, once in (
+        ([runs], [[2 * one for one in runs]], math.sqrt(6)),
+        ([runs] * 3, [[2 * one for one in runs]] * 3, math.sqrt(3)),
+        ([[1.0, 1.001, 1.002]], [[2.0, 2.001, 2.002]], 0.0),  # these say less than the bound does
+    ):
+        sides = at(old), at(new, "t")
+        error = combined([one.error for one in sides])
+        alone = combined([Error(one.error.size * once, one.error.freedom) for one in sides])
+        found = difference(*sides)
+        assert found is not None and found.basis is Basis.UNKNOWN_NOISE
+        for ends, level in (((found.low, found.high), 0.99), ((found.weak_low, found.weak_high), 0.95)):
+            half = math.hypot(error.half_width(level), max(math.log(2), alone.half_width(level)))
+            middle = math.log(found.ratio)
+            assert ends == pytest.approx(tuple(np.exp([middle - half, middle + half])))
+
+
+def test_a_family_measured_once_has_the_noise_of_single_runs() -> None:
+    values = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+    samples = {size: sample_of([scale * one for one in values]) for size, scale in (("1", 1), ("8", 8))}
+    known = {size: one for size, one in samples.items() if one is not None}
+    old, new = (Point((Round(session, 0, known),)) for session in "st")
+    found = difference(old, new)
+    alone = combined([Error(old.error.size * math.sqrt(6), old.error.freedom)] * 2)
+    own = combined([old.error] * 2)
+    half = math.hypot(own.half_width(0.99), alone.half_width(0.99))
+    assert found is not None and math.log(found.high) == pytest.approx(half)
+
+
+@pytest.fixture(scope="module")
+def recorded() -> dict[tuple[str, str, str], list[list[float]]]:
+    """Blocks of ten runs by condition, command and clock, of one program each; see
+    benchmarks/verdicts_runs.py."""
+    path = Path(__file__).parents[2] / "data/verdicts/runs.json.gz"
+    return {
+        (condition, command, clock): [times[place : place + 10] for place in range(0, len(times), 10)]
+        for condition, runs in json.loads(gzip.decompress(path.read_bytes())).items()
+        for command, clocks in runs["times"].items()
+        for clock, times in clocks.items()
+    }
+
+
+def test_of_recorded_blocks_of_the_same_program_few_are_called_changed(recorded: Any) -> None:
+    """A command of half a millisecond waits for a processor for twenty times as long in some blocks."""
+    for condition, most in (("quiet", 0), ("loaded", 0.02)):
+        found = [
+            judged(at([old]), at([new], "t")).change
+            for command in ("calls", "true")
+            for old, new in itertools.permutations(recorded[condition, command, "real"], 2)
+        ]
+        assert sum(one in DEFINITE for one in found) <= most * len(found), condition
+
+
+def test_large_steps_between_recorded_blocks_are_still_found(recorded: Any) -> None:
+    """In processor time even beside busy loops, as that hardly scatters."""
+    for condition in ("quiet", "loaded"):
+        found = [
+            judged(at([old]), at([[3 * one for one in new]], "t")).change
+            for old, new in itertools.permutations(recorded[condition, "calls", "user"], 2)
+        ]
+        assert sum(one in DEFINITE for one in found) >= (1 if condition == "quiet" else 0.9) * len(found)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.03, 0.05])
+def test_a_step_beyond_the_bound_is_found_where_runs_hardly_scatter(noise: float) -> None:
+    chance = np.random.default_rng(21)
+    found = []
+    for _ in range(60):
+        old, new = np.exp(chance.normal(0, noise, (2, 10)) + chance.normal(0, noise, (2, 1)))
+        found.append(judged(at([old.tolist()]), at([(2.5 * new).tolist()], "t")).change)
+    assert sum(one in DEFINITE for one in found) >= 0.95 * len(found)
 
 
 def test_rounds_of_one_session_are_matched_by_number() -> None:
