@@ -17,7 +17,7 @@ import numpy as np
 
 from perun.measurement.difference import Rules, of_one, unknown_noise
 from perun.measurement.estimate import Error, Kind
-from perun.measurement.noise import EFFICIENCY, FENCE, FEWEST, NORMAL_QUARTILE, WINDOW
+from perun.measurement.noise import EFFICIENCY, FEWEST, WINDOW, scales
 from perun.models.change_detectors import deviation_of_differences
 from perun.models.student import quantile
 
@@ -151,21 +151,10 @@ def _learned(apart: Floats, track: Track, confidence: float, rules: Rules) -> tu
     """
     most = WINDOW - 1
     padded = np.concatenate((np.full(most, np.nan), apart))
-    ordered = np.sort(np.lib.stride_tricks.sliding_window_view(padded, most)[: apart.size], axis=1)
-    counts = np.minimum(np.arange(apart.size), most)
-    enough = counts >= FEWEST
-    quartiles = []
-    for share in (0.25, 0.75):
-        place = share * (np.maximum(counts, 1) - 1)
-        below = np.floor(place).astype(int)
-        above = np.minimum(below + 1, np.maximum(counts - 1, 0))
-        rows = np.arange(apart.size)
-        low, high = ordered[rows, below], ordered[rows, above]
-        quartiles.append(low + (high - low) * (place - below))
-    low, high = quartiles
-    sizes = np.maximum((high + 3 * (high - low)) / FENCE, high / NORMAL_QUARTILE)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, most)[: apart.size]
+    sizes, counts = scales(windows)
     factors = np.array([0.0, *(quantile(1 - confidence, EFFICIENCY * one) for one in range(1, most + 1))])
-    sizes = np.where(enough, np.nan_to_num(sizes), np.inf)
+    sizes[counts < FEWEST] = np.inf
     half = np.nan_to_num(sizes, posinf=0) * factors[counts]
     once = [
         Error(of_one(*own), _MANY_DEGREES)

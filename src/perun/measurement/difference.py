@@ -486,10 +486,8 @@ def _of_error(
 
     strong = half_width(rules.confidence)
     limit = math.log1p(rules.threshold)
-    if abs(centre) > strong or abs(centre) + strong <= limit:
-        weak = strong  # nobody asks for it
-    else:
-        weak = half_width(rules.weaker)
+    decided = abs(centre) > strong or abs(centre) + strong <= limit  # so that nobody asks for the weaker one
+    weak = strong if decided else half_width(rules.weaker)
     if not strong:
         probability = float(not centre)
     elif not tested:

@@ -38,7 +38,7 @@ from perun.measurement.estimate import (
     point_of,
     sample_of,
 )  # fmt: skip
-from perun.measurement.noise import FEWEST, NOTHING, Noise, learn, scale, shared
+from perun.measurement.noise import FEWEST, NOTHING, Noise, learn, scale, scales, shared
 from perun.measurement.verdict import (  # fmt: skip
     UNDECIDED,
     Verdict,
@@ -655,6 +655,70 @@ def test_a_scale_by_quartiles_has_the_size_of_normal_noise() -> None:
         own = scale(few)
         assert own is not None
         assert own.size == pytest.approx(max((high + 3 * (high - low)) / 3.652, high / 1.1503))
+
+
+def test_lasting_changes_are_no_noise() -> None:
+    small = [0.01, -0.02, 0.015, 0.02, -0.01, 0.012, 0.018, -0.011, 0.02]
+    plain = scale(small)
+
+    def among(*places: int, size: float = 0.3) -> Error:
+        own = small.copy()
+        for place in reversed(places):
+            own.insert(place, size if place % 2 else -size)
+        found = scale(own)
+        assert found is not None
+        return found
+
+    assert among(5) == among(1) == among(8) == among(1, 4, 7) == plain
+    # What may go back or does so is chance, as what is small.
+    for kept in ((0,), (9,), (4, 4), (4, 5)):
+        assert among(*kept).freedom == pytest.approx(0.37 * (9 + len(kept)))
+    assert among(5, size=0.08).freedom == pytest.approx(0.37 * 10)
+    # Of sessions of one version it is known that they are chance.
+    others = scale(small[:3], [0.3, 0.3, 0.3])
+    assert others is not None and others.size > 0.2 and others.freedom == pytest.approx(0.37 * 6)
+    assert scale([0.01, 0.3, 0.02, 0.3, 0.01]) is None
+    few = scale([0.01, 0.02, 0.3, 0.01, 0.02, 0.3, 0.01])  # of too few others
+    assert few is not None and few.freedom == pytest.approx(0.37 * 7)
+
+
+@given(st.lists(st.floats(-1, 1), max_size=31), st.lists(st.integers(0, 30), max_size=6))
+def test_the_scales_of_many_rows_are_those_of_each(values: list[float], places: list[int]) -> None:
+    for place in places:
+        if place < len(values):
+            values[place] *= 30
+    row = np.full((2, 31), np.nan)
+    row[1, 31 - len(values) :] = np.abs(values)
+    sizes, counts = scales(row)
+    one = scale(values)
+    assert counts[0] == 0 and sizes[0] == 0
+    assert (one is None) == (counts[1] < FEWEST)
+    assert one is None or (sizes[1], 0.37 * counts[1]) == pytest.approx(tuple(one))
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize(("versions", "steps", "least"), [(16, 4, 0.15), (24, 5, 0.6), (33, 5, 0.9)])
+def test_a_change_is_seen_after_several_others(versions: int, steps: int, least: float, heavy: bool) -> None:
+    """One of 20 %, where versions were measured apart with a noise of 2 %; and what did not change is not."""
+    found = []
+    unchanged = []
+    for seed in range(40):
+        chance = np.random.default_rng(seed)
+        noise = chance.standard_t(3, versions) / math.sqrt(3) if heavy else chance.normal(size=versions)
+        places = [*chance.choice(np.arange(2, versions - 1), steps, replace=False), versions - 1]
+        moves = np.zeros(versions)
+        moves[places] = chance.choice([-1, 1], steps + 1) * np.log1p(chance.uniform(0.1, 0.5, steps + 1))
+        moves[-1] = math.log(1.2)
+        logs = np.cumsum(moves) + 0.02 * noise
+        own = [at([np.exp(one + chance.normal(0, 0.01, 5))], str(n)) for n, one in enumerate(logs)]
+        for place in range(FEWEST + 1, versions):
+            verdict = along(own[place], own[:place][::-1])
+            assert verdict is not None
+            if place == versions - 1:
+                found.append(verdict.change in DEFINITE)
+            elif place not in places:
+                unchanged.append(verdict.change in DEFINITE)
+    assert np.mean(found) >= least and np.mean(unchanged) <= 0.01
 
 
 def test_rounds_need_not_see_each_workload() -> None:
