@@ -136,7 +136,9 @@ def may_decide(track: Track, kind: Kind, rules: Rules, *, maybe: bool, alone: bo
     if not alone:
         other[:WINDOW] = True
     sizes[other], learned[other] = 0.0, 0.0
-    # The larger one of both errors counts; where that is close, the smaller interval is the bound.
+    # The larger one of both errors counts; where that is close, the smaller interval is the bound. That of
+    # the own one is no wider than where nothing is known.
+    least = np.minimum(least, np.maximum(learned, math.log1p(rules.apart)))
     near = np.abs(own - sizes) <= 1e-6 * own
     half = np.where(near, np.minimum(least, learned), np.where(own > sizes, least, learned))
     found[1:] = ~simple | ~positive | (apart * (1 + 1e-9) >= limit + half)

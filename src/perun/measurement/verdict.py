@@ -323,6 +323,11 @@ def _beyond(found: Difference, rules: Rules, labels: _Labels, bound: float) -> t
 
 def _undecided(found: Difference, rules: Rules) -> str:
     """Why nothing can be said, and what would change that."""
+    if found.basis is Basis.FEW_ROUNDS:
+        return (
+            f"there are too few rounds to show the noise, so {_interval(found)} has what the machine may make of "
+            "two measurements made apart: measure in more rounds, perun run --rounds 5 does"
+        )
     if found.basis is Basis.UNKNOWN_NOISE and math.isfinite(found.high):
         return (
             f"{_interval(found)} has what the machine may make of two measurements made apart, "
@@ -340,7 +345,7 @@ def _undecided(found: Difference, rules: Rules) -> str:
 
 def _more(found: Difference, rules: Rules) -> str:
     """How many measurements more would decide."""
-    if found.basis is Basis.UNKNOWN_NOISE:
+    if found.basis in (Basis.UNKNOWN_NOISE, Basis.FEW_ROUNDS):
         return "perun compare measures them side by side"
     missing = more_needed(found, rules)
     if missing is None:
