@@ -10,7 +10,7 @@ from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.store import Store
 from perun.store.index import IndexEntry
-from perun.store.linking import link
+from perun.store.pending import link
 
 START = 1_600_000_000
 

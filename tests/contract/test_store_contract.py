@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 from perun.profile.factory import Profile
 from perun.store import Store
-from perun.store.linking import link
+from perun.store.pending import link
 
 root, url, worker, count = sys.argv[1:]
 store = Store(Path(root), url=url)

@@ -36,7 +36,7 @@ from perun.core.config import layers
 from perun.core.config import layers as config_cache
 from perun.core.config import reader as config_reader
 from perun.core.errors import UsageError
-from perun.fuzz.coverage.elf import NotElf, read_module
+from perun.fuzz.coverage.gcno import NotElf, read_module
 from perun.island import record, result, statistics
 from perun.island.accounting import Stops
 from perun.island.stop_log import StopLog

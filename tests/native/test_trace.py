@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from perun.collect.trace.engines.choosing import make_engine
+from perun.collect.trace.collector import make_engine
 from perun.collect.trace.engines.ebpf import ANY_METHOD, FOLDER, EbpfEngine
 from perun.collect.trace.engines.following import read_code
 from perun.collect.trace.params import ENGINES

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from compiling import CompilerCache
 from perun.cli.options import with_options_of
-from perun.collect.trace.engines.choosing import make_engine
+from perun.collect.trace.collector import make_engine
 from perun.collect.trace.params import TraceParams, find_library, kind_of, names_of
 from perun.collect.trace.plan import Wanted, make_plan
 from perun.core.errors import CollectorUnavailable, JobFailed, UsageError

@@ -13,8 +13,8 @@ import pytest
 from perun.core.errors import NotTrusted
 from perun.fuzz import results
 from perun.fuzz.corpus import Member
-from perun.fuzz.journal import FORMAT
-from perun.fuzz.journal import Journal as CampaignJournal
+from perun.fuzz.findings import FORMAT
+from perun.fuzz.findings import Journal as CampaignJournal
 from perun.plugin.api import SavedState
 from perun.repository import bisections, copies
 from perun.repository import journal as journal_file

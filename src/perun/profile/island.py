@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError
+from perun.profile.amounts import units
 from perun.profile.uid import flatten
-from perun.profile.units import units
 
 if TYPE_CHECKING:
     from perun.profile.format.core import Profile

@@ -17,8 +17,7 @@ from perun.repository import lookup
 from perun.repository.lookup import parse_tag
 from perun.repository.repository import Repository
 from perun.store.index import IndexEntry
-from perun.store.linking import link, unlink
-from perun.store.pending import SUFFIX
+from perun.store.pending import SUFFIX, link, unlink
 from perun.store.summaries import fact_of, pending_key
 
 if TYPE_CHECKING:

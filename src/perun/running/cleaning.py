@@ -27,7 +27,7 @@ from perun.sharing.known import Known, caches
 from perun.store.fsck import Finding, rebuild_caches
 from perun.store.fsck import fsck as check_store
 from perun.store.index import IndexEntry
-from perun.store.linking import unlink
+from perun.store.pending import unlink
 from perun.store.remote import cleaning
 from perun.store.remote.cleaning import Progress
 from perun.store.remote.contract import Remote

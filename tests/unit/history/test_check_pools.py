@@ -19,7 +19,7 @@ from perun.profile.session import count_of
 from perun.repository import lookup
 from perun.repository.init import init
 from perun.repository.repository import Repository, open_repository
-from perun.store.linking import link
+from perun.store.pending import link
 
 Register = Callable[..., list[ProfileInfo]]
 

@@ -17,7 +17,7 @@ from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
 from perun.profile.head import Head
 from perun.store import Store
-from perun.store.linking import link, unlink
+from perun.store.pending import link, unlink
 from perun.store.summaries import Summary
 
 MakeProfile = Callable[..., Profile]
@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 from perun.profile.format.json import loads
 from perun.store import Store
-from perun.store.linking import link, unlink
+from perun.store.pending import link, unlink
 
 root, url, seed, minor, worker, rounds, size = sys.argv[1:]
 data = Path(seed).read_bytes()

@@ -14,7 +14,7 @@ from perun.profile.head import Head
 from perun.store import Store
 from perun.store.changes import ChangeRecord
 from perun.store.index import IndexEntry
-from perun.store.linking import link
+from perun.store.pending import link
 from perun.store.summaries import Summary
 
 MakeProfile = Callable[..., Profile]

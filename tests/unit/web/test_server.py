@@ -19,7 +19,7 @@ from measured_history import SLOWER
 from perun.history.acknowledged import Acknowledged
 from perun.profile.factory import Profile
 from perun.repository import config
-from perun.store.linking import link
+from perun.store.pending import link
 from perun.web import pages
 from perun.web.data import pieces
 from perun.web.live import Live

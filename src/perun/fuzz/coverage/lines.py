@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy
 
 from perun.core.errors import PerunError, UsageError
-from perun.fuzz.coverage.elf import Function
-from perun.fuzz.coverage.gcno import ON_TREE, DamagedNotes, Graph, Notes, read_notes
+from perun.fuzz.coverage.gcno import ON_TREE, DamagedNotes, Function, Graph, Notes, read_notes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

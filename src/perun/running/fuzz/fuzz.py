@@ -29,9 +29,8 @@ from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Coverage, Target
 from perun.fuzz.coverage.opening import open_coverage
 from perun.fuzz.executing import Executor, Here, Nobody
-from perun.fuzz.findings import Event
-from perun.fuzz.journal import BEGAN, FORMAT, Entry, Journal
-from perun.fuzz.journal import read as read_journal
+from perun.fuzz.findings import BEGAN, FORMAT, Entry, Event, Journal
+from perun.fuzz.findings import read as read_journal
 from perun.fuzz.pool import Pool
 from perun.fuzz.seeds import SeedFile, Settings
 from perun.plugin.api import Report, silent

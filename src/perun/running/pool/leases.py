@@ -16,7 +16,7 @@ from perun.repository.jobs import Job
 from perun.repository.repository import Repository
 from perun.running.pool import worker as remote
 from perun.running.pool.engine import Engine, Worker
-from perun.running.pool.machines import Calibration, KnownMachines
+from perun.running.pool.places import Calibration, KnownMachines
 from perun.running.run.events import MachineTold
 from perun.running.run.schedule import VersionSlot
 

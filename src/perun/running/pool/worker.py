@@ -22,8 +22,8 @@ from perun.core.process import programs
 from perun.core.regular import read_regular
 from perun.running.pool import folders, orders
 from perun.running.pool import orders as generated
-from perun.running.pool.machines import Calibration
 from perun.running.pool.measuring import Place, Result
+from perun.running.pool.places import Calibration
 
 _STOPPING: Final = 30.0
 """Seconds that a job has to end what it measures."""

@@ -15,7 +15,7 @@ from perun.models.record import ModelRecord
 from perun.plugin.params import nearest
 from perun.profile.amounts import readable
 from perun.profile.convert import plot_data_from_coefficients_of
-from perun.profile.records import record_of
+from perun.profile.query import record_of
 from perun.profile.strategies import best
 from perun.view._common import pivot
 from perun.view._common.aggregate import name_of, quantity, title_of, word_of
