@@ -407,9 +407,8 @@ def _error(samples: Sequence[Sample], *, logarithmic: bool) -> Error:
 def _scatter(samples: Sequence[Sample], *, logarithmic: bool) -> Error:
     """The error of a median of one run of one workload, by what all runs and all rounds scatter."""
     runs = sum(one.size for one in samples)
-    own = [
-        _within(one, logarithmic=logarithmic) * math.sqrt(one.size) for one in samples if one.spread is not None
-    ]
+    known = [one for one in samples if one.spread is not None]
+    own = [_within(one, logarithmic=logarithmic) * math.sqrt(one.size) for one in known]
     if not own and len(samples) < 2:
         return UNKNOWN
     within = math.hypot(*own) / math.sqrt(len(own)) if own else 0.0

@@ -325,8 +325,8 @@ def _undecided(found: Difference, rules: Rules) -> str:
     """Why nothing can be said, and what would change that."""
     if found.basis is Basis.FEW_ROUNDS:
         return (
-            f"there are too few rounds to show the noise, so {_interval(found)} has what the machine may make of "
-            "two measurements made apart: measure in more rounds, perun run --rounds 5 does"
+            f"there are too few rounds to show the noise, so {_interval(found)} has what the machine may "
+            "make of two measurements made apart: measure in more rounds, perun run matrix --rounds 5 does"
         )
     if found.basis is Basis.UNKNOWN_NOISE and math.isfinite(found.high):
         return (

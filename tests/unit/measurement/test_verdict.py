@@ -355,12 +355,13 @@ def test_noise_is_learned_from_neighbours_that_were_measured_apart() -> None:
 
 
 def half_apart(old: Point, new: Point, level: float) -> float:
-    """Half the interval of what was measured apart: the runs of all rounds and of either version are alike."""
+    """Half the interval of what was measured apart: the runs of all rounds are alike."""
     alone = []
     for one in (old, new):
         own = one.samples_of("")
         spreads, logs = [one.spread or 0 for one in own], [math.log(one.median) for one in own]
-        scatter = math.hypot(np.sqrt(np.mean(np.square(spreads))), np.std(logs, ddof=1) if len(own) > 1 else 0)
+        between = np.std(logs, ddof=1) if len(own) > 1 else 0
+        scatter = math.hypot(np.sqrt(np.mean(np.square(spreads))), between)
         alone.append(Error(scatter * math.sqrt(math.pi / 2), one.size - 1))
     sizes = [math.sqrt(one.size) for one in (old, new)]
     together = combined([Error(one.size / size, one.freedom) for one, size in zip(alone, sizes, strict=True)])
@@ -404,7 +405,7 @@ def test_two_rounds_say_no_less_than_what_was_measured_apart() -> None:
     found = judged(*both)
     assert found.difference.basis is Basis.FEW_ROUNDS and found.change is Change.Unknown
     assert math.log(found.high / found.difference.ratio) == pytest.approx(half_apart(*both, 0.99), rel=0.02)
-    assert "too few rounds" in found.reason and found.reason.endswith("perun run --rounds 5 does")
+    assert "too few rounds" in found.reason and found.reason.endswith("perun run matrix --rounds 5 does")
     # What other rounds show is known, whether it is less or more.
     for size in (0.01, 2.0):
         known = judged(*both, Noise(rounds=Error(size, 1000)))
