@@ -21,23 +21,13 @@ import pytest
 from perun.plugin.api import MinorVersion
 from perun.repository import journal as journal_file
 from perun.repository import registering as saving
-from perun.repository.jobs import Job, Unit
+from perun.repository.jobs import Job, PluginConfig
 from perun.repository.repository import Repository, open_repository
 from perun.running.run import matrix as batch
 from perun.running.run.schedule import plan_slots
 from perun.store.pending import Pending
 
 QUICK = "{name: time, params: {warmup: 0, repeat: 1}}"
-
-
-@pytest.fixture
-def configure(project: Any) -> Callable[[str], None]:
-    """Write the local configuration, as a user does in the editor."""
-
-    def write(text: str) -> None:
-        (project.path / ".perun/local.yml").write_text(f"vcs:\n  type: git\n  url: ..\n{text}")
-
-    return write
 
 
 @pytest.fixture
@@ -194,7 +184,7 @@ def test_rounds_are_interleaved_in_random_order(
 
 def test_the_order_of_a_round_is_decided_by_dice() -> None:
     versions = [MinorVersion("", "", "", str(number), "", ()) for number in range(6)]
-    job = Job("true", "", "", Unit("time", None))
+    job = Job("true", "", "", PluginConfig("time", None))
     slots = plan_slots([job], versions, 4, random.Random(1))
     orders = [[slot.version.checksum for slot in slots if slot.round == number] for number in (1, 2, 3, 4)]
     assert all(sorted(order) == list("012345") for order in orders)
@@ -598,8 +588,7 @@ def test_ended_at_each_step(
 ) -> None:
     """A batch of two jobs is ended at every call of a function that writes; each profile is there once."""
     configure(
-        f"cmds: [fake]\nargs: [a, b]\ncollectors: [{fake}]\n"
-        f"profiles: {{register_after_run: {registering}}}\n"
+        f"cmds: [fake]\nargs: [a, b]\ncollectors: [{fake}]\nprofiles: {{register_after_run: {registering}}}\n"
     )
     original = getattr(owner, name)
     ends_at = 1  # the first call of all may be that which begins the journal

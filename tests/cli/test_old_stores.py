@@ -347,7 +347,6 @@ def test_an_earlier_store_is_read_as_before(older: Path, perun: Callable[..., An
 
 
 def test_an_earlier_store_is_checked_and_added_to(older: Path, perun: Callable[..., Any]) -> None:
-    said = expected(older)
     perun("trust")
     assert perun("check", "all", check=False).code in (0, 1)
     perun("config", "--local", "set", "profiles.register_after_run", "true")

@@ -46,7 +46,7 @@ from perun.native.image import static_graph
 from perun.native.symbols import SymbolTable, debug_file
 from perun.profile.format import columnar, columns
 from perun.profile.format import json as formats
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.profile.island import timeline_of, usage_of
 from perun.repository import copies
 from perun.running.compare.identical import loaded_parts
@@ -99,7 +99,7 @@ def _chunk_of_a_column(data: bytes, folder: Path) -> object:
 
 
 def _header(data: bytes, folder: Path) -> object:
-    return Head.of(formats.decode_head(data, "p.perf"))
+    return ProfileHeader.of(formats.decode_head(data, "p.perf"))
 
 
 def _object(data: bytes, folder: Path) -> object:

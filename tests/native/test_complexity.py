@@ -194,7 +194,7 @@ def test_best_model(
 def best_model(profile: Profile) -> str:
     from perun.plugin.api import NO_POSTPROCESS_CONTEXT
     from perun.plugin.registry import Registry
-    from perun.profile.query import record_of
+    from perun.profile.records import record_of
     from perun.profile.strategies import best
 
     analysis: Any = Registry().get("postprocess", "regression_analysis")

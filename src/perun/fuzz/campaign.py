@@ -16,7 +16,7 @@ from typing import Final
 from perun.core.process.command import outcome
 from perun.fuzz.corpus import Member, Threshold, name_of
 from perun.fuzz.executing import Executor, Observed, Task
-from perun.fuzz.findings import Began, Entry, Event, Findings, Found, Journal, Status, Test
+from perun.fuzz.findings import Began, Event, Findings, Found, Journal, JournalLine, Status, Test
 from perun.fuzz.mutating import Mutation, Mutator
 from perun.fuzz.patience import Patience, Trial
 from perun.fuzz.results import FAULT, HANG, SLOW, Confirmation
@@ -195,7 +195,7 @@ class Campaign:
         yield from self._statuses(self._measuring.rest(seconds))
         self._tick(now=True)
 
-    def restore(self, entries: Iterable[Entry]) -> None:
+    def restore(self, entries: Iterable[JournalLine]) -> None:
         """Continue where the journal ends."""
         for entry in entries:
             if entry.kind == "tick":
@@ -419,7 +419,7 @@ class Campaign:
             rules=rules,
         )
 
-    def _restore_counts(self, entry: Entry) -> None:
+    def _restore_counts(self, entry: JournalLine) -> None:
         values = entry.values
         self._before = float(values["seconds"])
         self.executions, self.iterations = int(values["executions"]), int(values["iterations"])

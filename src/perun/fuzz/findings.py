@@ -81,7 +81,7 @@ class Journal:
             os.write(self._file, b"\n")
 
 
-class Entry:
+class JournalLine:
     """A line of a journal: `kind`, and the values of it."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
@@ -105,7 +105,7 @@ class Entry:
         return Confirmation(**self.values["confirmation"])
 
 
-def read(folder: Path) -> Iterator[Entry]:
+def read(folder: Path) -> Iterator[JournalLine]:
     """The lines of the journal in `folder`; the first one is of the kind `campaign`.
 
     :raises ProfileError: if there is none, or it is of another version.
@@ -121,11 +121,11 @@ def read(folder: Path) -> Iterator[Entry]:
     with file:
         for number, line in enumerate(file, 1):
             try:
-                entry = Entry(json.loads(line))
+                entry = JournalLine(json.loads(line))
             except (ValueError, KeyError, TypeError):
                 if number > 1:  # torn by a kill, or empty
                     continue
-                entry = Entry({"kind": ""})
+                entry = JournalLine({"kind": ""})
             if number == 1 and entry.values.get("format") != FORMAT:
                 raise ProfileError(f"{path} is no journal of this version of Perun", _HINT)
             yield entry
@@ -224,7 +224,7 @@ class Findings:
         self._hold_confirmation(member, confirmation)
         self._journal.confirmed(member)
 
-    def restore(self, entry: Entry) -> Member | None:
+    def restore(self, entry: JournalLine) -> Member | None:
         """Add what a line of the journal holds; the member of it, if it has a new one."""
         if entry.kind == _CONFIRMED:
             known = self._restored.get(int(entry.values["number"]))

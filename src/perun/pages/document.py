@@ -145,6 +145,7 @@ def numbers_script() -> str:
 
 # What pages with scripts share, of views and of the dashboard: numbers, colours, canvases, tooltips.
 
+
 def shared_script() -> str:
     """The script that theirs begin with: :func:`perun.pages.document.numbers_script` and `interactive.js`."""
     return f"{numbers_script()}\n{text_beside(__file__, 'interactive.js')}"

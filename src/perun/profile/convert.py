@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from perun.core.errors import PluginError, ProfileError
 from perun.profile.format.grouping import Group
 from perun.profile.memory import to_heap_map_format, to_heat_map_format
-from perun.profile.query import all_items_of, record_of
+from perun.profile.query import all_items_of
+from perun.profile.records import record_of
 from perun.profile.table import DictionaryEncoded, Mixed, Numbers, assembled, exact_as_floats, table_of
 from perun.profile.uid import flatten
 

@@ -29,7 +29,7 @@ from perun.profile.format import columnar
 from perun.profile.format.head import COLUMNAR_FROM, object_body, with_uids
 from perun.profile.format.json import decode_head, loads
 from perun.profile.format.quick_head import quick_head
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.store import tree, unpacking
 from perun.store import tree as limits
 from perun.store.files import ON_DISK, Files
@@ -153,7 +153,7 @@ class FileObjects:
         self.verify(checksum)
         return self._files.read(tree.object_path(self.root, checksum), self.limit)
 
-    def take_in(self, files: Iterable[ObjectFile]) -> dict[str, Head | ProfileError]:
+    def take_in(self, files: Iterable[ObjectFile]) -> dict[str, ProfileHeader | ProfileError]:
         """Store the files of objects from elsewhere, each after it was verified and found to be a profile.
 
         That the rest of a profile is what its head promises, shows whoever reads it.
@@ -162,23 +162,23 @@ class FileObjects:
 
         :returns: by checksum the head of each, or what is wrong with it: then it is not stored.
         """
-        found: dict[str, Head | ProfileError] = {}
+        found: dict[str, ProfileHeader | ProfileError] = {}
         self._files.write_many(self._verified(files, found), self.root)
         return found
 
     def _verified(
-        self, files: Iterable[ObjectFile], found: dict[str, Head | ProfileError]
+        self, files: Iterable[ObjectFile], found: dict[str, ProfileHeader | ProfileError]
     ) -> Iterator[NewFile]:
         root = str(self.root)
         for checksum, data, time in files:
             source = f"the object {checksum[:10]}"
             try:
                 if (body := small_body(data, checksum, self.limit)) is not None:
-                    found[checksum] = quick_head(body) or Head.of(decode_head(body, source))
+                    found[checksum] = quick_head(body) or ProfileHeader.of(decode_head(body, source))
                 else:
                     with naming_file(source):
                         unpacked = Unpacked(io.BytesIO(data), checksum, self.limit)
-                        found[checksum] = Head.of(unpacked.regions(source))
+                        found[checksum] = ProfileHeader.of(unpacked.regions(source))
             except ProfileError as problem:
                 found[checksum] = problem
             else:
@@ -205,9 +205,9 @@ class FileObjects:
         """The profile as JSON, or by columns; errors as :meth:`get`."""
         return self.read(checksum)[1]
 
-    def head(self, checksum: str) -> Head:
+    def head(self, checksum: str) -> ProfileHeader:
         """The head of the profile; errors as :meth:`get`. The rest is verified, and not kept in memory."""
-        return Head.of(self.regions(checksum))
+        return ProfileHeader.of(self.regions(checksum))
 
     def regions(self, checksum: str) -> dict[str, Any]:
         """The regions of the profile that are its head (:func:`perun.profile.format.head.decode`)."""

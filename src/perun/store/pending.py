@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo
 from perun.store import tree
 from perun.store import tree as limits
@@ -275,7 +275,7 @@ class Pending:
 
         with self._files.opened(path, self.limit) as file:
             regions = decode(tree.pieces(file, self.limit), str(path), origin=False)
-        return IndexEntry(seconds, "", path.name, Head.of(regions))
+        return IndexEntry(seconds, "", path.name, ProfileHeader.of(regions))
 
 
 def _hashed(pieces: Iterable[bytes], sha1: hashlib._Hash) -> Iterator[bytes]:
@@ -372,4 +372,4 @@ def unlink(store: Store, minor: str, entries: Iterable[IndexEntry]) -> None:
 
 def _entry(profile: Profile, path: str, time: float, checksum: str) -> IndexEntry:
     seconds = min(max(int(time), 0), NEWEST_TIME)
-    return IndexEntry(seconds, checksum, path.rpartition("/")[2], Head.of(profile))
+    return IndexEntry(seconds, checksum, path.rpartition("/")[2], ProfileHeader.of(profile))

@@ -36,7 +36,7 @@ from perun.repository.repository import Repository
 from perun.running.showing import show
 from perun.web import pages
 from perun.web.data.versions import PAGES, running
-from perun.web.live import Answer, Live, answer_of
+from perun.web.live import Answer, ServerState, answer_of
 
 # What pages are told while they are open: that something was stored, and how far a measurement is.
 
@@ -49,7 +49,7 @@ ALIVE: Final = 15
 class Events:
     """The listeners of one server, who share one look at the store a second."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: ServerState) -> None:
         self._live = live
         self._listeners: set[asyncio.Queue[bytes]] = set()
         self._task: asyncio.Task[None] | None = None
@@ -251,7 +251,7 @@ class _Ack(msgspec.Struct, forbid_unknown_fields=True):
 class Dashboard:
     """The application. :param once: a key that is exchanged for the token, one time."""
 
-    def __init__(self, live: Live, guard: Guard, once: str = "") -> None:
+    def __init__(self, live: ServerState, guard: Guard, once: str = "") -> None:
         self._live = live
         self._guard = guard
         self._once = once

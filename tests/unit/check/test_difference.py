@@ -14,7 +14,7 @@ from perun.check._common.model_changes import DEGREES, OTHER, polynomial, regres
 from perun.check._common.model_pairs import extent, parts, without_fringes
 from perun.models.record import ModelRecord
 from perun.profile.changes import PerformanceChange
-from perun.profile.query import record_of
+from perun.profile.records import record_of
 from perun.profile.strategies import best
 
 X = np.linspace(1, 100, 1000)

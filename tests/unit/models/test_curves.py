@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perun.models.curves import evaluate, integral, interval
 from perun.models.record import ModelRecord
-from perun.profile.query import record_of
+from perun.profile.records import record_of
 
 FORMULAS = ("constant", "linear", "logarithmic", "quadratic", "power", "exponential")
 

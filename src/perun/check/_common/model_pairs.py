@@ -12,7 +12,7 @@ from perun.models.curves import interval
 from perun.models.record import ModelRecord
 from perun.profile.amounts import units, written
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.query import record_of
+from perun.profile.records import record_of
 from perun.profile.series import subtype_of
 from perun.profile.strategies import ALL, BEST_OF_ONE, best, filtered_models
 from perun.profile.uid import flatten, location

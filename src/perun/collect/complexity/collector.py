@@ -17,8 +17,8 @@ from perun.collect._calls.calibration import (
     LOOP,
     LOOPED,
     ROUNDS,
+    CalibrationCalls,
     Costs,
-    Measured,
     cost_of,
     empty_call,
     made,
@@ -28,7 +28,7 @@ from perun.collect._calls.calibration import (
 from perun.collect._calls.events import Calls
 from perun.collect._calls.overhead import Cost, Overhead, merge
 from perun.collect.complexity.build import ComplexityParams
-from perun.collect.complexity.records import Place, Process, processes
+from perun.collect.complexity.records import FunctionAddress, Process, processes
 from perun.collect.complexity.selection import Selection, select
 from perun.core.errors import JobFailed, PerunError
 from perun.core.process.execution import Execution, Output
@@ -40,7 +40,7 @@ from perun.plugin.params import to_mapping
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perun.collect._calls.profile import Function
+    from perun.collect._calls.profile import CalledFunction
     from perun.collect.complexity.records import Gaps
     from perun.core.process.execution import Sample
     from perun.profile.factory import Profile
@@ -207,7 +207,7 @@ def _profile(
     from perun.collect.complexity.records import Gaps
 
     table, gaps = CallTable(), Gaps()
-    numbers: dict[Place, int] = {}
+    numbers: dict[FunctionAddress, int] = {}
     for process in found:
         own = [numbers.setdefault(place, len(numbers)) for place in process.places]
         number = np.array([*own, UNKNOWN], np.int64)  # the caller -1 picks the last element
@@ -257,7 +257,7 @@ def _summary(
 
 
 def _notes(
-    gaps: Gaps, total: int, found: Sequence[Process], functions: Sequence[Function], early: str
+    gaps: Gaps, total: int, found: Sequence[Process], functions: Sequence[CalledFunction], early: str
 ) -> list[str]:
     from perun.collect._common.runs import CONFINED, stopped_because
 
@@ -334,7 +334,7 @@ class Correction:
         self.why_not = why_not
         self._costs = costs
         self._selection = selection
-        self._processes: list[tuple[Sequence[Place], Overhead]] = []
+        self._processes: list[tuple[Sequence[FunctionAddress], Overhead]] = []
 
     def of(self, process: Process) -> Overhead | None:
         """What is subtracted from the times of a process."""
@@ -346,7 +346,7 @@ class Correction:
         self._processes.append((process.places, overhead))
         return overhead
 
-    def region(self, names: Mapping[Place, str]) -> dict[str, Any]:
+    def region(self, names: Mapping[FunctionAddress, str]) -> dict[str, Any]:
         """The key `overhead` of the profile, once all calls are decoded."""
         if self.why_not:
             return {"why-not": self.why_not}
@@ -360,7 +360,7 @@ class Correction:
         """What the user should know of a :meth:`region`."""
         return notes(found)
 
-    def _way(self, place: Place) -> str:
+    def _way(self, place: FunctionAddress) -> str:
         is_sized = place.path == self._selection.path and place.address in self._selection.sizes
         return SIZED if is_sized else PLAIN
 
@@ -420,13 +420,15 @@ def _measured(environment: Callable[..., Run], ctx: CollectContext) -> dict[str,
     costs: dict[str, Cost] = {}
     for way, name in _FUNCTIONS.items():
         own = rows(name)
-        found = cost_of(Measured(own.start, own.duration), Measured(bare.start, bare.duration), _CALLS)
+        found = cost_of(
+            CalibrationCalls(own.start, own.duration), CalibrationCalls(bare.start, bare.duration), _CALLS
+        )
         if found is not None:
             costs[way] = found
     loop = rows(LOOP)
     if PLAIN in costs and len(loop):
         own_cost = costs[PLAIN].inside
-        empty = empty_call(Measured(bare.start, bare.duration), own_cost, _CALLS)
+        empty = empty_call(CalibrationCalls(bare.start, bare.duration), own_cost, _CALLS)
         each = (loop.duration - own_cost) / _CALLS - empty
         inside = float(np.median(loop.duration - loop.exclusive)) / _CALLS
         costs[LEFT_OUT] = made(inside, max(float(np.median(each)), inside), each)

@@ -183,7 +183,7 @@ class _Session:
         from contextlib import ExitStack
 
         from perun.collect.trace.params import find_library
-        from perun.collect.trace.plan import Plan, Wanted, make_plan, plan_of_other
+        from perun.collect.trace.plan import Plan, TraceSelection, make_plan, plan_of_other
         from perun.native.binary import Binary
 
         run = self._run
@@ -195,7 +195,7 @@ class _Session:
         paths += [find_library(library, run, paths[0]) for library in self._params.libs]
         if not self._params.binary:
             self._note_interpreter(program)
-        wanted = Wanted(*(getattr(self._params, name) for name in Wanted._fields))
+        wanted = TraceSelection(*(getattr(self._params, name) for name in TraceSelection._fields))
         if self._params.follow_children:
             self._follow = partial(plan_of_other, wanted=wanted, cache=self._ctx.cache)
         with ExitStack() as stack:

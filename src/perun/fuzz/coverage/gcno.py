@@ -195,7 +195,7 @@ _SHARED: Final = 3
 """Type of a file that may be loaded anywhere: ET_DYN."""
 
 
-class Function(NamedTuple):
+class ArcFunction(NamedTuple):
     """Counters of arcs of one function.
 
     :ivar notes: the `.gcno` file of its object, as it was called when it was compiled.
@@ -225,7 +225,7 @@ class Module(NamedTuple):
     dynamic: bool
     forks: bool
     clang: bool
-    functions: list[Function]
+    functions: list[ArcFunction]
 
 
 class NotElf(Damaged):
@@ -289,7 +289,7 @@ class _Reader:
         relative = every[every["info"] == kind]
         return list(zip(relative["offset"].tolist(), relative["addend"].tolist(), strict=True))
 
-    def _function(self, address: int) -> Function | None:
+    def _function(self, address: int) -> ArcFunction | None:
         """The description at `address`: see `struct gcov_fn_info` and `struct gcov_info` in the debugger."""
         info = self._pointer(address)
         count = self._word(address + 24)
@@ -298,7 +298,7 @@ class _Reader:
         if not info or not values or not notes.endswith(".gcda"):
             return None
         key = (self._word(address + 8), self._word(address + 12), self._word(address + 16))
-        return Function(notes[: -len("gcda")] + "gcno", self._word(info + 16), key, values, count)
+        return ArcFunction(notes[: -len("gcda")] + "gcno", self._word(info + 16), key, values, count)
 
     def _pointer(self, address: int) -> int:
         found = self._relocated.get(address)

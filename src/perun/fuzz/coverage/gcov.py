@@ -19,7 +19,7 @@ import numpy
 from perun.core.errors import JobFailed, PerunError
 from perun.fuzz.coverage import shared
 from perun.fuzz.coverage.api import Target
-from perun.fuzz.coverage.gcno import DamagedNotes, Function, Module, NotElf, Reader, read_module
+from perun.fuzz.coverage.gcno import ArcFunction, DamagedNotes, Module, NotElf, Reader, read_module
 from perun.fuzz.coverage.inputs import Input
 from perun.fuzz.coverage.lines import Line, line_map, not_compiled
 from perun.fuzz.coverage.running import Ended, ForkServer, NoServer, spawn
@@ -54,14 +54,14 @@ class CounterFiles:
         for path in self._paths():
             path.unlink()
 
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[ArcFunction]:
         """The functions of the files that the last run has written."""
         return [
-            Function(notes, stamp, key, 0, len(values))
+            ArcFunction(notes, stamp, key, 0, len(values))
             for notes, stamp, key, values in self._read()
         ]  # fmt: skip
 
-    def expect(self, functions: list[Function]) -> None:
+    def expect(self, functions: list[ArcFunction]) -> None:
         """Say of which functions :meth:`counters` are, and in which order."""
         for function in functions:
             self._places[function.notes, function.key] = slice(self._size, self._size + function.counters)
@@ -152,7 +152,7 @@ class GcovCoverage(Counting):
     def _counts(self) -> NDArray[numpy.int64]:
         return self._lines.counts(self._read())
 
-    def _choose(self, given: Input) -> tuple[Way, list[Function]]:
+    def _choose(self, given: Input) -> tuple[Way, list[ArcFunction]]:
         """The fastest way that works, and the functions in the order of its counters."""
         program = _module(given.program)
         reason = _why_files(program)
@@ -251,7 +251,7 @@ class _Files:
         self._files = CounterFiles(scratch / "counters")
         self._environ = {**target.environ, **self._files.environ}
 
-    def first_run(self) -> list[Function]:
+    def first_run(self) -> list[ArcFunction]:
         """The functions that have counters, as a run with an empty input tells them."""
         self.run(b"", _FIRST_RUN)
         functions = self._files.functions()

@@ -99,7 +99,7 @@ def replay(
     *,
     revision: str | None = None,
     report: Report = silent,
-    dice: random.Random | None = None,
+    rng: random.Random | None = None,
 ) -> Replay:
     """Measure results of a campaign again.
 
@@ -117,7 +117,7 @@ def replay(
     seeds = _seeds(folder)
     with ExitStack() as stack:
         place = stack.enter_context(entered(repo, options, report))
-        tester = Tester(repo, options, place, dice or random.Random(), thorough=True)
+        tester = Tester(repo, options, place, rng or random.Random(), thorough=True)
         suffix = next((Path(name).suffix for name in seeds), "")
         counted, notes = _started(options, coverage_of(options, place, suffix, "counting"))
         if counted is not None:

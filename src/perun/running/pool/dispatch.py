@@ -38,7 +38,7 @@ from perun.running.pool import orders, places
 from perun.running.pool import orders as generated
 from perun.running.pool import worker as remote
 from perun.running.pool.engine import Ended, Engine, Worker, cannot_take_in, connected
-from perun.running.pool.leases import Inspector, Lease, Leases, Wanted
+from perun.running.pool.leases import Inspector, Lease, Reservations, ScheduledTask
 from perun.running.pool.measuring import Result, error_of
 from perun.running.pool.places import Local, Place
 from perun.running.run.collecting import Keeper, Naming
@@ -251,7 +251,7 @@ class _Batch:
         self._tally = tally
         self._report = report
         self._record = PreparationRecord(repo)
-        self._leases = Leases(planned.slots, _begun_on(planned, log))
+        self._leases = Reservations(planned.slots, _begun_on(planned, log))
         self._inputs = Inputs(repo, commits.project, planned.jobs)
         self._orders = orders.Orders(repo, self.name, commits.project)
         self._keeper = Keeper(repo, Naming(template=planned.template), planned.register, log, planned.session)
@@ -457,7 +457,7 @@ class _Watch:
         return self._clock() - self._last <= self._patience
 
 
-def _short(wanted: Wanted) -> str:
+def _short(wanted: ScheduledTask) -> str:
     return f"{wanted.version.checksum[:10]} {wanted.job}"
 
 

@@ -14,7 +14,7 @@ from perun.plugin.api import NO_VIEW_CONTEXT, Readiness, ViewContext
 from perun.plugin.params import param
 from perun.profile.amounts import readable
 from perun.view._common.aggregate import FUNCTIONS
-from perun.view._common.chart import SCALES, Axis, Chart, Series, share_of, short_names, shortened
+from perun.view._common.chart import SCALES, Axis, Chart, ChartSeries, share_of, short_names, shortened
 from perun.view._common.plot_document import NAME_IN_HOVER, document
 from perun.view._common.screen import (
     Screen,
@@ -208,7 +208,7 @@ def _bars(chart: Chart, screen: Screen) -> list[str]:
     return [heading, *lines, *legend(signs, chart.legend, screen)]
 
 
-def _bars_of(series: Series) -> Iterable[tuple[int, _Bar]]:
+def _bars_of(series: ChartSeries) -> Iterable[tuple[int, _Bar]]:
     """The bars of a series, each with the position of its category."""
     base = series.base if series.base is not None else series.y * 0
     values = series.value if series.value is not None else series.y
