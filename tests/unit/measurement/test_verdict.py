@@ -423,7 +423,7 @@ def test_two_rounds_of_each_version_have_a_bounded_interval(noise: Noise) -> Non
     one = at(old), at(new, "t")
     several = [point_of([at([own], f"{side}{n}").rounds for n, own in enumerate(part)], Kind.TIMED)
                for side, part in enumerate((old, new))]  # fmt: skip
-    for sides in (one, tuple(several)):
+    for sides in (one, (several[0], several[1])):
         found = judged(*sides, noise)
         learned = 0.0
         if noise.apart is not None:
