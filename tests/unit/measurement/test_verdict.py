@@ -416,9 +416,10 @@ def test_two_rounds_say_no_less_than_what_was_measured_apart() -> None:
     assert judged(at(old), at([[20 * one for one in own] for own in new])).change is Change.SevereDegradation
 
 
-@pytest.mark.parametrize("noise", [NOTHING, Noise(apart=Error(0.01, 10)), Noise(apart=Error(1.0, 100))])
-def test_two_rounds_of_each_version_have_a_bounded_interval(noise: Noise) -> None:
+@pytest.mark.parametrize("known", [None, Error(0.01, 10), Error(0.15, 2), Error(1.0, 100)])
+def test_two_rounds_of_each_version_have_a_bounded_interval(known: Error | None) -> None:
     """Those of a session of their own, and one round in each of two sessions."""
+    noise = Noise(apart=known)
     old, new = [[1.0, 1.01, 1.02], [1.1, 1.09, 1.1]], [[1.05, 1.04, 1.05], [1.5, 1.51, 1.52]]
     one = at(old), at(new, "t")
     several = [point_of([at([own], f"{side}{n}").rounds for n, own in enumerate(part)], Kind.TIMED)
@@ -736,6 +737,8 @@ def test_lasting_changes_are_no_noise() -> None:
     # Of sessions of one version it is known that they are chance.
     others = scale(small[:3], [0.3, 0.3, 0.3])
     assert others is not None and others.size > 0.2 and others.freedom == pytest.approx(0.37 * 6)
+    others = scale(small, [0.01, 0.3, 0.02, 0.01])
+    assert others is not None and others.freedom == pytest.approx(0.37 * 13)
     assert scale([0.01, 0.3, 0.02, 0.3, 0.01]) is None
     few = scale([0.01, 0.02, 0.3, 0.01, 0.02, 0.3, 0.01])  # of too few others
     assert few is not None and few.freedom == pytest.approx(0.37 * 7)
