@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from perun.measurement.difference import Rules
-from perun.measurement.estimate import Kind
-from perun.measurement.noise import EFFICIENCY, FENCE, FEWEST, NORMAL_QUARTILE, WINDOW
+from perun.measurement.difference import Rules, of_one, unknown_noise
+from perun.measurement.estimate import Error, Kind
+from perun.measurement.noise import EFFICIENCY, FEWEST, WINDOW, scales
 from perun.models.change_detectors import deviation_of_differences
 from perun.models.student import quantile
 
@@ -60,6 +60,8 @@ _WITHIN_USUAL: Final = 0.9113
 """The variance of normal values that are nearer to 0 than that."""
 _FREEDOM: Final = 0.55
 """Degrees of freedom of the noise for each difference, as neighbouring ones share a version."""
+_MANY_DEGREES: Final = 1e9
+"""Degrees of freedom with which an interval is as narrow as it gets."""
 _SMALLEST: Final = 1e-5
 """The least standard deviation of a value: what repeats exactly has some as well, as nobody looks at less."""
 
@@ -126,7 +128,7 @@ def may_decide(track: Track, kind: Kind, rules: Rules, *, maybe: bool, alone: bo
     if kind is not Kind.TIMED:
         found[1:] = ~simple | ~positive | ((values[1:] != values[:-1]) & (apart >= least))
         return found
-    sizes, learned = _learned(apart, confidence, rules)
+    sizes, learned = _learned(apart, track, confidence, rules)
     # Where a version before had several sessions, or shared one, other differences were learned from.
     odd = np.concatenate(([0], np.cumsum(~(simple & positive))))
     places = np.arange(1, values.size)
@@ -134,37 +136,37 @@ def may_decide(track: Track, kind: Kind, rules: Rules, *, maybe: bool, alone: bo
     if not alone:
         other[:WINDOW] = True
     sizes[other], learned[other] = 0.0, 0.0
-    # The larger one of both errors counts; where that is close, the smaller interval is the bound.
+    # The larger one of both errors counts; where that is close, the smaller interval is the bound. That of
+    # the own one is no wider than where nothing is known.
+    least = np.minimum(least, np.maximum(learned, math.log1p(rules.apart)))
     near = np.abs(own - sizes) <= 1e-6 * own
     half = np.where(near, np.minimum(least, learned), np.where(own > sizes, least, learned))
     found[1:] = ~simple | ~positive | (apart * (1 + 1e-9) >= limit + half)
     return found
 
 
-def _learned(apart: Floats, confidence: float, rules: Rules) -> tuple[Floats, Floats]:
+def _learned(apart: Floats, track: Track, confidence: float, rules: Rules) -> tuple[Floats, Floats]:
     """The error that the differences of the neighbours before each point give, and half its interval, each of
-    the shape (n - 1,).
+    the shape (n - 1,); where these are too few, half the least interval of an unknown noise.
 
     :param apart: the differences of neighbours without their signs, shape (n - 1,).
     """
     most = WINDOW - 1
     padded = np.concatenate((np.full(most, np.nan), apart))
-    ordered = np.sort(np.lib.stride_tricks.sliding_window_view(padded, most)[: apart.size], axis=1)
-    counts = np.minimum(np.arange(apart.size), most)
-    enough = counts >= FEWEST
-    quartiles = []
-    for share in (0.25, 0.75):
-        place = share * (np.maximum(counts, 1) - 1)
-        below = np.floor(place).astype(int)
-        above = np.minimum(below + 1, np.maximum(counts - 1, 0))
-        rows = np.arange(apart.size)
-        low, high = ordered[rows, below], ordered[rows, above]
-        quartiles.append(low + (high - low) * (place - below))
-    low, high = quartiles
-    sizes = np.maximum((high + 3 * (high - low)) / FENCE, high / NORMAL_QUARTILE)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, most)[: apart.size]
+    sizes, counts = scales(windows)
     factors = np.array([0.0, *(quantile(1 - confidence, EFFICIENCY * one) for one in range(1, most + 1))])
-    sizes = np.where(enough, np.nan_to_num(sizes), np.inf)
-    half = np.where(enough, np.nan_to_num(sizes, posinf=0) * factors[counts], math.log1p(rules.apart))
+    sizes[counts < FEWEST] = np.inf
+    half = np.nan_to_num(sizes, posinf=0) * factors[counts]
+    once = [
+        Error(of_one(*own), _MANY_DEGREES)
+        for own in zip(
+            np.nan_to_num(track.errors[: FEWEST + 1]).tolist(), track.samples.tolist(), track.rounds.tolist(),
+            strict=False,
+        )
+    ]  # fmt: skip
+    for place, pair in enumerate(itertools.pairwise(once)):
+        half[place] = unknown_noise(pair, confidence, rules) * (1 - 1e-6)  # errors are kept as short floats
     return sizes, half * (1 - 1e-9)
 
 

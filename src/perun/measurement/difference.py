@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.measurement.comparable import refused, unlike
-from perun.measurement.estimate import Error, Kind, Point, combined, exp
+from perun.measurement.estimate import NONE, Error, Kind, Point, combined, exp
 from perun.measurement.noise import NOTHING, WINDOW, Kept, Noise, learn, learn_numbers, shared
 from perun.models.student import p_value as student
 
@@ -40,8 +40,8 @@ class Rules(NamedTuple):
     :param threshold: share up to which a growth does not matter (tau); a decrease to 1 / (1 + tau) as well.
     :param severe: share from which on a growth is severe.
     :param confidence: of the interval that decides. :param weaker: of the one that decides on a maybe.
-    :param apart: share that the machine may make of a difference of two versions that were measured apart,
-        where nothing tells how much it does.
+    :param apart: share that the machine may make at least of a difference of two versions that were measured
+        apart, where nothing tells how much it does; see :func:`unknown_noise`.
     :param exact: share up to which a growth of what is counted does not matter.
     """
 
@@ -78,6 +78,7 @@ class Basis(Enum):
     HISTORY = "how much earlier versions differ"
     LEVELS = "the versions on either side"
     UNKNOWN_NOISE = "an unknown noise"
+    FEW_ROUNDS = "too few rounds"
     NUMBERS = "the numbers as they are"
     RUNS = "all runs"
 
@@ -183,6 +184,26 @@ def of_levels(
     return _of_error(math.log(new / old), error, rules, Basis.LEVELS, values, sizes, tested=True)
 
 
+def of_one(error: float, samples: float, rounds: int) -> float:
+    """The error of a value if it had been measured once, in place of several times in one session.
+
+    :param error: of the value. :param samples: its measurements. :param rounds: that they were made in; of
+        several rounds it is the error of one of them.
+    """
+    return error * math.sqrt(rounds if rounds > 1 else samples)
+
+
+def unknown_noise(once: Sequence[Error], confidence: float, rules: Rules) -> float:
+    """What the machine may make of the logarithm of the ratio of two versions that were measured apart, where
+    nothing shows it: as much as `apart` says, or as far as single measurements of the sessions are apart.
+
+    Whatever moved a run within a session may as well move all runs of the next one.
+
+    :param once: the error of the value of either version of a single run, at least that of :func:`of_one`.
+    """
+    return max(math.log1p(rules.apart), combined(once).half_width(confidence))
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     """That of values above 0, one at least."""
     return exp(math.fsum(map(math.log, values)) / len(values))
@@ -286,7 +307,10 @@ def _of_numbers(
         learned = noise.numbers._replace(size=noise.numbers.size * math.sqrt(visits))
         error = max(error, learned) if math.isfinite(error.size) else learned
     elif min(baseline.sessions, target.sessions) < 2:
+        scatter = combined([one.scatter_of(common, logarithmic=False) for one in (baseline, target)])
         beside = rules.apart * min(abs(old), abs(new))
+        if math.isfinite(scatter.size):
+            beside = max(beside, scatter.half_width(rules.confidence))
     half = math.hypot(error.half_width(rules.confidence), beside)
     probability = float(not shift) if not error.size else 1.0
     if error.size and math.isfinite(error.size) and not beside:
@@ -329,7 +353,9 @@ def _of_rounds(
         centre = math.fsum(weight * one for weight, (one, _) in zip(weights, parts, strict=True)) / total
         freedom = math.fsum(error.freedom for _, error in parts)
         error = Error(1 / math.sqrt(total), freedom)
-    return _of_error(centre, error, rules, Basis.ROUNDS, values, sizes, tested=tested)
+    common = tuple(name for name in target.workloads if name in baseline.workloads)
+    apart = None if noise.rounds else _apart(baseline, target, common)
+    return _of_error(centre, error, rules, Basis.ROUNDS, values, sizes, apart, tested=tested)
 
 
 def _session(differences: list[float], noise: Noise) -> tuple[float, Error]:
@@ -424,16 +450,40 @@ def _of_two_samples(
     if baseline.kind is Kind.COUNTED and math.isfinite(own.size):
         # It varies from run to run, but not with the load of the machine.
         return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes, tested=tested)
+    apart = _apart(baseline, target, common)
     if noise.apart is not None:
         visits = (1 / baseline.sessions + 1 / target.sessions) / 2
         learned = Error(noise.apart.size * math.sqrt(visits), noise.apart.freedom)
-        error = learned if not math.isfinite(own.size) else max(own, learned, key=lambda one: one.size)
-        return _of_error(new - old, error, rules, Basis.HISTORY, values, sizes, tested=tested)
+        if math.isfinite(own.size) and own.size > learned.size:
+            apart = apart._replace(learned=learned)
+            return _of_error(new - old, own, rules, Basis.HISTORY, values, sizes, apart, tested=tested)
+        return _of_error(new - old, learned, rules, Basis.HISTORY, values, sizes, tested=tested)
     if min(baseline.sessions, target.sessions) > 1:
-        return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes, tested=tested)
-    return _of_error(
-        new - old, own, rules, Basis.UNKNOWN_NOISE, values, sizes, math.log1p(rules.apart), tested=tested
-    )
+        return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes, apart, tested=tested)
+    return _of_error(new - old, own, rules, Basis.UNKNOWN_NOISE, values, sizes, apart, tested=tested)
+
+
+class _Apart(NamedTuple):
+    """What is said of two versions that were measured apart, whatever is known of the noise.
+
+    :param own: the error of the logarithm of their ratio, by all runs alike. :param once: the same of each,
+        of a single run. :param learned: the least that it is.
+    """
+
+    own: Error
+    once: tuple[Error, Error]
+    learned: Error = NONE
+
+    def half_width(self, confidence: float, rules: Rules) -> float:
+        half = math.hypot(self.own.half_width(confidence), unknown_noise(self.once, confidence, rules))
+        return max(half, self.learned.half_width(confidence))
+
+
+def _apart(baseline: Point, target: Point, common: tuple[str, ...]) -> _Apart:
+    once = tuple(one.scatter_of(common, logarithmic=True) for one in (baseline, target))
+    runs = (one.size / len(one.workloads) for one in (baseline, target))
+    own = [one._replace(size=one.size / math.sqrt(count)) for one, count in zip(once, runs, strict=True)]
+    return _Apart(combined(own), (once[0], once[1]))
 
 
 def _of_error(
@@ -443,26 +493,35 @@ def _of_error(
     basis: Basis,
     values: tuple[float, float],
     sizes: tuple[int, int],
-    beside: float = 0.0,
+    apart: _Apart | None = None,
     *,
     tested: bool,
 ) -> Difference:
     """The difference with its intervals.
 
     :param centre: the logarithm of the ratio, :param error: its error.
-    :param beside: how much more it may be off, whatever the confidence.
+    :param apart: of versions of whose noise hardly anything is known: a few rounds, of which Student's
+        intervals are as wide as anything, say no less than two versions that were measured apart.
     """
-    strong = math.hypot(error.half_width(rules.confidence), beside)
+
+    def half_width(confidence: float) -> tuple[float, bool]:
+        half = error.half_width(confidence)
+        if apart is None:
+            return half, False
+        most = apart.half_width(confidence, rules)
+        return (most, True) if basis is Basis.UNKNOWN_NOISE or most < half else (half, False)
+
+    strong, bounded = half_width(rules.confidence)
+    if bounded and basis is not Basis.UNKNOWN_NOISE:
+        basis = Basis.FEW_ROUNDS
     limit = math.log1p(rules.threshold)
-    if abs(centre) > strong or abs(centre) + strong <= limit:
-        weak = strong  # nobody asks for it
-    else:
-        weak = math.hypot(error.half_width(rules.weaker), beside)
+    decided = abs(centre) > strong or abs(centre) + strong <= limit  # so that nobody asks for the weaker one
+    weak = strong if decided else half_width(rules.weaker)[0]
     if not strong:
         probability = float(not centre)
     elif not tested:
         probability = float(abs(centre) <= strong)
-    elif math.isfinite(error.size) and not beside and error.size:
+    elif math.isfinite(error.size) and not bounded and error.size:
         probability = student(centre / error.size, error.freedom)
     else:  # a bound is no distribution: it is as far out as the interval says
         probability = 1.0 if abs(centre) <= strong else (1 - rules.confidence) * strong / abs(centre)

@@ -235,6 +235,14 @@ class Point(_Point):
         """That of :attr:`centre`."""
         return self._error_of(self.workloads, self.positive)
 
+    def scatter_of(self, workloads: Sequence[str], *, logarithmic: bool) -> Error:
+        """The error that the value would have of a single run, of whatever round.
+
+        :param logarithmic: as of :meth:`centre_of`.
+        """
+        parts = [_scatter(self.samples_of(name), logarithmic=logarithmic) for name in workloads]
+        return combined([Error(one.size / len(parts), one.freedom) for one in parts])
+
     def _error_of(self, workloads: Sequence[str], logarithmic: bool) -> Error:
         parts = [_error(self.samples_of(name), logarithmic=logarithmic) for name in workloads]
         return combined([Error(one.size / len(parts), one.freedom) for one in parts])
@@ -394,6 +402,20 @@ def _error(samples: Sequence[Sample], *, logarithmic: bool) -> Error:
     if own:
         parts.append(Error(within * factor, freedom))
     return combined(parts)
+
+
+def _scatter(samples: Sequence[Sample], *, logarithmic: bool) -> Error:
+    """The error of a median of one run of one workload, by what all runs and all rounds scatter."""
+    runs = sum(one.size for one in samples)
+    known = [one for one in samples if one.spread is not None]
+    own = [_within(one, logarithmic=logarithmic) * math.sqrt(one.size) for one in known]
+    if not own and len(samples) < 2:
+        return UNKNOWN
+    within = math.hypot(*own) / math.sqrt(len(own)) if own else 0.0
+    centres = [math.log(one.median) if logarithmic else one.median for one in samples]
+    middle = math.fsum(one / len(centres) for one in centres)
+    between = math.hypot(*(one - middle for one in centres)) / math.sqrt(max(len(centres) - 1, 1))
+    return Error(math.hypot(within, between * math.sqrt(MEDIAN_VARIANCE if runs > 2 else 1.0)), runs - 1)
 
 
 def _within(sample: Sample, *, logarithmic: bool) -> float:

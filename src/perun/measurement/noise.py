@@ -7,7 +7,8 @@ scatter from round to round where both were visited in the same rounds, and how 
 differ that were measured apart. Most commits change nothing, so the usual difference of neighbours is
 noise; the rule that leaves out those that are none is that of the benchmarks of rustc
 (github.com/rust-lang/rustc-perf, `site/src/comparison.rs`): the upper quartile and three interquartile
-ranges.
+ranges. In a short history with several changes, a quartile of the differences may be changes: so those are
+left out before that begin a level that lasts.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.measurement.estimate import Error, Point, Round
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 WINDOW: Final = 32
 """Versions with points before the baseline, and the baseline, that are learned from."""
@@ -29,6 +34,12 @@ FENCE: Final = 3.652
 """The upper quartile and three interquartile ranges of the magnitude of standard normal values."""
 EFFICIENCY: Final = 0.37
 """Degrees of freedom of a scale by quartiles, for each value."""
+_NEAR: Final = 2
+"""Differences of neighbours on either side of one that begins a lasting level, which are small beside it."""
+_BESIDE: Final = 2.0
+"""How many times the others beside it such a difference is at least."""
+_BEYOND: Final = 5.0
+"""How many standard deviations of the others such a difference is at least."""
 _OVERLAP: Final = 2 / 3
 """The share of the degrees of freedom that neighbouring differences leave, as each has a version with the
 next."""
@@ -52,7 +63,7 @@ class Noise(NamedTuple):
 NOTHING: Final = Noise()
 
 
-Kept = dict[tuple[int, int], tuple[Point, Point, list[float], list[float]]]
+Kept = dict[tuple[int, int], tuple[Point, Point, list[float], list[float], list[float]]]
 """What is known of two neighbours, which are compared again for each of the versions after them."""
 _KEPT: Final = 4096
 
@@ -69,23 +80,24 @@ def learn(points: Sequence[Point], kept: Kept | None = None) -> Noise:
     if len(kept) > _KEPT:
         kept.clear()
     squares, freedom = 0.0, 0.0
-    apart = _between_sessions(points[0]) if points else []
+    apart: list[float] = []
+    unchanged = _between_sessions(points[0]) if points else []
     for old, new in itertools.pairwise(points):
         known = kept.get((id(old), id(new)))
         if known is None:  # both are kept, too, so that nothing else gets their ids
             together = [one for own in shared(old, new).values() for one in own]
             positive = old.positive and new.positive
             found = _apart(old, new, logarithmic=True) if positive and len(together) < 2 else []
-            found += _between_sessions(new)
-            known = kept[id(old), id(new)] = (old, new, together, found)
-        apart += known[3]
-        differences = known[2]
+            known = kept[id(old), id(new)] = (old, new, together, found, _between_sessions(new))
+        _, _, differences, found, own = known
+        apart += found
+        unchanged += own
         if len(differences) > 1:
             middle = math.fsum(differences) / len(differences)
             squares += math.fsum((one - middle) ** 2 for one in differences)
             freedom += len(differences) - 1
     rounds = Error(math.sqrt(squares / freedom), freedom * _OVERLAP) if freedom else None
-    return Noise(rounds, scale(apart))
+    return Noise(rounds, scale(apart, unchanged))
 
 
 def learn_numbers(points: Sequence[Point]) -> Noise:
@@ -97,14 +109,76 @@ def learn_numbers(points: Sequence[Point]) -> Noise:
     ]))  # fmt: skip
 
 
-def scale(differences: Sequence[float]) -> Error | None:
-    """The standard deviation of differences most of which are chance; None of too few of them."""
-    if len(differences) < FEWEST:
+def scale(differences: Sequence[float], unchanged: Sequence[float] = ()) -> Error | None:
+    """The standard deviation of differences most of which are chance; None of too few of them.
+
+    :param differences: of neighbours, in their order; those that begin a lasting level are left out.
+    :param unchanged: others, which are chance.
+    """
+    sizes = [*map(abs, differences), *map(abs, unchanged)]
+    if len(sizes) < FEWEST:
         return None
-    ordered = sorted(map(abs, differences))
+    lasting = _lasting(sizes[: len(differences)])
+    rest = [one for place, one in enumerate(sizes) if place not in lasting]
+    if lasting and len(rest) >= FEWEST:
+        least = _BEYOND * _size(rest)
+        sizes = [one for place, one in enumerate(sizes) if place not in lasting or one <= least]
+    return Error(_size(sizes), EFFICIENCY * len(sizes))
+
+
+def _lasting(sizes: Sequence[float]) -> set[int]:
+    """The places of the differences that stand out of those beside them, as a level that lasts begins."""
+    found = set()
+    for place in range(1, len(sizes) - 1):
+        beside = (*sizes[max(place - _NEAR, 0) : place], *sizes[place + 1 : place + 1 + _NEAR])
+        if sizes[place] > _BESIDE * max(beside):
+            found.add(place)
+    return found
+
+
+def scales(windows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """The size of :func:`scale` of each row, and how many differences it is of; 0 of less than two.
+
+    :param windows: the magnitudes of differences, shape (m, n), each row behind NaN where it has fewer.
+    """
+    import numpy as np
+
+    padded = np.pad(windows, ((0, 0), (_NEAR, _NEAR)), constant_values=np.nan)
+    width = windows.shape[1]
+    before, after = (
+        np.fmax.reduce([padded[:, start + step : start + step + width] for step in range(_NEAR)])
+        for start in (0, _NEAR + 1)
+    )
+    lasting = windows > _BESIDE * np.maximum(before, after)
+    rest = np.where(lasting, np.nan, windows)
+    least = _BEYOND * _sizes(rest)
+    known = np.isfinite(rest).sum(axis=1) >= FEWEST
+    kept = np.where(lasting & known[:, None] & (windows > least[:, None]), np.nan, windows)
+    return _sizes(kept), np.isfinite(kept).sum(axis=1)
+
+
+def _size(values: Sequence[float]) -> float:
+    ordered = sorted(values)
     low, high = _quantile(ordered, 0.25), _quantile(ordered, 0.75)
-    size = max((high + 3 * (high - low)) / FENCE, high / NORMAL_QUARTILE)
-    return Error(size, EFFICIENCY * len(ordered))
+    return max((high + 3 * (high - low)) / FENCE, high / NORMAL_QUARTILE)
+
+
+def _sizes(windows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """As :func:`_size` of each row, without its NaN; 0 of an empty one."""
+    import numpy as np
+
+    ordered = np.sort(windows, axis=1)
+    counts = np.isfinite(windows).sum(axis=1)
+    rows = np.arange(counts.size)
+    low, high = np.zeros(counts.size), np.zeros(counts.size)
+    for own, share in ((low, 0.25), (high, 0.75)):
+        place = share * (np.maximum(counts, 1) - 1)
+        below = np.floor(place).astype(int)
+        above = np.minimum(below + 1, np.maximum(counts - 1, 0))
+        first, second = np.nan_to_num(ordered[rows, below]), np.nan_to_num(ordered[rows, above])
+        own[:] = first + (second - first) * (place - below)
+    sizes: NDArray[np.float64] = np.maximum((high + 3 * (high - low)) / FENCE, high / NORMAL_QUARTILE)
+    return sizes
 
 
 def shared(old: Point, new: Point) -> dict[str, list[float]]:

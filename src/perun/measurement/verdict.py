@@ -323,10 +323,16 @@ def _beyond(found: Difference, rules: Rules, labels: _Labels, bound: float) -> t
 
 def _undecided(found: Difference, rules: Rules) -> str:
     """Why nothing can be said, and what would change that."""
+    if found.basis is Basis.FEW_ROUNDS:
+        return (
+            f"there are too few rounds to show the noise, so {_interval(found)} has what the machine may "
+            "make of two measurements made apart: measure in more rounds, perun run matrix --rounds 5 does"
+        )
     if found.basis is Basis.UNKNOWN_NOISE and math.isfinite(found.high):
         return (
-            f"{_interval(found)} has the {100 * rules.apart:.3g} % that the machine may make of two "
-            "measurements made apart, as nothing has shown its noise: measure in rounds, perun compare does"
+            f"{_interval(found)} has what the machine may make of two measurements made apart, "
+            f"{100 * rules.apart:.3g} % or as much as single runs differ, as nothing has shown its noise: "
+            "measure in rounds, perun compare does"
         )
     if math.isinf(found.high):
         return (
@@ -339,7 +345,7 @@ def _undecided(found: Difference, rules: Rules) -> str:
 
 def _more(found: Difference, rules: Rules) -> str:
     """How many measurements more would decide."""
-    if found.basis is Basis.UNKNOWN_NOISE:
+    if found.basis in (Basis.UNKNOWN_NOISE, Basis.FEW_ROUNDS):
         return "perun compare measures them side by side"
     missing = more_needed(found, rules)
     if missing is None:

@@ -22,7 +22,7 @@ from perun.measurement.changes import (
     may_decide,
     short_levels,
 )  # fmt: skip
-from perun.measurement.difference import Rules
+from perun.measurement.difference import Rules, of_one
 from perun.measurement.estimate import Kind, Point, Round, Sample
 from perun.measurement.noise import WINDOW
 from perun.measurement.verdict import along, severity
@@ -239,6 +239,20 @@ def test_the_quick_look_knows_what_it_cannot_know() -> None:
     assert may_decide(track([1.0]), Kind.TIMED, Rules(), maybe=True, alone=True).tolist() == [False]
 
 
+def test_what_scatters_by_more_than_the_bound_is_looked_at_from_there() -> None:
+    """The interval of a point of few rounds is no wider than where nothing is known."""
+    values = noisy(np.ones(COUNT))
+    values[-1] *= 3.0
+    own = track(values)
+    errors = own.errors.copy()
+    errors[-1] = 0.5
+    rules = Rules()
+    assert may_decide(own._replace(errors=errors), Kind.TIMED, rules, maybe=False, alone=True)[-1]
+    # A single measurement, or a round where there are several, is as much less certain.
+    assert of_one(0.1, 10, 1) == pytest.approx(0.1 * np.sqrt(10))
+    assert of_one(0.1, 10, 5) == pytest.approx(0.1 * np.sqrt(5))
+
+
 def test_each_other_count_is_looked_at() -> None:
     values = [100, 100, 103, 103, 0, 0, 7]
     own = [Point((Round(f"#{n}", 0, {"": Sample(3, float(one), 0.0, one > 0)}),), Kind.COUNTED)
@@ -255,6 +269,8 @@ def test_few_neighbours_leave_the_cautious_bound() -> None:
     for factor, seen in ((1.9, False), (2.1, True)):
         may = may_decide(track([1.0, 1.0, factor]), Kind.TIMED, Rules(threshold=0.0), maybe=False, alone=True)
         assert bool(may[2]) is seen
+    scatters = track([1.0, 1.0, 2.1], error=0.1)
+    assert not may_decide(scatters, Kind.TIMED, Rules(threshold=0.0), maybe=False, alone=True).any()
     small = Rules(threshold=0.0, apart=0.1)
     assert may_decide(track([1.0, 1.0, 1.2]), Kind.TIMED, small, maybe=False, alone=True)[2]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
+import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +38,7 @@ from perun.measurement.estimate import (
     point_of,
     sample_of,
 )  # fmt: skip
-from perun.measurement.noise import FEWEST, NOTHING, Noise, learn, scale, shared
+from perun.measurement.noise import FEWEST, NOTHING, Noise, learn, scale, scales, shared
 from perun.measurement.verdict import (  # fmt: skip
     UNDECIDED,
     Verdict,
@@ -351,6 +354,141 @@ def test_noise_is_learned_from_neighbours_that_were_measured_apart() -> None:
     assert scale([0.1] * (FEWEST - 1)) is None
 
 
+def half_apart(old: Point, new: Point, level: float) -> float:
+    """Half the interval of what was measured apart: the runs of all rounds are alike."""
+    alone = []
+    for one in (old, new):
+        own = one.samples_of("")
+        spreads, logs = [one.spread or 0 for one in own], [math.log(one.median) for one in own]
+        between = np.std(logs, ddof=1) if len(own) > 1 else 0
+        scatter = math.hypot(np.sqrt(np.mean(np.square(spreads))), between)
+        alone.append(Error(scatter * math.sqrt(math.pi / 2), one.size - 1))
+    sizes = [math.sqrt(one.size) for one in (old, new)]
+    together = combined([Error(one.size / size, one.freedom) for one, size in zip(alone, sizes, strict=True)])
+    return math.hypot(together.half_width(level), max(math.log(2), combined(alone).half_width(level)))
+
+
+def test_what_is_not_known_of_the_machine_is_as_much_as_single_runs_say() -> None:
+    runs = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+    for old, new in (
+        ([runs], [[2 * one for one in runs]]),
+        ([runs, runs[:3], runs[2:]], [[2 * one for one in runs]] * 3),
+        ([[1.0, 1.2, 1.5], [1.2, 1.3, 1.4]], [[1.7, 1.8, 2.0], [1.4, 1.5, 1.6]]),
+        ([[1.0, 1.001, 1.002]], [[2.0, 2.001, 2.002]]),  # these say less than the bound does
+    ):
+        sides = at(old), at(new, "t")
+        found = difference(*sides)
+        assert found is not None and found.basis is Basis.UNKNOWN_NOISE
+        for ends, level in (((found.low, found.high), 0.99), ((found.weak_low, found.weak_high), 0.95)):
+            half = half_apart(*sides, level)
+            # Degrees of freedom are rounded down.
+            distances = [math.log(end / found.ratio) for end in ends]
+            assert distances == pytest.approx([-half, half], rel=0.02)
+
+
+def test_a_family_measured_once_has_the_noise_of_single_runs() -> None:
+    values = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+    samples = {size: sample_of([scale * one for one in values]) for size, scale in (("1", 1), ("8", 8))}
+    known = {size: one for size, one in samples.items() if one is not None}
+    old, new = (Point((Round(session, 0, known),)) for session in "st")
+    found = difference(old, new)
+    alone = combined([Error(old.error.size * math.sqrt(6), old.error.freedom)] * 2)
+    own = combined([old.error] * 2)
+    half = math.hypot(own.half_width(0.99), alone.half_width(0.99))
+    assert found is not None and math.log(found.high) == pytest.approx(half, rel=0.02)
+
+
+def test_two_rounds_say_no_less_than_what_was_measured_apart() -> None:
+    """Student's intervals of two rounds are as wide as anything."""
+    old, new = [[1.0, 1.01, 1.02], [1.1, 1.09, 1.1]], [[1.05, 1.04, 1.05], [1.0, 1.01, 1.02]]
+    both = at(old), at(new)
+    found = judged(*both)
+    assert found.difference.basis is Basis.FEW_ROUNDS and found.change is Change.Unknown
+    assert math.log(found.high / found.difference.ratio) == pytest.approx(half_apart(*both, 0.99), rel=0.02)
+    assert "too few rounds" in found.reason and found.reason.endswith("perun run matrix --rounds 5 does")
+    # What other rounds show is known, whether it is less or more.
+    for size in (0.01, 2.0):
+        known = judged(*both, Noise(rounds=Error(size, 1000)))
+        assert known.difference.basis is Basis.ROUNDS
+    assert known.high > 20
+    # Rounds that agree say more than that.
+    assert judged(at([[1.0], [1.1]]), at([[1.001], [1.1]])).difference.basis is Basis.ROUNDS
+    assert judged(at(old), at([[20 * one for one in own] for own in new])).change is Change.SevereDegradation
+
+
+@pytest.mark.parametrize("known", [None, Error(0.01, 10), Error(0.15, 2), Error(1.0, 100)])
+def test_two_rounds_of_each_version_have_a_bounded_interval(known: Error | None) -> None:
+    """Those of a session of their own, and one round in each of two sessions."""
+    noise = Noise(apart=known)
+    old, new = [[1.0, 1.01, 1.02], [1.1, 1.09, 1.1]], [[1.05, 1.04, 1.05], [1.5, 1.51, 1.52]]
+    one = at(old), at(new, "t")
+    several = [point_of([at([own], f"{side}{n}").rounds for n, own in enumerate(part)], Kind.TIMED)
+               for side, part in enumerate((old, new))]  # fmt: skip
+    for sides in (one, (several[0], several[1])):
+        found = judged(*sides, noise)
+        learned = 0.0
+        if noise.apart is not None:
+            visits = 1.0 if sides is one else 0.5
+            learned = Error(noise.apart.size * math.sqrt(visits), noise.apart.freedom).half_width(0.99)
+        half = max(half_apart(*sides, 0.99), learned)
+        assert math.log(found.high / found.difference.ratio) == pytest.approx(half, rel=0.02)
+
+
+def test_false_alarms_of_two_rounds_are_rare() -> None:
+    chance = np.random.default_rng(22)
+    found = []
+    for size in (0.01, 0.1, 0.3):
+        for _ in range(200):
+            logs = chance.normal(0, size, (2, 2, 1)) + chance.normal(0, size, (2, 2, 5))
+            old, new = np.exp(logs).tolist()
+            found += [judged(at(old), at(new)).change, judged(at(old), at(new, "t")).change]
+    assert sum(one in DEFINITE for one in found) <= 0.01 * len(found)
+
+
+@pytest.fixture(scope="module")
+def recorded() -> dict[tuple[str, str, str], list[list[float]]]:
+    """Blocks of ten runs by condition, command and clock, of one program each; see
+    benchmarks/verdicts_runs.py."""
+    path = Path(__file__).parents[2] / "data/verdicts/runs.json.gz"
+    return {
+        (condition, command, clock): [times[place : place + 10] for place in range(0, len(times), 10)]
+        for condition, runs in json.loads(gzip.decompress(path.read_bytes())).items()
+        for command, clocks in runs["times"].items()
+        for clock, times in clocks.items()
+    }
+
+
+def test_of_recorded_blocks_of_the_same_program_few_are_called_changed(recorded: Any) -> None:
+    """A command of half a millisecond waits for a processor for twenty times as long in some blocks."""
+    for condition, most in (("quiet", 0), ("loaded", 0.02)):
+        found = [
+            judged(at([old]), at([new], "t")).change
+            for command in ("calls", "true")
+            for old, new in itertools.permutations(recorded[condition, command, "real"], 2)
+        ]
+        assert sum(one in DEFINITE for one in found) <= most * len(found), condition
+
+
+def test_large_steps_between_recorded_blocks_are_still_found(recorded: Any) -> None:
+    """In processor time even beside busy loops, as that hardly scatters."""
+    for condition in ("quiet", "loaded"):
+        found = [
+            judged(at([old]), at([[3 * one for one in new]], "t")).change
+            for old, new in itertools.permutations(recorded[condition, "calls", "user"], 2)
+        ]
+        assert sum(one in DEFINITE for one in found) >= (1 if condition == "quiet" else 0.9) * len(found)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.03, 0.05])
+def test_a_step_beyond_the_bound_is_found_where_runs_hardly_scatter(noise: float) -> None:
+    chance = np.random.default_rng(21)
+    found = []
+    for _ in range(60):
+        old, new = np.exp(chance.normal(0, noise, (2, 10)) + chance.normal(0, noise, (2, 1)))
+        found.append(judged(at([old.tolist()]), at([(2.5 * new).tolist()], "t")).change)
+    assert sum(one in DEFINITE for one in found) >= 0.95 * len(found)
+
+
 def test_rounds_of_one_session_are_matched_by_number() -> None:
     old, new = at([[1.0], [2.0], [4.0]]), at([[1.1], [2.2], [4.4]])
     assert shared(old, new)["s"] == pytest.approx([math.log(1.1)] * 3)
@@ -577,6 +715,72 @@ def test_a_scale_by_quartiles_has_the_size_of_normal_noise() -> None:
         own = scale(few)
         assert own is not None
         assert own.size == pytest.approx(max((high + 3 * (high - low)) / 3.652, high / 1.1503))
+
+
+def test_lasting_changes_are_no_noise() -> None:
+    small = [0.01, -0.02, 0.015, 0.02, -0.01, 0.012, 0.018, -0.011, 0.02]
+    plain = scale(small)
+
+    def among(*places: int, size: float = 0.3) -> Error:
+        own = small.copy()
+        for place in reversed(places):
+            own.insert(place, size if place % 2 else -size)
+        found = scale(own)
+        assert found is not None
+        return found
+
+    assert among(5) == among(1) == among(8) == among(1, 4, 7) == plain
+    # What may go back or does so is chance, as what is small.
+    for kept in ((0,), (9,), (4, 4), (4, 5)):
+        assert among(*kept).freedom == pytest.approx(0.37 * (9 + len(kept)))
+    assert among(5, size=0.08).freedom == pytest.approx(0.37 * 10)
+    # Of sessions of one version it is known that they are chance.
+    others = scale(small[:3], [0.3, 0.3, 0.3])
+    assert others is not None and others.size > 0.2 and others.freedom == pytest.approx(0.37 * 6)
+    others = scale(small, [0.01, 0.3, 0.02, 0.01])
+    assert others is not None and others.freedom == pytest.approx(0.37 * 13)
+    assert scale([0.01, 0.3, 0.02, 0.3, 0.01]) is None
+    few = scale([0.01, 0.02, 0.3, 0.01, 0.02, 0.3, 0.01])  # of too few others
+    assert few is not None and few.freedom == pytest.approx(0.37 * 7)
+
+
+@given(st.lists(st.floats(-1, 1), max_size=31), st.lists(st.integers(0, 30), max_size=6))
+def test_the_scales_of_many_rows_are_those_of_each(values: list[float], places: list[int]) -> None:
+    for place in places:
+        if place < len(values):
+            values[place] *= 30
+    row = np.full((2, 31), np.nan)
+    row[1, 31 - len(values) :] = np.abs(values)
+    sizes, counts = scales(row)
+    one = scale(values)
+    assert counts[0] == 0 and sizes[0] == 0
+    assert (one is None) == (counts[1] < FEWEST)
+    assert one is None or (sizes[1], 0.37 * counts[1]) == pytest.approx(tuple(one))
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize(("versions", "steps", "least"), [(16, 4, 0.15), (24, 5, 0.6), (33, 5, 0.9)])
+def test_a_change_is_seen_after_several_others(versions: int, steps: int, least: float, heavy: bool) -> None:
+    """One of 20 %, where versions were measured apart with a noise of 2 %; and what did not change is not."""
+    found = []
+    unchanged = []
+    for seed in range(40):
+        chance = np.random.default_rng(seed)
+        noise = chance.standard_t(3, versions) / math.sqrt(3) if heavy else chance.normal(size=versions)
+        places = [*chance.choice(np.arange(2, versions - 1), steps, replace=False), versions - 1]
+        moves = np.zeros(versions)
+        moves[places] = chance.choice([-1, 1], steps + 1) * np.log1p(chance.uniform(0.1, 0.5, steps + 1))
+        moves[-1] = math.log(1.2)
+        logs = np.cumsum(moves) + 0.02 * noise
+        own = [at([np.exp(one + chance.normal(0, 0.01, 5))], str(n)) for n, one in enumerate(logs)]
+        for place in range(FEWEST + 1, versions):
+            verdict = along(own[place], own[:place][::-1])
+            assert verdict is not None
+            if place == versions - 1:
+                found.append(verdict.change in DEFINITE)
+            elif place not in places:
+                unchanged.append(verdict.change in DEFINITE)
+    assert np.mean(found) >= least and np.mean(unchanged) <= 0.01
 
 
 def test_rounds_need_not_see_each_workload() -> None:

@@ -26,7 +26,7 @@ Conditions = dict[tuple[Configuration, str], tuple[tuple[str, str], ...]]
 
 
 class SeriesKey(NamedTuple):
-    """What one series measures.
+    """A series of the history: the series of that name of all profiles of one configuration.
 
     :param machine: the class of machines that it was measured on; times of others are another series.
     :param location: what of the profile: a function, a command with its clock, a site of allocation.

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from perun.core.errors import DamagedStore, PerunError
 from perun.history.changes.data import Conditions as data_Conditions
 from perun.history.changes.data import History, SeriesKey
+from perun.measurement.changes import MANY
 from perun.measurement.comparable import Conditions, conditions
 from perun.measurement.estimate import Point, Readings, estimate, point
 from perun.measurement.noise import WINDOW
@@ -63,7 +64,6 @@ class Cell(NamedTuple):
     mark: int
 
 
-MANY: Final = 1
 _TYPES: Final = ("<f8", "<f4", "<f4", "<i4", "<i4", "<i4", "<u4")
 _CELL: Final = np.dtype(list(zip(Cell._fields, _TYPES, strict=True)))
 _NOTHING: Final = Cell(np.nan, np.nan, np.nan, 0, 0, 0, 0)
