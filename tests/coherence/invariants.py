@@ -9,6 +9,7 @@ from typing import Any
 
 from asking import Answers, Asked, Key, Said, check, close, contradictions, log, status, trend
 
+from perun.measurement import present
 from perun.measurement.verdict import severity
 from perun.profile.amounts import percent
 from perun.profile.changes import PerformanceChange
@@ -153,11 +154,17 @@ def texts(asked: Asked, told: Answers) -> list[str]:
             # Far bounds are infinite to people: only lists say so.
             if said.ratio_high > 1000 * max(said.ratio, 1.0):
                 continue
+            short = text.partition(" [")[0]
             found += [
                 f"{name} does not say {text} {key}"
                 for name, answer in (("status", of_status), ("check", of_check))
-                if text not in answer and text.partition(" [")[0] not in answer
+                if text not in answer and short not in answer
             ]
+            assert said.verdict is not None and said.confirmed is not None
+            word = present.name(PerformanceChange[said.verdict], confirmed=said.confirmed)
+            told_so = [line.split("  ")[0] for line in of_check.replace("| ", "").splitlines() if short in line]
+            if word not in map(str.strip, told_so) and word not in "".join(told_so):
+                found.append(f"check does not call {text} {word} {key}: {told_so}")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, NamedTuple
 
 from perun.core.errors import VersionControlError
@@ -17,6 +18,7 @@ from perun.history.earlier import (
     value_of,
     wanted_of,
 )
+from perun.history.log import SeenAgain
 from perun.measurement.noise import Kept
 from perun.plugin.api import MinorVersion
 from perun.profile.helpers import ProfileInfo
@@ -145,11 +147,13 @@ def _judged(
         by_version.setdefault(version, {})[info] = wanted, value
     found: dict[ProfileInfo, Judged] = {}
     kept: Kept = {}
+    again = SeenAgain(repo)
     for number, (version, values) in enumerate(by_version.items()):
         looking = bool(version and values and number < MOST_ORIGINS)
         before = lines(repo, version, (one for one, _ in values.values()), known) if looking else {}
         for info, (wanted, value) in values.items():
-            found[info] = judged(value, before.get(wanted, ()), rules, kept=kept)
+            newer = partial(again, version, wanted)
+            found[info] = judged(value, before.get(wanted, ()), rules, again=newer, kept=kept)
     return found
 
 

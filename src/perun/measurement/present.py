@@ -96,8 +96,13 @@ def style(one: Verdict | None, *, confirmed: bool = True) -> str:
 
 
 def word(one: Verdict, *, confirmed: bool = True) -> str:
-    """The word of the verdict: `Maybe Degradation`, `Degradation, unconfirmed`."""
-    return NAMES[one.change] + ("" if mark(one, confirmed=confirmed) != "!?" else ", unconfirmed")
+    """The word of the verdict, as :func:`name`."""
+    return name(one.change, confirmed=confirmed)
+
+
+def name(change: PerformanceChange, *, confirmed: bool = True) -> str:
+    """`Maybe Degradation`, `Degradation, unconfirmed`."""
+    return NAMES[change] + ("" if confirmed or abs(severity(change)) < 2 else ", unconfirmed")
 
 
 def value_data(one: Estimate, unit: str) -> dict[str, Any]:

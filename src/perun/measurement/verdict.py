@@ -14,7 +14,7 @@ noise that there may be, so the numbers beside a word never deny it.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from copy import copy
 from typing import Final, NamedTuple
 
@@ -188,6 +188,34 @@ def severity(change: PerformanceChange) -> int:
 def is_change(verdict: Verdict) -> bool:
     """Whether it is a definite change, for better or worse."""
     return abs(severity(verdict.change)) > 1
+
+
+def never() -> bool:
+    """That nothing newer is known."""
+    return False
+
+
+def confirmed(
+    verdict: Verdict, older: Point, newer: Point, line: Sequence[Point], again: Callable[[], bool] = never
+) -> bool:
+    """Whether both sides of a definite change were seen in several rounds or by several versions; what is
+    counted needs that not, and nothing else is a change to confirm.
+
+    :param line: the points at the versions before the newer one, the older one among them.
+    :param again: whether a version after the newer one has seen the same.
+    """
+    if not is_change(verdict) or verdict.difference.basis is Basis.COUNTS:
+        return True
+    before = len(line) > 1 or len(older.rounds) > 1
+    return before and (len(newer.rounds) > 1 or again())
+
+
+def told(levels: Verdict, neighbours: Verdict | None) -> Verdict:
+    """What a history tells of a place where neighbours do not decide: the verdict on the levels of several
+    versions around it, but that on the two versions beside it where only they say something."""
+    if neighbours is None or severity(levels.change) or not severity(neighbours.change):
+        return levels
+    return neighbours
 
 
 def sum_of(location: str) -> str:
