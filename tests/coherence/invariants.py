@@ -162,9 +162,9 @@ def texts(asked: Asked, told: Answers) -> list[str]:
             ]
             assert said.verdict is not None and said.confirmed is not None
             word = present.name(PerformanceChange[said.verdict], confirmed=said.confirmed)
-            told_so = [line.split("  ")[0] for line in of_check.replace("| ", "").splitlines() if short in line]
-            if word not in map(str.strip, told_so) and word not in "".join(told_so):
-                found.append(f"check does not call {text} {word} {key}: {told_so}")
+            rows = [line for line in of_check.splitlines() if short in line]
+            if not any(row.lstrip(" *|").startswith(f"{word}  ") for row in rows):
+                found.append(f"check does not call {text} {word} {key}: {rows}")
     return found
 
 

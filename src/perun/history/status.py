@@ -101,6 +101,9 @@ def status(repo: Repository, revision: str | None = None) -> Status:
     known = KnownFacts(repo)
     facts = known.of([*pending, *registered])
     values = _judged(repo, head.checksum if head else "", registered, pending, facts, known)
+    for info in registered:
+        if info in values and not values[info].confirmed:
+            _mark(changes, info)
     others = _from_other_machines(facts)
     return Status(
         major_version, head, registered, pending, damaged, changes, others, facts, values,
@@ -155,6 +158,16 @@ def _judged(
             newer = partial(again, version, wanted)
             found[info] = judged(value, before.get(wanted, ()), rules, again=newer, kept=kept)
     return found
+
+
+def _mark(changes: list[ChangeRecord], info: ProfileInfo) -> None:
+    """Mark what a check has stored of a command whose difference is not confirmed: its clocks."""
+    own = info.configuration
+    units = "+".join((own.collector, *own.postprocessors))
+    command = " ".join(filter(None, (units, own.cmd, own.args, own.workload)))
+    for record in changes:
+        if record.command == command and record.info.location.startswith(f"{own.cmd} ["):
+            record.info.confirmed = False
 
 
 def _from_other_machines(facts: dict[ProfileInfo, Fact]) -> dict[ProfileInfo, str]:

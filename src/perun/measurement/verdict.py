@@ -41,7 +41,7 @@ class Verdict(NamedTuple):
 
     :param reason: a sentence that says which rule decided; of what is unknown, what would decide it.
     :param low: and :param high: the interval that decided: that of the difference, or the weaker one of a
-        maybe.
+        maybe, whose confidence is then :param weaker:, else 0.
     """
 
     change: PerformanceChange
@@ -49,6 +49,7 @@ class Verdict(NamedTuple):
     difference: Difference
     low: float
     high: float
+    weaker: float = 0.0
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -322,7 +323,7 @@ def _judge_ratio(found: Difference, rules: Rules) -> Verdict:
             ends = f"{found.weak_low:.4g} to {found.weak_high:.4g},"
             weaker = f"only the {100 * rules.weaker:.4g} % interval, {ends} lies {labels.side} 1"
             reason = f"{weaker}; {_interval(found)} does not: {_more(found, rules)}"
-            return Verdict(labels.maybe, reason, found, found.weak_low, found.weak_high)
+            return Verdict(labels.maybe, reason, found, found.weak_low, found.weak_high, rules.weaker)
     return Verdict(PerformanceChange.Unknown, _undecided(found, rules), found, found.low, found.high)
 
 

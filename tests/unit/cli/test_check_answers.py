@@ -468,7 +468,7 @@ def test_text() -> None:
         "  ./app -n 1 big (time), against 000000: Before",
         "    Degradation  cpu  69.5 ms -> 330 ms  +376 % [+367, +387]  4.76x  n = 10",
         "2 pairs of profiles compared: 1 degradation, 1 maybe, 1 unknown",
-        "1 maybe, 1 unknown in 2 pairs; to decide: perun compare 0000000000 0000000000 -c ./app -a '-n 1' "
+        "undecided in 2 pairs; to decide: perun compare 0000000000 0000000000 -c ./app -a '-n 1' "
         "-w small; list them with: -v",
         "why: perun collect -m 0000000000 -m 0000000000 -c ./app -a '-n 1' -w big instructions",
     ]
@@ -510,8 +510,8 @@ DECIDING = "to decide: perun compare HEAD~1 HEAD -c ./app -a '-n 1'; list them w
     [
         ("trace", Kind.Degradation, "why: perun show HEAD:{0}@i flamegraph --diff HEAD~1:{1}@i"),
         ("memory", Kind.MaybeDegradation, "why: perun show HEAD:{0}@i flamegraph --diff HEAD~1:{1}@i"),
-        ("time", Kind.Unknown, f"1 unknown in 1 pair; {DECIDING}"),
-        ("time", Kind.MaybeDegradation, f"1 maybe in 1 pair; {DECIDING}"),
+        ("time", Kind.Unknown, f"undecided in 1 pair; {DECIDING}"),
+        ("time", Kind.MaybeDegradation, f"undecided in 1 pair; {DECIDING}"),
         ("time", Kind.NoChange, ""),
     ],
 )

@@ -262,7 +262,7 @@ def _measure(session: Session, version: str, path: Path, log: IO[str]) -> str:
     if _registers(session.repository):
         code = _perun(session, "check", "--fail-on", "degradation", "head", version, log=log)
         if code == _DEGRADED:
-            confirmed = _confirmed(session, version, log)
+            confirmed = _confirmed(session, version, log) or _unconfirmed(session, version)
             news = f"made something slower{confirmed}: perun check head {version[:10]}"
         elif code not in (0, _NOTHING_COMPARED) and not news:
             news = "could not be checked"
@@ -282,6 +282,21 @@ def _confirmed(session: Session, version: str, log: IO[str]) -> str:
     if code == _DEGRADED:
         return ", also side by side with its parent"
     return ", but took no more time side by side with its parent" if code == 0 else ""
+
+
+def _unconfirmed(session: Session, version: str) -> str:
+    """Whether the check has seen no degradation of the version more than once."""
+    from perun.history.check.check import check_head
+    from perun.history.check.report import is_degradation
+
+    report = check_head(session.repository, version)
+    found = [
+        change
+        for one in report.comparisons
+        for change in one.changes
+        if is_degradation(change.result) and change.location not in one.acknowledged
+    ]
+    return ", unconfirmed" if found and not any(change.confirmed for change in found) else ""
 
 
 def _measures_times(repo: Repository) -> bool:

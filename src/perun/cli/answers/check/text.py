@@ -79,14 +79,13 @@ class Following:
 
     @property
     def hidden(self) -> str:
-        """How much is not listed, and the command that decides on the most of it; empty if all is."""
+        """In how many pairs something is not listed that the tally has counted, and the command that decides
+        on the most of it; empty if all is listed."""
         if not self._undecided:
             return ""
-        maybe, unknown = sum(one[0] for one in self._undecided), sum(one[1] for one in self._undecided)
-        counts = ", ".join(f"{n} {word}" for n, word in ((maybe, "maybe"), (unknown, "unknown")) if n)
         *_, comparison, version = max(self._undecided, key=lambda one: one[:2])
         command = self._deciding(comparison, version)
-        return f"{counts} in {plural(len(self._undecided), 'pair')}" + (f"; {command}" if command else "")
+        return f"undecided in {plural(len(self._undecided), 'pair')}" + (f"; {command}" if command else "")
 
     def _deciding(self, comparison: Comparison, version: MinorVersion) -> str:
         base = comparison.baseline_version
