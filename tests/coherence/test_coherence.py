@@ -57,6 +57,7 @@ def test_commands_agree_on_thousands(hold: Hold, first: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
+@pytest.mark.usefixtures("asked_once")
 def test_commands_agree_on_long_histories(stored: Store, seed: int) -> None:
     found = invariants.whole(stored(generated(seed, (40, 60))))
     assert not found, f"{len(found)} contradictions:\n" + "\n".join(found[:20])

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from perun.cli.answers.changes import importance, name_of
-from perun.cli.answers.check.wording import Page, command_of, troubles_of, units_of, values_of
+from perun.cli.answers.check.wording import Page, command_of, once_of, troubles_of, units_of, values_of
 from perun.cli.table import clean
 from perun.history.check.report import Comparison, VersionReport, is_degradation
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -95,7 +95,7 @@ class JUnit:
 
     def _case(self, group: str, change: DegradationInfo, comparison: Comparison, minor: str) -> _Case:
         kind = change.result
-        message = f"{name_of(change)}: {values_of(change, comparison, minor)}"
+        message = f"{name_of(change)}: {values_of(change, once_of(change, comparison, minor))}"
         outcome = ""
         if (entry := comparison.acknowledged.get(change.location)) is not None:
             message += f"; {entry.text}"

@@ -91,20 +91,23 @@ def series_of(change: DegradationInfo, target: ProfileInfo) -> str:
     return location[len(start) : -1] if location.startswith(start) and location.endswith("]") else location
 
 
-def values_of(change: DegradationInfo, comparison: Comparison, minor: str) -> str:
+def values_of(change: DegradationInfo, once: str = "") -> str:
     """`from 1.50 s to 3.10 s, +107 % (2.07x), confidence r_square = 0.98`, and the rule that decided if it is
-    known; of what was seen once only the command that decides.
+    known.
 
-    :param minor: the version of the target.
+    :param once: as of :func:`once_of`.
     """
     before, after = sides_of(change)
     size, confidence = size_of(change), confidence_of(change)
     text = ", ".join(filter(None, (f"from {before} to {after}", size, confidence)))
-    return "; ".join(filter(None, (text, one_line(change.rule), once_of(change, comparison, minor))))
+    return "; ".join(filter(None, (text, one_line(change.rule), once)))
 
 
 def once_of(change: DegradationInfo, comparison: Comparison, minor: str) -> str:
-    """Of what was seen once only, that it was, and the command that decides; empty of anything else."""
+    """Of what was seen once only, that it was, and the command that decides; empty of anything else.
+
+    :param minor: the version of the target; empty where it has none.
+    """
     if not is_unconfirmed(change):
         return ""
     base = comparison.baseline_version
