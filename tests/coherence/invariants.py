@@ -112,11 +112,14 @@ def steps_of(asked: Asked, *arguments: str) -> dict[Key, dict[str, Any]]:
 
 def changes(asked: Asked, told: Answers) -> list[str]:
     """Each definite verdict of neighbours is a change with the same numbers, each doubtful one a doubtful
-    change; and no change of two single versions is told that the verdict denies."""
+    change; and no change of two single versions is told that the verdict denies.
+
+    A series that begins on the line with a merge has no level there that it could leave.
+    """
     main, found = set(asked.first_parents), []
     steps = steps_of(asked)
     for key, said in told.items():
-        if key.version not in main or said.verdict is None:
+        if key.version not in main or said.since not in main or said.verdict is None:
             continue
         step = steps.get(key)
         if definite(said.verdict):

@@ -126,7 +126,7 @@ def feed(asked: Asked, state: State, told: Answers) -> Iterator[str]:
         entries[found["id"].split(":")[2]] += found["content"].splitlines()
     main = set(asked.first_parents)
     for key, said in told.items():
-        if key.version not in main or not definite(said.verdict):
+        if key.version not in main or said.since not in main or not definite(said.verdict):
             continue
         assert said.verdict is not None
         command = " ".join(filter(None, key[2:5]))
