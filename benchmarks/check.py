@@ -13,7 +13,7 @@ import repositories
 from harness import Contestant, compete, once
 from perun.profile.factory import Profile
 from perun.store import Store
-from perun.store.linking import link
+from perun.store.pending import link
 from profiles import few
 from report import Place, Row
 

@@ -48,11 +48,11 @@ def once(name: str) -> float:
 
 
 def ours(groups: list[tuple[str, np.ndarray, np.ndarray]]) -> str:
-    from perun.view._common.chart import Axis, Chart, Series
+    from perun.view._common.chart import Axis, Chart, ChartSeries
     from perun.view._common.plot_document import document
 
     series = [
-        Series(name, kind, x, y, number)  # type: ignore[arg-type]
+        ChartSeries(name, kind, x, y, number)  # type: ignore[arg-type]
         for number, (name, x, y) in enumerate(groups)
         for kind in ("points", "line")
     ]

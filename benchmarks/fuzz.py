@@ -27,7 +27,7 @@ from perun.fuzz.coverage.api import Coverage, Target
 from perun.fuzz.coverage.inputs import build_flags
 from perun.fuzz.coverage.opening import open_coverage
 from perun.fuzz.executing import Here
-from perun.fuzz.journal import Journal
+from perun.fuzz.findings import Journal
 from perun.fuzz.seeds import SeedFile, Settings
 from report import Place, Row
 

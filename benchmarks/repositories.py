@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from perun.profile.factory import Profile
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.store import Store
 from perun.store.index import IndexEntry
-from perun.store.linking import link
+from perun.store.pending import link
 
 START = 1_600_000_000
 
@@ -80,7 +80,7 @@ def many(folder: Path, versions: int, configurations: int, at_head: int = 0) -> 
             found += [time_profile(0.2, f"only-{one}") for one in range(at_head)]
         entries = []
         for position, profile in enumerate(found):
-            head = Head.of(profile)
+            head = ProfileHeader.of(profile)
             name = f"time-{number}-{position}.perf"
             entries.append(IndexEntry(START + number, store.objects.put(profile), name, head))
         store.indexes.add(checksum, entries)

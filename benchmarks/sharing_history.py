@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perun.profile.factory import Profile
 from perun.profile.format.head import COLUMNAR_FROM, object_body
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.repository.init import init
 from perun.store import Store
 from perun.store.index import IndexEntry, serialize
@@ -58,7 +58,9 @@ def profiles(folder: Path, versions: list[str], each: int, seed: int = 0) -> Non
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(zlib.compress(content))
             name = f"time-{seed}-{number}.perf"
-            entries.append(IndexEntry(START + place * 3600 + number, checksum, name, Head.of(profile)))
+            entries.append(
+                IndexEntry(START + place * 3600 + number, checksum, name, ProfileHeader.of(profile))
+            )
         path = store.indexes.path(version)
         known = store.indexes.read(version)
         path.parent.mkdir(exist_ok=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import repositories
 from harness import Contestant, compete
 from perun.repository.repository import open_repository
-from perun.store.linking import link
+from perun.store.pending import link
 from report import Place, Row
 
 COMMITS, PENDING = 500, 50

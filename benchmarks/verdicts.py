@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 import simulated
-from perun.running.compare.decide import FIRST_LOOK, STEP, Looks
+from perun.running.compare.decide import FIRST_LOOK, STEP, InterimPlan
 from report import Count, Place
 
 LENGTHS = (0.005, 0.012, 0.030, 0.080, 0.200)
@@ -220,7 +220,7 @@ def powers(place: Place | None = None, settings: Settings = FULL) -> Iterator[Co
 
     These curves are printed. The rows have the false alarms of the sequential test, at all looks together.
     """
-    looks = Looks(PAIRS)
+    looks = InterimPlan(PAIRS)
     levels = {size: looks.level(ALPHA, size, ends=False) for size in (*range(FIRST_LOOK, PAIRS, STEP), PAIRS)}
     print(f"\nchanges seen at a level of {ALPHA:.0%}, {SEQUENCES} sequences of at most {PAIRS} pairs")
     print(f"{'noise':12}{'test':44}" + "".join(f"{effect:>8.0%}" for effect in EFFECTS))

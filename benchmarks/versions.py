@@ -12,7 +12,7 @@ from pathlib import Path
 import repositories
 from harness import Contestant, compete
 from perun.store import Store
-from perun.store.linking import link
+from perun.store.pending import link
 from report import Place, Row
 
 BARE_LOOP = """

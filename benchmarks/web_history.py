@@ -26,12 +26,11 @@ from perun.measurement.series import readings
 from perun.profile.factory import Profile
 from perun.profile.format.grouping import Group
 from perun.profile.format.head import COLUMNAR_FROM, object_body
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.repository.init import init
 from perun.store import Store
 from perun.store.index import IndexEntry
-from perun.store.series import ProfileSeries
-from perun.store.summaries import Fact, fact_of
+from perun.store.summaries import Fact, ProfileSeries, fact_of
 
 START = 1_600_000_000
 APART = 3600
@@ -93,7 +92,7 @@ def register(
 class _Registered(NamedTuple):
     """What is stored of a profile."""
 
-    head: Head
+    head: ProfileHeader
     body: bytes
     fact: Fact
     series: ProfileSeries
@@ -120,7 +119,9 @@ def _registered(work: tuple[list[float], int, int, str]) -> _Registered:
     profile = _profile(values, np.random.default_rng([seed, place]), machine)
     own = readings(profile)
     known = ProfileSeries((("processor", machine),), tuple(own), tuple(own.values()))
-    return _Registered(Head.of(profile), object_body(profile, COLUMNAR_FROM), fact_of(profile), known)
+    return _Registered(
+        ProfileHeader.of(profile), object_body(profile, COLUMNAR_FROM), fact_of(profile), known
+    )
 
 
 def _profile(values: list[float], chance: np.random.Generator, machine: str) -> Profile:

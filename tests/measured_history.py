@@ -14,7 +14,7 @@ import numpy as np
 from perun.profile.factory import Profile
 from perun.repository.init import init
 from perun.repository.repository import Repository, open_repository
-from perun.store.linking import link
+from perun.store.pending import link
 
 START: Final = 1_700_000_000
 HOUR: Final = 3600

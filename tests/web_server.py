@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from measured_history import SLOWER, Measured
-from perun.web.live import Live
+from perun.web.live import ServerState
 from perun.web.serving import Serving
 
 
@@ -66,7 +66,7 @@ def serve() -> Iterator[Serve]:
     made: list[Server] = []
 
     def start(measured: Measured, **options: Any) -> Server:
-        made.append(Server(Serving(Live(measured.open()), **options)))
+        made.append(Server(Serving(ServerState(measured.open()), **options)))
         return made[-1]
 
     yield start
@@ -77,7 +77,7 @@ def serve() -> Iterator[Serve]:
 @pytest.fixture(scope="module")
 def server(measured_template: Measured) -> Iterator[Server]:
     """One of a repository that nobody changes."""
-    started = Server(Serving(Live(measured_template.open())))
+    started = Server(Serving(ServerState(measured_template.open())))
     yield started
     started.end()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from perun.native.callgraph.files import to_values
-from perun.native.callgraph.graph import Call, CallGraph, Fingerprints, Function
+from perun.native.callgraph.graph import Call, CallGraph, Fingerprints, GraphFunction
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view.callgraph import CallGraphView
@@ -25,12 +25,12 @@ def graph_of(
     own = [name for pair in calls for name in pair if not name.startswith("@")]
     digests = digests or {}
     functions = {
-        name: Function(name, name, name, 16 * place, 10, 3, Fingerprints(color=digests.get(name, "5a" * 8)))
+        name: GraphFunction(
+            name, name, name, 16 * place, 10, 3, Fingerprints(color=digests.get(name, "5a" * 8))
+        )
         for place, name in enumerate(dict.fromkeys([*own, *others]))
     }
-    made = tuple(
-        Call(one, other.lstrip("@"), "plt" if other[0] == "@" else "direct") for one, other in calls
-    )
+    made = tuple(Call(one, other.lstrip("@"), "plt" if other[0] == "@" else "direct") for one, other in calls)
     return CallGraph("ab", "main", functions, made)
 
 

@@ -12,7 +12,7 @@ import pytest
 from perun.pages.theme import SERIES
 from perun.profile.amounts import readable
 from perun.profile.factory import Profile
-from perun.view._common.plot import write_plots
+from perun.view._common.chart_view import write_plots
 from perun.view.bars import BarsParams, BarsView
 from perun.view.bars import chart as bars
 from perun.view.boxplot import BoxplotView

@@ -16,7 +16,7 @@ import pytest
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
 from perun.store import Store
-from perun.store.linking import link
+from perun.store.pending import link
 
 SEARCH = "SLList_search(SLList*, int)"
 Amounts = Mapping[str, Sequence[float]]

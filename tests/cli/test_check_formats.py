@@ -21,7 +21,7 @@ from perun.history.check.report import LEVELS
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
 from perun.store import Store
-from perun.store.linking import link
+from perun.store.pending import link
 
 ROOT = Path(__file__).parents[2]
 SARIF = json.loads((ROOT / "tests/data/schemas/sarif-2.1.0.json").read_text("utf-8"))

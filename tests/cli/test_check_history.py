@@ -31,7 +31,7 @@ from perun.profile.changes import PerformanceChange
 from perun.profile.factory import Profile
 from perun.repository.repository import Repository, open_repository
 from perun.store import Store
-from perun.store.linking import link
+from perun.store.pending import link
 
 
 class Project(NamedTuple):

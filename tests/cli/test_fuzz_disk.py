@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perun.fuzz import results
-from perun.fuzz.journal import BEGAN, read
+from perun.fuzz.findings import BEGAN, read
 
 pytestmark = [
     pytest.mark.slow,

@@ -11,7 +11,7 @@ import pytest
 
 from perun.fuzz import results
 from perun.fuzz.corpus import Member
-from perun.fuzz.journal import FORMAT, Journal
+from perun.fuzz.findings import FORMAT, Journal
 from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, Campaign, Program, Result, Seed
 from perun.repository.repository import open_repository
 from perun.running.fuzz.options import FuzzOptions, marked

@@ -21,7 +21,7 @@ import pytest
 from perun.plugin.api import MinorVersion
 from perun.repository import journal as journal_file
 from perun.repository import registering as saving
-from perun.repository.jobs import Job, Unit
+from perun.repository.jobs import Job, PluginConfig
 from perun.repository.repository import Repository, open_repository
 from perun.running.run import matrix as batch
 from perun.running.run.schedule import plan_slots
@@ -194,7 +194,7 @@ def test_rounds_are_interleaved_in_random_order(
 
 def test_the_order_of_a_round_is_decided_by_dice() -> None:
     versions = [MinorVersion("", "", "", str(number), "", ()) for number in range(6)]
-    job = Job("true", "", "", Unit("time", None))
+    job = Job("true", "", "", PluginConfig("time", None))
     slots = plan_slots([job], versions, 4, random.Random(1))
     orders = [[slot.version.checksum for slot in slots if slot.round == number] for number in (1, 2, 3, 4)]
     assert all(sorted(order) == list("012345") for order in orders)

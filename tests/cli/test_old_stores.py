@@ -288,3 +288,89 @@ def test_damaged_profiles_of_old_releases(project: Any, perun: Callable[..., Any
         assert refused.code == 6
         assert f"error: {path}: " in refused.err
     assert snapshot(project.path) == before
+
+
+# What Perun itself wrote before its modules were laid out anew: a repository of every kind.
+
+
+KINDS = ("files", "sqlite", "svs", "tagit")
+
+
+@pytest.fixture(params=KINDS)
+def older(
+    request: pytest.FixtureRequest,
+    perun: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """A repository that an earlier Perun wrote; it is the current directory."""
+    return unpacked(tmp_path, request.param, monkeypatch)
+
+
+def unpacked(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    with tarfile.open(DATA / "store-2026-11-23.tar.xz") as archive:
+        archive.extractall(tmp_path / "ada", filter="data")
+    for local in (tmp_path / "ada").glob("*/.perun/local.yml"):
+        local.write_text(local.read_text().replace("/home/ada", str(tmp_path / "ada")))
+    monkeypatch.chdir(tmp_path / "ada" / kind)
+    return tmp_path / "ada" / kind
+
+
+def expected(project: Path) -> dict[str, Any]:
+    """What the Perun that wrote it said of it."""
+    return json.loads((project.parent / "expected.json").read_text())[project.name]  # type: ignore[no-any-return]
+
+
+def of_keys(found: list[dict[str, Any]], like: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: one[key] for key in wanted} for one, wanted in zip(found, like, strict=True)]
+
+
+def kept(folder: Path) -> dict[str, bytes]:
+    """The content of every file that is no cache."""
+    return {name: content for name, content in snapshot(folder).items() if ".perun/cache/" not in name}
+
+
+def test_an_earlier_store_is_read_as_before(older: Path, perun: Callable[..., Any]) -> None:
+    trusted = {"PERUN_TRUST": "1"}  # a database is opened where the user trusts its address
+    before, said = kept(older), expected(older)
+    status = perun("status", "--json", said["version"], env=trusted).json
+    assert of_keys(status["registered"], said["registered"]) == said["registered"]
+    pending = perun("status", "--json", env=trusted).json["pending"]
+    assert of_keys(pending[: len(said["pending"])], said["pending"]) == said["pending"]
+    versions = perun("log", "--json", env=trusted).json["versions"][-len(said["versions"]) :]
+    assert of_keys(versions, said["versions"]) == said["versions"]
+    for number, digest in enumerate(said["raw"]):
+        raw = perun("show", "-m", said["version"], f"{number}@i", "raw", env=trusted).out
+        assert hashlib.sha256(raw.encode()).hexdigest() == digest, status["registered"][number]
+    assert perun("fsck", "--json", env=trusted).json["errors"] == 0
+    assert kept(older) == before
+
+
+def test_an_earlier_store_is_checked_and_added_to(older: Path, perun: Callable[..., Any]) -> None:
+    perun("trust")
+    assert perun("check", "all", check=False).code in (0, 1)
+    perun("config", "--local", "set", "profiles.register_after_run", "true")
+    perun("trust")
+    before = {one["checksum"] for one in perun("status", "--json").json["registered"]}
+    perun("collect", "-c", "true", "-w", "1", "time", "--repeat", "1", "--warmup", "0")
+    after = {one["checksum"] for one in perun("status", "--json").json["registered"]}
+    assert (len(after - before), before - after) == (1, set())
+    assert perun("fsck", "--json").json["errors"] == 0
+
+
+def test_what_was_interrupted_before_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, perun: Callable[..., Any]
+) -> None:
+    project = unpacked(tmp_path, "files", monkeypatch)
+    assert "bisection is not finished" in perun("status").err + perun("status").out
+    perun("trust")
+    resumed = perun("bisect", "--resume", "--json", env={"PERUN_TRUST": "1"})
+    assert resumed.json["first"]["version"] == expected(project)["version"]
+    assert "wanted" in perun("ack", "--list").out
+    assert perun("push", "team", "--json").json["schema"]
+    replayed = perun("fuzz", "--replay", "fuzzed", "--json", check=False, env={"PERUN_TRUST": "1"})
+    assert replayed.code in (0, 1, 8), replayed
+    assert {one["kind"] for one in replayed.json["results"]} == {"slow"}
+    rest = perun("run", "matrix", "--resume", check=False)
+    assert "1 version skipped; known to fail: execute.pre_run: 'make' ended" in rest.err
+    assert perun("fsck", "--json").json["errors"] == 0

@@ -8,7 +8,7 @@ import pytest
 
 from perun.profile.factory import Profile
 from perun.repository.repository import open_repository
-from perun.store.linking import link
+from perun.store.pending import link
 
 SCATTER = (1.0, 1.004, 0.996, 1.002, 0.998)
 DROPS = 7

@@ -201,7 +201,7 @@ def kill_again_and_again(
     perun: Callable[..., Any], start: Any, project: Any, many: Any, times: int
 ) -> None:
     """Kill commands at random moments, this many times before they end, and look at the store after each."""
-    dice = random.Random(20240304)
+    rng = random.Random(20240304)
     perun("config", "set", "profiles.register_after_run", "true")
     numbers = itertools.count()
 
@@ -224,7 +224,7 @@ def kill_again_and_again(
         tags = perun("status", "--json").json if name == "rm" else {}
         removed = [one["name"] for one in (*tags.get("registered", [])[:2], *tags.get("pending", [])[:1])]
         process = start(*CUT_DOWN[name])
-        time.sleep(dice.uniform(0, longest[name]))
+        time.sleep(rng.uniform(0, longest[name]))
         process.kill()
         process.communicate()
         if process.returncode == -signal.SIGKILL:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perun.view._common.plot import bokeh_script
+from perun.view._common.chart_view import bokeh_script
 
 KEYS = "known are: amount, order, snapshots, subtype, type, uid"
 OPTIONS = {

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from perun.profile import session as sessions
 from perun.profile.factory import Profile
 from perun.repository.repository import Repository
-from perun.store.linking import link
+from perun.store.pending import link
 
 START: Final = 1_700_000_000
 HOUR: Final = 3600

@@ -86,7 +86,7 @@ class Project:
         """What `perun compare` answers."""
         repo = self.repository
         wanted = CompareOptions(base, head, **options)
-        return compare(repo, plan(repo, wanted), wanted, dice=random.Random(1))
+        return compare(repo, plan(repo, wanted), wanted, rng=random.Random(1))
 
     def only(self, base: str | None = None, head: str | None = None, **options: Any) -> Comparison:
         """The only comparison of the answer."""

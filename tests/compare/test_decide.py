@@ -12,7 +12,7 @@ from perun.measurement.series import Metric
 from perun.models.two_samples.sequential import nominal_levels
 from perun.profile.changes import PerformanceChange
 from perun.running.compare.compare import change_of
-from perun.running.compare.decide import Decision, Looks, Values, decide, disagreements, reachable
+from perun.running.compare.decide import Decision, InterimPlan, Values, decide, disagreements, reachable
 
 WALL = Metric("./p", "time", "real", "s", False)
 CPU = Metric("./p", "time", "cpu", "s", False)
@@ -26,8 +26,8 @@ def values(ratio: float, pairs: int = 20, scale: float = 1.0, noise: float = 1.0
     return Values(base, ratio * head, noise * again)
 
 
-def only(metric: Metric, found: Values, looks: Looks | None = None, **more: bool) -> Decision:
-    (decision,) = decide({metric: found}, looks or Looks(20), DEFAULTS, **more)
+def only(metric: Metric, found: Values, looks: InterimPlan | None = None, **more: bool) -> Decision:
+    (decision,) = decide({metric: found}, looks or InterimPlan(20), DEFAULTS, **more)
     return decision
 
 
@@ -91,7 +91,7 @@ def test_counts_decide_after_three_pairs() -> None:
 
 
 def test_all_looks_together_spend_the_level() -> None:
-    looks = Looks(30)
+    looks = InterimPlan(30)
     levels = [looks.level(0.01, pairs, ends=pairs == 30) for pairs in (10, 15, 20, 25, 30)]
     assert levels == pytest.approx(nominal_levels(0.01, [10, 15, 20, 25, 30], 30))
     assert max(levels) < 0.01
@@ -101,18 +101,18 @@ def test_all_looks_together_spend_the_level() -> None:
         nominal_levels(0.01, [10, 12], 30, ends=True)[-1]
     )
     assert looks.level(0.01, 7, ends=True) == pytest.approx(0.01)
-    assert Looks(4).level(0.01, 4, ends=True) == pytest.approx(0.01)
+    assert InterimPlan(4).level(0.01, 4, ends=True) == pytest.approx(0.01)
 
 
 @pytest.mark.slow
 def test_the_level_holds_where_nothing_changed() -> None:
     """Of 1000 series without a change, looked at 5 times each, no more than 1 % and chance are wrong."""
-    dice = np.random.default_rng(3)
-    looks = Looks(30)
+    rng = np.random.default_rng(3)
+    looks = InterimPlan(30)
     wrong = 0
     tight = Rules(threshold=1e-9)
     for _ in range(1000):
-        base, head, noise = np.exp(dice.normal(0, 0.02, (3, 30)))
+        base, head, noise = np.exp(rng.normal(0, 0.02, (3, 30)))
         for pairs in (10, 15, 20, 25, 30):
             found = Values(base[:pairs], head[:pairs], noise[:pairs])
             (decision,) = decide({WALL: found}, looks, tight, ends=pairs == 30)
@@ -140,7 +140,7 @@ def test_reachable_pairs() -> None:
     ],
 )
 def test_two_clocks_that_disagree(wall: float, cpu: float, meaning: str | None) -> None:
-    decisions = decide({WALL: values(wall), CPU: values(cpu)}, Looks(20), DEFAULTS)
+    decisions = decide({WALL: values(wall), CPU: values(cpu)}, InterimPlan(20), DEFAULTS)
     told = list(disagreements(decisions))
     assert (meaning in told[0]) if meaning else (told == [])
 

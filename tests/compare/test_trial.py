@@ -42,7 +42,7 @@ class Instrument:
         self.sample = Sample(1.0, 0.5, 0.1, 0)
         self._noise = noise
         self._metric = metric
-        self._dice = random.Random(1)
+        self._rng = random.Random(1)
 
     def measure(self, folder: Path, seconds: float, core: int | None) -> Reading:
         if seconds < 1:
@@ -50,7 +50,7 @@ class Instrument:
         self.now += 1
         self.runs.append(folder.name)
         self.cores.append(core)
-        factor = 1 + self._noise * self._dice.uniform(-1, 1)
+        factor = 1 + self._noise * self._rng.uniform(-1, 1)
         return Reading({self._metric: self.costs[folder.name] * factor}, self.sample)
 
     def runner(self, order: str = "random", builds: int = 1, cores: tuple[int, ...] = ()) -> PairRunner:

@@ -18,7 +18,7 @@ import pytest
 import perun.collect
 from perun.collect.instructions.collector import ENGINES as COUNTERS
 from perun.collect.time import TimeCollector, TimeParams
-from perun.collect.trace.engines.choosing import make_engine
+from perun.collect.trace.collector import make_engine
 from perun.collect.trace.params import ENGINES
 from perun.core.errors import JobFailed
 from perun.core.process.ending import guard

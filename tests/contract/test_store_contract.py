@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 from perun.profile.factory import Profile
 from perun.store import Store
-from perun.store.linking import link
+from perun.store.pending import link
 
 root, url, worker, count = sys.argv[1:]
 store = Store(Path(root), url=url)
@@ -105,14 +105,14 @@ def test_no_more_is_read_than_the_limit(store):
 
 @pytest.mark.parametrize("size", [BLOCK - 1, BLOCK, 9 * BLOCK + 7])
 def test_any_part_of_a_large_file_is_read(store, size):
-    dice = random.Random(size)
-    content = dice.randbytes(size)
+    rng = random.Random(size)
+    content = rng.randbytes(size)
     path = store.root / "jobs" / "large.perf"
     store.files.write(path, content)
     assert store.files.read(path, LARGE) == content
     with store.files.opened(path, LARGE) as file:
         for _ in range(40):
-            at, length = dice.randrange(size + 10), dice.choice((1, 100, BLOCK, BLOCK + 1))
+            at, length = rng.randrange(size + 10), rng.choice((1, 100, BLOCK, BLOCK + 1))
             file.seek(at)
             assert file.read(length) == content[at : at + length]
         assert file.seek(0, os.SEEK_END) == size

@@ -36,7 +36,7 @@ from perun.core.config import layers
 from perun.core.config import layers as config_cache
 from perun.core.config import reader as config_reader
 from perun.core.errors import UsageError
-from perun.fuzz.coverage.elf import NotElf, read_module
+from perun.fuzz.coverage.gcno import NotElf, read_module
 from perun.island import record, result, statistics
 from perun.island.accounting import Stops
 from perun.island.stop_log import StopLog
@@ -46,7 +46,7 @@ from perun.native.image import static_graph
 from perun.native.symbols import SymbolTable, debug_file
 from perun.profile.format import columnar, columns
 from perun.profile.format import json as formats
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.profile.island import timeline_of, usage_of
 from perun.repository import copies
 from perun.running.compare.identical import loaded_parts
@@ -99,7 +99,7 @@ def _chunk_of_a_column(data: bytes, folder: Path) -> object:
 
 
 def _header(data: bytes, folder: Path) -> object:
-    return Head.of(formats.decode_head(data, "p.perf"))
+    return ProfileHeader.of(formats.decode_head(data, "p.perf"))
 
 
 def _object(data: bytes, folder: Path) -> object:

@@ -20,7 +20,7 @@ from perun.fuzz.results import (
     Result,
     Rule,
     Seed,
-    Series,
+    TimeSeries,
 )
 
 SEED = b"int main(void) {\n    return 0;\n}\n"
@@ -53,8 +53,8 @@ def folder_of(folder: Path, name: str = "main.c", text: str = "") -> Campaign:
         3600,
         tuple(found),
         (Rule(f"T.10{text}", "insert_whitespace", f"Insert whitespace {text}", 40, 9, 2),),
-        Series((Point(0.0, 1, 1.0), Point(1.5, 60, 8.0), Point(3.0, 120, 24.5))),
-        Series((Point(0.0, 0, 0.0), Point(3.0, 120, 1.0))),
+        TimeSeries((Point(0.0, 1, 1.0), Point(1.5, 60, 8.0), Point(3.0, 120, 24.5))),
+        TimeSeries((Point(0.0, 0, 0.0), Point(3.0, 120, 1.0))),
         5000,
         90,
         12,

@@ -18,8 +18,7 @@ from perun.fuzz import rules
 from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Coverage, Target
 from perun.fuzz.coverage.opening import open_coverage
-from perun.fuzz.findings import Tested
-from perun.fuzz.journal import Journal
+from perun.fuzz.findings import Journal, Tested
 from perun.fuzz.pool import Pool
 from perun.fuzz.seeds import SeedFile, Settings
 

@@ -15,8 +15,7 @@ import numpy as np
 from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Execution
 from perun.fuzz.executing import Executor, Here
-from perun.fuzz.findings import Event, Tested
-from perun.fuzz.journal import FORMAT, Journal
+from perun.fuzz.findings import FORMAT, Event, Journal, Tested
 from perun.fuzz.rules import for_seed
 from perun.fuzz.seeds import SeedFile, Settings
 

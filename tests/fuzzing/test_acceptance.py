@@ -20,8 +20,8 @@ from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Coverage, Target
 from perun.fuzz.coverage.opening import open_coverage
 from perun.fuzz.executing import Here
+from perun.fuzz.findings import Journal
 from perun.fuzz.growth import Growth
-from perun.fuzz.journal import Journal
 from perun.fuzz.seeds import SeedFile, Settings
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")

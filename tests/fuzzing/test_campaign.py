@@ -15,9 +15,8 @@ from perun.core.errors import JobFailed, ProfileError
 from perun.fuzz import folder as folders
 from perun.fuzz import results
 from perun.fuzz.executing import Here
-from perun.fuzz.findings import Began, Found, Status
+from perun.fuzz.findings import FILE, Began, Found, Journal, Status, read
 from perun.fuzz.findings import Tested as Said
-from perun.fuzz.journal import FILE, Journal, read
 from perun.fuzz.mutating import Mutator
 from perun.fuzz.results import Confirmation, Program
 from perun.fuzz.rules import Rule

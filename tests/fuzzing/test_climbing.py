@@ -19,9 +19,9 @@ def climbed(data, cost, most=80, runs=60, number=1):
     base = Base(Mutation(data, parent, ("T.1",)), int(1e6 * cost(data)), cost(data))
     climb = Climb(base, 0.2, most)
     ran = []
-    dice = Random(number)
+    rng = Random(number)
     while len(ran) < runs:
-        tried = climb.next(HANG, dice)
+        tried = climb.next(HANG, rng)
         if tried is None:
             break
         seconds = cost(tried.data)

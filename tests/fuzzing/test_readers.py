@@ -10,9 +10,8 @@ import numpy
 import pytest
 
 from compiling import CompilerCache
-from perun.fuzz.coverage.elf import NotElf, read_module
-from perun.fuzz.coverage.files import CounterFiles
-from perun.fuzz.coverage.gcno import DamagedNotes, read_notes
+from perun.fuzz.coverage.gcno import DamagedNotes, NotElf, read_module, read_notes
+from perun.fuzz.coverage.gcov import CounterFiles
 from perun.fuzz.coverage.lines import Lines
 
 SOURCE = Path(__file__).parent / "programs" / "counting.c"

@@ -13,7 +13,7 @@ from perun.fuzz.climbing import Halving, difference
 from perun.fuzz.corpus import Compass, Member, Threshold, change_rate, choose, divide, score
 from perun.fuzz.mutating import Mutation, SizeLimit, mixed, probabilistic, proportional, unitary
 from perun.fuzz.patience import Patience
-from perun.fuzz.results import Point, Series
+from perun.fuzz.results import Point, TimeSeries
 from perun.profile.changes import PerformanceChange
 
 
@@ -51,11 +51,11 @@ def test_proportional(successes, number):
     ("successes", "total", "share"), [(0, 0, 1), (0, 100, 0.1), (5, 100, 0.1), (60, 100, 0.6)]
 )
 def test_probabilistic_and_mixed(successes, total, share):
-    dice = Random(2)
+    rng = Random(2)
     rounds = 3000
-    applied = sum(probabilistic(successes, total, dice) for _ in range(rounds))
+    applied = sum(probabilistic(successes, total, rng) for _ in range(rounds))
     assert applied / rounds == pytest.approx(share, abs=0.03)
-    many = [mixed(successes, total, dice) for _ in range(rounds)]
+    many = [mixed(successes, total, rng) for _ in range(rounds)]
     assert set(many) <= {0, successes + 1}
     assert np.count_nonzero(many) / rounds == pytest.approx(share, abs=0.03)
 
@@ -211,9 +211,9 @@ def test_each_level_of_time_has_its_share():
     patience = Patience(hang=10.0, slowest=0.001, size=100)
     for size in range(40, 70):
         patience.stopped(mutation(b"a" * size), 1.0)
-    dice, given = Random(1), Counter()
+    rng, given = Random(1), Counter()
     for _ in range(300):
-        trial = patience.next(1e6, dice)
+        trial = patience.next(1e6, rng)
         if trial is None:
             break
         given[trial.seconds] += trial.seconds
@@ -270,32 +270,32 @@ def test_what_is_likeliest_a_hang_is_run_for_the_whole_time_early():
 def test_the_way_to_a_hang_begins_at_the_slowest_that_takes_little():
     """Of those as slow, at the smallest. Each step is run as soon as there is time for it, and none is lost
     where there is not."""
-    patience, dice = Patience(hang=10.0, slowest=0.001, size=100), Random(1)
+    patience, rng = Patience(hang=10.0, slowest=0.001, size=100), Random(1)
     for content, lines, seconds in ((b"d" * 9, 700, 0.02), (b"a" * 9, 1800, 0.19), (b"b" * 8, 1700, 0.15)):
         patience.ended(mutation(content), lines, seconds)
-    assert patience.next_hang(1e6, dice) is None  # far from a hang
+    assert patience.next_hang(1e6, rng) is None  # far from a hang
     patience.ended(mutation(b"c" * 9), 20000, 2.0)
-    assert patience.next_hang(2.0, dice) is None  # no time for it yet
-    trial = patience.next_hang(1e6, dice)
+    assert patience.next_hang(2.0, rng) is None  # no time for it yet
+    trial = patience.next_hang(1e6, rng)
     assert trial.mutation.data.strip(b"b") == b""
     assert trial.seconds == pytest.approx(8 * 0.15)
     patience.learned(trial, 1700 * 4, 0.6)
-    jump = patience.next_hang(1e6, dice)
+    jump = patience.next_hang(1e6, rng)
     assert (len(jump.mutation.data) > len(trial.mutation.data), jump.seconds) == (True, 10.0)
     patience.learned(jump, None, 10.0)
-    assert patience.next_hang(37.0, dice) is None  # 11.2 s are more than its share
+    assert patience.next_hang(37.0, rng) is None  # 11.2 s are more than its share
 
 
 def test_where_one_way_to_a_hang_ends_another_begins():
     """At the slowest that takes little, at last at what takes much; and again where that is much slower."""
-    patience, dice = Patience(hang=10.0, slowest=0.001, size=12), Random(1)
+    patience, rng = Patience(hang=10.0, slowest=0.001, size=12), Random(1)
     for letter, lines, seconds in ((b"d", 700, 0.02), (b"a", 1800, 0.19), (b"c", 20000, 2.0)):
         patience.ended(mutation(letter + b"1234567"), lines, seconds)
-    assert begun(patience, dice) == b"adc"
+    assert begun(patience, rng) == b"adc"
     patience.ended(mutation(b"e1234567"), 40000, 3.9)
-    assert begun(patience, dice) == b""
+    assert begun(patience, rng) == b""
     patience.ended(mutation(b"e123456"), 40000, 4.1)
-    assert begun(patience, dice) == b"ade"
+    assert begun(patience, rng) == b"ade"
 
 
 def test_no_way_to_a_hang_begins_at_an_input_that_fills_the_memory():
@@ -306,10 +306,10 @@ def test_no_way_to_a_hang_begins_at_an_input_that_fills_the_memory():
     assert patience.next_hang(1e6, Random(1)) is not None
 
 
-def begun(patience, dice):
+def begun(patience, rng):
     """What the ways up begin at, of which none leads anywhere."""
     found = b""
-    while (trial := patience.next_hang(1e6, dice)) is not None:
+    while (trial := patience.next_hang(1e6, rng)) is not None:
         found += trial.mutation.data[:1] * (trial.mutation.data[:1] not in found)
         patience.learned(trial, 1, 0.001)
     return found
@@ -322,5 +322,5 @@ def test_a_slow_program_is_given_its_time():
 
 def test_quartiles_are_the_first_points_that_reach_them():
     points = [Point(float(second), second, value) for second, value in enumerate([1.0, 2.0, 3.0, 4.0, 5.0])]
-    assert [one.value for one in Series(tuple(points)).quartiles()] == [2.0, 3.0, 4.0]
-    assert Series().quartiles() == ()
+    assert [one.value for one in TimeSeries(tuple(points)).quartiles()] == [2.0, 3.0, 4.0]
+    assert TimeSeries().quartiles() == ()

@@ -9,7 +9,7 @@ from pathlib import Path
 from in_process import campaign, events_of
 
 from perun.fuzz.corpus import Member, Storage, Stored
-from perun.fuzz.journal import read
+from perun.fuzz.findings import read
 
 
 def member(number, data):

@@ -14,7 +14,7 @@ from perun.repository import trust
 from perun.repository.init import init
 from perun.repository.repository import Repository, open_repository
 from perun.running.bisect.bisect import bisect
-from perun.running.bisect.data import Asked, Bisected
+from perun.running.bisect.data import Bisected, BisectRequest
 
 COLLECTOR = '''
 import random
@@ -91,7 +91,7 @@ class History:
         ends = [self.commits[one] if isinstance(one, int) else one for one in (good, bad)]
         if not resume and not asked.get("script"):
             asked.setdefault("metric", "counter")
-        return bisect(self.repository, Asked(*ends, **asked), resume=resume, dice=random.Random(1))
+        return bisect(self.repository, BisectRequest(*ends, **asked), resume=resume, rng=random.Random(1))
 
     @property
     def runs(self) -> list[int]:

@@ -142,7 +142,7 @@ def store(history: History, costs: Mapping[int, float]) -> None:
                 for uid in ("main", "sort")
             ]
         )
-        wanted.append(registering.Wanted(profile, history.commits[number], registers=True))
+        wanted.append(registering.SaveRequest(profile, history.commits[number], registers=True))
     registering.save_together(history.repository, wanted)
 
 

@@ -22,7 +22,7 @@ from perun.repository import trust
 from perun.repository.init import init
 from perun.repository.repository import Repository, open_repository
 from perun.running.bisect.bisect import bisect
-from perun.running.bisect.data import Asked, Bisected
+from perun.running.bisect.data import Bisected, BisectRequest
 from perun.running.explain.costs import sentence
 from perun.running.explain.data import CaseReport
 from perun.running.explain.explaining import explain
@@ -114,7 +114,7 @@ class Project:
 
     def bisect(self, good: int = 2, bad: int = 4, **asked: Any) -> Bisected:
         ends = self.commits[good], self.commits[bad]
-        return bisect(self.repository, Asked(*ends, **asked), dice=random.Random(1))
+        return bisect(self.repository, BisectRequest(*ends, **asked), rng=random.Random(1))
 
     def explain(self, number: int, **asked: Any) -> CaseReport:
         options = ExplainOptions(self.commits[number], **asked)

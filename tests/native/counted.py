@@ -13,7 +13,7 @@ from perun.bounds.analysis import AnalysisOptions, analyse
 from perun.bounds.expression import Expression, parse
 from perun.bounds.front.preprocessing import preprocess
 from perun.bounds.front.read import loop_spans, read
-from perun.bounds.front.tokens import Place, Places, Token, tokens
+from perun.bounds.front.tokens import Places, SourceLocation, Token, tokens
 from perun.bounds.front.unit import ReadOptions
 
 HEADER = Path(__file__).parent / "bounds" / "counting.h"
@@ -74,7 +74,7 @@ def counting_functions(path: Path) -> Iterator[Counted]:
     """The functions of a source that includes nothing, with counters in their loops."""
     text = preprocess(str(path), ReadOptions()).text
     sequence = tokens(text)
-    places = Places(text, Place(str(path), 1))
+    places = Places(text, SourceLocation(str(path), 1))
     depth = start = 0
     for index, token in enumerate(sequence):
         depth += (token.text == "{") - (token.text == "}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.native.callgraph.graph import MODES, Function
+from perun.native.callgraph.graph import MODES, GraphFunction
 from perun.native.image import static_graph
 
 BODY = """
@@ -74,7 +74,7 @@ CASES = {
 @pytest.fixture(scope="module")
 def functions(
     compiled_once: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Function]:
+) -> dict[str, GraphFunction]:
     """`base` and the functions of the cases by their numbers, in one library."""
     bodies = {"base": BODY} | {f"case{number}": body for number, (body, _) in enumerate(CASES.values())}
     parts = [".intel_syntax noprefix", ".bss", ".lcomm gap, 24", ".data", "variable: .quad 1"]
@@ -90,7 +90,7 @@ def functions(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_mode_finds_what_it_promises(name: str, functions: dict[str, Function]) -> None:
+def test_each_mode_finds_what_it_promises(name: str, functions: dict[str, GraphFunction]) -> None:
     _, modes = CASES[name]
     base, other = functions["base"], functions[f"case{list(CASES).index(name)}"]
     found = [mode for mode in MODES if getattr(base.fingerprints, mode) != getattr(other.fingerprints, mode)]

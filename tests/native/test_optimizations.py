@@ -16,8 +16,7 @@ from changing_program import HISTORY, MODES
 from compiling import CompilerCache
 from perun.collect.complexity.build import ComplexityParams
 from perun.collect.complexity.collector import ComplexityCollector
-from perun.collect.trace.collector import TraceCollector
-from perun.collect.trace.engines.choosing import make_engine
+from perun.collect.trace.collector import TraceCollector, make_engine
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.params import ENGINES, TraceParams
 from perun.core.errors import UsageError

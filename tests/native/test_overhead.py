@@ -12,7 +12,7 @@ from compiling import CompilerCache
 from perun.collect.complexity.build import ComplexityParams
 from perun.collect.complexity.collector import ComplexityCollector
 from perun.collect.trace import TraceCollector
-from perun.collect.trace.engines.choosing import make_engine
+from perun.collect.trace.collector import make_engine
 from perun.collect.trace.params import TraceParams
 from perun.plugin.api import CollectContext, Run
 from perun.profile.factory import Profile

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from perun.collect.trace.engines.choosing import make_engine
+from perun.collect.trace.collector import make_engine
 from perun.collect.trace.engines.ebpf import ANY_METHOD, FOLDER, EbpfEngine
 from perun.collect.trace.engines.following import read_code
 from perun.collect.trace.params import ENGINES
-from perun.collect.trace.plan import Probe, Wanted, make_plan
+from perun.collect.trace.plan import Probe, TraceSelection, make_plan
 from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.native.binary import Binary
 from perun.profile.factory import Profile
@@ -212,7 +212,7 @@ def test_where_entries_are_probed(compiled: Callable[..., Path]) -> None:
     if not shutil.which("objdump") or os.uname().machine != "x86_64":
         pytest.skip("there is no objdump for x86-64")
     with Binary(compiled("trace_entries.c")) as binary:
-        plan = make_plan([binary], Wanted("custom", func=tuple(OF_ENTRIES), size=("changes=$1",)))
+        plan = make_plan([binary], TraceSelection("custom", func=tuple(OF_ENTRIES), size=("changes=$1",)))
         probes = list(plan.probes)
         found = _moved(binary.path, probes)
         assert found == {**OF_ENTRIES, "changes": 0}

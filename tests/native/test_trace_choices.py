@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from compiling import CompilerCache
 from perun.cli.options import with_options_of
-from perun.collect.trace.engines.choosing import make_engine
+from perun.collect.trace.collector import make_engine
 from perun.collect.trace.params import TraceParams, find_library, kind_of, names_of
-from perun.collect.trace.plan import Wanted, make_plan
+from perun.collect.trace.plan import TraceSelection, make_plan
 from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.native.binary import Binary
 from perun.plugin.api import Run
@@ -91,10 +91,10 @@ def test_libraries_where_the_linker_finds_them(program: Path, tmp_path: Path) ->
 def test_rules_by_the_names_of_libraries(program: Path, rule: str) -> None:
     with ExitStack() as stack:
         files = [stack.enter_context(Binary(path)) for path in (program, program.parent / "libtwice.so")]
-        plan = make_plan(files, Wanted(func=(f"{rule}#twice",), libs=("./libtwice.so",)))
+        plan = make_plan(files, TraceSelection(func=(f"{rule}#twice",), libs=("./libtwice.so",)))
         assert [probe.function.symbol for probe in plan.probes] == ["twice"]
         with pytest.raises(UsageError, match=r"'libtwces\.so' is not among the traced files") as failure:
-            make_plan(files, Wanted(func=("libtwces.so#twice",)))
+            make_plan(files, TraceSelection(func=("libtwces.so#twice",)))
         assert "libtwice" in failure.value.hint
 
 
@@ -118,7 +118,7 @@ def test_a_stripped_program_says_so(linked: Callable[..., Path]) -> None:
     program = linked("-s")
     assert kind_of(str(program)).stripped
     with Binary(program) as binary:
-        for wanted in (Wanted("userspace"), Wanted(func=("list_search",))):
+        for wanted in (TraceSelection("userspace"), TraceSelection(func=("list_search",))):
             with pytest.raises(UsageError, match="is stripped: the names of its own functions") as failure:
                 make_plan([binary], wanted)
             assert "without strip" in failure.value.hint
@@ -141,15 +141,15 @@ def test_a_static_program_has_its_own_functions_only(linked: Callable[..., Path]
     program = linked("-static", "-g")
     assert kind_of(str(program)).static
     with Binary(program) as binary:
-        found = {probe.function.symbol for probe in make_plan([binary], Wanted("userspace")).probes}
+        found = {probe.function.symbol for probe in make_plan([binary], TraceSelection("userspace")).probes}
         assert found == {"main", "list_insert", "list_search", "list_destroy"}
-        whole = {probe.function.symbol for probe in make_plan([binary], Wanted("all")).probes}
+        whole = {probe.function.symbol for probe in make_plan([binary], TraceSelection("all")).probes}
         assert whole > found
     with Binary(linked("-static")) as binary:
         with pytest.raises(UsageError, match="is linked statically and has no debug information") as failure:
-            make_plan([binary], Wanted("userspace"))
+            make_plan([binary], TraceSelection("userspace"))
         assert "-g" in failure.value.hint
-        assert len(make_plan([binary], Wanted(func=("list_search",))).probes) == 1
+        assert len(make_plan([binary], TraceSelection(func=("list_search",))).probes) == 1
     assert not kind_of(str(linked())).static
     assert not kind_of(str(linked("-no-pie"))).static
 
@@ -163,7 +163,7 @@ def test_the_size_of_an_element_is_no_size(tmp_path: Path) -> None:
     program = tmp_path / "array"
     subprocess.run(["cc", "-g", "-O1", "-fno-inline", "array.c", "-o", program], cwd=tmp_path, check=True)
     with Binary(program) as binary:
-        (probe,) = make_plan([binary], Wanted(func=("walk",))).probes
+        (probe,) = make_plan([binary], TraceSelection(func=("walk",))).probes
     assert probe.size is not None
     assert probe.size.text == "n"
 

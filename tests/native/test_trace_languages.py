@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perun.collect.trace import TraceCollector
-from perun.collect.trace.engines.choosing import make_engine
+from perun.collect.trace.collector import make_engine
 from perun.collect.trace.params import TraceParams
 from perun.core.errors import CollectorUnavailable
 from perun.plugin.api import CollectContext, Run

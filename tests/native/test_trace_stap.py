@@ -15,7 +15,7 @@ import pytest
 from compiling import CompilerCache
 from perun.collect.trace.engines import stap
 from perun.collect.trace.engines.stap import StapEngine, script_of
-from perun.collect.trace.plan import Plan, Wanted, make_plan
+from perun.collect.trace.plan import Plan, TraceSelection, make_plan
 from perun.native.binary import Binary
 from traced import COUNTS, PROGRAMS, plain
 
@@ -89,7 +89,7 @@ def places(found: str, kind: str) -> list[int]:
 @pytest.mark.parametrize("source", SOURCES)
 def test_functions(compiled_once: CompilerCache, check: Check, source: str) -> None:
     with Binary(plain(compiled_once, source)) as binary:
-        plan = make_plan([binary], Wanted("userspace"))
+        plan = make_plan([binary], TraceSelection("userspace"))
     found = check(plan)
     entries = places(found, "call")
     assert len(entries) == len(places(found, "return")) == len(plan.probes)
@@ -102,7 +102,7 @@ def test_functions(compiled_once: CompilerCache, check: Check, source: str) -> N
 def test_sizes_and_rules(compiled_once: CompilerCache, check: Check) -> None:
     with Binary(plain(compiled_once, "trace_list.c")) as binary:
         size = "list_search=list->first.next.value"
-        plan = make_plan([binary], Wanted("custom", func=("list_s*", "list_insert"), size=(size,)))
+        plan = make_plan([binary], TraceSelection("custom", func=("list_s*", "list_insert"), size=(size,)))
     assert len(places(check(plan), "call")) == 2
 
 
@@ -113,7 +113,7 @@ def test_library(check: Check, tmp_path: Path) -> None:
         subprocess.run(command.split(), cwd=tmp_path, check=True)
     with ExitStack() as stack:
         files = [stack.enter_context(Binary(tmp_path / name)) for name in ("main", "libtwice.so")]
-        plan = make_plan(files, Wanted("custom", func=("libtwice.so#twice",), libs=("libtwice.so",)))
+        plan = make_plan(files, TraceSelection("custom", func=("libtwice.so#twice",), libs=("libtwice.so",)))
     found = check(plan)
     assert len(places(found, "call")) == 1
     assert "libtwice.so" in found
@@ -128,7 +128,7 @@ def test_usdt_probes(check: Check, tmp_path: Path) -> None:
         pytest.skip("sys/sdt.h is not installed (apt-get install systemtap-sdt-dev)")
     assert done.returncode == 0, done.stderr
     with Binary(program) as binary:
-        plan = make_plan([binary], Wanted("custom", with_usdt=True))
+        plan = make_plan([binary], TraceSelection("custom", with_usdt=True))
     (pair,) = plan.pairs
     assert places(check(plan), "statement") == sorted(one.address for one in (*pair.start, *pair.end))
 
@@ -139,7 +139,7 @@ def test_lines(compiled_once: CompilerCache, check: Check) -> None:
             number for number, line in enumerate((PROGRAMS / "trace_sort.c").read_text().splitlines())
             if "for (" in line
         )
-        plan = make_plan([binary], Wanted("custom", dynamic=(f"trace_sort.c:{first}",)))
+        plan = make_plan([binary], TraceSelection("custom", dynamic=(f"trace_sort.c:{first}",)))
     (pair,) = plan.pairs
     assert places(check(plan), "statement") == [one.address for one in pair.start]
 

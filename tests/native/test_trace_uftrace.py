@@ -22,7 +22,7 @@ from perun.collect.trace.engines.uftrace_safety import (
     unsafe_functions,
     unwinds,
 )
-from perun.collect.trace.plan import Wanted, make_plan
+from perun.collect.trace.plan import TraceSelection, make_plan
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.native.binary import Binary
 from traced import PROGRAMS, Trace, calls, sizes, sources
@@ -59,7 +59,7 @@ def shown(capfd: pytest.CaptureFixture[str]) -> str:
 def unsafe(program: Path, tool: str = "objdump") -> dict[str, str]:
     """The functions that are left out, each with the reason."""
     with Binary(program) as binary:
-        probes = make_plan([binary], Wanted("userspace")).probes
+        probes = make_plan([binary], TraceSelection("userspace")).probes
     found = unsafe_functions(probes, tool)
     return {probes[number].function.symbol: reason for number, reason in found.items()}
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from perun.collect.trace.engines.uftrace_safety import KEPT, Instruction, keeps_over_calls, unsafe_functions
-from perun.collect.trace.plan import Wanted, make_plan
+from perun.collect.trace.plan import TraceSelection, make_plan
 from perun.native.binary import Binary
 
 FUNCTIONS = 12
@@ -91,7 +91,7 @@ def with_losses(assembly: Path, names: set[str]) -> Path:
 
 def judged(program: Path) -> dict[str, str]:
     with Binary(program) as binary:
-        probes = make_plan([binary], Wanted("userspace")).probes
+        probes = make_plan([binary], TraceSelection("userspace")).probes
     found = unsafe_functions(probes, "objdump")
     return {probe.function.symbol: found.get(number, "") for number, probe in enumerate(probes)}
 

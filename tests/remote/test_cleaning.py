@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perun.core.errors import RemoteError
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.sharing import transfer
 from perun.sharing.known import registered_here
 from perun.store import Store
@@ -31,7 +31,7 @@ from perun.store.remote.file import FileRemote
 from perun.store.remote.opening import opened
 from perun.store.remote.pack import FOLDER, unpacked
 from perun.store.remote.reading import Reader
-from perun.store.remote.register import Entry
+from perun.store.remote.register import RegisterEntry
 
 NOW = 1_800_000_000.0
 MINORS = ["a" * 40, "b" * 40]
@@ -143,7 +143,7 @@ def stores() -> Iterator[list[Path]]:
         store.create()
         for profile in sorted(share):
             checksum = store.objects.put_body("time", BODY % profile)
-            head = Head("time", str(profile), "", "", "", ())
+            head = ProfileHeader("time", str(profile), "", "", "", ())
             entry = IndexEntry(100 + profile, checksum, f"{profile}.perf", head)
             store.indexes.add(MINORS[profile % 2], [entry])
     yield [room / str(number) for number in range(len(SHARES))]
@@ -165,7 +165,7 @@ class World:
         self.folder = self.room / "remote"
         self.open = make or (lambda: FileRemote(self.folder))
         self.remote = self.open()
-        self.told: set[Entry] = set()
+        self.told: set[RegisterEntry] = set()
 
     def push(self, number: int) -> Callable[[Remote], None]:
         def work(remote: Remote) -> None:
@@ -200,7 +200,7 @@ class World:
         return work
 
     @staticmethod
-    def stays(entry: Entry) -> bool:
+    def stays(entry: RegisterEntry) -> bool:
         return int(entry.name.partition(".")[0]) not in REMOVED
 
     def check(self) -> None:

@@ -163,9 +163,9 @@ def test_a_push_and_a_pull_go_on_where_the_line_was_cut(
     by_line, direct = remotes
     monkeypatch.setattr("perun.store.remote.pack.TARGET", 30_000)
     writer, reader = member(tmp_path / "writer"), member(tmp_path / "reader")
-    dice = random.Random(2)
+    rng = random.Random(2)
     for number in range(30):
-        measure(writer, number, dice.randbytes(10_000).hex().encode())
+        measure(writer, number, rng.randbytes(10_000).hex().encode())
     attempts = 0
     for verb, who, way in (("push", writer, 0), ("pull", reader, 1)):
         assert attempts < 50

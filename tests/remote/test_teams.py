@@ -95,7 +95,7 @@ def test_eight_who_push_fifty_profiles_each_at_once(url: str, remote: Remote, tm
 @pytest.mark.slow
 def test_killed_members_lose_nothing(url: str, remote: Remote, tmp_path: Path) -> None:
     """Two push, one pulls and one cleans up, always several at once, each killed at a random moment."""
-    dice = random.Random(20261123)
+    rng = random.Random(20261123)
     with team_of(url, tmp_path) as team:
         first, second, reader, cleaner = map(team.member, ("first", "second", "reader", "cleaner"))
         team.measure(first, 3)
@@ -111,13 +111,13 @@ def test_killed_members_lose_nothing(url: str, remote: Remote, tmp_path: Path) -
             assert rounds < 10 * KILLS
             team.measure(first, 1)
             team.measure(second, 1)
-            jobs = [("push", first), ("pull", reader), dice.choice([("push", second), ("clean", cleaner)])]
-            dice.shuffle(jobs)
+            jobs = [("push", first), ("pull", reader), rng.choice([("push", second), ("clean", cleaner)])]
+            rng.shuffle(jobs)
             running = [(verb, who, team.start(verb, who)) for verb, who in jobs]
             for _verb, _who, process in running:
-                time.sleep(dice.uniform(0, longest / 2))
+                time.sleep(rng.uniform(0, longest / 2))
                 # Alone, so that git goes on for a while, or with the processes of git that it has started.
-                dice.choice([os.kill, os.killpg])(process, signal.SIGKILL)
+                rng.choice([os.kill, os.killpg])(process, signal.SIGKILL)
             for _verb, _who, process in running:
                 os.killpg(process, signal.SIGKILL)
             before = set(told)

@@ -13,13 +13,13 @@ import pytest
 from perun.core.errors import NotTrusted
 from perun.fuzz import results
 from perun.fuzz.corpus import Member
-from perun.fuzz.journal import FORMAT
-from perun.fuzz.journal import Journal as CampaignJournal
+from perun.fuzz.findings import FORMAT
+from perun.fuzz.findings import Journal as CampaignJournal
 from perun.plugin.api import SavedState
 from perun.repository import bisections, copies
 from perun.repository import journal as journal_file
 from perun.repository.repository import Repository, open_repository
-from perun.running.bisect.data import Asked, case_of
+from perun.running.bisect.data import BisectRequest, case_of
 from perun.running.fuzz.options import FuzzOptions, marked
 from perun.running.pool import places
 from perun.running.pool.places import Hosts
@@ -231,13 +231,13 @@ def test_a_command_that_only_profiles_name_is_asked_about(
     assert not shared or f"cmd: {traps('profile')}" in told.err
     assert not shared or "name the command: -c CMD" in told.err
     assert traps.sprung == ([] if shared else ["profile"])
-    found = Asked(cmd=traps("profile"))
+    found = BisectRequest(cmd=traps("profile"))
     case_of(opened(theirs), found, found)  # that is typed
     if shared:
         with pytest.raises(NotTrusted, match="profile"):
-            case_of(opened(theirs), found, Asked())
+            case_of(opened(theirs), found, BisectRequest())
     else:
-        case_of(opened(theirs), found, Asked())
+        case_of(opened(theirs), found, BisectRequest())
 
 
 def test_the_machines_of_a_tracked_file_are_asked_about(perun: Any, theirs: Any, traps: Any) -> None:

@@ -48,11 +48,11 @@ ALLOWED = {
     "perun.island.cpu_limit": "/proc, and the control groups of the system",
     "perun.island.program_runner": "a pipe of its own",
     "perun.island.supervisor": "/proc",
-    "perun.web.data.showing": "the page that it has written into a scratch folder",
+    "perun.web.server": "the page that it has written into a scratch folder",
     "perun.web.build": "a folder, by a method of this name",
     "perun.web.pages": "templates and scripts of Perun itself",
     "perun.fuzz.folder": "tries how much can be written",
-    "perun.fuzz.journal": "the folder that the user names for the results",
+    "perun.fuzz.findings": "the folder that the user names for the results",
     "perun.fuzz.seeds": "inputs that the user names",
     "perun.core.process.ending": "/proc",
     "perun.core.process.execution": "the current folder; what a workload of the user names",
@@ -62,7 +62,7 @@ ALLOWED = {
     "perun.vcs.tagit": "locks",
     "perun.view._common.files": "writes",
     "perun.pages.document": "scripts of Perun itself",
-    "perun.view._common.plot": "scripts of a library",
+    "perun.view._common.chart_view": "scripts of a library",
     "perun.workload.textfile": "writes",
 }
 """Modules that open files in another way, with the reason why that is no danger."""

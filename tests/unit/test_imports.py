@@ -20,17 +20,18 @@ SLOW = {
 """Libraries that take milliseconds to import: whoever needs one may import it where it is needed."""
 
 START_UP = {
-    "__main__.py", "core/atomic.py", "cli/__init__.py", "cli/answers/__init__.py", "cli/answers/changes.py",
+    "__main__.py", "cli/__init__.py", "cli/answers/__init__.py", "cli/answers/changes.py",
     "cli/answers/data.py", "cli/answers/log.py", "cli/answers/status.py", "cli/answers/steps.py",
     "cli/boundary.py", "cli/formats.py", "cli/main.py", "cli/pager.py", "cli/plugins.py", "cli/quick.py",
-    "cli/session.py", "cli/streams.py", "cli/table.py", "core/config/__init__.py", "core/config/convert.py",
-    "core/config/layers.py", "core/config/reader.py", "core/config/schema.py", "core/process/command.py",
-    "core/process/git.py", "core/errors.py", "history/acknowledged.py", "history/log.py", "history/status.py",
-    "measurement/difference.py", "measurement/verdict.py", "plugin/api.py", "plugin/loading.py",
-    "profile/changes.py", "profile/head.py", "profile/helpers.py", "core/regular.py", "repository/lookup.py",
-    "repository/repository.py", "repository/user.py", "store/__init__.py", "store/cache.py",
-    "store/changes.py", "store/files.py", "store/index.py", "store/pending.py", "store/summaries.py",
-    "store/tree.py", "vcs/__init__.py", "vcs/_common/history.py", "vcs/_common/repository.py", "vcs/git.py",
+    "cli/session.py", "cli/streams.py", "cli/table.py", "core/atomic.py", "core/config/__init__.py",
+    "core/config/convert.py", "core/config/layers.py", "core/config/reader.py", "core/config/schema.py",
+    "core/errors.py", "core/process/command.py", "core/process/git.py", "core/regular.py",
+    "history/acknowledged.py", "history/log.py", "history/status.py", "measurement/difference.py",
+    "measurement/verdict.py", "plugin/api.py", "plugin/loading.py", "profile/changes.py", "profile/head.py",
+    "profile/helpers.py", "repository/lookup.py", "repository/repository.py", "repository/user.py",
+    "store/__init__.py", "store/cache.py", "store/changes.py", "store/files.py", "store/index.py",
+    "store/pending.py", "store/summaries.py", "store/tree.py", "vcs/__init__.py", "vcs/_common/history.py",
+    "vcs/_common/repository.py", "vcs/git.py",
 }  # fmt: skip
 """What `perun status`, `perun log` or `perun --help` load, and the lazy tree of commands."""
 

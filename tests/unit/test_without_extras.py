@@ -10,7 +10,7 @@ EXTRAS = (
     "psycopg", "pyarrow", "pycparser", "sqlalchemy", "starlette", "uvicorn", "z3",
 )  # fmt: skip
 NEED_THEM = {
-    "perun.cli.commands.web_serve", "perun.web.events", "perun.web.server", "perun.web.serving",
+    "perun.cli.commands.web_serve", "perun.web.server", "perun.web.serving",
     "perun.bounds.analysis", "perun.bounds.front.parsing", "perun.bounds.front.preprocessing",
     "perun.bounds.front.read", "perun.bounds.front.unit", "perun.bounds.lowering", "perun.bounds.serving",
 }  # fmt: skip

@@ -22,7 +22,7 @@ from perun.bounds.slicing import feasible, renumbered, sliced, split
 from perun.bounds.solver import Solver
 
 if TYPE_CHECKING:
-    from perun.bounds.front.unit import Function, Unit
+    from perun.bounds.front.unit import CFunction, TranslationUnit
 
 
 # The cost of calls: what the loops of called functions cost, by the values of the arguments at each call.
@@ -36,7 +36,7 @@ class Callee:
     cost: Expression
 
 
-def parameters_of(function: Function) -> tuple[str, ...]:
+def parameters_of(function: CFunction) -> tuple[str, ...]:
     """The names of a function's parameters, empty where one has none."""
     arguments = function.node.decl.type.args
     return tuple(getattr(each, "name", None) or "" for each in getattr(arguments, "params", None) or ())
@@ -186,7 +186,9 @@ class Bounded:
     reason: str | None = None
 
 
-def analyse(function: Function, unit: Unit, options: AnalysisOptions = AnalysisOptions()) -> FunctionBounds:
+def analyse(
+    function: CFunction, unit: TranslationUnit, options: AnalysisOptions = AnalysisOptions()
+) -> FunctionBounds:
     """The bounds of a function. What cannot be analysed is unbounded, with a reason; nothing is raised."""
     try:
         return _Analysis.of(unit, options).bounds(function)
@@ -194,7 +196,7 @@ def analyse(function: Function, unit: Unit, options: AnalysisOptions = AnalysisO
         return unbounded(function, f"it cannot be analysed ({type(error).__name__})")
 
 
-def needed(function: Function, unit: Unit, options: AnalysisOptions) -> Iterator[Function]:
+def needed(function: CFunction, unit: TranslationUnit, options: AnalysisOptions) -> Iterator[CFunction]:
     """The functions to be analysed before it, those first that others need: none if calls do not count."""
     return _Analysis.of(unit, options).before(function)
 
@@ -204,7 +206,7 @@ class _Analysis:
 
     _last: ClassVar[_Analysis | None] = None
 
-    def __init__(self, unit: Unit, options: AnalysisOptions) -> None:
+    def __init__(self, unit: TranslationUnit, options: AnalysisOptions) -> None:
         self._unit = unit
         self._options = options
         self._effects = effects_of(unit)
@@ -213,14 +215,14 @@ class _Analysis:
         self._recursive = recursive(self._effects) if options.calls else frozenset()
 
     @classmethod
-    def of(cls, unit: Unit, options: AnalysisOptions) -> _Analysis:
+    def of(cls, unit: TranslationUnit, options: AnalysisOptions) -> _Analysis:
         """The analysis of a unit: that of the last call, if it was of the same."""
         last = cls._last
         if last is None or last._unit is not unit or last._options != options:
             last = cls._last = cls(unit, options)
         return last
 
-    def bounds(self, function: Function) -> FunctionBounds:
+    def bounds(self, function: CFunction) -> FunctionBounds:
         """The bounds of a function."""
         if self._functions.get(function.name) is not function:
             return self._bounds(function)
@@ -228,7 +230,7 @@ class _Analysis:
             self._known[function.name] = self._bounds(function)
         return self._known[function.name]
 
-    def before(self, function: Function, seen: set[str] | None = None) -> Iterator[Function]:
+    def before(self, function: CFunction, seen: set[str] | None = None) -> Iterator[CFunction]:
         """The functions whose bounds those of a function need and that are not known, those first that others
         need."""
         seen = set() if seen is None else seen
@@ -240,7 +242,7 @@ class _Analysis:
             if name not in self._known:
                 yield self._functions[name]
 
-    def _bounds(self, function: Function) -> FunctionBounds:
+    def _bounds(self, function: CFunction) -> FunctionBounds:
         called = self._called(function)
         with steps.limited(self._options.steps) as count:
             try:
@@ -249,7 +251,7 @@ class _Analysis:
                 found = unbounded(function, OUT_OF_STEPS)
         return replace(found, steps=count.taken)
 
-    def _within_limit(self, function: Function, called: Mapping[str, Callee]) -> FunctionBounds:
+    def _within_limit(self, function: CFunction, called: Mapping[str, Callee]) -> FunctionBounds:
         costly = {name: each.parameters for name, each in called.items()}
         program = lower(function, self._unit, self._effects, costly)
         if program.unknown is not None:
@@ -260,7 +262,7 @@ class _Analysis:
             calls = Bounded(INFINITY, "it calls itself")
         return _answer(function, program.loops, bounds, self._options, calls)
 
-    def _called(self, function: Function) -> dict[str, Callee]:
+    def _called(self, function: CFunction) -> dict[str, Callee]:
         """The functions that it calls and that cost something, where calls count."""
         if not self._options.calls or function.name in self._recursive:
             return {}
@@ -338,7 +340,7 @@ def _bounding(system: System) -> Bounding:
 
 
 def _answer(
-    function: Function,
+    function: CFunction,
     loops: Sequence[LoopInfo],
     bounds: Sequence[Bounded],
     options: AnalysisOptions,

@@ -20,7 +20,7 @@ from perun.bounds.analysis import OUT_OF_STEPS, AnalysisOptions, Count, analyse,
 from perun.bounds.answer import NOT_REACHED, FunctionBounds, Gap, SourceBounds, of_unreadable, unbounded
 from perun.bounds.front.preprocessing import PreprocessorFailed, preprocess
 from perun.bounds.front.read import read
-from perun.bounds.front.unit import LARGEST, Function, ReadOptions, Unit
+from perun.bounds.front.unit import LARGEST, CFunction, ReadOptions, TranslationUnit
 from perun.bounds.lowering.places import effects_of
 from perun.bounds.lowering.types import Effects
 from perun.bounds.sources import BoundsParams
@@ -34,7 +34,7 @@ from perun.core.regular import read_regular
 # A function with the digest of an earlier one has its bounds, wherever in the file it stands now.
 
 
-def digester(unit: Unit, options: object) -> Callable[[Function], str]:
+def digester(unit: TranslationUnit, options: object) -> Callable[[CFunction], str]:
     """What makes the digests of the functions of a unit.
 
     :param options: of the analysis.
@@ -43,7 +43,7 @@ def digester(unit: Unit, options: object) -> Callable[[Function], str]:
     context = cache.key_of(_declarations(unit), constants, unknown, options)
     effects = effects_of(unit)
 
-    def digest(function: Function) -> str:
+    def digest(function: CFunction) -> str:
         others = sorted(_names(function.node) & effects.keys())
         known = [(name, _plain(effects[name])) for name in others]
         places = [
@@ -55,7 +55,7 @@ def digester(unit: Unit, options: object) -> Callable[[Function], str]:
     return digest
 
 
-def at(known: FunctionBounds, function: Function) -> FunctionBounds:
+def at(known: FunctionBounds, function: CFunction) -> FunctionBounds:
     """The bounds that are known of a function, which stands elsewhere now."""
     moved = function.line - known.line
     loops = tuple(
@@ -72,7 +72,7 @@ def by_digest(found: SourceBounds | None) -> Mapping[str, FunctionBounds]:
     return {digest: one for digest, one in zip(found.digests, found.functions, strict=True) if digest}
 
 
-def _declarations(unit: Unit) -> list[Any]:
+def _declarations(unit: TranslationUnit) -> list[Any]:
     named = (unit.globals, unit.prototypes, unit.typedefs, unit.structs, unit.unions, unit.enums)
     return [[(name, _tree(node)) for name, node in sorted(group.items())] for group in named]
 
@@ -204,7 +204,7 @@ def _is_wanted(name: str, params: BoundsParams) -> bool:
     return not params.function or name in params.function
 
 
-def _analysed(function: Function, unit: Unit, options: AnalysisOptions) -> FunctionBounds:
+def _analysed(function: CFunction, unit: TranslationUnit, options: AnalysisOptions) -> FunctionBounds:
     try:
         return analyse(function, unit, options)
     except Exception as problem:  # what is wrong with one function must not lose the others

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perun.check._common.model_pairs import ModelPair, Part
     from perun.check._common.points import Points
     from perun.profile.factory import Profile
-    from perun.profile.series import Series
+    from perun.profile.series import ResourceSeries
 
 
 ORDER: Final = ("constant", "logarithmic", "linear", "quadratic", "power", "exponential")
@@ -207,7 +207,7 @@ class Rated(NamedTuple):
         return forms.choose({model: one.aicc for model, one in self.models.items()}, CONSTANT)
 
 
-def rated(points: Series) -> Rated | None:
+def rated(points: ResourceSeries) -> Rated | None:
     """The rating of each model of a regression analysis; None where there are too few sizes.
 
     R^2 is that of the weighted medians; that of a constant is how little a line explains of them.

@@ -18,7 +18,7 @@ from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.session import count_of
 
 if TYPE_CHECKING:
-    from perun.check._common.exclusive import Function, Noise, Place, Scale, Times
+    from perun.check._common.exclusive import BinaryPair, FunctionPair, Noise, Scale, Times
     from perun.models.outliers import Flags, Floats
     from perun.profile.factory import Profile
 
@@ -184,25 +184,25 @@ def _times(profile: Profile, what: str) -> Times:
     return times
 
 
-def _is_chosen(place: Place, chosen: re.Pattern[str]) -> bool:
+def _is_chosen(place: BinaryPair, chosen: re.Pattern[str]) -> bool:
     return any(path is not None and chosen.search(path) for path in (place.baseline, place.target))
 
 
-def _by_size(one: Function) -> tuple[float, float, str]:
+def _by_size(one: FunctionPair) -> tuple[float, float, str]:
     """A key to sort by: the largest difference first, then the longest time."""
     size = abs(one.difference) if math.isfinite(one.difference) else math.inf
     return -size, -max(filter(math.isfinite, (one.before, one.after)), default=0.0), one.name
 
 
-def _names(functions: list[Function], places: list[Place]) -> dict[Function, str]:
+def _names(functions: list[FunctionPair], places: list[BinaryPair]) -> dict[FunctionPair, str]:
     """What each is called: its name, with that of the location before it where that alone is ambiguous."""
     times = Counter([place.name for place in places] + [one.name for one in functions])
     return {one: f"{one.place.name}:{one.name}" if times[one.name] > 1 else one.name for one in functions}
 
 
 def _verdicts(
-    functions: list[Function], params: OutlierParams, scale: Scale, noise: Noise
-) -> dict[Function, _Verdict]:
+    functions: list[FunctionPair], params: OutlierParams, scale: Scale, noise: Noise
+) -> dict[FunctionPair, _Verdict]:
     """What became of each function: the smaller one of two changes, see :class:`ExclusiveTimeOutliers`."""
     import numpy as np
 
@@ -269,7 +269,7 @@ def _relative(before: float, after: float) -> float:
     return (after - before) / longer if longer > 0 else 0.0
 
 
-def _without_others(one: Function, scale: Scale) -> PerformanceChange:
+def _without_others(one: FunctionPair, scale: Scale) -> PerformanceChange:
     """What can be said of a function by itself."""
     if abs(scale.percent(one.difference)) < scale.cutoff:
         return PerformanceChange.NoChange
@@ -295,7 +295,7 @@ _TOTAL: Final = (PerformanceChange.TotalOptimization, PerformanceChange.TotalDeg
 
 
 def _total(
-    place: Place, own: list[Function], params: OutlierParams, scale: Scale, noise: Noise
+    place: BinaryPair, own: list[FunctionPair], params: OutlierParams, scale: Scale, noise: Noise
 ) -> DegradationInfo:
     before, after = math.fsum(one.before for one in own), math.fsum(one.after for one in own)
     difference, rule = after - before, ""
@@ -311,7 +311,7 @@ def _total(
     return _info(place.name, before, after, difference, _Verdict(change, rule=rule), scale)
 
 
-def _exceeds(own: list[Function], difference: float, params: OutlierParams, scale: Scale) -> bool:
+def _exceeds(own: list[FunctionPair], difference: float, params: OutlierParams, scale: Scale) -> bool:
     """Whether the location changed by the percentage of all time, also without interruptions of its calls.
 
     :param own: functions of the location.
@@ -321,7 +321,7 @@ def _exceeds(own: list[Function], difference: float, params: OutlierParams, scal
     return found >= params.total * (1 - _EQUAL)
 
 
-def _change(one: Function, name: str, verdict: _Verdict, scale: Scale) -> DegradationInfo:
+def _change(one: FunctionPair, name: str, verdict: _Verdict, scale: Scale) -> DegradationInfo:
     difference = one.difference if math.isfinite(one.difference) else 0.0
     return _info(name, one.before, one.after, difference, verdict, scale)
 

@@ -19,11 +19,10 @@ from perun.models.two_samples.sequential import benjamini_hochberg
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile import session
-from perun.profile.amounts import readable
+from perun.profile.amounts import readable, units
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.series import series, subtype_of
 from perun.profile.uid import flatten, location
-from perun.profile.units import units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

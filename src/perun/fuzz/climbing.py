@@ -159,7 +159,7 @@ LONGER: Final = 4.0
 end gets the next time."""
 
 
-class Difference(NamedTuple):
+class InputDifference(NamedTuple):
     """Two inputs, and how many bytes they have in common at the beginning and at the end."""
 
     old: bytes
@@ -179,11 +179,11 @@ class Difference(NamedTuple):
         return self.new[:new] + self.old[old:]
 
 
-def difference(old: bytes, new: bytes) -> Difference:
+def difference(old: bytes, new: bytes) -> InputDifference:
     """Where two inputs differ that are not the same."""
     least = min(len(old), len(new))
     head = _same(old, new, least)
-    return Difference(old, new, head, _same(old[::-1], new[::-1], least - head))
+    return InputDifference(old, new, head, _same(old[::-1], new[::-1], least - head))
 
 
 def _same(one: bytes, other: bytes, most: int) -> int:
@@ -253,7 +253,7 @@ class _Path:
         given; the first one comes last. :ivar tried: the one that runs.
     """
 
-    def __init__(self, steps: Difference, given: float) -> None:
+    def __init__(self, steps: InputDifference, given: float) -> None:
         self.difference = steps
         self.low = self.tried = 0
         self.high = [(steps.steps, given)]

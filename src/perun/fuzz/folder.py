@@ -18,7 +18,7 @@ from perun.core.errors import ProfileError, UsageError
 from perun.fuzz import results
 from perun.fuzz.campaign import Campaign
 from perun.fuzz.corpus import Member, name_of, plain
-from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, Point, Result, Series
+from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, Point, Result, TimeSeries
 
 # The difference between an input and its seed as a page that needs nothing else (manual 9.8).
 #
@@ -211,7 +211,7 @@ def write(
         findings.base,
         found,
         tuple(one.result() for one in campaign.mutator.tallies.values()),
-        Series(tuple(findings.coverage)),
+        TimeSeries(tuple(findings.coverage)),
         _degradations(found),
         campaign.executions,
         campaign.iterations,
@@ -319,12 +319,12 @@ def _seeds(folder: Path, campaign: Campaign) -> Iterator[results.Seed]:
         yield results.Seed(member.name, file, member.size, member.lines, member.seconds)
 
 
-def _degradations(found: Sequence[Result]) -> Series:
+def _degradations(found: Sequence[Result]) -> TimeSeries:
     """How many inputs there were that are slow, over time."""
     slow = sorted((one for one in found if one.kind == SLOW), key=lambda one: (one.at, one.execution))
     points = [Point(0.0, 0, 0.0)]
     points += [Point(one.at, one.execution, float(count)) for count, one in enumerate(slow, 1)]
-    return Series(tuple(points))
+    return TimeSeries(tuple(points))
 
 
 def _write_lines(path: Path, lines: Sequence[str]) -> None:

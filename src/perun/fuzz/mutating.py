@@ -20,7 +20,7 @@ _LEAST: Final = 0.1
 """Probability of a rule that has brought little: it may bring something later."""
 
 Strategy = Callable[[int, int, Random], int]
-"""Gets the successes of the rule, those of all rules and the dice; the number of mutations."""
+"""Gets the successes of the rule, those of all rules and random numbers; the number of mutations."""
 
 
 def unitary(successes: int, total: int, random: Random) -> int:

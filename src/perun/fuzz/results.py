@@ -122,7 +122,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Series:
+class TimeSeries:
     """A value that only rises during the campaign, by its steps."""
 
     points: tuple[Point, ...] = ()
@@ -182,8 +182,8 @@ class Campaign:
     base: int
     results: tuple[Result, ...] = ()
     rules: tuple[Rule, ...] = ()
-    coverage: Series = field(default_factory=Series)
-    degradations: Series = field(default_factory=Series)
+    coverage: TimeSeries = field(default_factory=TimeSeries)
+    degradations: TimeSeries = field(default_factory=TimeSeries)
     executions: int = 0
     iterations: int = 0
     corpus: int = 0

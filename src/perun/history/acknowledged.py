@@ -30,7 +30,7 @@ _LARGEST: Final = 16 << 20
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
-class Entry(NamedTuple):
+class Acknowledgement(NamedTuple):
     """One acknowledged change.
 
     :param version: the checksum of the version that brought it. :param location: where: a location, the part
@@ -62,7 +62,7 @@ class Entry(NamedTuple):
 class Acknowledged:
     """The acknowledged changes of one repository, the oldest first."""
 
-    def __init__(self, entries: Sequence[Entry] = ()) -> None:
+    def __init__(self, entries: Sequence[Acknowledgement] = ()) -> None:
         self.entries = tuple(entries)
 
     @classmethod
@@ -85,12 +85,12 @@ class Acknowledged:
             hint = "repair it, or remove it and acknowledge the changes again: perun ack COMMIT LOCATION"
             raise ConfigError(f"{path} is no list of acknowledged changes: {problem}", hint) from problem
 
-    def covers(self, version: str, location: str, today: str = "") -> Entry | None:
+    def covers(self, version: str, location: str, today: str = "") -> Acknowledgement | None:
         """What acknowledges the change of a version (its checksum) at a location on that day, today if empty;
         None if nothing does."""
         return self.covers_any((version,), location, today)
 
-    def covers_any(self, versions: Collection[str], location: str, today: str = "") -> Entry | None:
+    def covers_any(self, versions: Collection[str], location: str, today: str = "") -> Acknowledgement | None:
         """The same of a change that one of the versions brought."""
         if not self.entries:
             return None
@@ -113,7 +113,7 @@ def this_day() -> str:
 
 def acknowledge(
     repo: Repository, revision: str, location: str, *, until: str = "", because: str = ""
-) -> tuple[Entry, bool]:
+) -> tuple[Acknowledgement, bool]:
     """Acknowledge what a version changed at a location; what was said of both before is replaced.
 
     :param until: the last day that it holds, as `2026-11-22`; for ever if empty.
@@ -126,7 +126,7 @@ def acknowledge(
         raise UsageError("LOCATION is empty", "name the location, or '*' for all that the version changed")
     _check_date(until)
     version = repo.version(revision)
-    entry = Entry(version, location, until, " ".join(because.split()))
+    entry = Acknowledgement(version, location, until, " ".join(because.split()))
     known = changed_at(repo, version)
     is_known = any(map(entry.matches, known))
     if known and not is_known:
@@ -139,7 +139,7 @@ def acknowledge(
     return entry, is_known
 
 
-def remove(repo: Repository, revision: str, location: str | None = None) -> list[Entry]:
+def remove(repo: Repository, revision: str, location: str | None = None) -> list[Acknowledgement]:
     """Take back what was acknowledged of a version: at a location as it was given then, or all.
 
     :raises UsageError: if nothing was.
@@ -182,19 +182,19 @@ def _check_date(until: str) -> None:
         raise UsageError(f"--until {until} is over", "give today or a later day")
 
 
-def _entries(data: Any) -> list[Entry]:
+def _entries(data: Any) -> list[Acknowledgement]:
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA}")
-    found: list[Entry] = []
+    found: list[Acknowledgement] = []
     for one in data["acknowledged"]:
-        entry = Entry(*(one.get(name, "") for name in Entry._fields))
+        entry = Acknowledgement(*(one.get(name, "") for name in Acknowledgement._fields))
         if not all(isinstance(value, str) for value in entry) or not (entry.version and entry.location):
             raise ValueError(f"entry {len(found) + 1} has no version and location, or what is no text")
         found.append(entry)
     return found
 
 
-def _save(repo: Repository, entries: Iterable[Entry]) -> None:
+def _save(repo: Repository, entries: Iterable[Acknowledgement]) -> None:
     """Write them, one a line, so that two lists can be merged as text."""
     path = path_of(repo)
     given = ({name: value for name, value in one._asdict().items() if value} for one in entries)

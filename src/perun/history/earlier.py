@@ -12,7 +12,7 @@ from perun.measurement.difference import Rules
 from perun.measurement.estimate import Estimate, Kind, Point, estimate, point_of_headlines
 from perun.measurement.noise import WINDOW, Kept
 from perun.measurement.verdict import Verdict, along, confirmed, never
-from perun.profile.head import Configuration, Head
+from perun.profile.head import Configuration, ProfileHeader
 from perun.profile.helpers import ProfileInfo
 from perun.repository import walking
 from perun.repository.repository import Repository
@@ -255,7 +255,7 @@ def of_profile(
     fact = fact_of(profile)
     if fact.headline is None:
         return None
-    wanted = wanted_of(Head.of(profile).configuration, fact)
+    wanted = wanted_of(ProfileHeader.of(profile).configuration, fact)
     if wanted is None:
         return judged(value_of([fact]), (), rules_of(repo))
     others: list[Fact] = []

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.measurement.comparable import conditions
 from perun.measurement.estimate import Headline, Kind, Round, median, sample_of
 from perun.profile import session as sessions
-from perun.profile.amounts import common_unit
+from perun.profile.amounts import UnitOf, common_unit, larger_is_better, units
 from perun.profile.changes import of_function
 from perun.profile.format.grouping import Group
 from perun.profile.uid import flatten, location, shown_subtype
-from perun.profile.units import UnitOf, larger_is_better, units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from perun.measurement.estimate import Kind, Point, Readings, Round, Sample, sample_of
 from perun.profile import session as sessions
-from perun.profile.amounts import common_unit
+from perun.profile.amounts import common_unit, larger_is_better, units
 from perun.profile.format.columns import is_packed
 from perun.profile.format.grouping import Group
 from perun.profile.session import RUN
 from perun.profile.uid import PLAIN_SUBTYPES, flatten, location, shown_subtype
-from perun.profile.units import larger_is_better, units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from perun.pages.theme import CSS
 from perun.profile.amounts import BITS, BYTES, PLAIN, SECONDS, SIZES, SIZES_OF_RATES, SMALLEST, TIMES, end_of
 
 _SPECIAL: Final = str.maketrans(
@@ -140,3 +141,16 @@ def numbers_script() -> str:
         "smallest": SMALLEST,
     }
     return f"const perunUnits = {embed_json(units)};\n" + text_beside(__file__, "numbers.js")
+
+
+# What pages with scripts share, of views and of the dashboard: numbers, colours, canvases, tooltips.
+
+
+def shared_script() -> str:
+    """The script that theirs begin with: :func:`perun.pages.document.numbers_script` and `interactive.js`."""
+    return f"{numbers_script()}\n{text_beside(__file__, 'interactive.js')}"
+
+
+def shared_style() -> str:
+    """The style sheet that theirs begin with: the theme and `interactive.css`."""
+    return CSS + text_beside(__file__, "interactive.css")

@@ -88,7 +88,7 @@ def _differing(words: Sequence[str], common: Container[str]) -> Iterator[str]:
 _INTERPRETER: Final = re.compile(r"(?:\S*/)?(?:python|pypy|node|ruby|perl|bash|sh)[\d.]*")
 
 
-class Head(NamedTuple):
+class ProfileHeader(NamedTuple):
     """The head of a profile; an empty text if the profile does not say.
 
     The postprocessors are in the order of their use, spelled as in the file.
@@ -102,7 +102,7 @@ class Head(NamedTuple):
     postprocessors: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, profile: Mapping[str, Any]) -> Head:
+    def of(cls, profile: Mapping[str, Any]) -> ProfileHeader:
         """The head of a profile in memory, or of its regions `header`, `collector_info`, `postprocessors`."""
         header = profile.get("header", {})
         return cls(

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from perun.core.errors import ConfigError
-from perun.profile.head import Configuration, Head
+from perun.profile.head import Configuration, ProfileHeader
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,7 +25,7 @@ _IGNORED_ATTRIBUTES = ("stem", "copy")  # sort keys of 0.28: the parts of a name
 class _Fields(NamedTuple):
     source: str
     realpath: str
-    head: Head
+    head: ProfileHeader
     time: int
     checksum: str = ""
     is_registered: bool = False
@@ -48,7 +48,7 @@ class ProfileInfo(_Fields):
     if not TYPE_CHECKING:  # Perun itself asks the head, so that a misspelled name is found
 
         def __getattr__(self, name: str) -> Any:
-            if name in Head._fields:
+            if name in ProfileHeader._fields:
                 return getattr(self.head, name)
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
@@ -116,7 +116,7 @@ class _Piece:
 
 
 def _tags(profile: Mapping[str, Any], now: datetime, counter: int) -> dict[str, str]:
-    head = Head.of(profile)
+    head = ProfileHeader.of(profile)
     return {
         "collector": head.collector,
         "postprocessors": "-and-".join(name.replace("_", "-") for name in head.postprocessors),

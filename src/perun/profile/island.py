@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError
+from perun.profile.amounts import units
 from perun.profile.uid import flatten
-from perun.profile.units import units
 
 if TYPE_CHECKING:
     from perun.profile.format.core import Profile
@@ -23,7 +23,7 @@ TYPE: Final = "island"
 TIMELINE: Final = "timeline"
 """The region with the calls in the order of time."""
 COLUMNS: Final = ("thread", "api", "object", "start", "duration", "busy", "amount", "calls")
-"""What the region says of each entry; see :class:`Entry`."""
+"""What the region says of each entry; see :class:`TimelineEntry`."""
 NO_OBJECT: Final = -1
 SEVERAL: Final = -2
 """In place of the number of an object: the calls of an entry are on several."""
@@ -54,7 +54,7 @@ class Api(NamedTuple):
     unit: str
 
 
-class Entry(NamedTuple):
+class TimelineEntry(NamedTuple):
     """A call, or a run of calls of one thread to one function on one object.
 
     :param thread: and :param api: positions in the lists of the timeline. :param object: likewise, or
@@ -94,9 +94,9 @@ class Timeline(NamedTuple):
     stops: Sequence[tuple[int, int]]
     calls: int
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[TimelineEntry]:
         """The entries one by one."""
-        return map(Entry._make, zip(*(self.columns[name] for name in COLUMNS), strict=True))
+        return map(TimelineEntry._make, zip(*(self.columns[name] for name in COLUMNS), strict=True))
 
     def as_region(self) -> dict[str, Any]:
         """The region of a profile; :func:`timeline_of` reads it."""

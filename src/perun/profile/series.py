@@ -34,7 +34,7 @@ ORDERS = ("order", "call-order", "timestamp")
 """Fields that say when something was measured. Amounts do not depend on that, so one has to be asked for."""
 
 
-class Series(NamedTuple):
+class ResourceSeries(NamedTuple):
     """The points of one uid, in the order of the profile.
 
     :param uid: the flattened uid.
@@ -63,7 +63,7 @@ def series(
     *,
     apart: bool = False,
     uids: Container[str] | None = None,
-) -> Iterator[Series]:
+) -> Iterator[ResourceSeries]:
     """The points of each uid, uids in the order of their first resource.
 
     :param of: the dependent field; :param per: the independent one.
@@ -75,7 +75,7 @@ def series(
     found: dict[tuple[str, str], list[Group]] = {}
     for uid, group in _by_uid(profile, uids):
         found.setdefault((uid, subtype_of(uid, group) if apart else ""), []).append(group)
-    without: list[Series] = []
+    without: list[ResourceSeries] = []
     has_points = False
     for uid, subtype in list(found):
         xs, ys = _FieldValues(), _FieldValues()
@@ -199,13 +199,13 @@ def _split_by_uid(group: Group) -> Iterator[tuple[str, Group]]:
         yield uid, group._replace(columns=columns, size=sum(own))
 
 
-def _points(uid: str, subtype: str, x: Floats, y: Floats) -> Series:
+def _points(uid: str, subtype: str, x: Floats, y: Floats) -> ResourceSeries:
     good = np.isfinite(x)
     good &= np.isfinite(y)
     left_out = len(good) - int(np.count_nonzero(good))
     if left_out:
         x, y = x[good], y[good]
-    return Series(uid, x, y, left_out, subtype)
+    return ResourceSeries(uid, x, y, left_out, subtype)
 
 
 def _parsed(values: list[Any]) -> array[float]:

@@ -85,7 +85,7 @@ def resume(repo: Repository) -> Journal:
 
 def interrupted(repo: Repository) -> Mapping[str, Any] | None:
     """What the newest bisection asked for that was not finished and that no process works on; None if there
-    is none. Its keys are the fields of :class:`~perun.running.bisect.data.Asked`.
+    is none. Its keys are the fields of :class:`~perun.running.bisect.data.BisectRequest`.
     """
     for file in journal.unlocked(folder(repo), to_read=True):
         asked = file.plan.get("asked")

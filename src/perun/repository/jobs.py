@@ -27,7 +27,7 @@ PARTS: Final[Mapping[str, Callable[[str], Run]]] = {
 
 
 @dataclass(frozen=True)
-class Unit:
+class PluginConfig:
     """A collector or postprocessor with its parameters, already of the plugin's own type."""
 
     name: str
@@ -44,8 +44,8 @@ class Job:
     cmd: str
     args: str
     workload: str
-    collector: Unit
-    postprocessors: tuple[Unit, ...] = ()
+    collector: PluginConfig
+    postprocessors: tuple[PluginConfig, ...] = ()
     generated: Generated | None = None
 
     def __str__(self) -> str:
@@ -114,8 +114,8 @@ def combine_units(
     cmds: Sequence[str],
     args: Sequence[str],
     workloads: Sequence[str],
-    collectors: Sequence[Unit],
-    postprocessors: Sequence[Unit] = (),
+    collectors: Sequence[PluginConfig],
+    postprocessors: Sequence[PluginConfig] = (),
     seed: int | None = None,
     *,
     apart: bool = False,
@@ -138,7 +138,7 @@ def combine_units(
     return made
 
 
-def subject_of(registry: Registry, unit: Unit) -> str:
+def subject_of(registry: Registry, unit: PluginConfig) -> str:
     """What a collector looks at that runs no command, as sources; empty for any other."""
     plugin = registry.get("collect", unit.name)
     subject = getattr(plugin, "subject", None)
@@ -153,10 +153,12 @@ def needs_command(registry: Registry, collector: str) -> bool:
     return not getattr(registry.get("collect", collector), "without_command", False)
 
 
-def make_unit(repo: Repository, family: str, name: str, params: Mapping[str, Any], where: str) -> Unit:
+def make_unit(
+    repo: Repository, family: str, name: str, params: Mapping[str, Any], where: str
+) -> PluginConfig:
     """The named plugin's parameters made of `params`."""
     plugin = repo.registry.get(family, name)
-    return Unit(plugin.name, from_mapping(plugin.Params, params, f"{name!r} in {where}"))
+    return PluginConfig(plugin.name, from_mapping(plugin.Params, params, f"{name!r} in {where}"))
 
 
 def merge_params(params: Any, where: str) -> dict[str, Any]:
@@ -170,7 +172,7 @@ def merge_params(params: Any, where: str) -> dict[str, Any]:
     raise ConfigError(f"{where}: params must be a mapping of parameters to values, not {params!r}")
 
 
-def _configured_units(repo: Repository, family: str, key: str) -> list[Unit]:
+def _configured_units(repo: Repository, family: str, key: str) -> list[PluginConfig]:
     units = []
     for position, entry in enumerate(repo.config.get(key) or []):
         try:
@@ -181,7 +183,7 @@ def _configured_units(repo: Repository, family: str, key: str) -> list[Unit]:
     return units
 
 
-def configured_unit(registry: Registry, family: str, entry: Any) -> Unit:
+def configured_unit(registry: Registry, family: str, entry: Any) -> PluginConfig:
     """The unit that an item of `collectors` or `postprocessors` means: a name, or a mapping with `params`.
 
     :raises PluginError: if it is unknown. :raises ConfigError: if a parameter is wrong.
@@ -189,7 +191,7 @@ def configured_unit(registry: Registry, family: str, entry: Any) -> Unit:
     name, params = (entry, {}) if isinstance(entry, str) else (str(entry["name"]), entry.get("params"))
     plugin = registry.get(family, name)
     values = from_mapping(plugin.Params, merge_params(params, name), f"{FAMILIES[family]} {name!r}")
-    return Unit(plugin.name, values)
+    return PluginConfig(plugin.name, values)
 
 
 def texts(values: Any) -> list[str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.core.errors import ProfileNotFound, UsageError, VersionControlError
 from perun.core.wording import plural
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.profile.helpers import ProfileInfo, sort_key
 from perun.repository.repository import Repository
 from perun.store import tree
@@ -250,7 +250,7 @@ def _among_jobs(repo: Repository, spec: str) -> Found | None:
         return None
     for name in (path.name, path.name + ".perf"):
         if name.endswith(".perf") and _is_file(repo, jobs / name):
-            return Found(ProfileInfo(name, str(jobs / name), Head(), 0))
+            return Found(ProfileInfo(name, str(jobs / name), ProfileHeader(), 0))
     return None
 
 

@@ -17,8 +17,7 @@ from perun.repository import lookup
 from perun.repository.lookup import parse_tag
 from perun.repository.repository import Repository
 from perun.store.index import IndexEntry
-from perun.store.linking import link, unlink
-from perun.store.pending import SUFFIX
+from perun.store.pending import SUFFIX, link, unlink
 from perun.store.summaries import fact_of, pending_key
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def _registered_since(repo: Repository, minor_version: str, oldest: int) -> set[
         return set()
 
 
-class Wanted(NamedTuple):
+class SaveRequest(NamedTuple):
     """A profile that is to be saved with others.
 
     :param registers: in the index of its version; else it stays pending. :param moment: the time of its file,
@@ -90,7 +89,7 @@ class Wanted(NamedTuple):
     moment: int | None = None
 
 
-def save_together(repo: Repository, wanted: Sequence[Wanted]) -> list[Path]:
+def save_together(repo: Repository, wanted: Sequence[SaveRequest]) -> list[Path]:
     """Save profiles that were measured together: all of them or none.
 
     All are written as pending profiles before one of them is registered, and the signals that interrupt wait

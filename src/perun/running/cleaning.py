@@ -27,11 +27,11 @@ from perun.sharing.known import Known, caches
 from perun.store.fsck import Finding, rebuild_caches
 from perun.store.fsck import fsck as check_store
 from perun.store.index import IndexEntry
-from perun.store.linking import unlink
+from perun.store.pending import unlink
 from perun.store.remote import cleaning
 from perun.store.remote.cleaning import Progress
 from perun.store.remote.contract import Remote
-from perun.store.remote.register import Entry
+from perun.store.remote.register import RegisterEntry
 from perun.store.summaries import key_of
 from perun.store.temp import TempFile
 
@@ -154,12 +154,12 @@ class Collected(NamedTuple):
         not say otherwise, and among the entries where it does. :param lacks: what to do about that.
     """
 
-    entries: list[Entry]
+    entries: list[RegisterEntry]
     deleted: list[str]
     freed: int
     waiting: int = 0
     moved: int = 0
-    unknown: Collection[Entry] = ()
+    unknown: Collection[RegisterEntry] = ()
     lacks: str = ""
 
 
@@ -169,7 +169,7 @@ def collect_here(
     *,
     now: float,
     dry_run: bool = False,
-    agreed: Collection[Entry] | None = None,
+    agreed: Collection[RegisterEntry] | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Collected:
     """Unlink what is not kept, and delete the objects that no index names then.
@@ -183,7 +183,7 @@ def collect_here(
     store = repo.store
     with store.lock():
         registered = [
-            Entry(minor, one.checksum, one.time, one.path)
+            RegisterEntry(minor, one.checksum, one.time, one.path)
             for minor in store.indexes.minors()
             for one in store.indexes.read(minor)
         ]
@@ -221,7 +221,7 @@ def collect_remote(
     grace: float,
     now: float,
     dry_run: bool = False,
-    agreed: Collection[Entry] | None = None,
+    agreed: Collection[RegisterEntry] | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Collected:
     """Record at the remote that what is not kept is removed, and delete there what nothing needs.
@@ -247,8 +247,12 @@ def collect_remote(
 
 
 def _not_kept(
-    repo: Repository, entries: Collection[Entry], keep: Keep, now: float, agreed: Collection[Entry] | None
-) -> tuple[list[Entry], list[Entry], str]:
+    repo: Repository,
+    entries: Collection[RegisterEntry],
+    keep: Keep,
+    now: float,
+    agreed: Collection[RegisterEntry] | None,
+) -> tuple[list[RegisterEntry], list[RegisterEntry], str]:
     """The profiles that nothing keeps, those of which that cannot be known here, and how that is mended.
 
     What a clone does not know may be the newest version of all, or one with a tag.
@@ -274,8 +278,8 @@ def _not_kept(
     return gone, [one for one in old if one.minor in unknown], lacks
 
 
-def _by_version(entries: Iterable[Entry]) -> Iterator[tuple[str, list[Entry]]]:
-    by_version: dict[str, list[Entry]] = {}
+def _by_version(entries: Iterable[RegisterEntry]) -> Iterator[tuple[str, list[RegisterEntry]]]:
+    by_version: dict[str, list[RegisterEntry]] = {}
     for entry in entries:
         by_version.setdefault(entry.minor, []).append(entry)
     yield from by_version.items()

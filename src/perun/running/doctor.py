@@ -30,7 +30,7 @@ from perun.plugin.api import FAMILIES, Readiness, Report, Run, silent
 from perun.plugin.registry import Registry
 from perun.repository import hooks, jobs
 from perun.repository.repository import Repository
-from perun.running.compare.decide import ARMS, FIRST_LOOK, STEP, Looks, usable_cores
+from perun.running.compare.decide import ARMS, FIRST_LOOK, STEP, InterimPlan, usable_cores
 from perun.running.compare.instruments import TimedRuns
 from perun.running.compare.plan import MAX_PAIRS, SECONDS
 from perun.running.run import background, pre_run
@@ -246,7 +246,7 @@ def measure(
     budget: float = BUDGET,
     length: float = LENGTH,
     report: Report = silent,
-    dice: random.Random | None = None,
+    rng: random.Random | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Noise:
     """Measure for about `budget` seconds, but at least the pairs of a first look.
@@ -258,7 +258,7 @@ def measure(
         raise UsageError(f"--length: a run takes {SHORTEST:g} s at least, not {length:g}")
     found = tuple(conditions.observe())  # the load it finds, not the one it makes
     with tempfile.TemporaryDirectory(prefix="perun-noise-") as folder:
-        runner = _Runner(Path(folder), environ, dice or random.Random())
+        runner = _Runner(Path(folder), environ, rng or random.Random())
         start = clock()
         report("calibrating", 0, 0)
         runner.calibrate(length)
@@ -284,10 +284,10 @@ def measure(
 class _Runner:
     """Runs the built-in program, in environments of random size."""
 
-    def __init__(self, scratch: Path, environ: Mapping[str, str], dice: random.Random) -> None:
+    def __init__(self, scratch: Path, environ: Mapping[str, str], rng: random.Random) -> None:
         self.command = ""
         self.cores = usable_cores(True)
-        self.dice = dice
+        self.rng = rng
         self._scratch = scratch
         self._environ = environ
 
@@ -305,13 +305,13 @@ class _Runner:
 
     def pair(self) -> tuple[Sample, Sample]:
         """Two runs on the same core. Which of them counts as the first one is random."""
-        core = self.dice.choice(self.cores) if self.cores else None
+        core = self.rng.choice(self.cores) if self.cores else None
         first, second = (self._once(self.command, core) for _ in range(2))
-        return (first, second) if self.dice.random() < 0.5 else (second, first)
+        return (first, second) if self.rng.random() < 0.5 else (second, first)
 
     def _once(self, command: str, core: int | None) -> Sample:
         run = Run(command, cwd=self._scratch, environ=dict(self._environ))
-        with TimedRuns(run, self._scratch, self.dice, _RUN_LIMIT, core) as runs:
+        with TimedRuns(run, self._scratch, self.rng, _RUN_LIMIT, core) as runs:
             sample, errors = runs.record()
         if sample.status or sample.early:
             raise failed(run, sample.status, errors, "measure when the machine has less to do")
@@ -349,7 +349,7 @@ def _cpu(sample: Sample) -> float:
 
 def _levels() -> dict[int, float]:
     """The level of each look of `perun compare`, by its number of pairs."""
-    looks, alpha = Looks(MAX_PAIRS), 1 - DEFAULTS.confidence
+    looks, alpha = InterimPlan(MAX_PAIRS), 1 - DEFAULTS.confidence
     sizes = [*range(FIRST_LOOK, MAX_PAIRS, STEP), MAX_PAIRS]
     return {size: looks.level(alpha, size, ends=False) for size in sizes}
 

@@ -15,7 +15,7 @@ from perun.core.regular import read_regular
 from perun.repository.repository import Repository
 from perun.store.remote.contract import Remote
 from perun.store.remote.reading import Reader
-from perun.store.remote.register import Entry, made_of
+from perun.store.remote.register import RegisterEntry, made_of
 
 # What a remote holds, as far as this repository has seen it; only what is new is fetched.
 #
@@ -90,7 +90,7 @@ class _Version(NamedTuple):
     names: list[str]
 
 
-def registered_here(repo: Repository, minors: Collection[str] | None) -> list[Entry]:
+def registered_here(repo: Repository, minors: Collection[str] | None) -> list[RegisterEntry]:
     """What is registered here, version by version.
 
     :param minors: only in these minor versions; in all if None.
@@ -119,11 +119,11 @@ def registered_here(repo: Repository, minors: Collection[str] | None) -> list[En
     return list(_entries(now, minors))
 
 
-def _entries(versions: dict[str, _Version], minors: Collection[str] | None) -> Iterator[Entry]:
+def _entries(versions: dict[str, _Version], minors: Collection[str] | None) -> Iterator[RegisterEntry]:
     for minor, one in versions.items():
         if minors is None or minor in minors:
             minors_of = repeat(minor, len(one.names))
-            yield from made_of(Entry, minors_of, one.checksums, one.times, one.names)
+            yield from made_of(RegisterEntry, minors_of, one.checksums, one.times, one.names)
 
 
 def caches(repo: Repository) -> Path:

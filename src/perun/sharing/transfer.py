@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from perun.core.errors import ProfileError, RemoteError
 from perun.plugin.api import MinorVersion
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.repository import walking
 from perun.repository.repository import Repository
 from perun.sharing.known import Known, caches, registered_here
@@ -21,9 +21,9 @@ from perun.store.index import IndexEntry
 from perun.store.objects import ObjectFile
 from perun.store.remote import pack, register
 from perun.store.remote.contract import MissingPiece, Remote
-from perun.store.remote.pack import Place, in_parallel
+from perun.store.remote.pack import PackSlice, in_parallel
 from perun.store.remote.reading import prepare
-from perun.store.remote.register import Added, Entry, Register, Union
+from perun.store.remote.register import Added, Register, RegisterEntry, Union
 
 Progress = Callable[[int, int], None]
 """Is told how many profiles are done, and how many there are in all."""
@@ -46,9 +46,9 @@ class Transferred(NamedTuple):
     :param seconds: how long it took.
     """
 
-    entries: list[Entry]
+    entries: list[RegisterEntry]
     known: int
-    removed: list[Entry]
+    removed: list[RegisterEntry]
     refused: list[str]
     sent: int
     seconds: float
@@ -84,7 +84,7 @@ def push(
         return Transferred(new, there, removed, [], 0, time.monotonic() - began)
     if new:
         prepare(remote)
-    refused: dict[Entry, str] = {}
+    refused: dict[RegisterEntry, str] = {}
     sent = _settled(repo, known, new, refused, progress)
     known.keep()
     done = [entry for entry in new if entry not in refused]
@@ -92,7 +92,11 @@ def push(
 
 
 def _settled(
-    repo: Repository, known: Known, new: Sequence[Entry], refused: dict[Entry, str], progress: Progress
+    repo: Repository,
+    known: Known,
+    new: Sequence[RegisterEntry],
+    refused: dict[RegisterEntry, str],
+    progress: Progress,
 ) -> int:
     """Send until all of it is there to stay, whoever cleans up meanwhile; the bytes that were sent.
 
@@ -140,12 +144,12 @@ def pull(
     here = {unclashed(entry) for entry in registered_here(repo, minors)}
     there = [one for one in union if minors is None or one.entry.minor in minors]
     new = [one for one in there if one.entry not in here]
-    done: list[Entry] = [one.entry for one in new] if dry_run else []
+    done: list[RegisterEntry] = [one.entry for one in new] if dry_run else []
     refused: list[str] = []
     sent = 0
     left = [] if dry_run else new
     for _ in range(_ROUNDS):
-        gone: dict[Entry, str] = {}
+        gone: dict[RegisterEntry, str] = {}
         for wanted, (size, objects) in _fetched_packs(repo, remote, left):
             if objects is None:
                 gone |= {one.entry: one.place.pack for one in wanted}
@@ -191,7 +195,7 @@ def _clashing(name: str, checksum: str) -> str:
     return f"{stem or suffix}~{checksum[:12]}{dot + suffix if stem else ''}"
 
 
-def unclashed(entry: Entry) -> Entry:
+def unclashed(entry: RegisterEntry) -> RegisterEntry:
     """The entry under the name that it has at the remote."""
     mark = f"~{entry.checksum[:12]}"
     stem, found, suffix = entry.name.rpartition(mark)
@@ -200,10 +204,10 @@ def unclashed(entry: Entry) -> Entry:
 
 
 def _in_packs(
-    repo: Repository, entries: Iterable[Entry], union: Union, refused: dict[Entry, str]
-) -> Iterator[tuple[list[Entry], list[tuple[str, bytes]]]]:
+    repo: Repository, entries: Iterable[RegisterEntry], union: Union, refused: dict[RegisterEntry, str]
+) -> Iterator[tuple[list[RegisterEntry], list[tuple[str, bytes]]]]:
     """The entries with the objects that they need, which are together about as large as a pack."""
-    group: list[Entry] = []
+    group: list[RegisterEntry] = []
     objects: dict[str, bytes] = {}
     size = 0
     for entry in entries:
@@ -225,7 +229,7 @@ def _in_packs(
 def _sent(
     repo: Repository,
     known: Known,
-    entries: Sequence[Entry],
+    entries: Sequence[RegisterEntry],
     objects: Sequence[tuple[str, bytes]],
     packs: set[str],
 ) -> int:
@@ -234,7 +238,7 @@ def _sent(
     :param packs: takes the packs that the register names.
     """
     sent = 0
-    places: dict[str, Place] = {}
+    places: dict[str, PackSlice] = {}
     if objects:
         made = pack.packed(objects)
         if made.name in known.union.dead:
@@ -253,7 +257,7 @@ def _sent(
     return sent + len(saying.data)
 
 
-def _file_time(repo: Repository, entry: Entry) -> int:
+def _file_time(repo: Repository, entry: RegisterEntry) -> int:
     try:
         return repo.store.objects.time(entry.checksum)
     except OSError:
@@ -284,7 +288,7 @@ def _fetched(remote: Remote, wanted: Sequence[Added], limit: int) -> tuple[int, 
 
 def _take_in(
     repo: Repository, wanted: Sequence[Added], objects: Mapping[str, bytes], refused: list[str]
-) -> list[Entry]:
+) -> list[RegisterEntry]:
     """Store the objects, each after its content was verified, then register them."""
     # Locked so that nobody removes, as unused, what is about to be registered.
     with repo.store.lock(), repo.store.files.together():
@@ -310,7 +314,7 @@ def _take_in(
 
 def _stored(
     repo: Repository, wanted: Sequence[Added], objects: Mapping[str, bytes]
-) -> list[Head | ProfileError]:
+) -> list[ProfileHeader | ProfileError]:
     """Store the objects that are not here; the head of each profile, or why it is none."""
     store = repo.store.objects
     times = {one.entry.checksum: one.file_time for one in wanted}
@@ -340,7 +344,7 @@ class HeldVersion(NamedTuple):
 
     version: str
     info: MinorVersion | None
-    there: list[Entry]
+    there: list[RegisterEntry]
     not_here: int
     not_there: int
 
@@ -354,10 +358,10 @@ def fetch(repo: Repository, remote: Remote, minors: Collection[str] | None = Non
     known = Known(remote, caches(repo))
     union = known.refresh()
     known.keep()
-    here: dict[str, set[Entry]] = {}
+    here: dict[str, set[RegisterEntry]] = {}
     for entry in registered_here(repo, minors):
         here.setdefault(entry.minor, set()).add(unclashed(entry))
-    there: dict[str, list[Entry]] = {}
+    there: dict[str, list[RegisterEntry]] = {}
     for one in union:
         if minors is None or one.entry.minor in minors:
             there.setdefault(one.entry.minor, []).append(one.entry)
@@ -376,5 +380,5 @@ def _by_date(one: HeldVersion) -> tuple[str, str]:
     return (one.info.date if one.info else "", one.version)
 
 
-def _by_time(entry: Entry) -> tuple[int, str, str]:
+def _by_time(entry: RegisterEntry) -> tuple[int, str, str]:
     return entry.time, entry.name, entry.checksum

@@ -23,7 +23,7 @@ from perun.store.files import ON_DISK, Files
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perun.store.checksums import Checksums
+    from perun.store.objects import Checksums
 
 
 _CHANGES = {str(change): change for change in PerformanceChange}
@@ -69,7 +69,7 @@ class Changes:
     @cached_property
     def checksums(self) -> Checksums:
         """The checksums of the files that this release wrote, by minor version."""
-        from perun.store.checksums import Checksums
+        from perun.store.objects import Checksums
 
         return Checksums(
             self._checksums_path, lambda minor: self._files.exists(self.path(minor)), self._files

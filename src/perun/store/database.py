@@ -25,7 +25,7 @@ from perun.core.atomic import NewFile
 from perun.core.regular import TooLarge
 from perun.store.connections import Connection
 from perun.store.files import DiskFiles, Draft, Files, FileState
-from perun.store.unpacking import Sought
+from perun.store.unpacking import BlockRef
 
 if TYPE_CHECKING:
     from perun.store.lock import Lock
@@ -49,7 +49,7 @@ def unfinished() -> Any:
     return Unfinished(_IN_MEMORY)
 
 
-class Blocks(Sought):
+class Blocks(BlockRef):
     """A content, of which one block at a time is in memory."""
 
     def __init__(self, connection: Connection, content: int, size: int, source: str) -> None:

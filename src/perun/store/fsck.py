@@ -18,10 +18,9 @@ from perun.core import atomic, leftovers
 from perun.core.errors import PerunError, ProfileError
 from perun.core.wording import plural
 from perun.store import tree
-from perun.store.checksums import Checksums, Noted
 from perun.store.files import Files
 from perun.store.index import parse
-from perun.store.objects import KNOWN_TYPES
+from perun.store.objects import KNOWN_TYPES, Checksums, Noted
 from perun.store.pending import CACHE
 from perun.store.summaries import READ_BY_LISTS, fact_of, key_of
 

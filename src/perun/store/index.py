@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from perun.core.atomic import NewFile
 from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.profile.helpers import ProfileInfo
 from perun.store import tree
 from perun.store.files import ON_DISK, Files
@@ -46,7 +46,7 @@ class IndexEntry(NamedTuple):
     time: int
     checksum: str
     path: str
-    head: Head = Head()
+    head: ProfileHeader = ProfileHeader()
 
     @property
     def key(self) -> tuple[str, int]:
@@ -140,7 +140,9 @@ def _parse_six(data: bytes, count: int) -> Parsed:
     found = _read_rows(data, count, strings=6)
     certain = _verify(data, found.bounds)
     entries = [
-        IndexEntry(time, checksum, path, Head(kind, cmd, args, workload, collector, tuple(units.split())))
+        IndexEntry(
+            time, checksum, path, ProfileHeader(kind, cmd, args, workload, collector, tuple(units.split()))
+        )
         for time, checksum, path, (kind, cmd, args, workload, collector, units) in found.rows
     ]
     return Parsed(entries, certain)
@@ -161,7 +163,9 @@ def _parse_five(data: bytes, count: int) -> Parsed:
     found = _read_rows(data, count, strings=5)
     _verify(data, found.bounds)
     entries = [
-        IndexEntry(time, checksum, path, Head(kind, cmd, "", workload, collector, tuple(units.split())))
+        IndexEntry(
+            time, checksum, path, ProfileHeader(kind, cmd, "", workload, collector, tuple(units.split()))
+        )
         for time, checksum, path, (kind, cmd, workload, collector, units) in found.rows
     ]
     return Parsed(entries, certain=True)
@@ -244,7 +248,7 @@ def _header_of(data: bytes, count: int) -> bytes:
     return _HEADER.pack(tree.INDEX_SIGNATURE, _HEADER.unpack_from(data)[1], count)
 
 
-def _texts(head: Head) -> tuple[str, ...]:
+def _texts(head: ProfileHeader) -> tuple[str, ...]:
     """The strings of an entry, in the order of the file; a new field of the head is no part of it."""
     return head.type, head.cmd, head.args, head.workload, head.collector, " ".join(head.postprocessors)
 
@@ -271,7 +275,7 @@ class Indexes:
         self,
         root: Path,
         lock: Callable[[], AbstractContextManager[None]],
-        head_of: Callable[[str], Head],
+        head_of: Callable[[str], ProfileHeader],
         files: Files = ON_DISK,
     ) -> None:
         self._files = files
@@ -376,7 +380,7 @@ class Indexes:
         return parse(data, str(path)) if data is not None else Parsed([], certain=True)
 
 
-def complete(entries: Iterable[IndexEntry], head_of: Callable[[str], Head]) -> list[IndexEntry]:
+def complete(entries: Iterable[IndexEntry], head_of: Callable[[str], ProfileHeader]) -> list[IndexEntry]:
     """The entries, with what version 1 does not hold read from the profiles themselves.
 
     An entry whose profile is missing or damaged stays as it is.
@@ -386,7 +390,7 @@ def complete(entries: Iterable[IndexEntry], head_of: Callable[[str], Head]) -> l
     return [entry if entry.head.type else _completed(entry, head_of) for entry in entries]
 
 
-def resolve(entries: Iterable[IndexEntry], head_of: Callable[[str], Head]) -> list[IndexEntry]:
+def resolve(entries: Iterable[IndexEntry], head_of: Callable[[str], ProfileHeader]) -> list[IndexEntry]:
     """The entries of an uncertain index (see :class:`Parsed`), with args and workload from the profiles.
 
     Releases before 0.22 wrote args and workload where 0.28 writes workload and label, and nothing in the
@@ -398,7 +402,7 @@ def resolve(entries: Iterable[IndexEntry], head_of: Callable[[str], Head]) -> li
     return [_resolved(entry, head_of) for entry in entries]
 
 
-def _resolved(entry: IndexEntry, head_of: Callable[[str], Head]) -> IndexEntry:
+def _resolved(entry: IndexEntry, head_of: Callable[[str], ProfileHeader]) -> IndexEntry:
     stored = entry.head
     if not (stored.args or stored.workload):
         return entry
@@ -409,7 +413,7 @@ def _resolved(entry: IndexEntry, head_of: Callable[[str], Head]) -> IndexEntry:
     return entry._replace(head=stored._replace(args=profile.args, workload=profile.workload))
 
 
-def _completed(entry: IndexEntry, head_of: Callable[[str], Head]) -> IndexEntry:
+def _completed(entry: IndexEntry, head_of: Callable[[str], ProfileHeader]) -> IndexEntry:
     try:
         return entry._replace(head=head_of(entry.checksum))
     except ProfileError:

@@ -12,12 +12,15 @@ limit of the store, and who needs only the checksum or the head keeps no more th
 from __future__ import annotations
 
 import io
+import json
 import re
 import zlib
 from collections import deque
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from zlib import crc32
 
 from perun.core.atomic import NewFile
 from perun.core.errors import ProfileError, ProfileNotFound
@@ -26,16 +29,15 @@ from perun.profile.format import columnar
 from perun.profile.format.head import COLUMNAR_FROM, object_body, with_uids
 from perun.profile.format.json import decode_head, loads
 from perun.profile.format.quick_head import quick_head
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.store import tree, unpacking
 from perun.store import tree as limits
 from perun.store.files import ON_DISK, Files
 from perun.store.unpacking import Unpacked, naming_file, small_body
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from perun.profile.factory import Profile
+
 
 KNOWN_TYPES = frozenset({"bound", "memory", "mixed", "time"})
 """The types of the manual; a plugin may make others, which need be no more than a word."""
@@ -151,7 +153,7 @@ class FileObjects:
         self.verify(checksum)
         return self._files.read(tree.object_path(self.root, checksum), self.limit)
 
-    def take_in(self, files: Iterable[ObjectFile]) -> dict[str, Head | ProfileError]:
+    def take_in(self, files: Iterable[ObjectFile]) -> dict[str, ProfileHeader | ProfileError]:
         """Store the files of objects from elsewhere, each after it was verified and found to be a profile.
 
         That the rest of a profile is what its head promises, shows whoever reads it.
@@ -160,23 +162,23 @@ class FileObjects:
 
         :returns: by checksum the head of each, or what is wrong with it: then it is not stored.
         """
-        found: dict[str, Head | ProfileError] = {}
+        found: dict[str, ProfileHeader | ProfileError] = {}
         self._files.write_many(self._verified(files, found), self.root)
         return found
 
     def _verified(
-        self, files: Iterable[ObjectFile], found: dict[str, Head | ProfileError]
+        self, files: Iterable[ObjectFile], found: dict[str, ProfileHeader | ProfileError]
     ) -> Iterator[NewFile]:
         root = str(self.root)
         for checksum, data, time in files:
             source = f"the object {checksum[:10]}"
             try:
                 if (body := small_body(data, checksum, self.limit)) is not None:
-                    found[checksum] = quick_head(body) or Head.of(decode_head(body, source))
+                    found[checksum] = quick_head(body) or ProfileHeader.of(decode_head(body, source))
                 else:
                     with naming_file(source):
                         unpacked = Unpacked(io.BytesIO(data), checksum, self.limit)
-                        found[checksum] = Head.of(unpacked.regions(source))
+                        found[checksum] = ProfileHeader.of(unpacked.regions(source))
             except ProfileError as problem:
                 found[checksum] = problem
             else:
@@ -203,9 +205,9 @@ class FileObjects:
         """The profile as JSON, or by columns; errors as :meth:`get`."""
         return self.read(checksum)[1]
 
-    def head(self, checksum: str) -> Head:
+    def head(self, checksum: str) -> ProfileHeader:
         """The head of the profile; errors as :meth:`get`. The rest is verified, and not kept in memory."""
-        return Head.of(self.regions(checksum))
+        return ProfileHeader.of(self.regions(checksum))
 
     def regions(self, checksum: str) -> dict[str, Any]:
         """The regions of the profile that are its head (:func:`perun.profile.format.head.decode`)."""
@@ -317,3 +319,126 @@ def _packed(header: bytes, body: bytes) -> Iterator[bytes | memoryview]:
     for start in range(0, len(body), _CHUNK):
         yield stream.compress(body[start : start + _CHUNK])
     yield stream.flush()
+
+
+# Checksums of files whose own format has no room for one: pending profiles and lists of changes.
+#
+# They are stored in `.perun/sums`, which other releases do not read. Lines are only appended to its files.
+# The line of a file is written before the file takes its place, so that after an interruption either the old
+# line holds or the new one. It is not flushed to the disk: a file whose line is lost is not verified, no
+# more.
+#
+# A line holds the CRC-32 of what follows, the SHA-1 of the file, its modification time (ns), its name as
+# JSON.
+
+FOLDER = "sums"
+"""Of `.perun`."""
+LIMIT = 1 << 30
+"""Bytes of a file of checksums that are read at most."""
+_COMPACT_FROM = 1 << 16
+"""Size in bytes below which a file of checksums is not compacted."""
+_LINES_KEPT = 2
+"""Lines kept of each name: that of the file that is there, and of one that is about to take its place."""
+
+Verdict = Literal["intact", "unknown", "damaged", "changed"]
+
+
+class NotedChecksum(NamedTuple):
+    """What was noted of a file: SHA-1 in hexadecimal digits, modification time in nanoseconds."""
+
+    sha1: str
+    time: int
+
+
+class Noted(NamedTuple):
+    """All checksums by the names of files, the newest last, and the number of lines that are damaged."""
+
+    checksums: dict[str, list[NotedChecksum]]
+    damaged: int
+
+    def verdict(self, name: str, sha1: str, time: int) -> Verdict:
+        """Whether a file with this SHA-1 and modification time (ns) is what was written.
+
+        `damaged`: its content differs though it was not written to since; `changed`: it was written to by
+        another program; `unknown`: Perun did not write it.
+        """
+        noted = self.checksums.get(name)
+        if not noted:
+            return "unknown"
+        if any(one.sha1 == sha1 for one in noted):
+            return "intact"
+        return "damaged" if any(one.time == time for one in noted) else "changed"
+
+
+class Checksums:
+    """The checksums of the files of one kind; whoever writes holds the lock of the repository.
+
+    :param path: their file. :param exists: whether there is a file of that name, of which they must be kept.
+    :param files: those of the store.
+    """
+
+    def __init__(self, path: Path, exists: Callable[[str], bool], files: Files = ON_DISK) -> None:
+        self.path = path
+        self._files = files
+        self._exists = exists
+
+    def note(self, name: str, sha1: str, time: int) -> None:
+        """Note the SHA-1 of a file that is about to get its name; if that fails, it is not verified."""
+        # The file itself is what counts, so a missing checksum is no failure.
+        with suppress(OSError):
+            # The line break ends a line that a killed writer left unfinished.
+            size = self._files.append(self.path, b"\n" + _line(name, NotedChecksum(sha1, time)))
+            if size > _COMPACT_FROM:
+                self._compact_where_doubled(size)
+
+    def read(self) -> Noted:
+        """All checksums; none if there is no file, or it cannot be read."""
+        found: dict[str, list[NotedChecksum]] = {}
+        damaged = 0
+        data = b""
+        with suppress(OSError):
+            data = self._files.read(self.path, LIMIT)
+        for line in data.split(b"\n"):
+            if not line or line.startswith(b"#"):
+                continue
+            parsed = _parse(line)
+            if parsed is None:
+                damaged += 1
+            else:
+                found.setdefault(parsed[0], []).append(parsed[1])
+        return Noted(found, damaged)
+
+    def compact(self) -> None:
+        """Forget files that are gone, older checksums and damaged lines."""
+        noted = self.read().checksums
+        kept = {name: known[-_LINES_KEPT:] for name, known in noted.items() if self._exists(name)}
+        lines = b"".join(_lines(kept.items()))
+        self._files.write(self.path, b"# %d\n" % len(lines) + lines)
+
+    def _compact_where_doubled(self, size: int) -> None:
+        # Only when the size has doubled, so that the work for each line is constant on average.
+        with self._files.opened(self.path, LIMIT) as file:
+            first = file.readline(32)
+        before = int(first[2:]) if first[:2] == b"# " and first[2:].strip().isdigit() else 0
+        if size > 2 * max(before, _COMPACT_FROM):
+            self.compact()
+
+
+def _lines(noted: Iterable[tuple[str, list[NotedChecksum]]]) -> Iterable[bytes]:
+    return (_line(name, one) for name, known in noted for one in known)
+
+
+def _line(name: str, one: NotedChecksum) -> bytes:
+    content = f"{one.sha1} {one.time} {json.dumps(name)}".encode()
+    return b"%08x %s\n" % (crc32(content), content)
+
+
+def _parse(line: bytes) -> tuple[str, NotedChecksum] | None:
+    check, _, content = line.partition(b" ")
+    if check != b"%08x" % crc32(content):
+        return None
+    try:
+        sha1, time, name = content.decode().split(" ", 2)
+        return json.loads(name), NotedChecksum(sha1, int(time))
+    except (ValueError, RecursionError):
+        return None

@@ -1,4 +1,5 @@
-"""Pending profiles: files of `.perun/jobs` that no minor version has yet (manual 13.2)."""
+"""Pending profiles: files of `.perun/jobs` that no minor version has yet (manual 13.2), how they get into the
+index of a version, and how they are taken out again."""
 
 from __future__ import annotations
 
@@ -10,18 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo
 from perun.store import tree
 from perun.store import tree as limits
 from perun.store.files import ON_DISK, Draft, Files
 from perun.store.index import NEWEST_TIME, IndexEntry, parse, serialize
+from perun.store.summaries import fact_of
 
 if TYPE_CHECKING:
     import hashlib
 
     from perun.profile.factory import Profile
-    from perun.store.checksums import Checksums
+    from perun.store import Store
+    from perun.store.objects import Checksums
+
 
 SUFFIX = ".perf"
 CACHE = ".index"
@@ -74,7 +78,7 @@ class Pending:
     @cached_property
     def checksums(self) -> Checksums:
         """The checksums of the profiles that Perun itself wrote."""
-        from perun.store.checksums import Checksums
+        from perun.store.objects import Checksums
 
         return Checksums(self._checksums_path, lambda name: self._files.exists(self.root / name), self._files)
 
@@ -271,7 +275,7 @@ class Pending:
 
         with self._files.opened(path, self.limit) as file:
             regions = decode(tree.pieces(file, self.limit), str(path), origin=False)
-        return IndexEntry(seconds, "", path.name, Head.of(regions))
+        return IndexEntry(seconds, "", path.name, ProfileHeader.of(regions))
 
 
 def _hashed(pieces: Iterable[bytes], sha1: hashlib._Hash) -> Iterator[bytes]:
@@ -315,3 +319,57 @@ def _is_utf8(text: str) -> bool:
 
 def _path_checksum(path: str) -> str:
     return tree.sha1(os.fsencode(path)).hex()
+
+
+# Registering profiles in a minor version and taking them out again (manual 13.2.3).
+#
+# Objects are written first, then the index that names them, once for all of them, then the cache of the
+# summaries. A process that dies in between leaves at most objects that nobody names.
+
+class Linked(NamedTuple):
+    """The entries that are registered now, and those whose path and time were registered before."""
+
+    added: list[IndexEntry]
+    duplicates: list[IndexEntry]
+
+
+def link(store: Store, minor: str, items: Iterable[tuple[Profile, str, float]]) -> Linked:
+    """Register profiles in the minor version; their origins are not looked at and not stored.
+
+    :param items: each profile with the base name and the modification time (seconds) of its file.
+    :raises DamagedStore: if the index is damaged; nothing is written then.
+    """
+    items = list(items)
+    with store.lock(), store.files.together():
+        store.indexes.read(minor)  # refuses a wrong name and a damaged index before anything is written
+        checksums = store.objects.put_many(profile for profile, _, _ in items)
+        entries = [
+            _entry(profile, path, time, checksum)
+            for (profile, path, time), checksum in zip(items, checksums, strict=True)
+        ]
+        for (_, _, time), checksum in zip(items, checksums, strict=True):
+            store.objects.set_time(checksum, time)
+        added = store.indexes.add(minor, entries)
+        if added:
+            store.summaries.update([minor])
+        store.facts.keep({
+            checksum: fact_of(profile)
+            for checksum, (profile, _, _) in zip(checksums, items, strict=True)
+        })  # fmt: skip
+    new = set(map(id, added))
+    return Linked(added, [entry for entry in entries if id(entry) not in new])
+
+
+def unlink(store: Store, minor: str, entries: Iterable[IndexEntry]) -> None:
+    """Take profiles out of the minor version; their objects stay.
+
+    :raises ProfileNotFound: if one of them is not registered; then none is removed.
+    """
+    with store.lock():
+        store.indexes.remove(minor, entries)
+        store.summaries.update([minor])
+
+
+def _entry(profile: Profile, path: str, time: float, checksum: str) -> IndexEntry:
+    seconds = min(max(int(time), 0), NEWEST_TIME)
+    return IndexEntry(seconds, checksum, path.rpartition("/")[2], ProfileHeader.of(profile))

@@ -71,7 +71,7 @@ def opened(file: BinaryIO, start: int, size: int) -> BinaryIO | None:
     return io.BufferedReader(_Content(file, start, size), _BUFFER)
 
 
-class Sought(io.RawIOBase):
+class BlockRef(io.RawIOBase):
     """Bytes of a known size that are read from any place; who derives says how, by `readinto`."""
 
     def __init__(self, size: int) -> None:
@@ -94,7 +94,7 @@ class Sought(io.RawIOBase):
         return self._at
 
 
-class _Content(Sought):
+class _Content(BlockRef):
     """The content of a stream from a place on."""
 
     def __init__(self, file: BinaryIO, start: int, size: int) -> None:

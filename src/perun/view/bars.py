@@ -9,7 +9,15 @@ from perun.core.errors import UsageError
 from perun.plugin.params import param
 from perun.view._common import chart_view, pivot
 from perun.view._common.aggregate import can_be_listed, title_of, word_of
-from perun.view._common.chart import Axis, Chart, Series, axis_label, decade_below, is_logarithmic, note_of
+from perun.view._common.chart import (
+    Axis,
+    Chart,
+    ChartSeries,
+    axis_label,
+    decade_below,
+    is_logarithmic,
+    note_of,
+)
 from perun.view._common.chart_view import ChartView
 from perun.view._common.pivot import Key, Pivot, pivot_of, spread_note
 from perun.view._common.values import Resources
@@ -148,7 +156,7 @@ def _check(params: BarsParams) -> None:
         raise UsageError(f"{option} needs a key to divide the bars by", "add --by <key>, e.g. --by uid")
 
 
-def _stacked(heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
+def _stacked(heights: Floats, names: Sequence[str]) -> tuple[ChartSeries, ...]:
     """A series for each row of `heights`, shape (rows, bars); negative values are stacked downwards."""
     import numpy as np
 
@@ -162,11 +170,11 @@ def _stacked(heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
         with np.errstate(over="ignore"):
             # A sum beyond the largest float would be infinite, which no page can draw.
             ends[side, at] = np.clip(base + own[at], -largest, largest)
-        series.append(Series(name, "bars", at.astype(float), ends[side, at], number, base, own[at]))
+        series.append(ChartSeries(name, "bars", at.astype(float), ends[side, at], number, base, own[at]))
     return tuple(series)
 
 
-def _grouped(found: Pivot, *, log: bool) -> tuple[Series, ...]:
+def _grouped(found: Pivot, *, log: bool) -> tuple[ChartSeries, ...]:
     """A series for each row of the table, side by side; a missing bar takes no room.
 
     :param log: whether the axis is logarithmic, on which bars have no 0 to start from.
@@ -185,7 +193,7 @@ def _grouped(found: Pivot, *, log: bool) -> tuple[Series, ...]:
         at = np.flatnonzero(present[number])
         x = at + (ranks[number, at] - (counts[at] - 1) / 2) * width
         series.append(
-            Series(
+            ChartSeries(
                 *(name, "bars", x, own[at], number, np.full(len(at), floor), own[at]),
                 width=width * (1.0 if alone else _BAR_SHARE),
                 spread=None if found.spread is None else found.spread[number, at],

@@ -12,7 +12,7 @@ from perun.view._common.chart import (
     Axis,
     Box,
     Chart,
-    Series,
+    ChartSeries,
     axis_label,
     is_logarithmic,
     note_of,
@@ -137,7 +137,7 @@ def chart(profile: Profile, params: BoxplotParams) -> Chart:
     )
 
 
-def _series(rows: Bins, columns: Bins, values: Floats, known: NDArray[np.bool_]) -> tuple[Series, ...]:
+def _series(rows: Bins, columns: Bins, values: Floats, known: NDArray[np.bool_]) -> tuple[ChartSeries, ...]:
     """A series for each row, whose boxes stand side by side with those of the other rows."""
     import numpy as np
 
@@ -155,7 +155,7 @@ def _series(rows: Bins, columns: Bins, values: Floats, known: NDArray[np.bool_])
         boxes = [_box(ascending[starts[one] : starts[one + 1]]) for one in at]
         x = at + (row - (len(rows.names) - 1) / 2) * width
         medians = np.array([box.median for box in boxes])
-        series = Series(name, "box", x.astype(float), medians, row, width=width * _BOX_SHARE)
+        series = ChartSeries(name, "box", x.astype(float), medians, row, width=width * _BOX_SHARE)
         made.append(series._replace(boxes=tuple(boxes), counts=np.diff(starts)[at].astype(float)))
     return tuple(one for one in made if one.boxes)
 

@@ -9,7 +9,7 @@ from perun.core.errors import UsageError
 from perun.plugin.params import param
 from perun.view._common import chart_view, pivot
 from perun.view._common.aggregate import canonical, finite_sums, title_of, word_of
-from perun.view._common.chart import Axis, Chart, Series, axis_label, is_logarithmic, note_of
+from perun.view._common.chart import Axis, Chart, ChartSeries, axis_label, is_logarithmic, note_of
 from perun.view._common.chart_view import ChartView
 from perun.view._common.pivot import Key, Pivot, pivot_of, spread_note
 from perun.view._common.values import Resources
@@ -153,7 +153,7 @@ def _filled(heights: Floats, params: FlowParams) -> Floats:
     return heights
 
 
-def _lines(x: Floats, heights: Floats, found: Pivot, params: FlowParams) -> tuple[Series, ...]:
+def _lines(x: Floats, heights: Floats, found: Pivot, params: FlowParams) -> tuple[ChartSeries, ...]:
     """A line for each row of `heights`, without the points that have no value."""
     import numpy as np
 
@@ -163,7 +163,7 @@ def _lines(x: Floats, heights: Floats, found: Pivot, params: FlowParams) -> tupl
     for number, (name, own) in enumerate(zip(found.rows.names, heights, strict=True)):
         known = ~np.isnan(own)
         series.append(
-            Series(
+            ChartSeries(
                 *(name, "line", x[known], own[known], number),
                 marked=True,
                 spread=None if spread is None else spread[number, known],
@@ -173,17 +173,17 @@ def _lines(x: Floats, heights: Floats, found: Pivot, params: FlowParams) -> tupl
     return tuple(series)
 
 
-def _stacked(x: Floats, heights: Floats, names: Sequence[str]) -> tuple[Series, ...]:
+def _stacked(x: Floats, heights: Floats, names: Sequence[str]) -> tuple[ChartSeries, ...]:
     """An area for each row of `heights`, on top of each other, and their sum as a line."""
     import numpy as np
 
     ends = finite_sums(np.cumsum, heights, axis=0)
     bases = ends - heights
     series = [
-        Series(name, "area", x, ends[number], number, bases[number], heights[number])
+        ChartSeries(name, "area", x, ends[number], number, bases[number], heights[number])
         for number, name in enumerate(names)
     ]
-    return (*series, Series("sum", "line", x, ends[-1], -1))
+    return (*series, ChartSeries("sum", "line", x, ends[-1], -1))
 
 
 PLUGIN = FlowView

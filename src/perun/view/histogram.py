@@ -15,7 +15,7 @@ from perun.view._common.aggregate import name_of, quantity, title_of
 from perun.view._common.chart import (
     Axis,
     Chart,
-    Series,
+    ChartSeries,
     axis_label,
     is_logarithmic,
     note_of,
@@ -144,7 +144,7 @@ def _chart(resources: Resources, params: HistogramParams, values: Floats, name: 
     )
 
 
-def _bars(values: Floats, number: int, most: int, axis: Axis) -> Series:
+def _bars(values: Floats, number: int, most: int, axis: Axis) -> ChartSeries:
     """A bar for each interval, also for those without values."""
     import numpy as np
 
@@ -153,7 +153,7 @@ def _bars(values: Floats, number: int, most: int, axis: Axis) -> Series:
     places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     counts = np.bincount(places, minlength=len(edges) - 1).astype(float)
     ends = [readable(edge, axis.unit, 4) for edge in edges.tolist()]
-    return Series(
+    return ChartSeries(
         *("", "bars", edges[:-1] / 2 + edges[1:] / 2, counts, 0, np.zeros(len(counts)), counts),
         width=np.diff(edges),
         labels=tuple(f"{start} to {end}" for start, end in pairwise(ends)),

@@ -127,7 +127,7 @@ def answer_of(body: bytes) -> Answer:
     return Answer(body, packed, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"')
 
 
-class Live:
+class ServerState:
     """The pieces of a repository, of a state that is never much older than what is stored.
 
     All threads may call it.

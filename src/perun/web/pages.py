@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from perun.pages.interactive import shared_script, shared_style
+from perun.pages.document import shared_script, shared_style
 from perun.pages.theme import PALETTE, RAMP, SERIES
 
 if TYPE_CHECKING:

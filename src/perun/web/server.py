@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import io
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -27,9 +31,89 @@ from perun.core.errors import (
     VersionControlError,
 )
 from perun.history import acknowledged
+from perun.repository.lookup import identity
+from perun.repository.repository import Repository
+from perun.running.showing import show
 from perun.web import pages
-from perun.web.events import Events
-from perun.web.live import Answer, Live, answer_of
+from perun.web.data.versions import PAGES, running
+from perun.web.live import Answer, ServerState, answer_of
+
+# What pages are told while they are open: that something was stored, and how far a measurement is.
+
+EVERY: Final = 1.0
+"""Seconds between two looks at the store, while somebody listens."""
+ALIVE: Final = 15
+"""Looks after which something is sent, so that a connection that is gone is noticed."""
+
+
+class Events:
+    """The listeners of one server, who share one look at the store a second."""
+
+    def __init__(self, live: ServerState) -> None:
+        self._live = live
+        self._listeners: set[asyncio.Queue[bytes]] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._looks = asyncio.Event()
+        self._ended = False
+
+    def look(self) -> None:
+        """Look at the store at once."""
+        self._looks.set()
+
+    def end(self) -> None:
+        """Close all streams: the server ends."""
+        self._ended = True
+        for queue in self._listeners:
+            queue.put_nowait(b"")
+        if self._task is not None:
+            self._task.cancel()
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """The events of one listener, as the browser's `EventSource` reads them."""
+        queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self._listeners.add(queue)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._watch())
+        try:
+            yield b"retry: 2000\n\n"
+            while not self._ended and (event := await queue.get()):
+                yield event
+        finally:
+            self._listeners.discard(queue)
+
+    async def _watch(self) -> None:
+        """Look until nobody listens any more."""
+        known: str | None = None
+        working: object = None
+        silent = 0
+        while self._listeners and not self._ended:
+            self._looks.clear()
+            silent += 1
+            try:
+                state = await run_in_threadpool(self._live.refresh)
+                now = await run_in_threadpool(running, self._live.repo)
+            except PerunError:
+                state, now = known or "", None  # it is being written, or whoever asks for a piece is told
+            if state != known and known is not None:
+                silent = self._tell("store", {"state": state})
+            if now != working:
+                silent = self._tell("progress", now)
+            known, working = state, now
+            if silent >= ALIVE:
+                silent = self._send(b": nothing new\n\n")
+            try:
+                await asyncio.wait_for(self._looks.wait(), EVERY)
+            except TimeoutError:
+                continue
+
+    def _tell(self, event: str, data: object) -> int:
+        return self._send(f"event: {event}\ndata: {msgspec.json.encode(data).decode()}\n\n".encode())
+
+    def _send(self, message: bytes) -> int:
+        for queue in self._listeners:
+            queue.put_nowait(message)
+        return 0
+
 
 # Who may ask the server what: the check of each request before anything else looks at it.
 #
@@ -167,7 +251,7 @@ class _Ack(msgspec.Struct, forbid_unknown_fields=True):
 class Dashboard:
     """The application. :param once: a key that is exchanged for the token, one time."""
 
-    def __init__(self, live: Live, guard: Guard, once: str = "") -> None:
+    def __init__(self, live: ServerState, guard: Guard, once: str = "") -> None:
         self._live = live
         self._guard = guard
         self._once = once
@@ -247,10 +331,9 @@ class Dashboard:
         return _sent(request, answer_of(text.encode()), _HTML, {"content-security-policy": _SANDBOX})
 
     async def _show(self, request: Request) -> Response:
-        from perun.web.data import showing
 
         names = (request.path_params[name] for name in ("version", "profile", "view"))
-        text = await run_in_threadpool(showing.page, self._live.repo, *names)
+        text = await run_in_threadpool(page, self._live.repo, *names)
         return _sent(request, answer_of(text.encode()), _HTML, {"content-security-policy": _SANDBOX})
 
     async def _events(self, request: Request) -> Response:
@@ -347,3 +430,29 @@ class _Guarded:
             await self._app(scope, receive, sending)
         except Refused as problem:
             await refusal(problem.status, problem.message, problem.hint)(scope, receive, sending)
+
+
+# A profile as a page of `perun show`.
+
+def page(repo: Repository, version: str, profile: str, view: str) -> str:
+    """The page that a view makes of a registered profile.
+
+    :param version: its checksum. :param profile: the id of the profile, as of `commits/K`.
+    :raises ProfileNotFound: if there is no such profile, or the view makes no page of it.
+    :raises PerunError: if it cannot be read.
+    """
+    infos = [entry.info() for entry in repo.store.indexes.read(version)]
+    found = next((info for info in infos if identity(info) == profile), None)
+    if found is None:
+        raise ProfileNotFound(f"{version[:10]} has no profile {profile[:20]!r}", "see its page")
+    if view not in PAGES.get(found.configuration.collector, ()):
+        raise ProfileNotFound(
+            f"there is no page {view[:40]!r} of profiles of {found.configuration.collector}",
+            "perun show has all views",
+        )
+    loaded = repo.store.objects.get(found.checksum)
+    params = repo.registry.get("view", view).Params()
+    with tempfile.TemporaryDirectory(prefix="perun-web-") as folder:
+        path = Path(folder) / "page.html"
+        show(repo, loaded, view, replace(params, filename=str(path)), io.StringIO())
+        return path.read_text("utf-8")

@@ -22,7 +22,7 @@ from perun.core.errors import UsageError
 from perun.web.server import Dashboard, Guard, names_of, new_token
 
 if TYPE_CHECKING:
-    from perun.web.live import Live
+    from perun.web.live import ServerState
 
 LOCAL: Final = "127.0.0.1"
 PATIENCE: Final = 10.0
@@ -47,7 +47,7 @@ class Serving:
 
     def __init__(
         self,
-        live: Live,
+        live: ServerState,
         host: str = LOCAL,
         port: int = 0,
         token: str = "",

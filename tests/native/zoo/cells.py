@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from perun.collect.trace.engines.stap import script_of
-from perun.collect.trace.plan import Wanted, make_plan
+from perun.collect.trace.plan import TraceSelection, make_plan
 from perun.core.errors import JobFailed, PerunError
 from perun.core.process.command import outcome
 from perun.native.binary import Binary
@@ -89,7 +89,7 @@ def _of_script(program: Program, folder: Path) -> Cell:
         paths = [folder / name for name in (program.source.stem, *program.trace.get("libs", ()))]
         binaries = [stack.enter_context(Binary(path)) for path in paths]
         try:
-            plan = make_plan(binaries, Wanted(program.trace.get("strategy", "userspace")))
+            plan = make_plan(binaries, TraceSelection(program.trace.get("strategy", "userspace")))
         except PerunError as refusal:
             return Cell(REFUSED, str(refusal))
     if plan.throws:

@@ -21,8 +21,7 @@ from perun.collect.instructions.collector import ENGINES as COUNTERS
 from perun.collect.instructions.collector import InstructionsCollector, InstructionsParams
 from perun.collect.memory.collector import MemoryCollector, MemoryParams
 from perun.collect.time import TimeCollector, TimeParams
-from perun.collect.trace.collector import TraceCollector
-from perun.collect.trace.engines.choosing import make_engine
+from perun.collect.trace.collector import TraceCollector, make_engine
 from perun.collect.trace.params import TraceParams
 from perun.core.errors import PerunError
 from perun.core.process.execution import Execution, Output

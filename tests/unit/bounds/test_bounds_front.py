@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from perun.bounds.front.read import read
-from perun.bounds.front.unit import ReadOptions, Unit
+from perun.bounds.front.unit import ReadOptions, TranslationUnit
 from perun.core.errors import CollectorUnavailable, UsageError
 
 
-def unit_of(folder: Path, text: str | bytes, name: str = "source.c", **options: object) -> Unit:
+def unit_of(folder: Path, text: str | bytes, name: str = "source.c", **options: object) -> TranslationUnit:
     """A source of this text, read."""
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return read(str(path), ReadOptions(**options))  # type: ignore[arg-type]
 
 
-def places(unit: Unit) -> dict[str, list[tuple[int, int, int]]]:
+def places(unit: TranslationUnit) -> dict[str, list[tuple[int, int, int]]]:
     """The loops of each function: first and last line, column."""
     return {
         one.name: [(loop.first_line, loop.last_line, loop.column) for loop in one.loops]

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import iqr, median_abs_deviation
 
-from perun.check._common.exclusive import Place, paired
+from perun.check._common.exclusive import BinaryPair, paired
 from perun.check.exclusive_time_outliers import PLUGIN, OutlierParams
 from perun.core.errors import ConfigError, ProfileError
 from perun.models.outliers import Spread, deviation_multiple
@@ -499,11 +499,11 @@ def test_spread_against_scipy(values: list[int]) -> None:
 def test_pairs(old: str, new: str, pairs: Mapping[str, tuple[str | None, str | None]]) -> None:
     common = {"f": 1.0}
     found = paired(dict.fromkeys(old.split(), common), dict.fromkeys(new.split(), common), 0.6)
-    assert found == [Place(name, *paths) for name, paths in pairs.items()]
+    assert found == [BinaryPair(name, *paths) for name, paths in pairs.items()]
 
 
 def test_closest_names_without_a_common_function_are_not_paired() -> None:
     assert paired({"libc.so": {"f": 1.0}}, {"libm.so": {"g": 1.0}}, 0.6) == [
-        Place("libc.so", "libc.so", None),
-        Place("libm.so", None, "libm.so"),
+        BinaryPair("libc.so", "libc.so", None),
+        BinaryPair("libm.so", None, "libm.so"),
     ]

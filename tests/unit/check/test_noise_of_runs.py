@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perun.check._common.noise import NONE, UNKNOWN, Error, Measured, error_of_means
+from perun.check._common.noise import NONE, UNKNOWN, Error, MedianChange, error_of_means
 from perun.models.growth import forms
 from perun.models.growth.comparison import Comparison, Curve, Order, Quotient, widened
-from perun.models.growth.forms import Difference
+from perun.models.growth.forms import ExponentDifference
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.plugin.registry import Registry
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
@@ -152,7 +152,7 @@ def test_growth_knows_the_noise_of_runs_as_well() -> None:
 def test_noise_widens_the_bounds_of_a_comparison(estimate: float) -> None:
     quotient = Quotient(estimate, estimate / 1.1, estimate * 1.1, 1e-6)
     line = Curve("1", forms.Line(1.0, 0.0, 1.0, (1.0, 0.0, 0.0), 9))
-    order = Order(line, line, Difference(0.0, 0.0, 0.0, 1.0), 0.0)
+    order = Order(line, line, ExponentDifference(0.0, 0.0, 0.0, 1.0), 0.0)
     found = Comparison(order, line, line, quotient, quotient, quotient, (1.0, 9.0), (9, 9))
     assert widened(found, 0.0, 4.0, 1.0, 0.01) is found
     more = widened(found, 0.05, 4.0, 1.0, 0.01)
@@ -181,11 +181,11 @@ def test_the_errors_are_those_of_the_t_test() -> None:
 def test_intervals_of_a_ratio() -> None:
     """A balance of 0.5 is a ratio of 3/2, one of -0.5 of 2/3."""
     for balance, ratio in ((0.5, 1.5), (-0.5, 2 / 3)):
-        assert Measured(balance).interval == pytest.approx((ratio, ratio))
-        assert Measured(balance, NONE, UNKNOWN).interval == pytest.approx((ratio / 2, ratio * 2))
-        assert Measured(balance, NONE, UNKNOWN).weaker == pytest.approx((ratio, ratio))
-        assert Measured(balance, NONE, UNKNOWN, 0.2).interval == pytest.approx((ratio / 1.2, ratio * 1.2))
+        assert MedianChange(balance).interval == pytest.approx((ratio, ratio))
+        assert MedianChange(balance, NONE, UNKNOWN).interval == pytest.approx((ratio / 2, ratio * 2))
+        assert MedianChange(balance, NONE, UNKNOWN).weaker == pytest.approx((ratio, ratio))
+        assert MedianChange(balance, NONE, UNKNOWN, 0.2).interval == pytest.approx((ratio / 1.2, ratio * 1.2))
     error = Error(0.1, 5)
     half = math.hypot(*[stats.t.ppf(0.995, 5) * 0.1] * 2)
-    low, high = Measured(0.5, error, error).interval
+    low, high = MedianChange(0.5, error, error).interval
     assert (math.log(low), math.log(high)) == pytest.approx((math.log(1.5) - half, math.log(1.5) + half))

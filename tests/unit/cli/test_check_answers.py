@@ -27,7 +27,7 @@ from perun.core.errors import DamagedStore, JobFailed
 from perun.history.check.report import Comparison, MethodResult, VersionReport, exit_code
 from perun.plugin.api import MinorVersion
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.profile.helpers import ProfileInfo
 from perun.repository.lookup import identity
 from shared import examples
@@ -70,7 +70,7 @@ def strict(schema: Any) -> Any:
 
 
 def profile(name: str = "p.perf", cmd: str = "./app", **rest: Any) -> ProfileInfo:
-    head = Head(**{"type": "time", "cmd": cmd, "args": "-n 1", "collector": "time", **rest})
+    head = ProfileHeader(**{"type": "time", "cmd": cmd, "args": "-n 1", "collector": "time", **rest})
     return ProfileInfo(name, f"/{name}", head, 1, "c" * 40, is_registered=True)
 
 

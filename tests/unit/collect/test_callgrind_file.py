@@ -9,7 +9,7 @@ import pytest
 from perun.collect._common.recordings import DamagedRecording
 from perun.collect.instructions import callgrind_file
 from perun.collect.instructions.callgrind_file import read
-from perun.collect.instructions.tree import Call, CallGraph, Function
+from perun.collect.instructions.tree import Call, CallGraph, RecordedFunction
 
 CORPUS = Path(__file__).parents[2] / "data" / "corpus" / "callgrind"
 
@@ -41,8 +41,8 @@ def test_names_that_are_compressed_and_code_that_is_inlined() -> None:
         ("odd", "0x0000000000001150"): Call(2, 440),
         ("odd", "even"): Call(4, 800),
     }
-    assert graph.functions[0] == Function("main", "/project/prog.c", "/project/prog")
-    assert graph.functions[-1] == Function("0x0000000000001150", "", "/usr/lib/libc.so.6")
+    assert graph.functions[0] == RecordedFunction("main", "/project/prog.c", "/project/prog")
+    assert graph.functions[-1] == RecordedFunction("0x0000000000001150", "", "/usr/lib/libc.so.6")
 
 
 def test_plain_names_several_events_addresses_and_jumps() -> None:

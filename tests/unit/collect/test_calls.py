@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from perun.check._common.exclusive import exclusive_times
 from perun.collect._calls.events import UNKNOWN, Calls, Events, Nesting
-from perun.collect._calls.profile import BY_ORDER, CallTable, Function
+from perun.collect._calls.profile import BY_ORDER, CalledFunction, CallTable
 from perun.plugin.api import Run
 from perun.profile.format.columns import CompressedColumn
 from perun.profile.format.json import dumps_pending, loads, validate
@@ -98,7 +98,7 @@ def test_deep_recursion() -> None:
     assert int(calls.exclusive.sum()) == 2 * depth - 1
 
 
-FUNCTIONS = [Function("main", "/bin/prog"), Function("insert(List*)", "/bin/prog", "l->size")]
+FUNCTIONS = [CalledFunction("main", "/bin/prog"), CalledFunction("insert(List*)", "/bin/prog", "l->size")]
 COLLECTOR = {"name": "complexity", "params": {}}
 
 
@@ -138,7 +138,7 @@ def test_groups_whatever_their_number(functions: int, is_sorted: bool) -> None:
     thread = np.full(total, 5)
     table = CallTable()
     table.add(Calls(function, thread, order * 10, order + 1, order, size, caller, order))
-    names = {number: Function(f"f{number}") for number in {*function.tolist(), *caller.tolist()}}
+    names = {number: CalledFunction(f"f{number}") for number in {*function.tolist(), *caller.tolist()}}
     profile = table.profile(names, Run("./prog"), COLLECTOR, {})
     found = []
     for group in profile.groups():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.collect._calls.calibration import CALLS, ROUNDS, UNCERTAIN, Measured, cost_of
+from perun.collect._calls.calibration import CALLS, ROUNDS, UNCERTAIN, CalibrationCalls, cost_of
 from perun.collect._calls.events import UNKNOWN, Calls, Events, Nesting
 from perun.collect._calls.overhead import Cost, Overhead, below, merge
 
@@ -171,7 +171,7 @@ def test_the_cost_is_that_of_most_calls() -> None:
     start = np.arange(ROUNDS * CALLS) * 1904
     start += np.cumsum(np.arange(len(start)) % 50 == 0) * 10**6
     duration = np.where(np.arange(len(start)) % 50 == 49, 10**6, 810)
-    bare = Measured(start[:3], np.full(3, 810 + 4 * CALLS))
-    found = cost_of(Measured(start, duration), bare)
+    bare = CalibrationCalls(start[:3], np.full(3, 810 + 4 * CALLS))
+    found = cost_of(CalibrationCalls(start, duration), bare)
     assert found == Cost(810, 1090, UNCERTAIN * 1900)
-    assert cost_of(Measured(start[1:], duration[1:]), bare) is None  # a call is missing
+    assert cost_of(CalibrationCalls(start[1:], duration[1:]), bare) is None  # a call is missing

@@ -19,8 +19,8 @@ from perun.collect.complexity.records import (
     UNSAMPLED,
     UNSAMPLED_COUNT,
     UNSAMPLED_TICKS,
+    FunctionAddress,
     Gaps,
-    Place,
     Process,
     processes,
 )
@@ -72,7 +72,7 @@ def sample(folder: Path) -> None:
 def test_calls(tmp_path: Path) -> None:
     sample(tmp_path)
     (process,) = processes(tmp_path)
-    assert process.places == [Place("/bin/one", 0x1000), Place("/lib/with space", 0x2000)]
+    assert process.places == [FunctionAddress("/bin/one", 0x1000), FunctionAddress("/lib/with space", 0x2000)]
     assert (process.pid, process.has_ended, process.started) == (77, True, CLOCK[0])
     rows, gaps = read(tmp_path)
     assert rows == [

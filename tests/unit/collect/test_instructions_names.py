@@ -11,7 +11,7 @@ import pytest
 from perun.collect.instructions import names as python_functions
 from perun.collect.instructions.engines import PADDING, STEP, fixed_addresses, repeatable
 from perun.collect.instructions.names import NO_SYMBOLS, START_UP, Names, PythonFunctions
-from perun.collect.instructions.tree import Frame, Function
+from perun.collect.instructions.tree import Frame, RecordedFunction
 from perun.plugin.api import Run
 
 PROJECT = Path("/home/me/project")
@@ -20,26 +20,29 @@ PROJECT = Path("/home/me/project")
 @pytest.mark.parametrize(
     ("function", "frame"),
     [
-        (Function("f", "/home/me/project/src/a.c", "/home/me/project/prog"), Frame("f", "src/a.c")),
-        (Function("f", "src/../a.c", "/home/me/project/prog"), Frame("f", "a.c")),
-        (Function("f", "/usr/include/list.h", "/home/me/project/prog"), Frame("f", "prog")),
-        (Function("f", "", "/home/me/project/prog"), Frame("f", "prog")),
-        (Function("printf@@GLIBC_2.2.5", "./stdio/printf.c", "/lib/libc.so.6"), Frame("printf", "libc.so.6")),
-        (Function("0x0000000000401020", "", "/usr/bin/gzip"), Frame(NO_SYMBOLS, "gzip")),
-        (Function("[unknown]", "", "/usr/bin/gzip"), Frame(NO_SYMBOLS, "gzip")),
-        (Function("0x000000000401020", "", "/lib64/ld-linux-x86-64.so.2"), START_UP),
-        (Function("(below main)", "", "/lib/libc.so.6"), START_UP),
-        (Function("__libc_start_main@@GLIBC_2.34", "", "/lib/libc.so.6"), START_UP),
-        (Function("0x00000000049479b0"), None),
-        (Function("with\x07bell", "", "/bin/x"), Frame("with�bell", "x")),
+        (RecordedFunction("f", "/home/me/project/src/a.c", "/home/me/project/prog"), Frame("f", "src/a.c")),
+        (RecordedFunction("f", "src/../a.c", "/home/me/project/prog"), Frame("f", "a.c")),
+        (RecordedFunction("f", "/usr/include/list.h", "/home/me/project/prog"), Frame("f", "prog")),
+        (RecordedFunction("f", "", "/home/me/project/prog"), Frame("f", "prog")),
+        (
+            RecordedFunction("printf@@GLIBC_2.2.5", "./stdio/printf.c", "/lib/libc.so.6"),
+            Frame("printf", "libc.so.6"),
+        ),
+        (RecordedFunction("0x0000000000401020", "", "/usr/bin/gzip"), Frame(NO_SYMBOLS, "gzip")),
+        (RecordedFunction("[unknown]", "", "/usr/bin/gzip"), Frame(NO_SYMBOLS, "gzip")),
+        (RecordedFunction("0x000000000401020", "", "/lib64/ld-linux-x86-64.so.2"), START_UP),
+        (RecordedFunction("(below main)", "", "/lib/libc.so.6"), START_UP),
+        (RecordedFunction("__libc_start_main@@GLIBC_2.34", "", "/lib/libc.so.6"), START_UP),
+        (RecordedFunction("0x00000000049479b0"), None),
+        (RecordedFunction("with\x07bell", "", "/bin/x"), Frame("with�bell", "x")),
     ],
 )
-def test_frames(function: Function, frame: Frame | None) -> None:
+def test_frames(function: RecordedFunction, frame: Frame | None) -> None:
     assert Names(PROJECT, {}).frame(function) == frame
 
 
 def test_names_of_cplusplus() -> None:
-    function = Function("_ZN4list4pushEi", "", "/usr/lib/liblist.so")
+    function = RecordedFunction("_ZN4list4pushEi", "", "/usr/lib/liblist.so")
     names = Names(PROJECT, {"PATH": ""})
     names.learn([function])
     assert names.frame(function) == Frame("_ZN4list4pushEi", "liblist.so")
@@ -47,7 +50,7 @@ def test_names_of_cplusplus() -> None:
     if which("c++filt") is None:
         pytest.skip("c++filt is not installed")
     names = Names(PROJECT, dict(os.environ))
-    names.learn([function, Function("plain")])
+    names.learn([function, RecordedFunction("plain")])
     assert names.frame(function) == Frame("list::push(int)", "liblist.so")
     assert not names.mangled
 
@@ -69,7 +72,7 @@ def test_functions_of_python(maps: Path) -> None:
     assert not (maps / "perf-77.map").exists()
     names = Names(PROJECT, {}, python=True)
     frames = [
-        names.frame(known.named(Function(name)))
+        names.frame(known.named(RecordedFunction(name)))
         for name in ("0x0000000000001000", "0x000000000000100b", "0x0000000000001020", "0x1021", "0xfff", "f")
     ]
     assert frames == [
@@ -80,7 +83,7 @@ def test_functions_of_python(maps: Path) -> None:
         None,
         None,
     ]
-    in_binary = Function("0x0000000000001000", "", "/usr/bin/python3")
+    in_binary = RecordedFunction("0x0000000000001000", "", "/usr/bin/python3")
     assert known.named(in_binary) == in_binary
 
 
@@ -88,7 +91,10 @@ def test_a_forked_process_has_the_functions_of_its_parent(maps: Path) -> None:
     (maps / "perf-1.map").write_text("10 4 py::f:a.py\n20 4 py::g:a.py\n")
     (maps / "perf-2.map").write_text("20 4 py::h:a.py\n")
     child = PythonFunctions(2, PythonFunctions(1))
-    assert [child.named(Function(name)).name for name in ("0x10", "0x20")] == ["py::f:a.py", "py::h:a.py"]
+    assert [child.named(RecordedFunction(name)).name for name in ("0x10", "0x20")] == [
+        "py::f:a.py",
+        "py::h:a.py",
+    ]
 
 
 def test_maps_of_strangers_are_left_alone(maps: Path) -> None:

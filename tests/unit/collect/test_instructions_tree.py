@@ -12,7 +12,7 @@ from perun.collect.instructions.tree import (
     OTHER_CALLERS,
     CallGraph,
     Frame,
-    Function,
+    RecordedFunction,
     Tree,
     components,
     grow,
@@ -24,7 +24,7 @@ Calls = dict[tuple[str, str], int]
 
 def graph_of(own: dict[str, int], calls: Calls) -> CallGraph:
     graph = CallGraph()
-    numbers = {name: graph.node(Function(name)) for name in own}
+    numbers = {name: graph.node(RecordedFunction(name)) for name in own}
     for name, cost in own.items():
         graph.own[numbers[name]] = cost
     for (caller, callee), cost in calls.items():
@@ -152,7 +152,7 @@ def test_whatever_calls_cost_functions_keep_their_own(
     own, edges = made
     graph = CallGraph()
     for number, cost in enumerate(own):
-        graph.own[graph.node(Function(f"f{number}"))] = cost
+        graph.own[graph.node(RecordedFunction(f"f{number}"))] = cost
     for caller, callee, cost in edges:
         graph.add_call(caller, callee, 1, cost)
     tree = Tree()

@@ -9,21 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.collect.island.collector import Calls, Joined, joined
-from perun.profile.island import COLUMNS, SEVERAL, Entry
+from perun.profile.island import COLUMNS, SEVERAL, TimelineEntry
 
 
-def call(start: int, duration: int, *, thread: int = 0, api: int = 0, object: int = 0) -> Entry:
-    return Entry(thread, api, object, start, duration, duration, 8, 1)
+def call(start: int, duration: int, *, thread: int = 0, api: int = 0, object: int = 0) -> TimelineEntry:
+    return TimelineEntry(thread, api, object, start, duration, duration, 8, 1)
 
 
-def calls_of(entries: Iterable[Entry]) -> Calls:
+def calls_of(entries: Iterable[TimelineEntry]) -> Calls:
     ordered = sorted(entries, key=lambda one: (one.thread, one.start, -one.duration))
     names = ("thread", "api", "object", "start", "duration", "amount")
     return Calls(*(np.array([getattr(one, name) for one in ordered], np.int64) for name in names))
 
 
-def entries_of(found: Joined) -> list[Entry]:
-    return list(map(Entry._make, zip(*(found.columns[name].tolist() for name in COLUMNS), strict=True)))
+def entries_of(found: Joined) -> list[TimelineEntry]:
+    return list(
+        map(TimelineEntry._make, zip(*(found.columns[name].tolist() for name in COLUMNS), strict=True))
+    )
 
 
 def test_few_calls_stay_as_they_are() -> None:
@@ -38,7 +40,10 @@ def test_near_calls_of_one_object_become_one() -> None:
     far = 10**9
     calls = [call(0, 100), call(200, 100), call(400, 100), call(far, 50), call(far + 60, 50)]
     found = joined(calls_of(calls), 2)
-    assert entries_of(found) == [Entry(0, 0, 0, 0, 500, 300, 24, 3), Entry(0, 0, 0, far, 110, 100, 16, 2)]
+    assert entries_of(found) == [
+        TimelineEntry(0, 0, 0, 0, 500, 300, 24, 3),
+        TimelineEntry(0, 0, 0, far, 110, 100, 16, 2),
+    ]
     assert 0 < found.gap < far
 
 
@@ -69,7 +74,7 @@ def test_calls_on_many_objects_become_one_in_the_end() -> None:
     ),
     st.integers(1, 40),
 )
-def test_nothing_is_lost(calls: list[Entry], most: int) -> None:
+def test_nothing_is_lost(calls: list[TimelineEntry], most: int) -> None:
     found = joined(calls_of(calls), most)
     entries = entries_of(found)
     kinds = {(one.thread, one.api) for one in calls}

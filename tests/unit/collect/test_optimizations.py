@@ -13,7 +13,7 @@ from perun.collect._calls.optimizations.resources import complexity_of
 from perun.collect._calls.optimizations.settings import METHODS, PARAMETERS, PIPELINES, make_settings
 from perun.core.errors import UsageError
 from perun.native.callgraph.difference import difference
-from perun.native.callgraph.graph import Call, CallGraph, Fingerprints, Function
+from perun.native.callgraph.graph import Call, CallGraph, Fingerprints, GraphFunction
 from perun.profile.bounds import Growth
 from shared import examples
 
@@ -25,7 +25,7 @@ def graph_of(calls, bodies=(), *, taken=(), entry="main"):
     names = list(dict.fromkeys([*calls, *(one for callees in calls.values() for one in callees)]))
     body = {name: name for name in names} | dict(bodies)
     functions = {
-        name: Function(
+        name: GraphFunction(
             name,
             name,
             fingerprints=Fingerprints(*[body[name]] * 4),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perun.collect.instructions.perf import StackSample, count, samples
-from perun.collect.instructions.tree import Function
+from perun.collect.instructions.tree import RecordedFunction
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,13 @@ a strange line
             25810,
             100000,
             (
-                Function("leaf", "", "/usr/lib/libx.so"),
-                Function("inlined_one", "", "/tmp/a prog (deleted)"),
-                Function("std::map<int, (lambda)>::find(int) const", "", "/tmp/a prog (deleted)"),
-                Function("[unknown]", "", ""),
+                RecordedFunction("leaf", "", "/usr/lib/libx.so"),
+                RecordedFunction("inlined_one", "", "/tmp/a prog (deleted)"),
+                RecordedFunction("std::map<int, (lambda)>::find(int) const", "", "/tmp/a prog (deleted)"),
+                RecordedFunction("[unknown]", "", ""),
             ),
         ),
-        StackSample(25811, 7, (Function("main", "", "/tmp/prog"),)),
+        StackSample(25811, 7, (RecordedFunction("main", "", "/tmp/prog"),)),
     ]
 
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.collect.regex import RegexCollector
-from perun.collect.regex.collector import RegexParams
-from perun.collect.regex.patterns import number, plain
+from perun.collect.regex.collector import RegexParams, number, plain
 from perun.core.errors import ConfigError, JobFailed
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import from_mapping

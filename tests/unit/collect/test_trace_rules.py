@@ -12,7 +12,7 @@ import pytest
 
 from perun.collect._calls.sizes import Size, Term, find_size, size_of
 from perun.collect.trace.engines.calibration import NOT_READ, boundaries, sizes_from_sums
-from perun.collect.trace.plan import Rule, Wanted, make_plan, parse_rule
+from perun.collect.trace.plan import Rule, TraceSelection, make_plan, parse_rule
 from perun.core.errors import JobFailed, UsageError
 from perun.native.binary import Binary
 from perun.native.function_names import match, plain_name, without_arguments
@@ -227,16 +227,16 @@ def test_containers(cpp_program: Path) -> None:
 @needs_compiler
 def test_plans(c_program: Path) -> None:
     with Binary(c_program) as binary:
-        whole = make_plan([binary], Wanted("userspace"))
+        whole = make_plan([binary], TraceSelection("userspace"))
         assert {probe.function.symbol for probe in whole.probes} >= {"search", "main", "none"}
         assert {probe.sampling for probe in whole.probes} == {1}
-        sampled = make_plan([binary], Wanted("u_sampled", func=("search#3",)))
+        sampled = make_plan([binary], TraceSelection("u_sampled", func=("search#3",)))
         assert {probe.sampling for probe in sampled.probes if probe.function.symbol != "search"} == {20}
         assert [probe.sampling for probe in sampled.probes if probe.function.symbol == "search"] == [3]
         with pytest.raises(UsageError, match="libz"):
-            make_plan([binary], Wanted(func=("libz.so#inflate",)))
+            make_plan([binary], TraceSelection(func=("libz.so#inflate",)))
         with pytest.raises(UsageError, match="USDT"):
-            make_plan([binary], Wanted(usdt=("absent",)))
+            make_plan([binary], TraceSelection(usdt=("absent",)))
 
 
 def test_boundaries_of_records() -> None:

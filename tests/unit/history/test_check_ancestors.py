@@ -14,15 +14,15 @@ from perun.plugin.api import MinorVersion
 
 def versions(seed: int, count: int) -> list[MinorVersion]:
     """A history with long lines, forks and merges, the newest first; now and then a parent is not there."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     made: list[MinorVersion] = []
     for number in range(count):
         parents = {f"{number - 1}"} if number else set()
-        if number > 3 and dice.random() < 0.15:
-            parents |= {f"{dice.randrange(number)}" for _ in range(dice.choice((1, 1, 2)))}
-        elif number > 3 and dice.random() < 0.1:
-            parents = {f"{dice.randrange(number)}"}
-        elif dice.random() < 0.02:
+        if number > 3 and rng.random() < 0.15:
+            parents |= {f"{rng.randrange(number)}" for _ in range(rng.choice((1, 1, 2)))}
+        elif number > 3 and rng.random() < 0.1:
+            parents = {f"{rng.randrange(number)}"}
+        elif rng.random() < 0.02:
             parents = {"beyond"}
         made.append(MinorVersion("", "", "", f"{number}", "", tuple(sorted(parents))))
     return made[::-1]
@@ -35,8 +35,8 @@ def repository(walk: list[MinorVersion]) -> Any:
 @pytest.mark.parametrize("seed", range(12))
 def test_jumps_change_no_order(seed: int) -> None:
     walk = versions(seed, 60)
-    dice = random.Random(seed)
-    among = {one.checksum for one in walk if dice.random() < (0.05, 0.3, 0.8)[seed % 3]}
+    rng = random.Random(seed)
+    among = {one.checksum for one in walk if rng.random() < (0.05, 0.3, 0.8)[seed % 3]}
     head = walk[0].checksum
     plain = History(repository(walk), head, ordered=True)
     jumping = History(repository(walk), head, ordered=True, among=among)

@@ -27,8 +27,8 @@ from perun.profile.factory import Profile
 from perun.repository import lookup
 from perun.repository.init import init
 from perun.repository.repository import Repository, open_repository
-from perun.store.linking import link
 from perun.store.objects import FileObjects
+from perun.store.pending import link
 
 CHECK = """\
 import os

@@ -12,14 +12,14 @@ from perun.history.check import pools
 from perun.history.check.baselines import Baselines, newest_first
 from perun.history.check.pools import Pools, Profiles
 from perun.profile.factory import Profile
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.profile.helpers import ProfileInfo
 from perun.profile.incomplete import interrupted, mark
 from perun.profile.session import count_of
 from perun.repository import lookup
 from perun.repository.init import init
 from perun.repository.repository import Repository, open_repository
-from perun.store.linking import link
+from perun.store.pending import link
 
 Register = Callable[..., list[ProfileInfo]]
 
@@ -157,7 +157,9 @@ def test_an_incomplete_profile_counts_until_it_was_measured_again(
 
 
 def test_the_newest_of_one_second_is_the_one_that_was_listed_last() -> None:
-    infos = [ProfileInfo(name, name, Head(), seconds) for name, seconds in (("z", 1), ("b", 2), ("a", 2))]
+    infos = [
+        ProfileInfo(name, name, ProfileHeader(), seconds) for name, seconds in (("z", 1), ("b", 2), ("a", 2))
+    ]
     assert [info.source for info in newest_first(("", info) for info in infos)[""]] == ["a", "b", "z"]
 
 

@@ -22,7 +22,7 @@ from perun.postprocess.regression_analysis import RegressionAnalysis, Regression
 from perun.profile.factory import Profile
 from perun.repository.init import init
 from perun.repository.repository import open_repository
-from perun.store.linking import link
+from perun.store.pending import link
 
 WORKLOADS = ("small", "big")
 

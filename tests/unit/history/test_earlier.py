@@ -17,7 +17,7 @@ from perun.profile.head import Configuration
 from perun.repository import config
 from perun.repository.init import init
 from perun.repository.repository import Repository, open_repository
-from perun.store.linking import link, unlink
+from perun.store.pending import link, unlink
 
 HERE = {"architecture": "x86_64", "cpu": {"model": "M 1", "total": 4}}
 CLASS = "M 1, 4 processors, x86_64"

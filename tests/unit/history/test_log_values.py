@@ -35,16 +35,16 @@ def measured(amount: float, rounds: int = 1) -> Value:
 
 def history(seed: int, count: int) -> list[Version]:
     """Versions with forks and merges, the newest first; some have values of up to three configurations."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     made: list[Version] = []
     for number in range(count):
         parents = {number - 1} if number else set()
-        if number > 3 and dice.random() < 0.3:
-            parents |= {dice.randrange(number)}
-        elif number > 3 and dice.random() < 0.2:
-            parents = {dice.randrange(number)}
+        if number > 3 and rng.random() < 0.3:
+            parents |= {rng.randrange(number)}
+        elif number > 3 and rng.random() < 0.2:
+            parents = {rng.randrange(number)}
         found = {
-            wanted(one): measured(number + 1.0) for one in "abc" if dice.random() < (0.05, 0.3, 0.8)[seed % 3]
+            wanted(one): measured(number + 1.0) for one in "abc" if rng.random() < (0.05, 0.3, 0.8)[seed % 3]
         }
         made.append(Version(f"{number}", tuple(str(one) for one in sorted(parents)), found))
     return made[::-1]

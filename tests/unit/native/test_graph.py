@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from perun.core.errors import ProfileError
 from perun.native.callgraph.difference import mixed_graph, recorded_calls, recorded_graph
 from perun.native.callgraph.files import from_json, from_values, to_data, to_dot, to_json, to_values
-from perun.native.callgraph.graph import Block, Call, CallGraph, Fingerprints, Function, graph_name
+from perun.native.callgraph.graph import Block, Call, CallGraph, Fingerprints, GraphFunction, graph_name
 from perun.profile.factory import Profile
 
 
@@ -34,7 +34,7 @@ def graph_of(*pairs: str, entry: str = "main") -> CallGraph:
         else:
             names[callee] = None
             calls.append(Call(caller, callee, "direct"))
-    functions = {name: Function(name, name, name, 16 * place) for place, name in enumerate(names)}
+    functions = {name: GraphFunction(name, name, name, 16 * place) for place, name in enumerate(names)}
     return CallGraph("ab12", entry, functions, tuple(calls))
 
 
@@ -90,7 +90,7 @@ def test_pointers_lead_to_what_has_its_address_taken_on_request() -> None:
 def whole() -> CallGraph:
     graph = graph_of("main>f(int)", "main>*", "f(int)>@puts")
     prints = Fingerprints(*(str(way) * 16 for way in range(1, 5)))
-    function = Function(
+    function = GraphFunction(
         "f(int)", "f", "_Z1fi", 64, 30, 7, prints, ("puts", "", "main"),
         "3>++;2>2;2", own=False, address_taken=True,
     )  # fmt: skip
@@ -106,13 +106,13 @@ def test_a_graph_is_the_same_after_it_was_written_and_read() -> None:
 
 @pytest.mark.parametrize("largest", [255, 256, 65_536, 2**32, 2**64 - 1])
 def test_numbers_of_any_size_are_kept(largest: int) -> None:
-    function = Function("f", address=largest, instructions=min(largest, 70_000), sites=("f",) * 300)
+    function = GraphFunction("f", address=largest, instructions=min(largest, 70_000), sites=("f",) * 300)
     graph = CallGraph("", "f", {"f": function}, (Call("f", "f", "direct"),))
     assert from_json(to_json(graph)) == graph
 
 
 def test_blocks_name_those_that_come_next_by_a_plus() -> None:
-    blocks = Function("f", flow="4>++;1>0,2;12>1+;7").blocks
+    blocks = GraphFunction("f", flow="4>++;1>0,2;12>1+;7").blocks
     assert blocks == (Block(4, (1, 2)), Block(1, (0, 2)), Block(12, (1, 3)), Block(7, ()))
 
 
@@ -206,8 +206,8 @@ def test_a_mixed_graph_adds_what_only_was_recorded() -> None:
     static = graph_of("main>a", "main>*")
     functions = {
         **static.functions,
-        "x.c:b": Function("x.c:b", "b"),
-        "y.c:b": Function("y.c:b", "b"),
+        "x.c:b": GraphFunction("x.c:b", "b"),
+        "y.c:b": GraphFunction("y.c:b", "b"),
     }
     static = CallGraph("ab12", "main", functions, static.calls)
     profile = profile_of(("", "main", 1), ("main", "a", 1), ("a", "b", 1), ("a", "malloc", 1))

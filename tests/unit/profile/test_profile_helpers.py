@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from perun.core.errors import ConfigError
 from perun.profile.factory import Profile
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo, file_name, sort_key
 from shared import examples
 
@@ -40,10 +40,10 @@ def name(template: str, of: Profile | None = None, counter: int = 0) -> str:
 
 
 def test_the_head_of_a_profile() -> None:
-    assert Head.of(profile(args="-e")) == Head(
+    assert ProfileHeader.of(profile(args="-e")) == ProfileHeader(
         "time", "echo", "-e", "hello", "time", ("normalizer", "regression_analysis")
     )
-    assert Head.of({}) == Head("", "", "", "", "", ())
+    assert ProfileHeader.of({}) == ProfileHeader("", "", "", "", "", ())
 
 
 @pytest.mark.parametrize(
@@ -133,12 +133,12 @@ def test_any_command_gives_a_name_that_a_file_can_have(
 
 
 def info(source: str, time: int = 0, collector: str = "time") -> ProfileInfo:
-    return ProfileInfo(source, "/jobs/" + source, Head("time", "ls", collector=collector), time)
+    return ProfileInfo(source, "/jobs/" + source, ProfileHeader("time", "ls", collector=collector), time)
 
 
 def test_a_listed_profile_has_the_configuration_of_the_profile() -> None:
     of = profile(args="-e")
-    listed = ProfileInfo("a", "", Head.of(of), 0)
+    listed = ProfileInfo("a", "", ProfileHeader.of(of), 0)
     assert listed.configuration == of.configuration
     assert listed.configuration.postprocessors == ("normalizer", "regression_analysis")
 

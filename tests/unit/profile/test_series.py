@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perun.core.errors import ProfileError
 from perun.profile.factory import Profile, flatten
-from perun.profile.series import Series, chosen_keys, numeric_fields, series
+from perun.profile.series import ResourceSeries, chosen_keys, numeric_fields, series
 
 amounts = (
     st.integers()
@@ -65,7 +65,7 @@ def one_by_one(profile: Profile, of: str, per: str) -> list[tuple[str, list[floa
     return [(uid, xs, ys, len(missing)) for uid, (xs, ys, missing) in found.items()]
 
 
-def bits(found: Series | tuple[str, list[float], list[float], int]) -> tuple[str, bytes, bytes, int]:
+def bits(found: ResourceSeries | tuple[str, list[float], list[float], int]) -> tuple[str, bytes, bytes, int]:
     uid, x, y, left_out = found[:4]
     return uid, np.array(x, float).tobytes(), np.array(y, float).tobytes(), left_out
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from perun.profile.amounts import larger_is_better, locations_of_larger
 from perun.profile.factory import Profile
-from perun.profile.units import larger_is_better, locations_of_larger
 
 
 def test_where_more_is_better() -> None:

@@ -20,7 +20,9 @@ def test_facts_know_a_pending_profile_by_the_time_that_it_is_given(git_repositor
     info = {"name": "time", "params": {}}
     profile = Profile({"header": header, "collector_info": info, "postprocessors": []})
     profile.update_resources([{"amount": 1.5, "uid": "./app", "type": "time", "subtype": "real"}])
-    (path,) = registering.save_together(repo, [registering.Wanted(profile, git.head, False, 1_700_000_000)])
+    (path,) = registering.save_together(
+        repo, [registering.SaveRequest(profile, git.head, False, 1_700_000_000)]
+    )
     (pending,) = repo.store.pending.list()
     assert pending.time == 1_700_000_000
     assert pending.source == path.name

@@ -9,7 +9,7 @@ from typing import Any
 
 from perun.profile.factory import Profile
 from perun.repository.init import init
-from perun.repository.registering import Wanted, save_together
+from perun.repository.registering import SaveRequest, save_together
 from perun.repository.repository import open_repository
 
 
@@ -24,6 +24,6 @@ def test_profiles_that_are_dated_back_have_names_of_their_own(git_repository: Ca
         header = {"type": "time", "cmd": "app", "args": "", "workload": "", "units": {"time": "ms"}}
         profile = Profile({"header": header, "collector_info": {"name": "time", "params": {}}})
         profile.update_resources([{"uid": "f", "type": "time", "amount": age}])
-        save_together(repo, [Wanted(profile, head, registers=True, moment=now - age)])
+        save_together(repo, [SaveRequest(profile, head, registers=True, moment=now - age)])
     names = [entry.path for entry in repo.store.indexes.read(head)]
     assert sorted(names) == ["fixed(1).perf", "fixed(2).perf", "fixed.perf"]

@@ -13,7 +13,7 @@ import pytest
 
 from perun.core.process.execution import Sample
 from perun.running.bench import bench, measuring
-from perun.running.bench.measuring import Measurement, Runner, Series, measure, precision_of
+from perun.running.bench.measuring import CommandRuns, Measurement, Runner, measure, precision_of
 from perun.running.bench.plan import BenchOptions, plan
 
 ALIKE = (1.0, 1.001, 0.999)
@@ -111,9 +111,9 @@ def test_more_commands_than_are_kept_prepared(tmp_path: Path, monkeypatch: pytes
     given = BenchOptions(("sh -c 'echo {n} >> ran'",), (("n", tuple("abcde")),), runs=3, warmup=0)
     scratch, before = tmp_path / "scratch", Path.cwd()
     scratch.mkdir()
-    dice = random.Random(1)
-    with Runner(tmp_path, dict(os.environ), scratch, dice, False) as runner:
-        found = measure(plan(given), runner, given, dice, lambda *told: None)
+    rng = random.Random(1)
+    with Runner(tmp_path, dict(os.environ), scratch, rng, False) as runner:
+        found = measure(plan(given), runner, given, rng, lambda *told: None)
     assert counts(found) == [3] * 5
     assert sorted((tmp_path / "ran").read_text().split()) == sorted("abcde" * 3)
     assert Path.cwd() == before
@@ -121,7 +121,7 @@ def test_more_commands_than_are_kept_prepared(tmp_path: Path, monkeypatch: pytes
 
 def noted(times: Iterable[float], status: int = 0, **options: Any) -> tuple[str, ...]:
     given = BenchOptions(("a",), runs=100, **options)
-    series = Series(plan(given)[0], [Sample(one, 0.1, 0.1, status) for one in times])
+    series = CommandRuns(plan(given)[0], [Sample(one, 0.1, 0.1, status) for one in times])
     series.look(given.precision)
     return bench.of(series, Measurement([series], 10.0, 10.0), given)
 

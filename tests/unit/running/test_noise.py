@@ -18,7 +18,7 @@ def measured() -> doctor.Noise:
     """Each look at the clock takes a second, two of them a pair."""
     ticks = itertools.count()
     return doctor.measure(
-        dict(os.environ), 41, 0.001, dice=random.Random(1), clock=lambda: float(next(ticks))
+        dict(os.environ), 41, 0.001, rng=random.Random(1), clock=lambda: float(next(ticks))
     )
 
 

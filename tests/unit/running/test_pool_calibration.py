@@ -14,7 +14,7 @@ from perun.core import conditions
 from perun.core.conditions import Moment
 from perun.repository.init import init
 from perun.repository.repository import open_repository
-from perun.running.pool.machines import Calibration, KnownMachines, judged, measure
+from perun.running.pool.places import Calibration, KnownMachines, judged, measure
 
 QUIET = Calibration(0.007, 0.0, 0.0, 4)
 BUSY = QUIET._replace(others=1.0)

@@ -17,7 +17,7 @@ from perun.profile.factory import Profile
 from perun.store import Store
 from perun.store import cache as module
 from perun.store.cache import FILE, FORMAT, Cache
-from perun.store.linking import link
+from perun.store.pending import link
 
 WRITER = """
 import sys

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.store.checksums import Checksums, Noted, NotedChecksum
+from perun.store.objects import Checksums, Noted, NotedChecksum
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from perun.measurement.headline import headline
 from perun.profile.factory import Profile
 from perun.store import Store
-from perun.store.linking import link
+from perun.store.pending import link
 from perun.store.summaries import Fact
 
 MakeProfile = Callable[..., Profile]

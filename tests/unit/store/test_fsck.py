@@ -11,7 +11,7 @@ from perun.profile.factory import Profile
 from perun.store import Store
 from perun.store.changes import ChangeRecord
 from perun.store.fsck import Finding
-from perun.store.linking import link, unlink
+from perun.store.pending import link, unlink
 
 MakeProfile = Callable[..., Profile]
 Minor = Callable[..., str]

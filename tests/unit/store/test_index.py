@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.store import Store
 from perun.store.index import IndexEntry, complete, parse, resolve, serialize
 from shared import examples
@@ -25,7 +25,9 @@ def make(
     time: int, checksum: str, path: str, type: str, cmd: str, args: str, workload: str, collector: str,
     postprocessors: tuple[str, ...] = (),
 ) -> IndexEntry:  # fmt: skip
-    return IndexEntry(time, checksum, path, Head(type, cmd, args, workload, collector, postprocessors))
+    return IndexEntry(
+        time, checksum, path, ProfileHeader(type, cmd, args, workload, collector, postprocessors)
+    )
 
 
 def changed(entry: IndexEntry, **fields: Any) -> IndexEntry:
@@ -79,11 +81,11 @@ def layout(names: tuple[str, ...], *entries: IndexEntry) -> bytes:
     return build(2, [(entry, fields(entry, *names)) for entry in entries])
 
 
-def header(type_: str, cmd: str, args: str, workload: str) -> Head:
-    return Head(type_, cmd, args, workload, "time", ("normalizer",))
+def header(type_: str, cmd: str, args: str, workload: str) -> ProfileHeader:
+    return ProfileHeader(type_, cmd, args, workload, "time", ("normalizer",))
 
 
-def missing(checksum: str) -> Head:
+def missing(checksum: str) -> ProfileHeader:
     raise ProfileNotFound(checksum)
 
 
@@ -158,7 +160,7 @@ def test_no_postprocessors_stay_none() -> None:
 def test_version_1_is_completed_from_the_profiles() -> None:
     bare = [IndexEntry(1, "ab" * 20, "a.perf"), IndexEntry(2, "cd" * 20, "b.perf")]
 
-    def one(checksum: str) -> Head:
+    def one(checksum: str) -> ProfileHeader:
         if checksum == "cd" * 20:
             raise DamagedStore("x")
         return header("memory", "ls", "-l", "w")
@@ -277,7 +279,7 @@ entries_strategy = st.builds(
     checksum=st.binary(min_size=20, max_size=20).map(bytes.hex),
     path=st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1),
     head=st.builds(
-        Head,
+        ProfileHeader,
         type=st.sampled_from(["time", "memory", "mixed", "x"]),
         cmd=st.text(st.characters(blacklist_categories=["Cs"])),
         args=st.text(st.characters(blacklist_categories=["Cs"])),

@@ -15,9 +15,9 @@ import pytest
 from perun.core import atomic
 from perun.core.errors import DamagedStore, ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.store import Store
-from perun.store.linking import link, unlink
+from perun.store.pending import link, unlink
 from perun.store.summaries import Summary
 
 MakeProfile = Callable[..., Profile]
@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 from perun.profile.format.json import loads
 from perun.store import Store
-from perun.store.linking import link, unlink
+from perun.store.pending import link, unlink
 
 root, url, seed, minor, worker, rounds, size = sys.argv[1:]
 data = Path(seed).read_bytes()
@@ -63,7 +63,7 @@ def test_linked_profiles_are_registered(store: Store, minor: Minor, make_profile
     (entry,) = added
     assert store.indexes.read(minor()) == added
     assert (entry.path, entry.time) == ("a.perf", 1700000000)
-    assert entry.head == Head("time", "./app", "-v", "input.txt", "time", ("normalizer",))
+    assert entry.head == ProfileHeader("time", "./app", "-v", "input.txt", "time", ("normalizer",))
     assert "origin" not in store.objects.get(entry.checksum)
     assert store.summaries.load().get(minor()) == Summary({"time": 1}, 0, 0)
     assert list(store.fsck()) == []
@@ -162,12 +162,12 @@ def kill_again_and_again(
     store: Store, minor: Minor, seed: Path, spawn: Spawn, times: int, longest: float = 0.15
 ) -> None:
     """Kill a writing process at random moments; after each, the store must be whole and must be writable."""
-    dice = random.Random(20240229)
+    rng = random.Random(20240229)
     for attempt in range(times):
         process = spawn(LINKER, store.root, store.url, seed, minor(), f"w{attempt}", 10**6, 3)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        time.sleep(dice.uniform(0, longest))
+        time.sleep(rng.uniform(0, longest))
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
         findings = list(store.fsck())

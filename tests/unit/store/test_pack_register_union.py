@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from perun.core.errors import RemoteError
 from perun.store.remote import pack
-from perun.store.remote.pack import Place
-from perun.store.remote.register import Added, Entry, Register, Removed, Union, parse, written
+from perun.store.remote.pack import PackSlice
+from perun.store.remote.register import Added, Register, RegisterEntry, Removed, Union, parse, written
 
 SHA1 = st.binary(min_size=20, max_size=20).map(bytes.hex)
 SHA256 = st.binary(min_size=32, max_size=32).map(bytes.hex)
 NAME = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=60)
 NAMES = NAME.filter(lambda name: name not in (".", ".."))
-ENTRIES = st.builds(Entry, SHA1 | SHA256 | st.just("HEAD"), SHA1, st.integers(0, 2**32 - 1), NAMES)
-PLACES = st.builds(Place, SHA256, st.integers(0, 2**40), st.integers(0, 2**40))
+ENTRIES = st.builds(RegisterEntry, SHA1 | SHA256 | st.just("HEAD"), SHA1, st.integers(0, 2**32 - 1), NAMES)
+PLACES = st.builds(PackSlice, SHA256, st.integers(0, 2**40), st.integers(0, 2**40))
 ADDED = st.builds(Added, ENTRIES, st.integers(0, 2**62), PLACES)
 REMOVED = st.builds(Removed, ENTRIES, st.lists(SHA256, max_size=3).map(tuple))
 
@@ -105,21 +105,21 @@ def test_a_register_of_a_newer_perun_is_named() -> None:
         parse(hashlib.sha256(data).hexdigest(), data)
 
 
-FEW = st.sampled_from([Entry("a" * 40, "b" * 40, 1, name) for name in "xyz"])
+FEW = st.sampled_from([RegisterEntry("a" * 40, "b" * 40, 1, name) for name in "xyz"])
 REGISTERS = st.lists(st.tuples(st.lists(FEW, max_size=3), st.lists(FEW, max_size=2)), max_size=6)
 
 
 @given(REGISTERS, st.randoms(use_true_random=False))
 def test_the_union_does_not_depend_on_order(
-    pairs: list[tuple[list[Entry], list[Entry]]], random: object
+    pairs: list[tuple[list[RegisterEntry], list[RegisterEntry]]], random: object
 ) -> None:
     """Each writer knows what the ones before it said, as one who pulled; then all meet in any order."""
     known = Union()
     registers: list[tuple[str, Register]] = []
-    expected: set[Entry] = set()
+    expected: set[RegisterEntry] = set()
     for number, (adding, removing) in enumerate(pairs):
         removed = [Removed(entry, known.saying(entry)) for entry in removing]
-        register = Register([Added(entry, 0, Place("c" * 64, 0, 0)) for entry in adding], removed)
+        register = Register([Added(entry, 0, PackSlice("c" * 64, 0, 0)) for entry in adding], removed)
         registers.append((str(number), register))
         known.apply(str(number), register)
         expected = (expected - set(removing)) | set(adding)
@@ -133,8 +133,8 @@ def test_the_union_does_not_depend_on_order(
 
 
 def test_a_removal_does_not_take_back_what_it_did_not_know() -> None:
-    entry = Entry("a" * 40, "b" * 40, 1, "x")
-    place = Place("c" * 64, 0, 0)
+    entry = RegisterEntry("a" * 40, "b" * 40, 1, "x")
+    place = PackSlice("c" * 64, 0, 0)
     union = Union()
     union.apply("1", Register([Added(entry, 0, place)], []))
     union.apply("2", Register([], [Removed(entry, ("1",))]))

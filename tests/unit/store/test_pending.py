@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perun.core.errors import ProfileError, ProfileNotFound
 from perun.profile.factory import Profile
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.store import Store, tree
 from perun.store.files import Files
 from perun.store.index import IndexEntry, parse, serialize
@@ -168,7 +168,10 @@ def test_the_cache_is_in_the_layout_of_an_index(store: Store, make_profile: Make
     seconds = int(path.stat().st_mtime)
     assert certain
     assert entry == IndexEntry(
-        seconds, checksum, "a.perf", Head("time", "./app", "-v", "input.txt", "time", ("normalizer",))
+        seconds,
+        checksum,
+        "a.perf",
+        ProfileHeader("time", "./app", "-v", "input.txt", "time", ("normalizer",)),
     )
 
 

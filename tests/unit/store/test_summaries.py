@@ -10,11 +10,11 @@ import pytest
 from perun.core.errors import DamagedStore
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.store import Store
 from perun.store.changes import ChangeRecord
 from perun.store.index import IndexEntry
-from perun.store.linking import link
+from perun.store.pending import link
 from perun.store.summaries import Summary
 
 MakeProfile = Callable[..., Profile]
@@ -22,7 +22,7 @@ Minor = Callable[..., str]
 
 
 def entry(number: int, type_: str = "time") -> IndexEntry:
-    return IndexEntry(number, "ab" * 20, f"{number}.perf", Head(type_, "ls", collector="time"))
+    return IndexEntry(number, "ab" * 20, f"{number}.perf", ProfileHeader(type_, "ls", collector="time"))
 
 
 def found(*changes: PerformanceChange) -> list[ChangeRecord]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perun.core.errors import UsageError
-from perun.view._common.chart import Chart, Series
+from perun.view._common.chart import Chart, ChartSeries
 from perun.view.bars import MAX_BARS, MAX_GROUPS, BarsParams, chart
 
 ROWS: list[dict[str, Any]] = [
@@ -29,7 +29,7 @@ def shown(profile_of: Any) -> Any:
     return make
 
 
-def heights(series: Series, found: Chart) -> dict[str, float]:
+def heights(series: ChartSeries, found: Chart) -> dict[str, float]:
     assert series.value is not None
     return {
         found.x.names[round(x)]: value

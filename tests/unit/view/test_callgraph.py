@@ -9,7 +9,7 @@ import pytest
 
 from perun.core.errors import ProfileError, UsageError
 from perun.native.callgraph.files import to_values
-from perun.native.callgraph.graph import Call, CallGraph, Fingerprints, Function
+from perun.native.callgraph.graph import Call, CallGraph, Fingerprints, GraphFunction
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view.callgraph import CallGraphParams, CallGraphView
@@ -18,7 +18,7 @@ from perun.view.callgraph import CallGraphParams, CallGraphView
 def graph_of(*pairs: tuple[str, str], other: str = "") -> CallGraph:
     names = dict.fromkeys(name for pair in pairs for name in pair if name)
     functions = {
-        name: Function(name, name, name, 16, fingerprints=Fingerprints(color="5a" * 8 * (name == other)))
+        name: GraphFunction(name, name, name, 16, fingerprints=Fingerprints(color="5a" * 8 * (name == other)))
         for name in names
     }
     return CallGraph("ab", "main", functions, tuple(Call(*pair, "direct") for pair in pairs))

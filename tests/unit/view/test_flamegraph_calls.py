@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.collect._calls.events import Calls
-from perun.collect._calls.profile import CallTable, Function
+from perun.collect._calls.profile import CalledFunction, CallTable
 from perun.core.errors import ProfileError, UsageError
 from perun.plugin.api import Run, ViewContext
 from perun.profile.factory import Profile
@@ -37,7 +37,7 @@ def recorded(*rows: Row, sizes: str = "list->size") -> Profile:
     calls = {field: np.array(column, np.int64) for field, column in zip(fields, columns, strict=True)}
     table = CallTable()
     table.add(Calls(**calls))
-    functions = [Function(name, "/bin/app", sizes) for name in names]
+    functions = [CalledFunction(name, "/bin/app", sizes) for name in names]
     return table.profile(functions, Run("./app", "10"), {"name": "complexity", "params": {}}, {})
 
 

@@ -15,7 +15,7 @@ from perun.core.errors import PerunError, PluginError, UsageError
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view._common.chart import short_names, shortened
-from perun.view._common.plot import bokeh_script
+from perun.view._common.chart_view import bokeh_script
 from perun.view.bars import BarsView
 from perun.view.boxplot import BoxplotView
 from perun.view.flow import FlowView

@@ -19,10 +19,10 @@ from measured_history import SLOWER
 from perun.history.acknowledged import Acknowledged
 from perun.profile.factory import Profile
 from perun.repository import config
-from perun.store.linking import link
+from perun.store.pending import link
 from perun.web import pages
 from perun.web.data import pieces
-from perun.web.live import Live
+from perun.web.live import ServerState
 from web_server import Server, acknowledgement, allowed
 
 
@@ -154,8 +154,8 @@ def test_the_server_ends_while_somebody_listens(serve, listen, measured_template
 
 def test_two_who_ask_for_the_same_get_it_made_once(measured_template, monkeypatch):
     both, made = threading.Barrier(2), []
-    live = Live(measured_template.open())
-    overview, look = pieces.overview, Live.pieces
+    live = ServerState(measured_template.open())
+    overview, look = pieces.overview, ServerState.pieces
 
     def making(*arguments):
         made.append(None)
@@ -166,7 +166,7 @@ def test_two_who_ask_for_the_same_get_it_made_once(measured_template, monkeypatc
         return look(self)
 
     monkeypatch.setattr(pieces, "overview", making)
-    monkeypatch.setattr(Live, "pieces", looking)
+    monkeypatch.setattr(ServerState, "pieces", looking)
     monkeypatch.setattr("perun.web.live._REFRESHED", math.inf)
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(live.piece, ["overview"] * 2)
@@ -176,7 +176,7 @@ def test_two_who_ask_for_the_same_get_it_made_once(measured_template, monkeypatc
 
 def test_another_threshold_makes_other_verdicts(measured, monkeypatch):
     monkeypatch.setattr("perun.web.live._REFRESHED", 0)
-    live = Live(measured.open())
+    live = ServerState(measured.open())
 
     def words():
         return {one["result"] for one in json.loads(live.piece("changes").body)["changes"]}

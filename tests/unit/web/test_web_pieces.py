@@ -21,7 +21,7 @@ from perun.repository.repository import open_repository
 from perun.running.explain import kept
 from perun.running.explain.data import CaseReport, Cost, Explanation, FunctionChange, Growth, Line, OtherFile
 from perun.running.explain.kept import as_json
-from perun.store.linking import link
+from perun.store.pending import link
 from perun.web.data import series as series_module
 from perun.web.data import versions as versions_module
 from perun.web.data.pieces import PLAIN, Pieces, encoded, schema

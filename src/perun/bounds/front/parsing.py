@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pycparser import c_ast, c_parser
 
 from perun.bounds.front.dialect import KEYWORDS, STORAGE_WORDS, TYPE_WORDS
-from perun.bounds.front.tokens import Place, Places, Token, partners
+from perun.bounds.front.tokens import Places, SourceLocation, Token, partners
 
 _DEEPEST = 20_000
 _MESSAGE = re.compile(r"^(?P<file>.*?):(?P<line>\d+)(?::\d+)?:? *(?P<message>.*)$", re.DOTALL)
@@ -31,7 +31,7 @@ class NotReadable(Exception):
         self.reason = reason
 
 
-def parse(text: str, place: Place, types: list[str]) -> list[c_ast.Node]:
+def parse(text: str, place: SourceLocation, types: list[str]) -> list[c_ast.Node]:
     """The declarations and definitions of a piece that begins at `place` and uses `types`.
 
     :raises NotReadable: if the parser does not understand it.
@@ -71,7 +71,7 @@ def deep_recursion() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-def _explained(error: Exception, place: Place) -> NotReadable:
+def _explained(error: Exception, place: SourceLocation) -> NotReadable:
     match = _MESSAGE.match(str(error))
     if match is None:
         return NotReadable(place.file, place.line, f"its syntax is not understood: {error}")
@@ -209,7 +209,7 @@ class Piece:
     """
 
     tokens: list[Token]
-    place: Place
+    place: SourceLocation
     body: int | None
     declares: frozenset[str]
     uses: frozenset[str]

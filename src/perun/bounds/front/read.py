@@ -22,14 +22,14 @@ from perun.bounds.front.parsing import (
     pieces,
 )
 from perun.bounds.front.preprocessing import Preprocessed, preprocess
-from perun.bounds.front.tokens import Place, Places, Token, partners, tokens, without_system_bodies
+from perun.bounds.front.tokens import Places, SourceLocation, Token, partners, tokens, without_system_bodies
 from perun.bounds.front.unit import (
     LARGEST,
+    CFunction,
     Declarations,
-    Function,
     Loop,
     ReadOptions,
-    Unit,
+    TranslationUnit,
     Unreadable,
     UnreadLoop,
     with_prototype,
@@ -176,7 +176,7 @@ _LONG = 300
 _LOOPS = (c_ast.For, c_ast.While, c_ast.DoWhile)
 
 
-def read(path: str, options: ReadOptions, preprocessed: Preprocessed | None = None) -> Unit:
+def read(path: str, options: ReadOptions, preprocessed: Preprocessed | None = None) -> TranslationUnit:
     """The functions, loops and declarations of a C source file.
 
     What the parser does not understand is listed in `unreadable`, and the rest is read. Who has called
@@ -212,15 +212,15 @@ class _Reader:
         self.problems = problems
         standard: Standardised = standardised(text)
         self.edits = standard.edits
-        self.pieces = pieces(standard.rest, Places(text, Place(path, 1)))
+        self.pieces = pieces(standard.rest, Places(text, SourceLocation(path, 1)))
         self.types = set(BUILT_IN_TYPES)
         self.unknown_types: set[str] = set(BUILT_IN_TYPES)
         self.declarations = Declarations()
         self.originals: dict[str, Original] = {}
-        self.functions: list[Function] = []
-        self.helpers: dict[str, Function] = {}
+        self.functions: list[CFunction] = []
+        self.helpers: dict[str, CFunction] = {}
 
-    def unit(self) -> Unit:
+    def unit(self) -> TranslationUnit:
         own = {index for index, piece in enumerate(self.pieces) if _is_own(piece)}
         wanted = sorted(needed(self.pieces, own))
         declaring = [self.pieces[index] for index in wanted if not self.pieces[index].is_typedef]
@@ -230,7 +230,7 @@ class _Reader:
             behind = self.pieces[index + 1].start if index + 1 < len(self.pieces) else len(self.text)
             self.read_piece(self.pieces[index], behind, index in own)
         found = self.declarations
-        return Unit(
+        return TranslationUnit(
             self.path, tuple(self.functions), tuple(self.problems), self.helpers, found.globals,
             found.prototypes,
             found.typedefs, found.structs, found.unions, found.enums, found.constants,
@@ -270,12 +270,12 @@ class _Reader:
         changes = sorted([*known, *extra])
         return edited(self.text[piece.start : behind], changes, piece.start)
 
-    def function(self, piece: Piece, node: c_ast.FuncDef, text: str) -> Function:
+    def function(self, piece: Piece, node: c_ast.FuncDef, text: str) -> CFunction:
         name = as_written(node.decl.name or "")
         place = self.place_of_name(piece, name)
         original = self.original(place.file)
         loops = tuple(self.loops(piece, node, text, original))
-        return Function(name, place.file, place.line - 1, original.column(place.line, name), node, loops)
+        return CFunction(name, place.file, place.line - 1, original.column(place.line, name), node, loops)
 
     def loops(self, piece: Piece, node: c_ast.FuncDef, text: str, original: Original) -> Iterator[Loop]:
         nodes = list(_loop_nodes(node.body))
@@ -305,7 +305,7 @@ class _Reader:
             problem.file, problem.line, problem.reason, token.text, place.line - 1, column, loops
         )
 
-    def place_of_name(self, piece: Piece, name: str) -> Place:
+    def place_of_name(self, piece: Piece, name: str) -> SourceLocation:
         start = next((one.start for one in piece.tokens[: piece.body] if one.text == name), piece.start)
         return Places(self.text[piece.start : start], piece.place).of(start - piece.start)
 
@@ -355,7 +355,7 @@ def _last_line(node: c_ast.Node) -> int:
     return int(last)
 
 
-def _lines(text: str, start: Place) -> Iterator[tuple[int, int]]:
+def _lines(text: str, start: SourceLocation) -> Iterator[tuple[int, int]]:
     """First and last line of each loop of a function; nothing where it is nested too deeply."""
     sequence = tokens(text)
     places = Places(text, start)

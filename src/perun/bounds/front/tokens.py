@@ -91,7 +91,7 @@ def _declared(match: re.Match[str]) -> str:
     return ";" + "\n" * match.group().count("\n")
 
 
-class Place(NamedTuple):
+class SourceLocation(NamedTuple):
     """A file, as line markers name it, and a 1-based line.
 
     `depth` is 0 in the source itself, 1 in what it includes and so on; `system` tells headers of the system.
@@ -106,7 +106,7 @@ class Place(NamedTuple):
 class Places:
     """Where offsets in preprocessed text come from; it begins at `start`."""
 
-    def __init__(self, text: str, start: Place) -> None:
+    def __init__(self, text: str, start: SourceLocation) -> None:
         self._text = text
         self._starts = [0]
         self._marks = [start]
@@ -115,9 +115,11 @@ class Places:
             flags = match.group(3).split()
             depth = max(0, depth + ("1" in flags) - ("2" in flags))
             self._starts.append(min(match.end() + 1, len(text)))
-            self._marks.append(Place(unescaped(match.group(2)), int(match.group(1)), depth, "3" in flags))
+            self._marks.append(
+                SourceLocation(unescaped(match.group(2)), int(match.group(1)), depth, "3" in flags)
+            )
 
-    def of(self, offset: int) -> Place:
+    def of(self, offset: int) -> SourceLocation:
         """The place of an offset."""
         at = bisect_right(self._starts, offset) - 1
         mark = self._marks[at]

@@ -43,7 +43,7 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Function:
+class CFunction:
     """A function definition. `line` and `column` are 0-based, of the function's name (manual, 4.1.4).
 
     `loops` are in the order of the text: a loop comes before those that it contains.
@@ -84,7 +84,7 @@ class Unreadable:
 
 
 @dataclass(frozen=True)
-class Unit:
+class TranslationUnit:
     """One source file after preprocessing.
 
     `functions` are those that the file itself defines; `helpers` those of headers that it includes, by name:
@@ -97,9 +97,9 @@ class Unit:
     """
 
     path: str
-    functions: tuple[Function, ...] = ()
+    functions: tuple[CFunction, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
-    helpers: dict[str, Function] = field(default_factory=dict)
+    helpers: dict[str, CFunction] = field(default_factory=dict)
     globals: dict[str, c_ast.Decl] = field(default_factory=dict)
     prototypes: dict[str, c_ast.Decl] = field(default_factory=dict)
     typedefs: dict[str, c_ast.Typedef] = field(default_factory=dict)

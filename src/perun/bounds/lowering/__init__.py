@@ -19,14 +19,14 @@ from perun.bounds.lowering.types import Effects, mentions
 from perun.bounds.program import Edge, Linear, Program, variable
 
 if TYPE_CHECKING:
-    from perun.bounds.front.unit import Function, Unit
+    from perun.bounds.front.unit import CFunction, TranslationUnit
 
 __all__ = ["lower"]
 
 
 def lower(
-    function: Function,
-    unit: Unit,
+    function: CFunction,
+    unit: TranslationUnit,
     effects: dict[str, Effects],
     costly: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Program:
@@ -44,7 +44,7 @@ def lower(
     return _built(function, again, costly)
 
 
-def _built(function: Function, places: Places, costly: Mapping[str, Sequence[str]]) -> Program:
+def _built(function: CFunction, places: Places, costly: Mapping[str, Sequence[str]]) -> Program:
     graph = Graph()
     start = graph.location()
     graph.at = start

@@ -24,7 +24,7 @@ from perun.bounds.lowering.types import (
 )
 
 if TYPE_CHECKING:
-    from perun.bounds.front.unit import Function, Unit
+    from perun.bounds.front.unit import CFunction, TranslationUnit
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Field:
 class Places:
     """What each name and field of a function means."""
 
-    def __init__(self, unit: Unit, mentioned: Mentions, effects: dict[str, Effects]) -> None:
+    def __init__(self, unit: TranslationUnit, mentioned: Mentions, effects: dict[str, Effects]) -> None:
         self.unit = unit
         self.types = Types(unit)
         self.scopes = Scopes()
@@ -247,7 +247,7 @@ def _pointed(node: Any) -> Any:
 # What the text of a function tells of what it changes, and of what functions change that it calls.
 
 
-def copied_fields(function: Function, unit: Unit, read: Mentions) -> set[str]:
+def copied_fields(function: CFunction, unit: TranslationUnit, read: Mentions) -> set[str]:
     """The fields that a function changes with structures as a whole: by `*a = b`, or by `memset(a, ...)`."""
     if not read.wholes:
         return set()
@@ -260,7 +260,7 @@ def copied_fields(function: Function, unit: Unit, read: Mentions) -> set[str]:
     return {name for kind in kinds for name in places.types.field_names(kind)}
 
 
-def effects_of(unit: Unit) -> dict[str, Effects]:
+def effects_of(unit: TranslationUnit) -> dict[str, Effects]:
     """The effects of each function of a unit, those of what it calls included."""
     found: dict[str, Effects] = {}
     for each in [*unit.functions, *unit.helpers.values()]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pycparser import c_ast
 
 if TYPE_CHECKING:
-    from perun.bounds.front.unit import Unit
+    from perun.bounds.front.unit import TranslationUnit
 
 
 INT_BITS = 32
@@ -88,7 +88,7 @@ _CHANGING = {"volatile", "_Atomic"}
 class Types:
     """The types that a unit declares."""
 
-    def __init__(self, unit: Unit, local: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, unit: TranslationUnit, local: Mapping[str, Any] | None = None) -> None:
         self._typedefs = dict(unit.typedefs)
         self._typedefs.update(local or {})
         self._structures: dict[str, Any] = {**unit.unions, **unit.structs}

@@ -14,9 +14,8 @@ from operator import add
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from perun.profile.amounts import common_unit, written
+from perun.profile.amounts import common_unit, units, written
 from perun.profile.session import count_of
-from perun.profile.units import units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

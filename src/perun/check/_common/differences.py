@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.check._common.model_pairs import Part
-from perun.check._common.noise import CONFIDENCE, WEAKER, Measured
+from perun.check._common.noise import CONFIDENCE, WEAKER, MedianChange
 from perun.check._common.points import RelativeLimits as points_RelativeLimits
 from perun.check._common.points import verdict
 from perun.models.curves import Floats, evaluate
@@ -92,7 +92,7 @@ class Measures(NamedTuple):
     distance: float
 
 
-class Difference(NamedTuple):
+class ModelDifference(NamedTuple):
     """What became of one uid.
 
     :param rate: in percent of the baseline; where curves cross so that the rate and the balance are of unlike
@@ -161,7 +161,7 @@ def measure(samples: Samples) -> Measures:
     return Measures(rate, balance, distance)
 
 
-def compare(parts: Sequence[Part], samples: Samples, limits: Limits) -> Difference:
+def compare(parts: Sequence[Part], samples: Samples, limits: Limits) -> ModelDifference:
     """Whether and how the curves differ.
 
     - No change: in each part the models are of one kind, none of their coefficients differs by more than
@@ -175,15 +175,15 @@ def compare(parts: Sequence[Part], samples: Samples, limits: Limits) -> Differen
     """
     found = measure(samples)
     if _unchanged(parts, samples, found.distance, limits):
-        return Difference(PerformanceChange.NoChange, found.rate)
+        return ModelDifference(PerformanceChange.NoChange, found.rate)
     even = abs(found.balance) <= 100 * _ROUNDING
     if even or not np.isfinite(found.balance):
-        return Difference(PerformanceChange.Unknown, 0.0)
+        return ModelDifference(PerformanceChange.Unknown, 0.0)
     back = measure(samples._replace(baseline=samples.target, target=samples.baseline))
     contradictory = found.rate * back.rate >= 0
     change = _direction(found.balance, limits, certain=not contradictory)
     rate = found.rate if found.rate * found.balance > 0 else found.balance
-    return Difference(change, rate, _runs(samples, limits))
+    return ModelDifference(change, rate, _runs(samples, limits))
 
 
 def _relative(values: Floats, to: Floats) -> Floats:
@@ -270,7 +270,7 @@ def judged(
     change: PerformanceChange,
     common: Sequence[Part],
     r_square: float,
-    measured: Measured | None,
+    measured: MedianChange | None,
     limits: points_RelativeLimits,
 ) -> tuple[PerformanceChange, str]:
     """A change of models after all that may speak against it; why, where something does.
@@ -317,7 +317,9 @@ def confirmed(
     return own, f"the models differ by more, but {only}"
 
 
-def _beyond_noise(change: PerformanceChange, rule: str, measured: Measured) -> tuple[PerformanceChange, str]:
+def _beyond_noise(
+    change: PerformanceChange, rule: str, measured: MedianChange
+) -> tuple[PerformanceChange, str]:
     """No more than the intervals of the ratio allow."""
     for confidence, (low, high) in ((WEAKER, measured.weaker), (CONFIDENCE, measured.interval)):
         if low <= 1 <= high:

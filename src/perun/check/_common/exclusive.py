@@ -168,7 +168,7 @@ def _sum(times: NDArray[np.float64]) -> float:
     return total if math.isfinite(total) else math.nan
 
 
-class Place(NamedTuple):
+class BinaryPair(NamedTuple):
     """One binary: a name to show, and its path in each profile, None where the profile has none."""
 
     name: str
@@ -176,7 +176,7 @@ class Place(NamedTuple):
     target: str | None
 
 
-def paired(baseline: Times, target: Times, similarity: float) -> list[Place]:
+def paired(baseline: Times, target: Times, similarity: float) -> list[BinaryPair]:
     """Which location of one profile is which of the other, sorted by name.
 
     Equal paths are the same binary; then, the best pair first, those of equal base names whose paths are
@@ -227,12 +227,12 @@ def _base(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2] or path
 
 
-def _shown(places: list[tuple[str | None, str | None]]) -> Iterator[Place]:
+def _shown(places: list[tuple[str | None, str | None]]) -> Iterator[BinaryPair]:
     """Each with its base name, that of the target where the two differ; the path where that is ambiguous."""
     paths = [target or baseline or "" for baseline, target in places]
     bases = [_base(path) for path in paths]
     for (baseline, target), path, base in zip(places, paths, bases, strict=True):
-        yield Place(base if bases.count(base) == 1 else path, baseline, target)
+        yield BinaryPair(base if bases.count(base) == 1 else path, baseline, target)
 
 
 # The functions of two traces side by side: their times, and what of a difference may be noise.
@@ -244,10 +244,10 @@ _INTERRUPTION: Final = 100.0
 """Milliseconds that a program may be kept waiting where several share a processor."""
 
 
-class Function(NamedTuple):
+class FunctionPair(NamedTuple):
     """One function; None in a profile without it."""
 
-    place: Place
+    place: BinaryPair
     name: str
     baseline: Calls | None
     target: Calls | None
@@ -302,11 +302,11 @@ class Function(NamedTuple):
         return abs(after - before) < _ERRORS * self.error
 
 
-def functions_of(place: Place, old: Times, new: Times) -> Iterator[Function]:
+def functions_of(place: BinaryPair, old: Times, new: Times) -> Iterator[FunctionPair]:
     """The functions of a binary in both profiles, sorted by name."""
     before, after = old.get(place.baseline or "", {}), new.get(place.target or "", {})
     for name in sorted(before.keys() | after.keys()):
-        yield Function(place, name, before.get(name), after.get(name))
+        yield FunctionPair(place, name, before.get(name), after.get(name))
 
 
 class Scale(NamedTuple):
@@ -326,7 +326,7 @@ class Scale(NamedTuple):
         """The difference in percent of the whole."""
         return 100 * difference / self.whole if self.whole else 0.0
 
-    def certain_percent(self, functions: list[Function]) -> float:
+    def certain_percent(self, functions: list[FunctionPair]) -> float:
         """What functions differ by together in percent, without slowest calls and interruptions; 0 where that
         is within their error."""
         certain = [one.usual for one in functions if not one.could_be_an_interruption]
@@ -335,7 +335,7 @@ class Scale(NamedTuple):
             return 0.0
         return 100 * difference / self.usual if self.usual else 0.0
 
-    def is_small(self, one: Function) -> bool:
+    def is_small(self, one: FunctionPair) -> bool:
         """Whether the function takes too little time in one of the versions to be looked at."""
         return not min(one.usual) > 0 or max(one.before, one.after) * 100 < self.cutoff * self.whole
 
@@ -353,21 +353,21 @@ class Noise:
         most.
     """
 
-    def __init__(self, functions: list[Function], apart: float, scale: Scale) -> None:
+    def __init__(self, functions: list[FunctionPair], apart: float, scale: Scale) -> None:
         self._most = math.log1p(apart)
         ratios = {one: _log_ratio(one) for one in functions if not scale.is_small(one)}
         errors = error_of_others(np.array([*ratios.values()]))
         self._errors = dict(zip(ratios, errors, strict=True))
 
-    def may_explain(self, one: Function) -> bool:
+    def may_explain(self, one: FunctionPair) -> bool:
         """Whether the 99 % interval of the ratio of the two times includes 1."""
         return self._explains(one, CONFIDENCE)
 
-    def explains(self, one: Function) -> bool:
+    def explains(self, one: FunctionPair) -> bool:
         """Whether the 95 % interval does as well."""
         return self._explains(one, WEAKER)
 
-    def _explains(self, one: Function, confidence: float) -> bool:
+    def _explains(self, one: FunctionPair, confidence: float) -> bool:
         if one not in self._errors or one.is_steady:
             return False
         half = self._errors[one].half_width(confidence)
@@ -376,6 +376,6 @@ class Noise:
         return abs(_log_ratio(one)) <= min(half, self._most)
 
 
-def _log_ratio(one: Function) -> float:
+def _log_ratio(one: FunctionPair) -> float:
     before, after = one.usual
     return math.log(after / before)

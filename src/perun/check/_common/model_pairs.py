@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.core.errors import ProfileError
 from perun.models.curves import interval
 from perun.models.record import ModelRecord
-from perun.profile.amounts import written
+from perun.profile.amounts import units, written
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.records import record_of
 from perun.profile.series import subtype_of
 from perun.profile.strategies import ALL, BEST_OF_ONE, best, filtered_models
 from perun.profile.uid import flatten, location
-from perun.profile.units import units
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile

@@ -104,7 +104,7 @@ _FEWEST: Final = 3
 """Values that a second difference is made of."""
 
 
-class Measured(NamedTuple):
+class MedianChange(NamedTuple):
     """What the medians of the points say of a change.
 
     :param balance: see :func:`~perun.check._common.points.balance`.
@@ -146,7 +146,7 @@ class Runs:
         self._side_by_side = are_pairs(baseline, target)
         self._errors: dict[tuple[str, str], dict[str, Error]] = {}
 
-    def measured(self, uid: str, common: Sequence[Part], *, sums: bool = False) -> Measured | None:
+    def measured(self, uid: str, common: Sequence[Part], *, sums: bool = False) -> MedianChange | None:
         """What the points in the x that two models have in common say; None where there are too few.
 
         :param sums: whether the sums of the medians are compared, as integrals are, and not the mean ratio.
@@ -161,14 +161,14 @@ class Runs:
         size = found.balance_of_sums if sums else found.mean_balance
         share = found.shares if sums else np.full(found.baseline.shape, 1 / found.baseline.size)
         if any(source.is_exact(uid) for source in self.sources):
-            return Measured(size)
+            return MedianChange(size)
         within, steady = _scatter(found, share)
         if steady is None:
             steady = min(part.r_square for part in common) >= _EXACT_FIT
         if (repeated := self._between_rounds(uid, of, per, found.inner)) is not None:
-            return Measured(size, NONE, repeated, self._apart)
+            return MedianChange(size, NONE, repeated, self._apart)
         between = NONE if steady else self._between_functions(uid, of, per)
-        return Measured(size, within, between, self._apart)
+        return MedianChange(size, within, between, self._apart)
 
     def between(self, uid: str, of: str, per: str) -> Error:
         """The error of the log ratio of a uid by the runs.

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from perun.core.errors import ProfileError
 from perun.measurement.series import EXACT
 from perun.profile.changes import PerformanceChange
-from perun.profile.series import Series, series, subtype_of
+from perun.profile.series import ResourceSeries, series, subtype_of
 from perun.profile.session import RUN, count_of
 from perun.profile.uid import flatten, location
 
@@ -103,10 +103,10 @@ class Points:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._found: dict[tuple[str, str, bool], dict[str, Series]] = {}
+        self._found: dict[tuple[str, str, bool], dict[str, ResourceSeries]] = {}
         self._exact: frozenset[str] | None = None
 
-    def of(self, uid: str, of: str, per: str) -> Series | None:
+    def of(self, uid: str, of: str, per: str) -> ResourceSeries | None:
         """The points of the location; None where the profile has none, as its resources were dropped.
 
         :param of: the dependent field. :param per: the independent one.
@@ -114,11 +114,11 @@ class Points:
         found = self.every(of, per).get(uid)
         return found or self._gathered(of, per, apart=False).get(uid)
 
-    def every(self, of: str, per: str) -> Mapping[str, Series]:
+    def every(self, of: str, per: str) -> Mapping[str, ResourceSeries]:
         """The points of each location that has any."""
         return self._gathered(of, per, apart=True)
 
-    def _gathered(self, of: str, per: str, *, apart: bool) -> Mapping[str, Series]:
+    def _gathered(self, of: str, per: str, *, apart: bool) -> Mapping[str, ResourceSeries]:
         if (of, per, apart) not in self._found:
             try:
                 found = {one.location: one for one in series(self._profile, of, per, apart=apart)}
@@ -178,7 +178,9 @@ class Medians(NamedTuple):
         return np.log(self.target[positive]) - np.log(self.baseline[positive])
 
 
-def medians_within(old: Series, new: Series, start: float = -np.inf, end: float = np.inf) -> Medians | None:
+def medians_within(
+    old: ResourceSeries, new: ResourceSeries, start: float = -np.inf, end: float = np.inf
+) -> Medians | None:
     """The medians of the points from `start` to `end`; None where there are too few points.
 
     The buckets have about :data:`IN_A_BUCKET` points of the version that has fewer.
@@ -197,7 +199,7 @@ def medians_within(old: Series, new: Series, start: float = -np.inf, end: float 
     return Medians(before[both], after[both], inner) if both.any() else None
 
 
-def residuals(points: Series, inner: Floats) -> Floats:
+def residuals(points: ResourceSeries, inner: Floats) -> Floats:
     """How much the logarithm of each point differs from that of the median of its bucket, shape (n,).
 
     NaN of what is not above 0.

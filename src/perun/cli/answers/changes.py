@@ -19,7 +19,7 @@ from perun.profile.changes import DegradationInfo, PerformanceChange
 
 if TYPE_CHECKING:
     from perun.cli.session import Session
-    from perun.history.acknowledged import Entry
+    from perun.history.acknowledged import Acknowledgement
     from perun.store.changes import ChangeRecord
 
 RATIOS: Final = ("ratio", "factor", "level")
@@ -214,7 +214,7 @@ def change_line(session: Session, info: DegradationInfo) -> str:
 def change_lines(
     session: Session,
     records: Sequence[ChangeRecord],
-    covering: Callable[[DegradationInfo], Entry | None] = lambda change: None,
+    covering: Callable[[DegradationInfo], Acknowledgement | None] = lambda change: None,
 ) -> list[str]:
     """Stored changes of a version as lines, one for each place, the worst first, with the configuration where
     there are several. Beyond :data:`MAX_LINES`, unless the session is verbose, it is said how many more.

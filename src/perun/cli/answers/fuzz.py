@@ -17,7 +17,7 @@ from perun.fuzz.results import FAULT, HANG, SLOW, Confirmation, Result
 from perun.fuzz.results import as_json as data_of
 from perun.profile.amounts import factor, readable
 from perun.running.fuzz.fuzz import Outcome
-from perun.running.fuzz.keep import Kept
+from perun.running.fuzz.keep import KeptResults
 from perun.running.fuzz.replay import Replay, Replayed
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def as_json(out: TextIO, found: Outcome) -> None:
 _STATES: Final = ("worse", "remains", "improved", "repaired", "unknown")
 
 
-def kept_lines(kept: Kept) -> Iterator[str]:
+def kept_lines(kept: KeptResults) -> Iterator[str]:
     """The files, what was added to the job matrix, and what to do next."""
     for one in kept.files:
         said = "kept" if one.is_new else "already there"

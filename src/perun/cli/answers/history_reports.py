@@ -14,7 +14,7 @@ from perun.history.check.report import Comparison, MethodResult, VersionReport, 
 from perun.history.trend import text_of
 from perun.profile.amounts import readable_pair
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.head import Configuration, Head
+from perun.profile.head import Configuration, ProfileHeader
 from perun.profile.helpers import ProfileInfo
 
 METHOD: Final = "change_points"
@@ -92,7 +92,7 @@ def _notes(one: VersionChanges) -> tuple[str, ...]:
 
 def _info(configuration: Configuration) -> ProfileInfo:
     collector, cmd, args, workload, postprocessors = configuration
-    return ProfileInfo("", "", Head("", cmd, args, workload, collector, postprocessors), 0)
+    return ProfileInfo("", "", ProfileHeader("", cmd, args, workload, collector, postprocessors), 0)
 
 
 def change_of(step: Step, label: PerformanceChange | None = None) -> DegradationInfo:

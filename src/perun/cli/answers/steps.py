@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from perun.cli.answers.data import finite
 from perun.cli.table import one_line
 from perun.core.errors import ConfigError
-from perun.history.acknowledged import Acknowledged, Entry
+from perun.history.acknowledged import Acknowledged, Acknowledgement
 from perun.measurement.verdict import bounded
 from perun.profile.amounts import percent, readable_pair
 from perun.store.changes import KnownStep, KnownSteps
@@ -111,13 +111,13 @@ class Steps:
             for step in sorted(self._known.at(version), key=_importance)
         ]
 
-    def covering(self, version: str, change: DegradationInfo) -> Entry | None:
+    def covering(self, version: str, change: DegradationInfo) -> Acknowledgement | None:
         """What acknowledges a change that is stored for the version; None if it is no degradation."""
         from perun.cli.answers.changes import is_worse
 
         return self.acknowledged.covers(version, change.location) if is_worse(change.result) else None
 
-    def _entry(self, step: KnownStep) -> Entry | None:
+    def _entry(self, step: KnownStep) -> Acknowledgement | None:
         return self.acknowledged.covers_any(step.possible, step.location) if step.degradation else None
 
     def _cells(self, step: KnownStep) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ class Steps:
         )
 
 
-def entry_data(entry: Entry | None) -> dict[str, Any] | None:
+def entry_data(entry: Acknowledgement | None) -> dict[str, Any] | None:
     """What acknowledges a change, as JSON data; None if nothing does."""
     if entry is None:
         return None

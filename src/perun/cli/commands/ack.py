@@ -14,12 +14,12 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import UsageError, VersionControlError
 from perun.history import acknowledged as operations
-from perun.history.acknowledged import Entry, this_day
+from perun.history.acknowledged import Acknowledgement, this_day
 
 # What `perun ack` answers: the acknowledged changes, as text or JSON.
 
 
-def listed(session: Session, entries: Sequence[Entry], *, as_json: bool) -> None:
+def listed(session: Session, entries: Sequence[Acknowledgement], *, as_json: bool) -> None:
     """The acknowledged changes, in the order in which they were; what is over is said to be."""
     if as_json:
         _write(session, entries)
@@ -34,7 +34,7 @@ def listed(session: Session, entries: Sequence[Entry], *, as_json: bool) -> None
         session.note(f"{what} expired; remove what is over with: perun ack --remove COMMIT LOCATION")
 
 
-def added(session: Session, entry: Entry, *, known: bool, as_json: bool) -> None:
+def added(session: Session, entry: Acknowledgement, *, known: bool, as_json: bool) -> None:
     """What was acknowledged. :param known: whether a change is known that it is of."""
     if as_json:
         _write(session, [entry])
@@ -46,7 +46,7 @@ def added(session: Session, entry: Entry, *, known: bool, as_json: bool) -> None
         session.note(f"note: no change of {entry.version[:SHORT]} is known yet; {hint}")
 
 
-def removed(session: Session, entries: Sequence[Entry], *, as_json: bool) -> None:
+def removed(session: Session, entries: Sequence[Acknowledgement], *, as_json: bool) -> None:
     """What is acknowledged no more."""
     if as_json:
         _write(session, entries)
@@ -55,7 +55,7 @@ def removed(session: Session, entries: Sequence[Entry], *, as_json: bool) -> Non
         session.say(f"acknowledged no more: {entry.version[:SHORT]} at {one_line(entry.location)}")
 
 
-def _lines(session: Session, entries: Iterable[Entry]) -> Iterator[str]:
+def _lines(session: Session, entries: Iterable[Acknowledgement]) -> Iterator[str]:
     for entry in entries:
         try:
             subject = session.repository.vcs.get_minor_version_info(entry.version).subject
@@ -72,7 +72,7 @@ def _lines(session: Session, entries: Iterable[Entry]) -> Iterator[str]:
         yield f"  {place}{until}{'  ' if entry.because else ''}{one_line(entry.because)}"
 
 
-def _write(session: Session, entries: Iterable[Entry]) -> None:
+def _write(session: Session, entries: Iterable[Acknowledgement]) -> None:
     today = this_day()
     found: list[dict[str, Any]] = [
         {**(entry_data(entry) or {}), "expired": entry.expired(today)} for entry in entries

@@ -23,7 +23,7 @@ from perun.plugin.params import param
 from perun.profile.amounts import factor, readable_pair
 from perun.repository import bisections
 from perun.running.bisect import bisect as verb
-from perun.running.bisect.data import SECONDS, Asked, Bisected, Like, Ratio, Seen
+from perun.running.bisect.data import SECONDS, Bisected, BisectRequest, Like, Ratio, Seen
 from perun.running.bisect.judging import Bounds
 from perun.running.compare.instruments import FREE
 from perun.running.compare.plan import MAX_PAIRS
@@ -251,14 +251,14 @@ class BisectOptions(CommandOptions):
     reset: bool = param(False, help="Forget the bisection that was interrupted.")
     as_json: bool = param(False, long="--json", help="Answer as JSON.")
 
-    def of(self, good: str | None, bad: str | None) -> Asked:
+    def of(self, good: str | None, bad: str | None) -> BisectRequest:
         """What is asked for.
 
         :raises click.BadParameter: if the budget is no time. :raises UsageError: if the sizes are none.
         """
         if self.budget is not None and not self.budget > 0:
             raise click.BadParameter(f"{self.budget:g} is no time", param_hint="'--budget'")
-        return Asked(
+        return BisectRequest(
             good, bad, self.cmd, self.args, self.workload, self.metric, self.location, self.script,
             self.budget, self.max_pairs, not self.no_pin, sizes_of(self.sizes),
         )  # fmt: skip
@@ -287,7 +287,7 @@ def bisect(ctx: click.Context, /, good: str | None, bad: str | None, given: Bise
     session: Session = ctx.obj
     asked = given.of(good, bad)
     if given.reset:
-        return _reset(session, alone=asked == Asked() and not given.resume)
+        return _reset(session, alone=asked == BisectRequest() and not given.resume)
     if given.resume:
         verb.nothing_to_resume(asked)
     with session.progress(0, "bisecting", enabled=not given.as_json) as bar, session.writing_to(bar.out):

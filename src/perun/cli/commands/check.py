@@ -33,7 +33,7 @@ from perun.history.check.report import (
 from perun.plugin.params import param
 from perun.repository.lookup import parse_tag
 from perun.repository.repository import Repository
-from perun.running.run.precollect import collect_missing
+from perun.running.run.execute import collect_missing
 
 MODELS = (
     "best-model",

@@ -17,7 +17,7 @@ from perun.core.wording import plural
 from perun.running import cleaning as collecting
 from perun.running.cleaning import Collected
 from perun.sharing.remotes import open_remote
-from perun.store.remote.register import Entry
+from perun.store.remote.register import RegisterEntry
 
 
 @click.command()
@@ -77,7 +77,9 @@ def gc(
     repo = session.repository
     now = time.time()
 
-    def collect(dry_run: bool, agreed: Collection[Entry] | None = None) -> tuple[Collected, str | None]:
+    def collect(
+        dry_run: bool, agreed: Collection[RegisterEntry] | None = None
+    ) -> tuple[Collected, str | None]:
         progress = session.progress(0, "deleting", enabled=not (as_json or dry_run))
         if remote_name is None:
             with progress as bar:
@@ -104,7 +106,7 @@ def gc(
 
 def _agreed(
     session: Session, collect: Callable[[bool], tuple[Collected, str | None]], as_json: bool
-) -> set[Entry] | None:
+) -> set[RegisterEntry] | None:
     """The profiles that would be removed, after the user was asked; None if they are to stay."""
     planned, url = collect(True)
     if not (planned.entries or planned.deleted):

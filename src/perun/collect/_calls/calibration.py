@@ -49,21 +49,23 @@ UNCERTAIN_TIMES: Final = "are within the uncertainty of what recording costs"
 _BOOT: Final = "/proc/sys/kernel/random/boot_id"
 
 
-class Measured(NamedTuple):
+class CalibrationCalls(NamedTuple):
     """The recorded calls of one function of the program, in the order of time; nanoseconds."""
 
     start: Ints
     duration: Ints
 
     @classmethod
-    def of(cls, calls: Calls, function: int) -> Measured:
+    def of(cls, calls: Calls, function: int) -> CalibrationCalls:
         """The calls of the function with a number."""
         own = calls.where(calls.function == function)
         order = np.argsort(own.start, kind="stable")
         return cls(own.start[order], own.duration[order])
 
 
-def cost_of(measured: Measured, bare: Measured | None = None, calls: int = CALLS) -> Cost | None:
+def cost_of(
+    measured: CalibrationCalls, bare: CalibrationCalls | None = None, calls: int = CALLS
+) -> Cost | None:
     """The cost of recording a call: the median of rounds, which interruptions of the program do not move.
 
     :param measured: rounds of `calls` calls of an empty function, one directly after the other.
@@ -85,7 +87,7 @@ def made(inside: float, whole: float, rounds: Floats) -> Cost:
     return Cost(inside, whole - inside, max(float(high - low), UNCERTAIN * whole))
 
 
-def empty_call(bare: Measured | None, inside: float, calls: int = CALLS) -> float:
+def empty_call(bare: CalibrationCalls | None, inside: float, calls: int = CALLS) -> float:
     """Nanoseconds of a call that is not recorded; 0 where that was not measured."""
     if bare is None or not len(bare.duration):
         return 0.0

@@ -1,6 +1,6 @@
 """What the engines yield: entries and exits of functions, or completed calls.
 
-Functions are numbers, which :class:`perun.collect._calls.profile.Function` names in the end. Times are
+Functions are numbers, which :class:`perun.collect._calls.profile.CalledFunction` names in the end. Times are
 nanoseconds since the start of the run.
 """
 

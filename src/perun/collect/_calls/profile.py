@@ -39,7 +39,7 @@ _WORTH_IT: Final = 1 << 8  # calls of a group from which on compressing them sav
 _MAX_NUMBERS: Final = 1 << 20  # combinations of keys that an array can count
 
 
-class Function(NamedTuple):
+class CalledFunction(NamedTuple):
     """The function that has a number.
 
     :param name: the uid, e.g. `SLList_insert(SLList*, int)`. :param location: path of its binary.
@@ -179,7 +179,7 @@ class CallTable:
 
     def profile(
         self,
-        functions: Sequence[Function] | Mapping[int, Function],
+        functions: Sequence[CalledFunction] | Mapping[int, CalledFunction],
         run: Run,
         collector: Mapping[str, Any],
         summary: Mapping[str, Any],
@@ -250,7 +250,7 @@ def _by_group(keys: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray
 
 
 def _constants(
-    key: _Key, functions: Sequence[Function] | Mapping[int, Function], has_size: bool
+    key: _Key, functions: Sequence[CalledFunction] | Mapping[int, CalledFunction], has_size: bool
 ) -> dict[str, Any]:
     function = functions[key.function]
     constants: dict[str, Any] = {

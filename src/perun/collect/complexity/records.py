@@ -179,7 +179,7 @@ _MAX_SPEED: Final = 10_000.0
 _MAX_TIME: Final = float(1 << 62)
 
 
-class Place(NamedTuple):
+class FunctionAddress(NamedTuple):
     """A function: the path of its file, and its address in the file."""
 
     path: str
@@ -299,7 +299,7 @@ class Process:
             exclusive=scaled(calls.exclusive),
         )
 
-    def _places(self, functions: int) -> list[Place]:
+    def _places(self, functions: int) -> list[FunctionAddress]:
         paths: dict[int, str] = {}
         modules = self._path.with_suffix(".modules")
         if modules.exists():
@@ -314,7 +314,7 @@ class Process:
             raise self._file.damaged("definitions of functions are missing")
         rows = np.frombuffer(data, FUNCTION)
         return [
-            Place(paths.get(module, ""), address)
+            FunctionAddress(paths.get(module, ""), address)
             for address, module in zip(rows["address"].tolist(), rows["module"].tolist(), strict=True)
         ]
 

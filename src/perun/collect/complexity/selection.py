@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from perun.collect._calls.optimizations.applying import Applied, Candidate, apply, is_wanted
-from perun.collect._calls.profile import Function
+from perun.collect._calls.profile import CalledFunction
 from perun.collect._calls.sizes import find_size, size_of
 from perun.collect.complexity.programs import Module, TableFunction, encoded, programs
 from perun.core.errors import JobFailed, UsageError
@@ -18,7 +18,7 @@ from perun.native.function_names import plain_name, without_arguments
 if TYPE_CHECKING:
     from perun.collect._calls.sizes import Size
     from perun.collect.complexity.build import ComplexityParams
-    from perun.collect.complexity.records import Place
+    from perun.collect.complexity.records import FunctionAddress
     from perun.native.binary import Function as Symbol
     from perun.plugin.api import CollectContext, Run
 
@@ -37,7 +37,9 @@ class Selection(NamedTuple):
     notes: list[str]
     applied: Applied | None = None
 
-    def functions(self, places: Sequence[Place], cwd: Path, ctx: CollectContext) -> list[Function]:
+    def functions(
+        self, places: Sequence[FunctionAddress], cwd: Path, ctx: CollectContext
+    ) -> list[CalledFunction]:
         """The functions at the places, by their numbers."""
         names: dict[str, dict[int, str]] = {}
         for path in {place.path for place in places}:
@@ -46,7 +48,7 @@ class Selection(NamedTuple):
                 with Binary(path, ctx.cache) as binary:
                     names[path] = {function.address: function.name for function in binary.functions}
         return [
-            Function(
+            CalledFunction(
                 names[place.path].get(place.address, f"{place.address:#x}"),
                 _location(place.path, cwd, ctx.scratch),
                 self.sizes.get(place.address, "") if place.path == self.path else "",

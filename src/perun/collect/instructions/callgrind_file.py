@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NoReturn
 
 from perun.collect._common.recordings import DamagedRecording, RecordedFile
-from perun.collect.instructions.tree import CallGraph, Frame, Function, Namer, components
+from perun.collect.instructions.tree import CallGraph, Frame, Namer, RecordedFunction, components
 
 EVENT: Final = b"Ir"
 """What callgrind calls instructions that were executed."""
@@ -216,7 +216,7 @@ class _Reader:
             if len(self._nodes) >= MAX_NODES:
                 self._refuse_size()
             names = self._functions.text(function), self._sources.text(source), self._objects.text(binary)
-            node = self._nodes[key] = self._graph.node(Function(*names))
+            node = self._nodes[key] = self._graph.node(RecordedFunction(*names))
         return node
 
     def _index(self, names: _Names, value: bytes) -> int:

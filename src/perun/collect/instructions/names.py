@@ -13,7 +13,7 @@ from shutil import which
 from typing import Final
 
 from perun.collect._common.runs import python_program_of, succeeds
-from perun.collect.instructions.tree import Frame, Function
+from perun.collect.instructions.tree import Frame, RecordedFunction
 from perun.core.errors import CollectorUnavailable
 from perun.core.process import programs
 from perun.core.regular import open_regular
@@ -84,7 +84,7 @@ class PythonFunctions:
     def __bool__(self) -> bool:
         return bool(self._names)
 
-    def named(self, function: Function) -> Function:
+    def named(self, function: RecordedFunction) -> RecordedFunction:
         """The function of Python whose instructions these are; the function itself where it is none."""
         if function.object or not function.name.startswith("0x"):
             return function
@@ -94,7 +94,7 @@ class PythonFunctions:
             return function
         start = self._starts[place]
         size, name = self._names[start]
-        return Function(name) if address < start + size else function
+        return RecordedFunction(name) if address < start + size else function
 
 
 def _entries(file: Iterator[bytes]) -> dict[int, tuple[int, str]]:
@@ -146,16 +146,16 @@ class Names:
         self._tool = which(DEMANGLER, path=environ.get("PATH", os.defpath)) or ""
         self._demangled: dict[str, str] = {}
         self._python = python
-        self._frames: dict[Function, Frame | None] = {}
+        self._frames: dict[RecordedFunction, Frame | None] = {}
 
-    def learn(self, functions: Iterable[Function]) -> None:
+    def learn(self, functions: Iterable[RecordedFunction]) -> None:
         """Demangle the names of these functions, all at once."""
         symbols = {_symbol(one) for one in functions if _MANGLED.match(one.name)}
         new = sorted(symbols - self._demangled.keys())
         if new:
             self._demangled |= dict(zip(new, self._ask(new), strict=True))
 
-    def frame(self, function: Function) -> Frame | None:
+    def frame(self, function: RecordedFunction) -> Frame | None:
         """The frame of a function; one whose name is to be demangled has been learnt before.
 
         None for what lies in no binary and has no name, such as the stubs that calls of libraries go through,
@@ -165,7 +165,7 @@ class Names:
             self._frames[function] = self._named(function)
         return self._frames[function]
 
-    def _named(self, function: Function) -> Frame | None:
+    def _named(self, function: RecordedFunction) -> Frame | None:
         if self._python:
             return self._of_python(function.name) if function.name.startswith(MARK) else None
         name = _symbol(function)
@@ -184,7 +184,7 @@ class Names:
         source = self._below(file) or _INSTALLED.sub("", file)
         return Frame(_readable(function), _readable(source))
 
-    def _source(self, function: Function) -> str:
+    def _source(self, function: RecordedFunction) -> str:
         """The source relative to the folder where it is the project's own, else the name of the binary."""
         source = os.path.normpath(function.file) if function.file else ""
         inside = self._below(source)
@@ -212,7 +212,7 @@ class Names:
         return symbols
 
 
-def _symbol(function: Function) -> str:
+def _symbol(function: RecordedFunction) -> str:
     """The symbol of a function as its source makes it."""
     return _CLONE.sub("", _VERSION.sub("", function.name))
 

@@ -17,7 +17,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from perun.collect.instructions.engines import Costs, Counted, Options, Recorded, fixed_addresses
 from perun.collect.instructions.names import ENVIRONMENT, INTERPRETER, Names
-from perun.collect.instructions.tree import MAX_DEPTH, ROOT, Frame, Function, Tree, rounded
+from perun.collect.instructions.tree import MAX_DEPTH, ROOT, Frame, RecordedFunction, Tree, rounded
 from perun.core.errors import JobFailed
 from perun.core.process import programs
 from perun.core.process.command import find_executable
@@ -39,7 +39,7 @@ class StackSample(NamedTuple):
 
     pid: int
     period: int
-    stack: tuple[Function, ...]
+    stack: tuple[RecordedFunction, ...]
 
 
 def count(text: str, event: str) -> tuple[int | None, str]:
@@ -65,14 +65,14 @@ def samples(lines: Iterable[str]) -> Iterator[StackSample]:
     Lines that are neither are passed over: newer releases print more than older ones.
     """
     pid = period = -1
-    stack: list[Function] = []
+    stack: list[RecordedFunction] = []
     for line in lines:
         found = _SAMPLE.match(line)
         frame = None if found else _FRAME.match(line)
         if frame is not None and pid >= 0:
             name = _OFFSET.sub("", frame[2])
             binary = "" if frame[3] in ("[unknown]", "inlined") else frame[3]
-            stack.append(Function(name, "", binary))
+            stack.append(RecordedFunction(name, "", binary))
         elif found is not None or not line.strip():
             if pid >= 0:
                 yield StackSample(pid, period, _with_binaries(stack))
@@ -83,9 +83,9 @@ def samples(lines: Iterable[str]) -> Iterator[StackSample]:
         yield StackSample(pid, period, _with_binaries(stack))
 
 
-def _with_binaries(stack: list[Function]) -> tuple[Function, ...]:
+def _with_binaries(stack: list[RecordedFunction]) -> tuple[RecordedFunction, ...]:
     """The stack, in which an inlined function has the binary of the one that it is inlined in."""
-    filled: list[Function] = []
+    filled: list[RecordedFunction] = []
     binary = ""
     for function in reversed(stack):
         binary = function.object or binary

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 # The call graph of one process: what each function costs itself, and what its calls of others cost.
 
 
-class Function(NamedTuple):
+class RecordedFunction(NamedTuple):
     """A function as the recording names it.
 
     :param name: its symbol, not demangled. :param file: source file. :param object: path of its binary.
@@ -56,7 +56,7 @@ class CallGraph:
     :ivar pid: number of the process. :ivar command: its command line.
     """
 
-    functions: list[Function] = field(default_factory=list)
+    functions: list[RecordedFunction] = field(default_factory=list)
     own: list[int] = field(default_factory=list)
     calls: list[dict[int, Call]] = field(default_factory=list)
     expected: int | None = None
@@ -73,7 +73,7 @@ class CallGraph:
         """How much of the cost that the recording speaks of is missing in it; 0 for a whole recording."""
         return max(0, (self.expected or 0) - self.total)
 
-    def node(self, function: Function) -> int:
+    def node(self, function: RecordedFunction) -> int:
         """A new node; its number."""
         self.functions.append(function)
         self.own.append(0)

@@ -42,7 +42,7 @@ _BUFFER_ALLOCATORS: Final = frozenset(
 """Functions of the C library that allocate buffers of streams, which it keeps until the program ends."""
 
 
-class Place(NamedTuple):
+class TraceFrame(NamedTuple):
     """A frame, with what decides whether a trace shows it.
 
     :param runtime: whether it is in a runtime library or in start-up code.
@@ -118,17 +118,17 @@ class Places:
             source = source.removeprefix(folder)
         return source
 
-    def _places(self, located: _Located) -> list[tuple[Place, ...]]:
+    def _places(self, located: _Located) -> list[tuple[TraceFrame, ...]]:
         by_path: dict[str, dict[int, int]] = {}
         for number, (path, offset) in enumerate(located.locations):
             by_path.setdefault(path, {})[number] = offset
-        places: list[tuple[Place, ...]] = [()] * len(located.locations)
+        places: list[tuple[TraceFrame, ...]] = [()] * len(located.locations)
         for path, offsets in by_path.items():
             for number, found in self._in_module(path, offsets):
                 places[number] = found
         return places
 
-    def _in_module(self, path: str, offsets: dict[int, int]) -> Iterable[tuple[int, tuple[Place, ...]]]:
+    def _in_module(self, path: str, offsets: dict[int, int]) -> Iterable[tuple[int, tuple[TraceFrame, ...]]]:
         elf = self._elf(path)
         name = readable(os.path.basename(path)) or "generated-code"
         runtime = is_runtime(path)
@@ -148,11 +148,13 @@ class Places:
                 inside = (Frame(f"{name}+{address:#x}" if path else name, "", 0),)
             yield number, tuple(self._place(frame, runtime or starts, name) for frame in inside)
 
-    def _place(self, frame: Frame, runtime: bool, module: str) -> Place:
+    def _place(self, frame: Frame, runtime: bool, module: str) -> TraceFrame:
         source = self.relative(frame.source)
         function = frame.function or module
         shown = Frame(function, source or UNREACHABLE, frame.line)
-        return Place(shown, runtime or function in _STARTS, bool(source), source.startswith(_SYSTEM_HEADERS))
+        return TraceFrame(
+            shown, runtime or function in _STARTS, bool(source), source.startswith(_SYSTEM_HEADERS)
+        )
 
     def _elf(self, path: str) -> Elf | None:
         if path not in self._elves:
@@ -170,12 +172,12 @@ def readable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def site_of(places: Sequence[Place], *, whole: bool) -> Site | None:
+def site_of(places: Sequence[TraceFrame], *, whole: bool) -> Site | None:
     """The site of a stack, whose innermost frame comes first; None if no frame is shown."""
     return _whole(places) if whole else _shown(places)
 
 
-def _shown(places: Sequence[Place]) -> Site | None:
+def _shown(places: Sequence[TraceFrame]) -> Site | None:
     """The site with reachable frames only.
 
     What the outermost frames in system headers allocate, e.g. a container that grows, counts for their
@@ -190,14 +192,14 @@ def _shown(places: Sequence[Place]) -> Site | None:
     return Site(trace[0], trace, _is_kept_by_libc(places))
 
 
-def _whole(places: Sequence[Place]) -> Site:
+def _whole(places: Sequence[TraceFrame]) -> Site:
     site = _shown(places)
     trace = tuple(place.frame for place in places)
     uid = site.uid if site else trace[0] if trace else UNKNOWN
     return Site(uid, trace or (UNKNOWN,), site is None or site.kept_by_libc)
 
 
-def _is_kept_by_libc(places: Sequence[Place]) -> bool:
+def _is_kept_by_libc(places: Sequence[TraceFrame]) -> bool:
     return any(place.runtime and place.frame.function in _BUFFER_ALLOCATORS for place in places)
 
 

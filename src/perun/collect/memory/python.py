@@ -20,7 +20,7 @@ from perun.collect._common.recordings import DamagedRecording, require_room
 from perun.collect._common.runs import python_program_of, succeeds
 from perun.collect.memory.analysis import Events
 from perun.collect.memory.events import FIRST_RELEASE, KINDS, REALLOC_RELEASE, Reach
-from perun.collect.memory.places import Place, Places, Site, site_of
+from perun.collect.memory.places import Places, Site, TraceFrame, site_of
 from perun.collect.memory.records import End, State, no_room
 from perun.collect.memory.symbols import Frame
 from perun.core.errors import CollectorUnavailable, JobFailed
@@ -115,12 +115,12 @@ class PythonRecording:
             for trace in self._traces
         ]
 
-    def _place(self, places: Places, frame: Frame) -> Place:
+    def _place(self, places: Places, frame: Frame) -> TraceFrame:
         known = not frame.source.startswith("<")
         # Libraries count like system headers: what they allocate counts for their callers.
         library = not known or frame.source.startswith(self._folders)
         shown = frame._replace(source=places.relative(frame.source) if known else frame.source)
-        return Place(shown, False, True, library)
+        return TraceFrame(shown, False, True, library)
 
     def _read(self, stream: IO[bytes]) -> Iterator[Events]:
         about = json.loads(stream.readline())

@@ -1,25 +1,93 @@
-"""The trace collector: plans what to trace, has an engine record it, and makes a profile of the calls."""
+"""The trace collector: plans what to trace, chooses an engine that records it, and makes a profile of the
+calls."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from perun.collect.trace.engines.choosing import choose_engine, make_engine
+from perun.collect._calls.optimizations.applying import Applied, Candidate, GraphRequest, apply, is_wanted
 from perun.collect.trace.params import ENGINES, TraceParams
-from perun.core.errors import JobFailed, PerunError, UsageError
+from perun.collect.trace.plan import shown_name
+from perun.core.errors import CollectorUnavailable, JobFailed, PerunError, UsageError
 from perun.core.process.command import find_executable
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import to_mapping
 
 if TYPE_CHECKING:
     from perun.collect.trace.engines import Engine, Recorded
-    from perun.collect.trace.optimized import Optimized
     from perun.collect.trace.plan import Plan
     from perun.collect.trace.recorded_profile import WorkFolder
     from perun.profile.factory import Profile
+
+
+# Which engine traces: the chosen one, or the best for a plan of those that can run here.
+
+
+def choose_engine(
+    run: Run, plan: Plan, params: TraceParams, cache: Path | None, note: Callable[[str], None]
+) -> Engine:
+    """The engine to use: the chosen one, or the best that can run on this machine.
+
+    :param note: tells the user why it is this one.
+    :raises CollectorUnavailable: where none can run on this machine, or not the chosen one.
+    """
+    wanted = params.engine
+    if wanted != "auto":
+        engine = make_engine(wanted, run.environ, cache)
+        why, hint = engine.unavailable(plan)
+        if why:
+            raise CollectorUnavailable(f"--engine {wanted} cannot trace {str(run)!r}: {why}", hint)
+        return engine
+    order, reason = suitable_engines(plan)
+    if params.follow_children:
+        order, reason = ("ebpf",), "it follows the programs that the command executes"
+    refused: list[tuple[str, str, str]] = []
+    for name in order:
+        engine = make_engine(name, run.environ, cache, careful=True)
+        why, hint = engine.unavailable(plan)
+        if not why:
+            others = "".join(f"; {other} cannot: {problem}" for other, problem, _ in refused)
+            note(f"traced with {name}: {reason if not refused else 'the next best engine'}{others}")
+            return engine
+        refused.append((name, why, hint))
+    raise CollectorUnavailable(
+        "no engine can trace on this machine: " + "; ".join(f"{name}: {why}" for name, why, _ in refused),
+        next((hint for _, _, hint in refused if hint), ""),
+    )
+
+
+def suitable_engines(plan: Plan) -> tuple[tuple[str, ...], str]:
+    """The engines that support a plan, the best first, and why it is the best."""
+    if plan.pairs:
+        return ("ebpf", "stap"), "it supports USDT probes and source lines"
+    if plan.throws:
+        return ("ebpf",), "it can trace programs that throw, panic or move their stacks, as this one may"
+    return ("ebpf", "uftrace", "stap"), "it does not change the program and records every call"
+
+
+def make_engine(
+    name: str, environ: Mapping[str, str], cache: Path | None = None, careful: bool = False
+) -> Engine:
+    """The engine of that name.
+
+    :param careful: it refuses plans of which it can record a part only.
+    """
+    if name == "uftrace":
+        from perun.collect.trace.engines.uftrace import UftraceEngine
+
+        return UftraceEngine(environ, cache, careful)
+    if name == "stap":
+        from perun.collect.trace.engines.stap import StapEngine
+
+        return StapEngine(environ, cache)
+    from perun.collect.trace.engines.ebpf import EbpfEngine
+
+    return EbpfEngine(environ, cache)
+
 
 COLLECTOR_TYPE: Final = "mixed"
 COLLECTOR_DEFAULT_UNITS: Final = {"mixed(time delta)": "us"}
@@ -115,7 +183,7 @@ class _Session:
         from contextlib import ExitStack
 
         from perun.collect.trace.params import find_library
-        from perun.collect.trace.plan import Plan, Wanted, make_plan, plan_of_other
+        from perun.collect.trace.plan import Plan, TraceSelection, make_plan, plan_of_other
         from perun.native.binary import Binary
 
         run = self._run
@@ -127,7 +195,7 @@ class _Session:
         paths += [find_library(library, run, paths[0]) for library in self._params.libs]
         if not self._params.binary:
             self._note_interpreter(program)
-        wanted = Wanted(*(getattr(self._params, name) for name in Wanted._fields))
+        wanted = TraceSelection(*(getattr(self._params, name) for name in TraceSelection._fields))
         if self._params.follow_children:
             self._follow = partial(plan_of_other, wanted=wanted, cache=self._ctx.cache)
         with ExitStack() as stack:
@@ -151,7 +219,6 @@ class _Session:
 
         :raises NoProfile: where the parameters ask for a call graph or for explanations alone.
         """
-        from perun.collect.trace.optimized import optimize
 
         self._optimized = found = optimize(self._run, plan, self._params, self._ctx)
         if found is None:
@@ -162,7 +229,6 @@ class _Session:
 
     def _note_switching(self, plan: Plan, engine: Engine) -> None:
         """Say what of the optimisations the engine cannot."""
-        from perun.collect.trace.optimized import unsupported
 
         for note in unsupported(plan, engine):
             self._note(note)
@@ -232,3 +298,71 @@ class _Session:
         if not self._params.quiet:
             self._ctx.report(activity, 0, 0)
         self._folder.log(activity)
+
+
+# The plan of a trace after the optimisations: which probes stay, and how they are sampled and switched.
+
+
+class Optimized(NamedTuple):
+    """A plan, and what was decided for it."""
+
+    plan: Plan
+    applied: Applied
+
+    def region(self, plan: Plan, recorded: Recorded) -> dict[str, Any]:
+        """The entry `optimization` of the region `trace` of the profile."""
+        off = sorted(shown_name(plan.probes[one].function) for one in recorded.switched_off)
+        return {**self.applied.report.region(), "switched-off": off}
+
+
+def optimize(run: Run, plan: Plan, params: TraceParams, ctx: CollectContext) -> Optimized | None:
+    """Drop and sample probes of a plan as the parameters say; None where they ask for nothing.
+
+    :raises NoProfile: where they ask for a call graph or for explanations alone.
+    :raises UsageError: where nothing is left to trace, or a parameter means a version without a call graph.
+    """
+    request = GraphRequest(params.callgraph, params.only_extract_cg, params.extract_mixed_cg)
+    if not is_wanted(params, request):
+        return None
+    candidates = [
+        Candidate(
+            shown_name(probe.function),
+            probe.function.symbol,
+            probe.function.address if probe.path == plan.program else -1,
+            probe.named,
+            probe.sampling,
+        )
+        for probe in plan.probes
+    ]
+    ctx.report("making the call graph", 0, 0)
+    applied = apply(run, plan.program, "trace", candidates, params, ctx, request)
+    kept = [
+        probe._replace(sampling=decision.sampling)
+        for probe, decision in zip(plan.probes, applied.decisions, strict=True)
+        if decision.kept
+    ]
+    if not kept and not plan.pairs:
+        raise UsageError(
+            f"the optimizations {', '.join(applied.report.settings.methods)} leave no function to trace",
+            "see why with --dry-run, or name functions with --func (-f)",
+        )
+    mains = [number for number, probe in enumerate(kept) if probe.function.symbol == "main"]
+    entry = mains[0] if mains else -1
+    if params.follow_children:
+        applied = applied._replace(
+            notes=(*applied.notes, "the functions of programs that the command executes are all traced")
+        )
+    return Optimized(plan._replace(probes=tuple(kept), switching=applied.switching, entry=entry), applied)
+
+
+def unsupported(plan: Plan, engine: Engine) -> list[str]:
+    """What the engine does not do of the switching that a plan asks for."""
+    wanted = {
+        "dynamic-probing": plan.switching.threshold > 0,
+        "timed-sampling": plan.switching.period > 0,
+    }
+    return [
+        f"{method} has no effect: {engine.switches[method]}"
+        for method, is_asked in wanted.items()
+        if is_asked and method in engine.switches
+    ]

@@ -107,7 +107,7 @@ _ENDINGS: Final = ("_end", "_END", "_exit", "_return", "_done", "_stop", "_finis
 _BEGINNINGS: Final = ("_start", "_begin", "_entry", "_START", "_BEGIN")
 
 
-class Wanted(NamedTuple):
+class TraceSelection(NamedTuple):
     """The functions and probes to trace, as the user selects them by parameters of the same names."""
 
     strategy: str = "custom"
@@ -168,7 +168,7 @@ class Plan(NamedTuple):
         return kind_of(self.program).stripped
 
 
-def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
+def make_plan(binaries: Sequence[Binary], wanted: TraceSelection) -> Plan:
     """The plan of what the parameters select.
 
     :param binaries: the program, and then the libraries of `wanted.libs`.
@@ -212,7 +212,7 @@ def make_plan(binaries: Sequence[Binary], wanted: Wanted) -> Plan:
     return Plan(probes, pairs, any(binary.throws for binary in binaries), binaries[0].path)
 
 
-def plan_of_other(path: str, wanted: Wanted, cache: Path | None) -> Plan:
+def plan_of_other(path: str, wanted: TraceSelection, cache: Path | None) -> Plan:
     """The plan of a program that the command executes: what it has of what the parameters select.
 
     :param cache: as of :class:`Binary`.
@@ -222,7 +222,7 @@ def plan_of_other(path: str, wanted: Wanted, cache: Path | None) -> Plan:
         return _plan_of_what_is_there(binary, wanted)
 
 
-def _plan_of_what_is_there(binary: Binary, wanted: Wanted) -> Plan:
+def _plan_of_what_is_there(binary: Binary, wanted: TraceSelection) -> Plan:
     files = Files([binary], ())
     wanted = wanted._replace(usdt=(), dynamic=(), with_usdt=False, libs=())
     sizes = tuple(text for text in wanted.size if _has_size(files, text))
@@ -280,7 +280,7 @@ def _sizes(files: Files, expressions: Iterable[str]) -> dict[tuple[str, int], Si
     return sizes
 
 
-def _pairs(files: Files, wanted: Wanted, sampling: int) -> Iterable[Pair]:
+def _pairs(files: Files, wanted: TraceSelection, sampling: int) -> Iterable[Pair]:
     done: set[tuple[str, str]] = set()
     for text in wanted.usdt:
         pair = _pair_of(files, text, sampling)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from perun.collect._calls.events import Calls
-from perun.collect._calls.profile import CallTable, Function
+from perun.collect._calls.profile import CalledFunction, CallTable
 from perun.collect._common.runs import early_end
 from perun.collect.trace.engines import calibration
 from perun.collect.trace.plan import shown_name
@@ -94,13 +94,13 @@ def table_of(traced: Traced, folder: WorkFolder) -> tuple[CallTable, ConstantSiz
     return table, constant
 
 
-def functions_of(plan: Plan) -> list[Function]:
+def functions_of(plan: Plan) -> list[CalledFunction]:
     """The functions and pairs of probes of a plan, by their numbers in the recorded calls."""
     found = [
-        Function(shown_name(probe.function), probe.path, probe.size.text if probe.size else "")
+        CalledFunction(shown_name(probe.function), probe.path, probe.size.text if probe.size else "")
         for probe in plan.probes
     ]
-    return found + [Function(pair.name, pair.path) for pair in plan.pairs]
+    return found + [CalledFunction(pair.name, pair.path) for pair in plan.pairs]
 
 
 def notes_of(traced: Traced, total: int, constant: ConstantSizes, overhead: dict[str, Any]) -> Iterator[str]:

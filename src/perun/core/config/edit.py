@@ -17,7 +17,7 @@ from perun.core import atomic
 from perun.core.config import templates
 from perun.core.config.convert import checked
 from perun.core.config.layers import SHARED_FILE
-from perun.core.config.reader import Entry, Node, Text, is_null, parse, read_text, resolve_all, values
+from perun.core.config.reader import MappingEntry, Node, Text, is_null, parse, read_text, resolve_all, values
 from perun.core.config.schema import ALIASES, KEYS, SETTINGS_SECTION, Key, Kind, find, put
 from perun.core.config.templates import default_shared
 from perun.core.errors import ConfigError
@@ -227,7 +227,7 @@ class _Document:
             end, end, self.newline + self._lines(templates.entry(key, value, first.key.column))
         )
 
-    def _replace(self, found: Entry, value: Any, flow: bool) -> str:
+    def _replace(self, found: MappingEntry, value: Any, flow: bool) -> str:
         """The text with another value for a key that is there."""
         key, old = found
         if flow:
@@ -249,7 +249,7 @@ class _Document:
         rest = self._end_of_line(end)
         return self._splice(colon, rest, self.text[end:rest].rstrip() + self.newline + lines)
 
-    def _remove(self, node: Node, found: Entry) -> str:
+    def _remove(self, node: Node, found: MappingEntry) -> str:
         key, old = found
         text, start, end = self.text, key.start, max(key.end, old.end)
         if node.flow:

@@ -94,7 +94,7 @@ _PLAIN_TAGS = {_TAG + name for name in ("null", "bool", "int", "float")}
 _ALLOWED_TAGS = _PLAIN_TAGS | {None, "!", _TAG + "str", _TAG + "seq", _TAG + "map"}
 
 
-class Entry(NamedTuple):
+class MappingEntry(NamedTuple):
     """One key of a mapping with its value."""
 
     key: Node
@@ -111,7 +111,9 @@ class Node:
 
     __slots__ = ("column", "end", "flow", "height", "line", "size", "start", "value")
 
-    def __init__(self, value: Text | list[Node] | dict[str, Entry], event: Any, flow: bool = True) -> None:
+    def __init__(
+        self, value: Text | list[Node] | dict[str, MappingEntry], event: Any, flow: bool = True
+    ) -> None:
         self.value = value
         self.flow = flow
         self.size = 1
@@ -284,15 +286,15 @@ class _Builder:
         elif isinstance(parent.value, dict):
             self._attach_to_mapping(parent.value, node, event)
 
-    def _attach_to_mapping(self, mapping: dict[str, Entry], node: Node, event: Any) -> None:
+    def _attach_to_mapping(self, mapping: dict[str, MappingEntry], node: Node, event: Any) -> None:
         key = self.keys[-1]
         if key is None:
             self.keys[-1] = self._checked_key(mapping, node, event)
         else:
-            mapping[str(key.value)] = Entry(key, node)
+            mapping[str(key.value)] = MappingEntry(key, node)
             self.keys[-1] = None
 
-    def _checked_key(self, mapping: dict[str, Entry], node: Node, event: Any) -> Node:
+    def _checked_key(self, mapping: dict[str, MappingEntry], node: Node, event: Any) -> Node:
         key = node.value
         if not isinstance(key, Text):
             raise self._error(event, "a key must be text, not a list or mapping")

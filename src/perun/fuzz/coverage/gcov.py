@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,8 +19,7 @@ import numpy
 from perun.core.errors import JobFailed, PerunError
 from perun.fuzz.coverage import shared
 from perun.fuzz.coverage.api import Target
-from perun.fuzz.coverage.elf import Function, Module, NotElf, read_module
-from perun.fuzz.coverage.files import CounterFiles
+from perun.fuzz.coverage.gcno import ArcFunction, DamagedNotes, Module, NotElf, Reader, read_module
 from perun.fuzz.coverage.inputs import Input
 from perun.fuzz.coverage.lines import Line, line_map, not_compiled
 from perun.fuzz.coverage.running import Ended, ForkServer, NoServer, spawn
@@ -28,6 +28,97 @@ from perun.fuzz.coverage.ways import SLOWER, Counting, Way, share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+# Counters in `.gcda` files, which programs compiled with `--coverage` write when they end.
+
+_FUNCTION: Final = 0x01000000
+_COUNTERS: Final = 0x01A10000
+
+
+class CounterFiles:
+    """A folder that counters are written to, instead of beside the objects of the program.
+
+    :ivar environ: what the program needs in its environment for it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.environ = {"GCOV_PREFIX": str(folder), "GCOV_PREFIX_STRIP": "0"}
+        self._places: dict[tuple[str, tuple[int, int, int]], slice] = {}
+        self._size = 0
+
+    def clear(self) -> None:
+        """Remove what a run has written: the next one would add to it."""
+        self._folder.mkdir(exist_ok=True)
+        for path in self._paths():
+            path.unlink()
+
+    def functions(self) -> list[ArcFunction]:
+        """The functions of the files that the last run has written."""
+        return [
+            ArcFunction(notes, stamp, key, 0, len(values))
+            for notes, stamp, key, values in self._read()
+        ]  # fmt: skip
+
+    def expect(self, functions: list[ArcFunction]) -> None:
+        """Say of which functions :meth:`counters` are, and in which order."""
+        for function in functions:
+            self._places[function.notes, function.key] = slice(self._size, self._size + function.counters)
+            self._size += function.counters
+
+    def counters(self) -> NDArray[numpy.int64]:
+        """The counters of the last run, 0 where it has written none."""
+        found = numpy.zeros(self._size, numpy.int64)
+        for notes, _, key, values in self._read():
+            place = self._places.get((notes, key))
+            if place is not None and place.stop - place.start == len(values):
+                found[place] += values
+        return found
+
+    def _paths(self) -> list[Path]:
+        """The files in a stable order. Folders are kept between runs, and few."""
+        return sorted(
+            Path(folder, name)
+            for folder, _, names in os.walk(self._folder)
+            for name in names
+            if name.endswith(".gcda")
+        )
+
+    def _read(self) -> Iterator[tuple[str, int, tuple[int, int, int], NDArray[numpy.int64]]]:
+        for path in self._paths():
+            notes = "/" + str(path.relative_to(self._folder).with_suffix(".gcno"))
+            try:
+                stamp, records = _counters(path.read_bytes())
+            except (OSError, DamagedNotes):  # a killed process wrote only a part
+                continue
+            for key, values in records:
+                yield notes, stamp, key, values
+
+
+def _counters(data: bytes) -> tuple[int, list[tuple[tuple[int, int, int], NDArray[numpy.int64]]]]:
+    reader = Reader(data, b"gcda")
+    if reader.release >= 12:
+        reader.word()  # checksum
+    found = []
+    key = (0, 0, 0)
+    while reader.at + 8 <= len(data):
+        tag = reader.word()
+        length = struct.unpack("=i", struct.pack("=I", reader.word()))[0]
+        start = reader.at
+        if tag == _FUNCTION and length:
+            key = (reader.word(), reader.word(), reader.word())
+        elif tag == _COUNTERS:
+            size = abs(length) * reader.unit
+            if length < 0:  # all of them are 0, and left out
+                found.append((key, numpy.zeros(size // 8, numpy.int64)))
+            elif start + size > len(data):
+                raise DamagedNotes("it ends too early")
+            else:
+                found.append((key, numpy.frombuffer(data[start : start + size], "<i8")))
+        reader.at = start + max(length, 0) * reader.unit
+    return reader.stamp, found
+
 
 _FIRST_RUN: Final = 10.0
 """Seconds for a run with an empty input, that tells whether there are counters."""
@@ -61,7 +152,7 @@ class GcovCoverage(Counting):
     def _counts(self) -> NDArray[numpy.int64]:
         return self._lines.counts(self._read())
 
-    def _choose(self, given: Input) -> tuple[Way, list[Function]]:
+    def _choose(self, given: Input) -> tuple[Way, list[ArcFunction]]:
         """The fastest way that works, and the functions in the order of its counters."""
         program = _module(given.program)
         reason = _why_files(program)
@@ -160,7 +251,7 @@ class _Files:
         self._files = CounterFiles(scratch / "counters")
         self._environ = {**target.environ, **self._files.environ}
 
-    def first_run(self) -> list[Function]:
+    def first_run(self) -> list[ArcFunction]:
         """The functions that have counters, as a run with an empty input tells them."""
         self.run(b"", _FIRST_RUN)
         functions = self._files.functions()

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy
 
 from perun.core.errors import PerunError, UsageError
-from perun.fuzz.coverage.elf import Function
-from perun.fuzz.coverage.gcno import ON_TREE, DamagedNotes, Graph, Notes, read_notes
+from perun.fuzz.coverage.gcno import ON_TREE, ArcFunction, DamagedNotes, Graph, Notes, read_notes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -199,7 +198,7 @@ def not_compiled(program: Path) -> PerunError:
     )
 
 
-def line_map(functions: Sequence[Function], folders: Sequence[Path]) -> Lines:
+def line_map(functions: Sequence[ArcFunction], folders: Sequence[Path]) -> Lines:
     """The lines of functions whose counters lie one after the other.
 
     :param folders: where `.gcno` files are looked for that are not where they were written.
@@ -211,7 +210,7 @@ def line_map(functions: Sequence[Function], folders: Sequence[Path]) -> Lines:
         raise UsageError(f"the notes of gcc are damaged: {problem}", "build the program again") from None
 
 
-def _placed(functions: Sequence[Function], folders: Sequence[Path]) -> Iterator[tuple[Graph, int]]:
+def _placed(functions: Sequence[ArcFunction], folders: Sequence[Path]) -> Iterator[tuple[Graph, int]]:
     known: dict[str, dict[tuple[int, int, int], Graph]] = {}
     first = 0
     for function in functions:

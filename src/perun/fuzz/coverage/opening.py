@@ -10,7 +10,7 @@ from perun.core.process.command import find_executable
 from perun.fuzz.coverage.api import BACKENDS as BACKENDS
 from perun.fuzz.coverage.api import Backend, Coverage, Target
 from perun.fuzz.coverage.edges import AflCoverage, EdgeCoverage
-from perun.fuzz.coverage.elf import NotElf, read_module
+from perun.fuzz.coverage.gcno import NotElf, read_module
 from perun.fuzz.coverage.gcov import GcovCoverage
 from perun.fuzz.coverage.inputs import build_flags as build_flags
 from perun.fuzz.coverage.lines import HOW_TO_COMPILE

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from perun.fuzz.results import Series
+from perun.fuzz.results import TimeSeries
 from perun.pages.document import escape
 from perun.pages.theme import SERIES
 from perun.profile.amounts import readable
@@ -176,7 +176,7 @@ _COLOURS: Final = ("#e69f00", "#d55e00", "#cc79a7")
 _NAMES: Final = ("first quartile", "second quartile", "third quartile")
 
 
-def time_series(series: Series, title: str, label: str) -> bytes:
+def time_series(series: TimeSeries, title: str, label: str) -> bytes:
     """A series over time with the places of its quartiles, as the bytes of a PDF.
 
     :raises ImportError: where matplotlib is not installed.

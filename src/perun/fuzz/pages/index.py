@@ -12,7 +12,7 @@ from perun.core.wording import counted
 from perun.fuzz.pages import drawing
 from perun.fuzz.pages.drawing import Axis, Drawn, Mark, chart
 from perun.fuzz.patterns import name_of
-from perun.fuzz.results import FAULT, HANG, Campaign, Result, Series
+from perun.fuzz.results import FAULT, HANG, Campaign, Result, TimeSeries
 from perun.pages.document import escape, page, text_beside
 from perun.pages.theme import CSS
 from perun.profile.amounts import factor
@@ -222,7 +222,7 @@ def _course(campaign: Campaign) -> str:
     return f'<h2>Course</h2><div class="charts">{"".join(shown)}</div><p class="note">{note}</p>'
 
 
-def _time_series(title: str, label: str, series: Series) -> str:
+def _time_series(title: str, label: str, series: TimeSeries) -> str:
     if not series.points:
         return ""
     names = ("Q1", "median", "Q3")

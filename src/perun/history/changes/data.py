@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.wording import listed
-from perun.history.acknowledged import Acknowledged, Entry
+from perun.history.acknowledged import Acknowledged, Acknowledgement
 from perun.history.check.report import may_fail
 from perun.measurement.estimate import Kind
 from perun.measurement.series import SeriesName
@@ -162,7 +162,7 @@ class VersionChanges(NamedTuple):
     gone: tuple[Gone, ...] = ()
     doubtful: tuple[Step, ...] = ()
 
-    def entry_of(self, step: Step, acknowledged: Acknowledged) -> Entry | None:
+    def entry_of(self, step: Step, acknowledged: Acknowledged) -> Acknowledgement | None:
         """What acknowledges one of its steps; only what may fail needs it."""
         if not may_fail(step.verdict):
             return None

@@ -21,10 +21,10 @@ from perun.plugin.api import CheckContext, MinorVersion
 from perun.plugin.loading import errors_of
 from perun.plugin.params import from_mapping
 from perun.profile import incomplete
+from perun.profile.amounts import larger_is_better, locations_of_larger
 from perun.profile.changes import DegradationInfo, PerformanceChange, without_doubtful, without_negligible
 from perun.profile.helpers import ProfileInfo
 from perun.profile.session import are_pairs
-from perun.profile.units import larger_is_better, locations_of_larger
 from perun.profile.untraced import Alike
 from perun.repository import jobs, postprocessing
 from perun.repository.repository import Repository

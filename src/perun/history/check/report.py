@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from perun.core.errors import PerunError
-from perun.history.acknowledged import Acknowledged, Entry
+from perun.history.acknowledged import Acknowledged, Acknowledgement
 from perun.plugin.api import MinorVersion, Report
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
@@ -79,7 +79,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
     session: Mapping[str, Any] | None = None
     same: bool = False
-    acknowledged: Mapping[str, Entry] = field(default_factory=dict)
+    acknowledged: Mapping[str, Acknowledgement] = field(default_factory=dict)
 
     @property
     def not_compared(self) -> str:
@@ -283,7 +283,7 @@ class Acknowledging:
         return replace(report, comparisons=marked)
 
     def _comparison(self, comparison: Comparison, target: str) -> Comparison:
-        found: dict[str, Entry] = {}
+        found: dict[str, Acknowledgement] = {}
         for change in comparison.changes:
             if may_fail(change.result) and change.location not in found:
                 entry = self._known.covers(target, change.location)

@@ -6,7 +6,8 @@ are patched when it imports them.
 
 from __future__ import annotations
 
-from ..recorder.base import Recorder
+from perun.island.recorder.base import Recorder
+
 from . import files, sockets, waiting
 from .imports import Patching
 

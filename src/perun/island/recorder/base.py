@@ -8,7 +8,8 @@ import sys
 from itertools import count
 from time import monotonic_ns
 
-from .. import layout
+from perun.island import layout
+
 from .rules import Limited, Rule
 
 TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder

@@ -12,7 +12,8 @@ from struct import calcsize, pack
 from time import monotonic_ns as now
 from time import thread_time_ns, time_ns
 
-from .. import layout
+from perun.island import layout
+
 from .base import Recorder
 from .rules import (
     ALWAYS,

@@ -85,7 +85,7 @@ class Order(NamedTuple):
 
     baseline: Curve
     target: Curve
-    difference: exponent.Difference
+    difference: exponent.ExponentDifference
     evidence: float
     reason: str = ""
 
@@ -183,7 +183,7 @@ def _order(points: _Both, fits: _Fits, profiles: _Profiles, alpha: float) -> Ord
     before, after = (_best(*one) for one in zip(points, fits, profiles, strict=True))
     level = before.form == CONSTANT, after.form == CONSTANT
     if all(level):
-        difference, evidence = exponent.Difference(0.0, 0.0, 0.0, 1.0), 0.0
+        difference, evidence = exponent.ExponentDifference(0.0, 0.0, 0.0, 1.0), 0.0
     elif any(level):
         difference, evidence = _beside_level(points, fits, profiles, (before, after), alpha)
     else:
@@ -260,7 +260,7 @@ def _shared_power(points: _Both, profiles: _Profiles) -> tuple[float, float]:
 
 def _beside_level(
     points: _Both, fits: _Fits, profiles: _Profiles, curves: tuple[Curve, Curve], alpha: float
-) -> tuple[exponent.Difference, float]:
+) -> tuple[exponent.ExponentDifference, float]:
     """What is known if one of the versions is level: its exponent is 0, unless it may grow a little."""
     growing = 0 if curves[1].form == CONSTANT else 1
     sign = 1 if growing else -1
@@ -270,7 +270,9 @@ def _beside_level(
     slope, variance = curve.slope(grown)
     p_value = student.p_value(slope / math.sqrt(variance), curve.line.freedom)
     ends = sorted((sign * low, sign * high))
-    difference = exponent.Difference(sign * max(0.0, profiles[growing].best), ends[0], ends[1], p_value)
+    difference = exponent.ExponentDifference(
+        sign * max(0.0, profiles[growing].best), ends[0], ends[1], p_value
+    )
     if _growth_at_most(level, curve, alpha) > _LEVEL * slope:
         return difference, 0.0
     flat = Curve(CONSTANT, fits[growing][CONSTANT])

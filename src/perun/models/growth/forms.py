@@ -318,7 +318,7 @@ class Profile(NamedTuple):
         return np.asarray(squared * shrunk**2)
 
 
-class Difference(NamedTuple):
+class ExponentDifference(NamedTuple):
     """The exponent of the target less that of the baseline, its bounds, and the p-value of no difference."""
 
     estimate: float
@@ -353,7 +353,7 @@ def bounds(found: Profile, alpha: float) -> tuple[float, float]:
     return crossings(GRID, found.rise(alpha), alpha)
 
 
-def difference(baseline: Profile, target: Profile, alpha: float) -> Difference:
+def difference(baseline: Profile, target: Profile, alpha: float) -> ExponentDifference:
     """The difference of two exponents, with bounds that hold with a probability of 1 - `alpha`.
 
     How well a difference fits is how well the best pair of exponents with this difference does.
@@ -367,7 +367,7 @@ def difference(baseline: Profile, target: Profile, alpha: float) -> Difference:
     rise = (windows + old).min(axis=1)
     low, high = crossings(_DIFFERENCES, rise, alpha)
     p_value = min(1.0, 2 * _NORMAL.cdf(-math.sqrt(float(rise[size - 1]))))
-    return Difference(float(_DIFFERENCES[np.argmin(rise)]), low, high, p_value)
+    return ExponentDifference(float(_DIFFERENCES[np.argmin(rise)]), low, high, p_value)
 
 
 def column(sizes: Floats, exponent: float) -> Floats:

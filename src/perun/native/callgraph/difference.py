@@ -8,20 +8,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.core.errors import ProfileError
-from perun.native.callgraph.graph import Call, CallGraph, Function
+from perun.native.callgraph.graph import Call, CallGraph, GraphFunction
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 
-class Difference(NamedTuple):
+class GraphDifference(NamedTuple):
     """The functions that changed, each with what did, and new names to old ones of those that did not."""
 
     changed: Mapping[str, str]
     renamed: Mapping[str, str]
 
 
-def difference(new: CallGraph, old: CallGraph, mode: str, inspect_all: bool = True) -> Difference:
+def difference(new: CallGraph, old: CallGraph, mode: str, inspect_all: bool = True) -> GraphDifference:
     """The functions that are new, or whose callees or control flow are others than before.
 
     A renamed function has the callers and callees, and the control flow, of one that is gone. Its name in its
@@ -37,11 +37,11 @@ def difference(new: CallGraph, old: CallGraph, mode: str, inspect_all: bool = Tr
         what = "it is new" if before is None else _changed(function, before, renamed, mode, inspect_all)
         if what:
             changed[name] = what
-    return Difference(changed, renamed)
+    return GraphDifference(changed, renamed)
 
 
 def _changed(
-    function: Function, before: Function, renamed: Mapping[str, str], mode: str, inspect_all: bool
+    function: GraphFunction, before: GraphFunction, renamed: Mapping[str, str], mode: str, inspect_all: bool
 ) -> str:
     """What changed of a function; empty if nothing did."""
     if _sites(function, renamed) != before.sites:
@@ -93,11 +93,11 @@ def _key(
     )
 
 
-def _sites(function: Function, renamed: Mapping[str, str]) -> tuple[str, ...]:
+def _sites(function: GraphFunction, renamed: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(renamed.get(one, one) for one in function.sites)
 
 
-def _print(function: Function, mode: str) -> str:
+def _print(function: GraphFunction, mode: str) -> str:
     return str(getattr(function.fingerprints, mode))
 
 
@@ -148,7 +148,7 @@ def recorded_graph(profile: Profile) -> CallGraph:
     return CallGraph(
         "",
         entry,
-        {name: Function(name, name) for name in names},
+        {name: GraphFunction(name, name) for name in names},
         tuple(Call(caller, callee, "dynamic") for caller, callee in calls if caller != _OF_PROGRAM),
         "dynamic",
     )

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from perun.native.callgraph.coloring import Colors
 from perun.native.callgraph.decode import CALL, JUMP, Decoder, Form
 from perun.native.callgraph.flow import Exit, Flow, digest, flow_of, flow_text
-from perun.native.callgraph.graph import UNKNOWN, Call, CallGraph, Fingerprints, Function, Kind
+from perun.native.callgraph.graph import UNKNOWN, Call, CallGraph, Fingerprints, GraphFunction, Kind
 from perun.native.callgraph.image import DataNames, Image, Symbol
 from perun.native.callgraph.pieces import Import, Linkage, Pieces
 
@@ -119,7 +119,7 @@ class _Extraction:
         self._colors = _Colors(Colors(decoder), colors)
 
     def graph(self) -> CallGraph:
-        found: dict[str, Function] = {}
+        found: dict[str, GraphFunction] = {}
         calls: dict[Call, None] = {}
         taken: set[str] = {self._names[to] for to in self._image.pointers.values() if to in self._names}
         taken |= self._in_data()
@@ -143,7 +143,7 @@ class _Extraction:
 
     def _function(
         self, start: int, pieces: Sequence[int], flow: Flow
-    ) -> tuple[Function, set[str], list[Call]]:
+    ) -> tuple[GraphFunction, set[str], list[Call]]:
         """The function at an address, the functions that it has pointers to, and its calls."""
         symbol, name = self._symbols[start], self._names[start]
         texts = self._tokens.texts(flow)
@@ -166,7 +166,7 @@ class _Extraction:
         self._colors.add(strict, text, flow, texts.names)
         fingerprints = Fingerprints(digest(text), semistrict, strict)
         size = sum(self._pieces.code[piece].size for piece in pieces)
-        function = Function(
+        function = GraphFunction(
             name, symbol.uid, symbol.symbol, start, size, len(flow.code), fingerprints, tuple(sites), text,
             symbol.own,
         )  # fmt: skip

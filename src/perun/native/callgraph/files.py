@@ -14,7 +14,7 @@ from perun.native.callgraph.graph import (
     Call,
     CallGraph,
     Fingerprints,
-    Function,
+    GraphFunction,
     no_search_for_cycles,
 )
 
@@ -24,7 +24,7 @@ _WIDTHS: Final = "BHIQ"
 _DIGEST: Final = 8
 """Bytes of a digest; all are 0 for none."""
 _NO_DIGEST: Final = bytes(_DIGEST).hex()
-_Made = TypeVar("_Made", Fingerprints, Function, Call)
+_Made = TypeVar("_Made", Fingerprints, GraphFunction, Call)
 _STYLES: Final = {"tail": "dashed", "indirect": "dotted", "dynamic": "bold"}
 
 
@@ -188,7 +188,7 @@ def _graph(file: _File) -> CallGraph:
     return CallGraph(
         file["build_id"],
         file["entry"],
-        dict(zip(own, _all(Function, functions), strict=True)),
+        dict(zip(own, _all(GraphFunction, functions), strict=True)),
         tuple(_all(Call, calls)),
         file["source"],
     )

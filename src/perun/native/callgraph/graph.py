@@ -104,7 +104,7 @@ class Block(NamedTuple):
     successors: tuple[int, ...]
 
 
-class Function(NamedTuple):
+class GraphFunction(NamedTuple):
     """One function of a graph.
 
     :ivar name: the key in the graph, which no other function has: the uid, after its source file where
@@ -159,7 +159,7 @@ class CallGraph:
 
     build_id: str
     entry: str
-    functions: Mapping[str, Function]
+    functions: Mapping[str, GraphFunction]
     calls: tuple[Call, ...]
     source: str = "static"
 

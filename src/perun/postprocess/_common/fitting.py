@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perun.profile.factory import Profile
-    from perun.profile.series import Floats, Series
+    from perun.profile.series import Floats, ResourceSeries
 
 
 Fit = Callable[["Floats", "Floats"], Mapping[str, Any] | NoModel]
@@ -74,7 +74,7 @@ def add_models(
     store(profile, models)
 
 
-def measured(series: Series) -> dict[str, str]:
+def measured(series: ResourceSeries) -> dict[str, str]:
     """The fields of a model that say what it is of: the uid, and the subtype where it has several."""
     return {"uid": series.uid, **({"subtype": series.subtype} if series.subtype else {})}
 

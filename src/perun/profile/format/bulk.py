@@ -38,7 +38,7 @@ class Rows:
     def __init__(self, text: Raw) -> None:
         self._text = text
 
-    def add_to(self, grouping: Grouping, place: Place) -> None:
+    def add_to(self, grouping: Grouping, place: ResourceBlock) -> None:
         """Put the resources, with what `place` adds to each, into their groups.
 
         :raises Unsuitable: if one is not in the format.
@@ -82,7 +82,7 @@ class _UniformRows:
         plain: tuple[str, ...],
         columns: tuple[str, ...],
         grouping: Grouping,
-        place: Place,
+        place: ResourceBlock,
     ) -> None:
         self._constants = (*spelled, *plain)
         self._spelled = len(spelled)
@@ -93,7 +93,7 @@ class _UniformRows:
         self._known: dict[tuple[Any, ...], list[list[Any]]] = {}
 
     @classmethod
-    def of(cls, texts: list[Raw], grouping: Grouping, place: Place) -> _UniformRows | None:
+    def of(cls, texts: list[Raw], grouping: Grouping, place: ResourceBlock) -> _UniformRows | None:
         """What adds resources with the fields of the first one; None if that would not save time."""
         if len(texts) < _MIN_UNIFORM_ROWS:
             return None
@@ -353,20 +353,20 @@ def _renamed(old: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]
     return {key if names.get(key, key) in old else names[key]: value for key, value in old.items()}
 
 
-def places(region: str, value: Any) -> Iterator[Place]:
+def places(region: str, value: Any) -> Iterator[ResourceBlock]:
     """Where an old region holds resources, which get the constants `snapshot` and `time` of their place."""
     if region == "global":
         time = value.get("time", value.get("timestamp"))
-        yield Place(value.get("resources", ()), {} if time is None else {"time": time}, {})
+        yield ResourceBlock(value.get("resources", ()), {} if time is None else {"time": time}, {})
         return
     for index, snapshot in enumerate(value):
         constants: dict[str, Any] = {"snapshot": index}
         if snapshot.get("time") is not None:
             constants["time"] = snapshot["time"]
-        yield Place(snapshot.get("resources", ()), {}, constants)
+        yield ResourceBlock(snapshot.get("resources", ()), {}, constants)
 
 
-class Place(NamedTuple):
+class ResourceBlock(NamedTuple):
     """Resources with what they get beside their own fields, as a default or in place of these."""
 
     resources: Iterable[dict[str, Any]]

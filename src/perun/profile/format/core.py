@@ -30,7 +30,7 @@ from perun.profile.format.columns import (
     with_stored_columns,
 )
 from perun.profile.format.grouping import COLUMNS, Group, Grouping, identity_of
-from perun.profile.head import Configuration, Head
+from perun.profile.head import Configuration, ProfileHeader
 from perun.profile.uid import flatten, may_have_uid, too_deep
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Profile(MutableMapping[str, Any]):
     @property
     def configuration(self) -> Configuration:
         """What was measured and how."""
-        return Head.of(self).configuration
+        return ProfileHeader.of(self).configuration
 
     def copy(self) -> Profile:
         """A profile whose resources, models and regions can be changed without changing this one.
@@ -241,7 +241,7 @@ class Profile(MutableMapping[str, Any]):
 
         return named_models((model for _, model in self.all_models()), models_strategy)
 
-    def _add_places(self, places: Iterable[bulk.Place]) -> None:
+    def _add_places(self, places: Iterable[bulk.ResourceBlock]) -> None:
         incoming = Grouping(COLUMNS | self._own_columns())
         try:
             for place in places:

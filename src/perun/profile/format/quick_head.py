@@ -13,12 +13,12 @@ from types import GenericAlias
 from typing import Any, Final
 
 from perun.profile.format.validation import TYPE
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 
 _BLANK: Final = re.compile(r"\s")
 
 
-def quick_head(data: bytes) -> Head | None:
+def quick_head(data: bytes) -> ProfileHeader | None:
     """The head of the profile, as `Head.of(decode_head(data))`; None of what it cannot read.
 
     :param data: JSON in ASCII, not larger than the limit.
@@ -34,7 +34,7 @@ def quick_head(data: bytes) -> Head | None:
     units = (regions.collector_info.name, *(one.name for one in regions.postprocessors))
     if not TYPE.fullmatch(header.type) or any(not one or _BLANK.search(one) for one in units):
         return None
-    return Head(header.type, header.cmd, header.args, header.workload, units[0], units[1:])
+    return ProfileHeader(header.type, header.cmd, header.args, header.workload, units[0], units[1:])
 
 
 @cache

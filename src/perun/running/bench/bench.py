@@ -27,13 +27,13 @@ from perun.plugin.api import MinorVersion, Report, silent
 from perun.profile import session
 from perun.profile.amounts import readable
 from perun.profile.factory import Profile
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.repository import registering
 from perun.repository.copies import refuse_after_interruption, scratch_folder
 from perun.repository.repository import Repository
 from perun.running.bench import matrix
 from perun.running.bench.matrix import Setting
-from perun.running.bench.measuring import Measurement, Runner, Series, measure, precision_of, runs_left
+from perun.running.bench.measuring import CommandRuns, Measurement, Runner, measure, precision_of, runs_left
 from perun.running.bench.plan import FIRST_LOOK, Benchmark, BenchOptions, plan
 from perun.running.compare.instruments import time_profile
 from perun.running.run import pre_run
@@ -71,13 +71,13 @@ class Result:
     profile: str = ""
 
 
-def of_series(one: Series, notes: tuple[str, ...]) -> Result:
+def of_series(one: CommandRuns, notes: tuple[str, ...]) -> Result:
     """The result of a series that has a run at least."""
     assert one.value is not None
     return Result(one.benchmark, one.samples, one.value, precision_of(one.value), notes)
 
 
-def with_ratios(repo: Repository, results: Sequence[Result], series: Sequence[Series]) -> list[Result]:
+def with_ratios(repo: Repository, results: Sequence[Result], series: Sequence[CommandRuns]) -> list[Result]:
     """The results with their ratios to the fastest.
 
     :param series: those of the results, in their order.
@@ -120,7 +120,7 @@ def with_earlier(
 
 def _builds(repo: Repository, since: str, profile: Profile) -> Iterator[str]:
     """How the profiles of the earlier value were built, as far as they say and can be read."""
-    configuration = Head.of(profile).configuration
+    configuration = ProfileHeader.of(profile).configuration
     same = [entry for entry in repo.store.indexes.read(since) if entry.info().configuration == configuration]
     for entry in sorted(same, key=lambda one: one.time)[-_READ:]:
         try:
@@ -150,7 +150,7 @@ _RESOLUTION: Final = 1e-3
 """Share of the median below which the spread of times tells nothing."""
 
 
-def of(one: Series, whole: Measurement, options: BenchOptions) -> tuple[str, ...]:
+def of(one: CommandRuns, whole: Measurement, options: BenchOptions) -> tuple[str, ...]:
     """The notes on one series of the measurement."""
     odd = [*_failures(one.samples), *_outliers(one.samples, options)]
     return (*odd, *_uncertain(one, whole, options))
@@ -186,7 +186,7 @@ def _outliers(samples: Sequence[Sample], options: BenchOptions) -> Iterator[str]
         )
 
 
-def _uncertain(one: Series, whole: Measurement, options: BenchOptions) -> Iterator[str]:
+def _uncertain(one: CommandRuns, whole: Measurement, options: BenchOptions) -> Iterator[str]:
     if one.value is None or whole.interruption is not None or options.runs is not None:
         return
     reached = precision_of(one.value)
@@ -228,7 +228,7 @@ def bench(
     options: BenchOptions,
     report: Report = silent,
     expect: Expect = lambda seconds: None,
-    dice: random.Random | None = None,
+    rng: random.Random | None = None,
 ) -> Outcome:
     """Measure the commands in turns, and store a profile of the collector `time` for each.
 
@@ -236,7 +236,7 @@ def bench(
     every measurement.
 
     :param report: gets what is done, runs done and expected in all. :param expect: gets the seconds left.
-    :param dice: decides the order of runs.
+    :param rng: decides the order of runs.
     :raises UsageError: where a command cannot be run, or `--save` cannot be done; nothing has run then.
     :raises JobFailed: where a command fails; nothing is stored then.
     :raises NotTrusted: if the user has not said that he trusts the repository.
@@ -256,7 +256,7 @@ def bench(
     # The load it finds, not the one it makes.
     machine_state = describe_machine(as_built)
     momentary = tuple(one.message for one in conditions.observe() if one.momentary)
-    found = _measured(repo, benchmarks, options, _reporting(options, report, expect), dice)
+    found = _measured(repo, benchmarks, options, _reporting(options, report, expect), rng)
     series = [one for one in found.series if one.samples]
     results = [of_series(one, of(one, found, options)) for one in series]
     profiles = [_profile(repo, one, options, machine_state, uncommitted) for one in series]
@@ -267,7 +267,7 @@ def bench(
     ]
     if found.interruption is not None:
         return Outcome(version, uncommitted, momentary, results, interruption=found.interruption)
-    wanted = [registering.Wanted(one, version.checksum, not uncommitted) for one in profiles]
+    wanted = [registering.SaveRequest(one, version.checksum, not uncommitted) for one in profiles]
     paths = registering.save_together(repo, wanted)
     matrix.write(repo, added)
     stored = [replace(one, profile=path.name) for one, path in zip(results, paths, strict=True)]
@@ -290,22 +290,22 @@ def _measured(
     repo: Repository,
     benchmarks: Sequence[Benchmark],
     options: BenchOptions,
-    progress: Callable[[Series, Sequence[Series], float], None],
-    dice: random.Random | None,
+    progress: Callable[[CommandRuns, Sequence[CommandRuns], float], None],
+    rng: random.Random | None,
 ) -> Measurement:
-    dice = dice or random.Random()
+    rng = rng or random.Random()
     with scratch_folder(repo) as scratch:
         environ = pre_run.environment(repo)
-        with Runner(repo.working_root, environ, scratch, dice, options.ignore_failure) as runner:
-            return measure(benchmarks, runner, options, dice, progress)
+        with Runner(repo.working_root, environ, scratch, rng, options.ignore_failure) as runner:
+            return measure(benchmarks, runner, options, rng, progress)
 
 
 def _reporting(
     options: BenchOptions, report: Report, expect: Expect
-) -> Callable[[Series, Sequence[Series], float], None]:
+) -> Callable[[CommandRuns, Sequence[CommandRuns], float], None]:
     """Turns the progress of the runs into a line, and the seconds that are left."""
 
-    def progress(grown: Series, series: Sequence[Series], seconds: float) -> None:
+    def progress(grown: CommandRuns, series: Sequence[CommandRuns], seconds: float) -> None:
         done = sum(len(one.samples) for one in series)
         left = [runs_left(one, options) for one in series]
         times = [one.value.value if one.value else 0.0 for one in series]
@@ -325,7 +325,7 @@ def _reporting(
 
 def _profile(
     repo: Repository,
-    one: Series,
+    one: CommandRuns,
     options: BenchOptions,
     machine_state: Mapping[str, Any],
     uncommitted: bool,

@@ -29,7 +29,7 @@ FAILING: Final = "correct the command, or measure it anyway with --ignore-failur
 
 
 @dataclass
-class Series:
+class CommandRuns:
     """The runs of one command, in the order of measuring.
 
     :ivar value: what they say, as of the last look. :ivar ready: whether that is precise enough.
@@ -78,7 +78,7 @@ def precision_of(value: Estimate) -> float | None:
     return None if half is None or not value.value else half / abs(value.value)
 
 
-Progress = Callable[[Series, Sequence[Series], float], None]
+Progress = Callable[[CommandRuns, Sequence[CommandRuns], float], None]
 """Gets the series that has grown, all of them, and the seconds that are left of the budget."""
 
 
@@ -89,7 +89,7 @@ class Measurement:
     :ivar seconds: how long it took. :ivar budget: how long it might have taken.
     """
 
-    series: list[Series]
+    series: list[CommandRuns]
     seconds: float
     budget: float
     interruption: BaseException | None = None
@@ -105,12 +105,12 @@ class Runner:
     """
 
     def __init__(
-        self, folder: Path, environ: dict[str, str], scratch: Path, dice: random.Random, ignore_failure: bool
+        self, folder: Path, environ: dict[str, str], scratch: Path, rng: random.Random, ignore_failure: bool
     ) -> None:
         self._folder = folder
         self._environ = environ
         self._scratch = scratch
-        self._dice = dice
+        self._rng = rng
         self._ignores = ignore_failure
         self._prepared: dict[int, TimedRuns] = {}
         self._resources = contextlib.ExitStack()
@@ -146,7 +146,7 @@ class Runner:
             scratch = self._scratch / str(len(self._prepared))
             scratch.mkdir(exist_ok=True)
             run = benchmark.run._replace(cwd=self._folder, environ=self._environ)
-            self._prepared[key] = self._resources.enter_context(TimedRuns(run, scratch, self._dice))
+            self._prepared[key] = self._resources.enter_context(TimedRuns(run, scratch, self._rng))
         return self._prepared[key]
 
     def _run_hook(self, option: str, command: str) -> None:
@@ -167,7 +167,7 @@ def measure(
     benchmarks: Sequence[Benchmark],
     runner: Runner,
     options: BenchOptions,
-    dice: random.Random,
+    rng: random.Random,
     progress: Progress,
     clock: Callable[[], float] = time.monotonic,
 ) -> Measurement:
@@ -182,12 +182,12 @@ def measure(
     :raises JobFailed: as :meth:`Runner.measure`; the first failure of several.
     """
     budget = SECONDS * len(benchmarks) if options.budget is None else options.budget
-    series = [Series(one) for one in benchmarks]
+    series = [CommandRuns(one) for one in benchmarks]
     start = clock()
     interruption: BaseException | None = None
     failures: list[JobFailed] = []
     try:
-        _run_rounds(series, runner, options, dice, progress, clock, start + budget)
+        _run_rounds(series, runner, options, rng, progress, clock, start + budget)
     except (KeyboardInterrupt, Terminated) as problem:
         interruption = problem
     except JobFailed as problem:
@@ -206,10 +206,10 @@ def measure(
 
 
 def _run_rounds(
-    series: Sequence[Series],
+    series: Sequence[CommandRuns],
     runner: Runner,
     options: BenchOptions,
-    dice: random.Random,
+    rng: random.Random,
     progress: Progress,
     clock: Callable[[], float],
     end: float,
@@ -217,10 +217,10 @@ def _run_rounds(
     """Run each command once in a round until all are done; `end` is when the budget is spent."""
     reported = -math.inf
     for _ in range(options.warmup):
-        for one in _shuffled(series, dice):
+        for one in _shuffled(series, rng):
             runner.measure(one.benchmark)
     while unfinished := [one for one in series if not _is_done(one, options, clock() > end)]:
-        for one in _shuffled(unfinished, dice):
+        for one in _shuffled(unfinished, rng):
             one.add(runner.measure(one.benchmark), options.precision)
             now = clock()
             if now - reported >= REPORTS:
@@ -228,7 +228,7 @@ def _run_rounds(
                 progress(one, series, end - now)
 
 
-def runs_left(one: Series, options: BenchOptions) -> float:
+def runs_left(one: CommandRuns, options: BenchOptions) -> float:
     """About how many runs a series lacks, if its runs go on varying as they do."""
     count = len(one.samples)
     if options.runs is not None:
@@ -239,7 +239,7 @@ def runs_left(one: Series, options: BenchOptions) -> float:
     return max(0.0, min(max(wanted, FIRST_LOOK, options.min_runs), most) - count)
 
 
-def _is_done(one: Series, options: BenchOptions, late: bool) -> bool:
+def _is_done(one: CommandRuns, options: BenchOptions, late: bool) -> bool:
     count = len(one.samples)
     if options.runs is not None:
         return count >= options.runs
@@ -250,5 +250,5 @@ def _is_done(one: Series, options: BenchOptions, late: bool) -> bool:
     return late or (count >= FIRST_LOOK and one.ready)
 
 
-def _shuffled(series: Sequence[Series], dice: random.Random) -> list[Series]:
-    return dice.sample(series, len(series))
+def _shuffled(series: Sequence[CommandRuns], rng: random.Random) -> list[CommandRuns]:
+    return rng.sample(series, len(series))

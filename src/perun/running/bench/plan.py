@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from perun.core.errors import UsageError
 from perun.core.process.command import split
 from perun.plugin.api import Run
-from perun.repository.jobs import Job, Unit
+from perun.repository.jobs import Job, PluginConfig
 
 # What the user of `perun bench` asks for.
 
@@ -73,7 +73,7 @@ def parameter(text: str) -> tuple[str, tuple[str, ...]]:
     return name, tuple(dict.fromkeys(found))
 
 
-TIME: Final = Unit("time", None)
+TIME: Final = PluginConfig("time", None)
 """The collector of the profiles; how often it ran is known afterwards."""
 
 

@@ -17,8 +17,8 @@ from perun.repository import bisections as journals
 from perun.repository.bisections import Journal
 from perun.repository.repository import Repository
 from perun.repository.walking import first_parents
-from perun.running.bisect.data import Asked, Bisected, Like, Ratio, Seen, case_of, ends_of, resolved
-from perun.running.bisect.judging import Bounds, ByCost, ByScript, Ends, Judge, Script, bounds, middle
+from perun.running.bisect.data import Bisected, BisectRequest, Like, Ratio, Seen, case_of, ends_of, resolved
+from perun.running.bisect.judging import Bounds, ByCost, ByScript, Classifier, Ends, Script, bounds, middle
 from perun.running.bisect.measuring import Copies, Measuring, UnusableEnd, copies
 from perun.running.bisect.quantity import quantity, stored_values
 from perun.running.compare.instruments import BudgetSpent
@@ -108,11 +108,11 @@ class Watcher(NamedTuple):
 
 def bisect(
     repo: Repository,
-    asked: Asked,
+    asked: BisectRequest,
     *,
     resume: bool = False,
     watcher: Watcher | None = None,
-    dice: random.Random | None = None,
+    rng: random.Random | None = None,
 ) -> Bisected:
     """Find the first version that is like the bad end.
 
@@ -137,7 +137,7 @@ def bisect(
     with journal:
         try:
             with copies(repo, watcher.tell) as built:
-                found = _Bisection(repo, asked, journal, built, watcher, dice or random.Random()).run()
+                found = _Bisection(repo, asked, journal, built, watcher, rng or random.Random()).run()
         except PerunError as problem:
             if journal.is_empty or isinstance(problem, UnusableEnd):
                 journal.end()
@@ -147,10 +147,10 @@ def bisect(
     return found
 
 
-def _planned(journal: Journal) -> Asked:
+def _planned(journal: Journal) -> BisectRequest:
     """What was asked for then."""
     try:
-        asked = Asked(**journal.plan["asked"])
+        asked = BisectRequest(**journal.plan["asked"])
         return replace(asked, sizes=tuple(asked.sizes))
     except (KeyError, TypeError):
         raise DamagedStore(
@@ -180,11 +180,11 @@ class _Bisection:
     def __init__(
         self,
         repo: Repository,
-        asked: Asked,
+        asked: BisectRequest,
         journal: Journal,
         built: Copies,
         watcher: Watcher,
-        dice: random.Random,
+        rng: random.Random,
     ) -> None:
         self._repo = repo
         self._watcher = watcher
@@ -193,13 +193,13 @@ class _Bisection:
         self._what = asked.script
         if asked.script:
             script = Script(repo, asked.script, built, journal, asked.budget, watcher.tell)
-            self._judge: Judge = ByScript(script)
+            self._judge: Classifier = ByScript(script)
             return
         wanted = quantity(repo, case_of(repo, asked), asked.metric, asked.location, asked.sizes)
         self._what = str(wanted)
         read = history.read(repo, asked.bad, lambda done, total: watcher.tell("reading what is stored"))
         known, metric = stored_values(read, wanted, class_of(describe_machine(repo)))
-        measuring = Measuring(repo, asked, wanted, built, journal, watcher.tell, dice)
+        measuring = Measuring(repo, asked, wanted, built, journal, watcher.tell, rng)
         self._judge = ByCost(measuring, known, metric)
 
     def run(self) -> Bisected:
@@ -341,9 +341,9 @@ class _Bisection:
         )
 
 
-def nothing_to_resume(asked: Asked) -> None:
+def nothing_to_resume(asked: BisectRequest) -> None:
     """:raises UsageError: where more than the budget is given beside `--resume`."""
-    if replace(asked, budget=None) != Asked():
+    if replace(asked, budget=None) != BisectRequest():
         raise UsageError(
             "--resume goes on with what was asked for then", "leave out the rest; only --budget may be new"
         )

@@ -28,7 +28,7 @@ SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class BisectRequest:
     """What the user asks for.
 
     :ivar good: a revision before the change, or one that `perun changes` names; None for the newest
@@ -180,7 +180,7 @@ class _Found(NamedTuple):
     step: Step
 
 
-def resolved(repo: Repository, asked: Asked, note: Note) -> Asked:
+def resolved(repo: Repository, asked: BisectRequest, note: Note) -> BisectRequest:
     """What is asked for, with both ends as checksums; the command and the metric are those of the change
     where one is named.
 
@@ -234,7 +234,7 @@ def _newest_open(repo: Repository) -> _Found:
     )
 
 
-def _change_of(repo: Repository, version: str, asked: Asked) -> _Found | None:
+def _change_of(repo: Repository, version: str, asked: BisectRequest) -> _Found | None:
     """The largest step that this version may have brought and that is asked for; None if there is none."""
     try:
         found = changes(repo, pattern="")
@@ -248,7 +248,7 @@ def _change_of(repo: Repository, version: str, asked: Asked) -> _Found | None:
     return None
 
 
-def _is_asked_for(step: Step, asked: Asked) -> bool:
+def _is_asked_for(step: Step, asked: BisectRequest) -> bool:
     key = step.series
     own = key.configuration
     return (
@@ -264,7 +264,7 @@ def _names_of(step: Step) -> Iterator[str]:
         yield from (name for name, subtype in CLOCKS.items() if subtype == step.series.subtype)
 
 
-def _of_change(asked: Asked, found: _Found, note: Note) -> Asked:
+def _of_change(asked: BisectRequest, found: _Found, note: Note) -> BisectRequest:
     key, own = found.step.series, found.step.series.configuration
     ends = found.at.since.checksum, found.at.version.checksum
     clock = next(_names_of(found.step), "")
@@ -291,7 +291,7 @@ def _of_change(asked: Asked, found: _Found, note: Note) -> Asked:
     )
 
 
-def case_of(repo: Repository, asked: Asked, typed: Asked | None = None) -> Case:
+def case_of(repo: Repository, asked: BisectRequest, typed: BisectRequest | None = None) -> Case:
     """The one configuration that is measured: that of the job matrix where the command is one of those.
 
     :param typed: what the user asks for himself, where the rest may be that of profiles.
@@ -339,7 +339,7 @@ def case_of(repo: Repository, asked: Asked, typed: Asked | None = None) -> Case:
     )
 
 
-def ends_of(repo: Repository, asked: Asked) -> tuple[MinorVersion, MinorVersion]:
+def ends_of(repo: Repository, asked: BisectRequest) -> tuple[MinorVersion, MinorVersion]:
     """The versions that the checksums of both ends name."""
     assert asked.good is not None and asked.bad is not None
     return repo.vcs.get_minor_version_info(asked.good), repo.vcs.get_minor_version_info(asked.bad)

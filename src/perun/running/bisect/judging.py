@@ -134,7 +134,7 @@ class Confirmation(NamedTuple):
     why: str = ""
 
 
-class Judge(ABC):
+class Classifier(ABC):
     """Tells what versions are like."""
 
     @abstractmethod
@@ -165,7 +165,7 @@ class Judge(ABC):
         return False
 
 
-class ByCost(Judge):
+class ByCost(Classifier):
     """By the cost of versions beside that of the ends.
 
     :param known: stored values by checksum; :param metric: what they are, None where there are none.
@@ -308,7 +308,7 @@ class ByCost(Judge):
         return Confirmation(found.ratio, f"not confirmed beside its parent: {found.rule}")
 
 
-class ByScript(Judge):
+class ByScript(Classifier):
     """By the exit status of a script, as `git bisect run` has it."""
 
     def __init__(self, script: Script) -> None:

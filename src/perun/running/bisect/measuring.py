@@ -26,7 +26,7 @@ from perun.repository import registering
 from perun.repository.bisections import Journal
 from perun.repository.copies import refuse_after_interruption, remove_leftovers, scratch_folder
 from perun.repository.repository import Repository
-from perun.running.bisect.data import PER_DOUBLING, SECONDS, Asked, Ratio
+from perun.running.bisect.data import PER_DOUBLING, SECONDS, BisectRequest, Ratio
 from perun.running.bisect.quantity import GROWTH, NoSuchLocation, OfCalls, OneNumber, OverWorkloads, Quantity
 from perun.running.compare import compare as answers
 from perun.running.compare.decide import BASE, PairRunner, usable_cores
@@ -131,12 +131,12 @@ class Measuring:
     def __init__(
         self,
         repo: Repository,
-        asked: Asked,
+        asked: BisectRequest,
         wanted: Quantity,
         built_in: Copies,
         journal: Journal,
         tell: Tell,
-        dice: random.Random,
+        rng: random.Random,
     ) -> None:
         self.spent = 0.0
         self.rules = Rules.of(repo.config.section("degradation"))
@@ -146,7 +146,7 @@ class Measuring:
         self._copies = built_in
         self._journal = journal
         self._tell = tell
-        self._dice = dice
+        self._rng = rng
         known = journal.known("metric")
         self._metric = None if known is None else Metric(*known)
 
@@ -213,7 +213,7 @@ class Measuring:
         (value,) = reading.values.values()
         if reading.profile is not None:
             registering.save_together(
-                self._repo, [registering.Wanted(reading.profile, version.checksum, registers=True)]
+                self._repo, [registering.SaveRequest(reading.profile, version.checksum, registers=True)]
             )
         self._journal.keep(value, "value", version.checksum)
         return value
@@ -273,7 +273,7 @@ class Measuring:
             self._copies.folder(base)  # the one that was used last
             machine_state = describe_machine(self._repo)
             cores = usable_cores(self._asked.pin)
-            runner = PairRunner(instrument, planned, folders, options.order, cores, self._dice)
+            runner = PairRunner(instrument, planned, folders, options.order, cores, self._rng)
             self._tell(f"measuring {head.checksum[:7]} beside {base.checksum[:7]}")
             trial = run(instrument.name, runner, rules, self._asked.most_pairs, seconds, lambda *_: None)
         if trial.interruption is not None:
@@ -300,7 +300,7 @@ class Measuring:
                 yield OneNumber(collected, wanted, self._metric)
             return
         with scratch_folder(self._repo) as scratch:
-            yield Clocks(self._repo, wanted.case, (wanted.metric,), scratch, self._dice)
+            yield Clocks(self._repo, wanted.case, (wanted.metric,), scratch, self._rng)
 
     def _version_of(self, folder: Path) -> MinorVersion:
         return self._repo.vcs.get_minor_version_info(self._copies.version_of(folder))

@@ -23,13 +23,13 @@ from perun.measurement.verdict import MORE_IS_BETTER, mirrored
 from perun.plugin.api import MinorVersion, Report, Run, silent
 from perun.profile.amounts import factor, readable
 from perun.profile.changes import DegradationInfo, PerformanceChange
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.profile.helpers import ProfileInfo
 from perun.repository.copies import scratch_folder
 from perun.repository.repository import Repository
 from perun.running.compare.decide import LEAST, Decision, PairRunner, disagreements, usable_cores
 from perun.running.compare.identical import opens_any, why_identical
-from perun.running.compare.instruments import Clocks, Collected, Instrument, Wanted, wanted
+from perun.running.compare.instruments import Clocks, Collected, Instrument, MetricSpec, wanted
 from perun.running.compare.plan import SECONDS, Case, CompareOptions, Folders, Plan, prepared
 from perun.running.compare.trial import Stored, Trial, profiles_of, run, store
 from perun.running.run.collecting import describe_machine
@@ -95,7 +95,7 @@ def unmeasured(plan: Plan, case: Case, reason: str, error: PerunError | None = N
 def unstored(case: Case, collector: str) -> ProfileInfo:
     """Stands for a profile that there is not."""
     job = case.job
-    return ProfileInfo("", "", Head("", job.cmd, job.args, job.workload, collector), 0)
+    return ProfileInfo("", "", ProfileHeader("", job.cmd, job.args, job.workload, collector), 0)
 
 
 def report_of(repo: Repository, plan: Plan, comparisons: list[Comparison]) -> VersionReport:
@@ -171,7 +171,7 @@ class Outcome:
     interruption: BaseException | None = None
 
 
-class _Tried(NamedTuple):
+class _TrialResult(NamedTuple):
     """A trial of one configuration, and what else there is to say of it; it is judged when all are there."""
 
     case: Case
@@ -181,7 +181,7 @@ class _Tried(NamedTuple):
     notes: tuple[str, ...]
 
 
-class _Watched(NamedTuple):
+class _ProgressSink(NamedTuple):
     """Who gets the progress: what is done, and the seconds that are left."""
 
     report: Report
@@ -194,7 +194,7 @@ def compare(
     options: CompareOptions,
     report: Report = silent,
     expect: Callable[[float | None], None] = unlimited,
-    dice: random.Random | None = None,
+    rng: random.Random | None = None,
 ) -> Outcome:
     """Measure each configuration of both sides in pairs, store what was measured, and judge it.
 
@@ -202,13 +202,13 @@ def compare(
     (Ctrl-C) ends it: what was measured by then is judged as unknown, and not stored.
 
     :param report: gets what is done, steps done and in all. :param expect: gets the seconds that are left.
-    :param dice: decides the order of runs; another one each time by default.
+    :param rng: decides the order of runs; another one each time by default.
     :raises PerunError: where a side cannot be prepared, or a metric is unknown; nothing is stored then.
     """
     repo.require_trust("comparing versions")
     jobs = [(case, wanted(repo, options.metrics, case)) for case in planned.cases]
-    found: list[Comparison | _Tried] = []
-    session = _Session(repo, planned, options, _Watched(report, expect), dice or random.Random())
+    found: list[Comparison | _TrialResult] = []
+    session = _Session(repo, planned, options, _ProgressSink(report, expect), rng or random.Random())
     try:
         with prepared(repo, planned.sides, options.builds, report) as folders:
             for number, (case, metrics) in enumerate(jobs):
@@ -224,7 +224,7 @@ def compare(
 
 
 def _judged(
-    planned: Plan, found: Sequence[Comparison | _Tried], options: CompareOptions
+    planned: Plan, found: Sequence[Comparison | _TrialResult], options: CompareOptions
 ) -> Iterator[Comparison]:
     """The comparisons."""
     decided: dict[tuple[str, str, str], list[Decision]] = {}
@@ -253,8 +253,8 @@ class _Session:
         repo: Repository,
         planned: Plan,
         options: CompareOptions,
-        watched: _Watched,
-        dice: random.Random,
+        watched: _ProgressSink,
+        rng: random.Random,
     ) -> None:
         self.id = uuid.uuid4().hex
         self.interruption: BaseException | None = None
@@ -262,12 +262,12 @@ class _Session:
         self._plan = planned
         self._options = options
         self._watched = watched
-        self._dice = dice
+        self._rng = rng
         self._left = SECONDS * len(planned.cases) if options.budget is None else options.budget
 
     def compare(
-        self, case: Case, metrics: Wanted, folders: Folders, shares: int
-    ) -> Iterator[Comparison | _Tried]:
+        self, case: Case, metrics: MetricSpec, folders: Folders, shares: int
+    ) -> Iterator[Comparison | _TrialResult]:
         """The trials of one configuration: of the clocks together, and of each other metric.
 
         :param shares: configurations that share the time that is left, this one included.
@@ -305,7 +305,7 @@ class _Session:
         return why_identical(run_of._replace(cwd=first), run_of._replace(cwd=second), opens)
 
     def _instruments(
-        self, case: Case, metrics: Wanted, folders: Folders, scratch: Path
+        self, case: Case, metrics: MetricSpec, folders: Folders, scratch: Path
     ) -> Iterator[Instrument]:
         versions = {folder: side.version for side in self._plan.sides for folder in folders[side.name]}
 
@@ -313,18 +313,18 @@ class _Session:
             return versions[folder]
 
         if metrics.free:
-            yield Clocks(self._repo, case, metrics.free, scratch, self._dice)
+            yield Clocks(self._repo, case, metrics.free, scratch, self._rng)
         for recorded in metrics.recorded:
             yield Collected(self._repo, case, recorded, version_of)
 
     def _tried(
         self, case: Case, instrument: Instrument, folders: Folders, seconds: float, notes: tuple[str, ...]
-    ) -> Comparison | _Tried:
+    ) -> Comparison | _TrialResult:
         """What one instrument finds, stored; or that a command fails."""
         options, planned = self._options, self._plan
         machine_state = describe_machine(self._repo)  # the load it finds, not the one it makes
         cores = usable_cores(options.pin)
-        runner = PairRunner(instrument, planned, folders, options.order, cores, self._dice)
+        runner = PairRunner(instrument, planned, folders, options.order, cores, self._rng)
 
         def progress(decisions: Sequence[Decision], pairs: int, most: int, left: float) -> None:
             self._watched.report(f"{case.job}{_so_far(decisions)}", pairs, most)
@@ -342,7 +342,7 @@ class _Session:
         if trial.pairs and trial.interruption is None:
             now = int(time.time())
             stored = self._store(case, trial, about, machine_state, now)
-        return _Tried(case, trial, stored, about, notes)
+        return _TrialResult(case, trial, stored, about, notes)
 
     def _store(
         self,

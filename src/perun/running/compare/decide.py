@@ -68,7 +68,7 @@ class Decision(NamedTuple):
         return not self.verdict.decides
 
 
-class Looks:
+class InterimPlan:
     """When the pairs are looked at, and at what level.
 
     :param most: pairs at which the series ends.
@@ -110,7 +110,7 @@ def reachable(most: int, seconds: float, per_pair: float) -> int:
 
 
 def decide(
-    series: Mapping[Metric, Values], looks: Looks, rules: Rules, *, ends: bool = False
+    series: Mapping[Metric, Values], looks: InterimPlan, rules: Rules, *, ends: bool = False
 ) -> list[Decision]:
     """What the pairs so far say of each metric.
 
@@ -119,7 +119,7 @@ def decide(
     return [_decision(metric, values, looks, rules, ends) for metric, values in series.items()]
 
 
-def _decision(metric: Metric, values: Values, looks: Looks, rules: Rules, ends: bool) -> Decision:
+def _decision(metric: Metric, values: Values, looks: InterimPlan, rules: Rules, ends: bool) -> Decision:
     count = values.base.size
     strong, weak = (
         looks.level(1 - confidence, count, ends=ends) for confidence in (rules.confidence, rules.weaker)
@@ -240,14 +240,14 @@ class PairRunner:
         folders: Folders,
         order: str,
         cores: tuple[int, ...],
-        dice: random.Random,
+        rng: random.Random,
     ) -> None:
         self._instrument = instrument
         self._names: dict[str, str] = {side.name: str(side) for side in plan.sides}
         self._folders = folders
         self._mirrors = order == "abba"
         self._cores = cores
-        self._dice = dice
+        self._rng = rng
 
     @property
     def is_pinned(self) -> bool:
@@ -277,10 +277,10 @@ class PairRunner:
         :param number: of the pair, from 0. :param left: the seconds that are left.
         :raises BudgetSpent: where one takes longer. :raises PerunError: as :meth:`warm_up`.
         """
-        core = self._dice.choice(self._cores) if self._cores else None
+        core = self._rng.choice(self._cores) if self._cores else None
         arms = list(ARMS)
         if not self._mirrors:
-            self._dice.shuffle(arms)
+            self._rng.shuffle(arms)
         elif number % 2:
             arms.reverse()
         return {arm: self._run(arm, self._build(arm, number), left, core) for arm in arms}

@@ -17,7 +17,7 @@ from perun.core.process.command import failed, find_executable
 from perun.core.process.execution import Execution, Sample
 from perun.measurement.series import Metric, measurements
 from perun.plugin.api import MinorVersion, Run, silent
-from perun.repository.jobs import Job, Unit, make_unit
+from perun.repository.jobs import Job, PluginConfig, make_unit
 from perun.repository.repository import Repository
 from perun.running.compare.plan import Case
 from perun.running.run import collecting
@@ -56,7 +56,7 @@ class TimedRuns:
         self,
         run: Run,
         scratch: Path,
-        dice: random.Random,
+        rng: random.Random,
         seconds: float = 0.0,
         core: int | None = None,
         engine: Sequence[str] = (),
@@ -64,7 +64,7 @@ class TimedRuns:
         end_group: bool = False,
         while_it_can_run: bool = False,
     ) -> None:
-        self._dice = dice
+        self._rng = rng
         self._execution = Execution(
             run, scratch, seconds, engine=engine, core=core, end_group=end_group,
             while_it_can_run=while_it_can_run,
@@ -82,7 +82,7 @@ class TimedRuns:
 
         :raises JobFailed: if it cannot be started.
         """
-        self._execution.set_variable(_PADDING, "x" * self._dice.randrange(_LONGEST_PADDING))
+        self._execution.set_variable(_PADDING, "x" * self._rng.randrange(_LONGEST_PADDING))
         sample = self._execution.record()
         if sample.interruption is not None:
             raise sample.interruption
@@ -124,7 +124,7 @@ class Recorded(NamedTuple):
     """
 
     name: str
-    units: tuple[Unit, ...]
+    units: tuple[PluginConfig, ...]
 
     def matches(self, metric: Metric, collector: str) -> bool:
         """Whether the name means this metric of the collector."""
@@ -134,14 +134,14 @@ class Recorded(NamedTuple):
         return kind in (metric.type, metric.subtype, metric.uid, collector)
 
 
-class Wanted(NamedTuple):
+class MetricSpec(NamedTuple):
     """What is measured of one configuration: clocks and peak in the same runs, the rest in others."""
 
     free: tuple[str, ...]
     recorded: tuple[Recorded, ...]
 
 
-def wanted(repo: Repository, names: Sequence[str], case: Case) -> Wanted:
+def wanted(repo: Repository, names: Sequence[str], case: Case) -> MetricSpec:
     """Who measures the metrics of these names.
 
     :raises UsageError: where a name is no clock, no collector, and the matrix has no collector that might
@@ -149,10 +149,12 @@ def wanted(repo: Repository, names: Sequence[str], case: Case) -> Wanted:
     """
     free = tuple(dict.fromkeys(name for name in names if name in FREE))
     others = dict.fromkeys(name for name in names if name not in FREE)
-    return Wanted(free, tuple(Recorded(name, tuple(_units(repo, name, case.collectors))) for name in others))
+    return MetricSpec(
+        free, tuple(Recorded(name, tuple(_units(repo, name, case.collectors))) for name in others)
+    )
 
 
-def _units(repo: Repository, name: str, configured: Sequence[Unit]) -> Iterable[Unit]:
+def _units(repo: Repository, name: str, configured: Sequence[PluginConfig]) -> Iterable[PluginConfig]:
     """The collector of that name, as it is configured where it is; else all those of the matrix."""
     kind = name.partition(":")[0].replace("-", "_")
     own = [unit for unit in configured if unit.name.replace("-", "_") == kind]
@@ -231,11 +233,11 @@ class Clocks:
     name = "time"
 
     def __init__(
-        self, repo: Repository, case: Case, names: tuple[str, ...], scratch: Path, dice: random.Random
+        self, repo: Repository, case: Case, names: tuple[str, ...], scratch: Path, rng: random.Random
     ) -> None:
         self._run = Run(case.job.cmd, case.job.args, case.workload, environ=environment(repo))
         self._scratch = scratch
-        self._dice = dice
+        self._rng = rng
         self._metrics = {name: clock(case.job.cmd, name) for name in names}
         self._result = scratch / "usage"
 
@@ -247,7 +249,7 @@ class Clocks:
             argv = run.command().argv
             engine = programs.engine(find_executable(argv[0], folder, run.environ), argv, result)
             result.unlink(missing_ok=True)
-        with TimedRuns(run, self._scratch, self._dice, seconds, core, engine) as runs:
+        with TimedRuns(run, self._scratch, self._rng, seconds, core, engine) as runs:
             sample, errors = runs.record()
         if sample.early:
             raise BudgetSpent
@@ -267,7 +269,7 @@ class Clocks:
         return Reading({metric: used[name] for name, metric in self._metrics.items()}, sample)
 
 
-def quiet(unit: Unit) -> Unit:
+def quiet(unit: PluginConfig) -> PluginConfig:
     """The collector with the output of the program suppressed, where it would go to the terminal: there it
     would stand between the lines of the answer."""
     params = unit.params
@@ -290,7 +292,7 @@ class Collected:
         self._case = case
         self._wanted = wanted
         self._version_of = version_of
-        self._unit: Unit | None = wanted.units[0] if len(wanted.units) == 1 else None
+        self._unit: PluginConfig | None = wanted.units[0] if len(wanted.units) == 1 else None
 
     def measure(self, folder: Path, seconds: float, core: int | None = None) -> Reading:
         """Collect one profile."""

@@ -13,7 +13,7 @@ from perun.core.errors import PerunError, UsageError, VersionControlError
 from perun.measurement.difference import DEFAULTS, Rules
 from perun.plugin.api import MinorVersion, Report, Run
 from perun.repository.copies import copy_folder, inside, refuse_after_interruption, remove_leftovers
-from perun.repository.jobs import EmptyMatrix, Job, Unit, combine_units, matrix, needs_command
+from perun.repository.jobs import EmptyMatrix, Job, PluginConfig, combine_units, matrix, needs_command
 from perun.repository.repository import Repository
 from perun.repository.trust import by_profiles
 from perun.running.run import pre_run
@@ -77,7 +77,7 @@ def share(text: str, option: str) -> float:
 
 MAIN_BRANCHES: Final = ("origin/HEAD", "main", "master", "origin/main", "origin/master")
 """Where the main branch is looked for when `vcs.main_branch` does not name it."""
-CLOCKS: Final = Unit("time", None)
+CLOCKS: Final = PluginConfig("time", None)
 """Stands for the collector in the jobs of cases."""
 _SHOWN: Final = 10
 
@@ -105,7 +105,7 @@ class Case(NamedTuple):
     """
 
     job: Job
-    collectors: tuple[Unit, ...]
+    collectors: tuple[PluginConfig, ...]
 
     @property
     def workload(self) -> str:

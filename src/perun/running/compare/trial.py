@@ -17,7 +17,7 @@ from perun.profile import session
 from perun.profile.amounts import readable
 from perun.profile.changes import PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from perun.profile.helpers import ProfileInfo
 from perun.repository import registering
 from perun.repository.repository import Repository
@@ -26,7 +26,7 @@ from perun.running.compare.decide import (
     EXACT_AFTER,
     FIRST_LOOK,
     Decision,
-    Looks,
+    InterimPlan,
     PairRunner,
     Values,
     decide,
@@ -103,7 +103,7 @@ def run(
     trial = Trial(name)
     start = clock()
     deadline = start + min(budget, LARGEST_BUDGET)
-    looks: Looks | None = None
+    looks: InterimPlan | None = None
 
     def left() -> float:
         return deadline - clock()
@@ -121,13 +121,13 @@ def run(
             count = len(trial.pairs)
             per_pair = (clock() - warm) / (count + trial.repeated)
             if looks is None and count >= min(FIRST_LOOK, most_pairs):
-                looks = Looks(reachable(most_pairs, count * per_pair + left(), per_pair))
+                looks = InterimPlan(reachable(most_pairs, count * per_pair + left(), per_pair))
             most = looks.most if looks else most_pairs
             if count >= most:
                 break
             if (looks and looks.is_one(count)) or _may_be_exact(trial):
                 series = trial.series
-                trial.decisions = decide(series, looks or Looks(most), rules)
+                trial.decisions = decide(series, looks or InterimPlan(most), rules)
                 if trial.decisions and all(one.settled for one in trial.decisions):
                     break
             progress(trial.decisions, count, most, min(per_pair * (most - count), left()))
@@ -141,7 +141,7 @@ def run(
     trial.seconds = clock() - start
     trial.pinned = runner.is_pinned
     if not (trial.decisions and all(one.settled for one in trial.decisions)):
-        looks = looks or Looks(most_pairs)
+        looks = looks or InterimPlan(most_pairs)
         trial.decisions = decide(trial.series, looks, rules, ends=True)
     if trial.interruption is not None:
         trial.decisions = [_undecided(one, len(trial.pairs)) for one in trial.decisions]
@@ -244,12 +244,12 @@ def store(
     paths = registering.save_together(
         repo,
         [
-            registering.Wanted(one.profile, one.side.version.checksum, not one.side.uncommitted, moment)
+            registering.SaveRequest(one.profile, one.side.version.checksum, not one.side.uncommitted, moment)
             for one, moment in zip(marked, moments, strict=True)
         ],
     )
     newest = {
-        one.side.name: ProfileInfo(path.name, str(path), Head.of(one.profile), moment)
+        one.side.name: ProfileInfo(path.name, str(path), ProfileHeader.of(one.profile), moment)
         for one, path, moment in zip(marked, paths, moments, strict=True)
     }
     return Stored(newest["base"], newest["head"], len(marked))

@@ -22,12 +22,12 @@ from perun.profile.head import Configuration
 from perun.profile.incomplete import text_of as why_incomplete
 from perun.profile.uid import flatten
 from perun.repository import registering
-from perun.repository.jobs import Unit, make_unit
+from perun.repository.jobs import PluginConfig, make_unit
 from perun.repository.repository import Repository
 from perun.running.compare.instruments import quiet
 from perun.running.compare.plan import Case, Folders, Side
 from perun.running.explain import costs
-from perun.running.explain.costs import OUTSIDE, Place
+from perun.running.explain.costs import OUTSIDE, FunctionKey
 from perun.running.explain.data import Cost
 from perun.running.explain.plan import ExplainOptions, Gathered, Plan, ProfilePair, SizedPair, with_workload
 from perun.running.run import collecting
@@ -47,7 +47,7 @@ MOST: Final = 8
 """Functions whose calls are recorded."""
 
 
-def suspects(found: Gathered, sources: Sources, options: ExplainOptions) -> list[Place]:
+def suspects(found: Gathered, sources: Sources, options: ExplainOptions) -> list[FunctionKey]:
     """The functions of the project whose instructions changed, the largest change first; where instructions
     are not known, those that lines of the diff are in. Only those of the location, where there is one."""
     pair = found.pairs.get("instructions")
@@ -66,7 +66,7 @@ def suspects(found: Gathered, sources: Sources, options: ExplainOptions) -> list
     return [place for place in ranked if changes[place] and changes[place] >= least][:MOST]
 
 
-def named(found: Gathered, places: Sequence[Place], side: int) -> list[str]:
+def named(found: Gathered, places: Sequence[FunctionKey], side: int) -> list[str]:
     """Those of the functions that the program of a side has, by its call graph where it is known, else by its
     instructions. :param side: 0 for the base, 1 for the head."""
     if found.graphs is not None:
@@ -81,7 +81,7 @@ def named(found: Gathered, places: Sequence[Place], side: int) -> list[str]:
     return [place.name for place in places if place.name in known]
 
 
-def covers(pair: ProfilePair, places: Sequence[Place]) -> bool:
+def covers(pair: ProfilePair, places: Sequence[FunctionKey]) -> bool:
     """Whether recordings have calls of all these functions, those that one side does not have left out."""
     sides = [set(counts(profile)) for profile in pair[:2]]
     return all(place.name in sides[0] or place.name in sides[1] for place in places)
@@ -187,7 +187,7 @@ class Measuring:
             found = found._replace(graphs=self._graphs(found))
         return found
 
-    def calls(self, found: Gathered, places: Sequence[Place]) -> Gathered:
+    def calls(self, found: Gathered, places: Sequence[FunctionKey]) -> Gathered:
         """The same with the calls of these functions: how often, how long, and over which sizes.
 
         They are recorded by `complexity` where the job matrix has it, as that needs a build of its own, else
@@ -221,7 +221,9 @@ class Measuring:
         self._made += zip(self._plan.sides, pair, strict=True)
         return found._replace(pairs={**found.pairs, collector: ProfilePair(pair[0], pair[1], new=True)})
 
-    def _of_calls(self, configured: Unit | None, collector: str, names: Sequence[str]) -> Unit:
+    def _of_calls(
+        self, configured: PluginConfig | None, collector: str, names: Sequence[str]
+    ) -> PluginConfig:
         """The collector for calls of these functions."""
         own: dict[str, Any] = {"rules": tuple(names)}
         if collector == CALLS[-1]:
@@ -250,7 +252,9 @@ class Measuring:
             return
         now = int(time.time())
         wanted = [
-            registering.Wanted(profile, side.version.checksum, True, now + number // 2 - len(self._made) // 2)
+            registering.SaveRequest(
+                profile, side.version.checksum, True, now + number // 2 - len(self._made) // 2
+            )
             for number, (side, profile) in enumerate(self._made)
         ]
         registering.save_together(self._repo, wanted)
@@ -279,7 +283,7 @@ class Measuring:
             first = file.read(200).partition(b"\n")[0]
         return first.startswith(b"#!") and b"python" in first
 
-    def _unit(self, case: Case, collector: str, python: bool) -> Unit:
+    def _unit(self, case: Case, collector: str, python: bool) -> PluginConfig:
         """The collector as the job matrix has it, else with its defaults."""
         for unit in case.collectors:
             if unit.name == collector:
@@ -300,7 +304,7 @@ class Measuring:
         self._made += zip(self._plan.sides, pair, strict=True)
         return ProfilePair(pair[0], pair[1], new=True)
 
-    def _collect(self, case: Case, unit: Unit, side: Side, notes: list[str]) -> Profile:
+    def _collect(self, case: Case, unit: PluginConfig, side: Side, notes: list[str]) -> Profile:
         job = replace(case.job, collector=quiet(unit))
 
         def report(activity: str, done: int, total: int) -> None:

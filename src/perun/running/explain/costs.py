@@ -32,14 +32,14 @@ OUTSIDE: Final = "(outside of the project)"
 _UNKNOWN: Final = ("unreachable", "unknown", "??")
 
 
-class Place(NamedTuple):
+class FunctionKey(NamedTuple):
     """A function as profiles name it. :param source: the base name of its file; may be empty."""
 
     name: str
     source: str = ""
 
 
-IsOwn = Callable[[Place], bool]
+IsOwn = Callable[[FunctionKey], bool]
 """Whether a function is one of the project."""
 
 
@@ -47,22 +47,22 @@ class Spent(NamedTuple):
     """What a function spends. :param parts: by function of a library. :param callers: by its caller."""
 
     amount: float
-    parts: Mapping[Place, float]
-    callers: Mapping[Place, float]
+    parts: Mapping[FunctionKey, float]
+    callers: Mapping[FunctionKey, float]
 
 
-def instructions(profile: Profile, is_own: IsOwn) -> dict[Place, Spent]:
+def instructions(profile: Profile, is_own: IsOwn) -> dict[FunctionKey, Spent]:
     """The instructions of each function of the project, and of :data:`OUTSIDE`."""
-    amounts: dict[Place, float] = defaultdict(float)
-    parts: dict[Place, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
-    callers: dict[Place, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
+    amounts: dict[FunctionKey, float] = defaultdict(float)
+    parts: dict[FunctionKey, dict[FunctionKey, float]] = defaultdict(lambda: defaultdict(float))
+    callers: dict[FunctionKey, dict[FunctionKey, float]] = defaultdict(lambda: defaultdict(float))
     for group in profile.groups():
         if group.constants.get("subtype") != "exclusive":
             continue
         for stack, amount in _stacks(group):
             own = next((number for number, place in enumerate(stack) if is_own(place)), None)
             if own is None:
-                charged, above = Place(OUTSIDE), []
+                charged, above = FunctionKey(OUTSIDE), []
             else:
                 charged, above = stack[own], stack[own + 1 :]
             amounts[charged] += amount
@@ -104,12 +104,12 @@ FIELDS: Final[Mapping[str, str]] = {
 """The fields of resources by metric."""
 
 
-def memory(profile: Profile, is_own: IsOwn) -> dict[tuple[Place, str], Allocated]:
+def memory(profile: Profile, is_own: IsOwn) -> dict[tuple[FunctionKey, str], Allocated]:
     """What each function of the project allocates, by the allocator; with what libraries do for it.
 
     What no function of the project calls for counts for the innermost function that is known.
     """
-    found: dict[tuple[Place, str], Allocated] = {}
+    found: dict[tuple[FunctionKey, str], Allocated] = {}
     for group in profile.groups():
         kind = str(flatten(group.constants.get("subtype", "")))
         if is_summary(group.constants) or is_release(group.constants):
@@ -127,16 +127,16 @@ def memory(profile: Profile, is_own: IsOwn) -> dict[tuple[Place, str], Allocated
     return found
 
 
-def place_of(record: Any) -> Place:
+def place_of(record: Any) -> FunctionKey:
     """The function of a record of a trace, or of a uid."""
     if not isinstance(record, Mapping):
-        return Place(str(flatten(record)))
+        return FunctionKey(str(flatten(record)))
     name = str(flatten(record.get("function", ""))) or str(flatten(record))
     source = str(flatten(record.get("source", "")))
-    return Place(name, "" if source in _UNKNOWN else PurePosixPath(source).name)
+    return FunctionKey(name, "" if source in _UNKNOWN else PurePosixPath(source).name)
 
 
-def _stacks(group: Group) -> Iterator[tuple[list[Place], float]]:
+def _stacks(group: Group) -> Iterator[tuple[list[FunctionKey], float]]:
     """The call stacks of a group, each innermost first, with their amounts."""
     amounts = _numbers(group, "amount")
     traces = group.columns.get("trace")

@@ -25,7 +25,7 @@ from perun.repository.repository import Repository
 from perun.running.compare.plan import prepared
 from perun.running.explain import costs, growing, kept
 from perun.running.explain.collecting import CALLS, Measuring, changed_counts, stored, suspects
-from perun.running.explain.costs import OUTSIDE, Allocated, Place, Spent
+from perun.running.explain.costs import OUTSIDE, Allocated, FunctionKey, Spent
 from perun.running.explain.data import CaseReport, Cost, Explanation, FunctionChange, Growth, Part, Site
 from perun.running.explain.kept import as_json
 from perun.running.explain.plan import ExplainOptions, Gathered, Plan, ProfilePair, SizedPair
@@ -201,13 +201,13 @@ class _Case:
         self._checked = checked
         self._pages = pages
         self._unseen = list(found.unseen)
-        self._costs: dict[Place, list[Cost]] = {}
-        self._names: dict[str, set[Place]] = {}
-        self._libraries: dict[Place, tuple[Part, ...]] = {}
-        self._callers: dict[Place, tuple[set[str], set[str]]] = {}
-        self._sites: dict[Place, list[Site]] = {}
-        self._seen_lines: dict[Place, tuple[tuple[int, ...], tuple[int, ...]]] = {}
-        self._growth: dict[Place, Growth] = {}
+        self._costs: dict[FunctionKey, list[Cost]] = {}
+        self._names: dict[str, set[FunctionKey]] = {}
+        self._libraries: dict[FunctionKey, tuple[Part, ...]] = {}
+        self._callers: dict[FunctionKey, tuple[set[str], set[str]]] = {}
+        self._sites: dict[FunctionKey, list[Site]] = {}
+        self._seen_lines: dict[FunctionKey, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self._growth: dict[FunctionKey, Growth] = {}
         self._totals: list[Cost] = []
 
     def report(self) -> CaseReport:
@@ -241,7 +241,7 @@ class _Case:
             tuple(dict.fromkeys(self._unseen)),
         )
 
-    def _places(self) -> list[Place]:
+    def _places(self) -> list[FunctionKey]:
         places = dict.fromkeys([*self._costs, *self._growth])
         return [place for place in places if self._options.means(place)]
 
@@ -287,7 +287,7 @@ class _Case:
         for place, allocator in dict.fromkeys([*old, *new]):
             self._compare_site(place, allocator, old.get((place, allocator)), new.get((place, allocator)))
 
-    def _known(self, place: Place) -> Place:
+    def _known(self, place: FunctionKey) -> FunctionKey:
         """The place by which instructions or the sources name the function, where the profile of memory or of
         calls does not know its source."""
         if place.source:
@@ -295,11 +295,11 @@ class _Case:
         same = self._names.get(place.name) or self._sources.named(place.name)
         return next(iter(same)) if len(same) == 1 else place
 
-    def _is_own(self, place: Place) -> bool:
+    def _is_own(self, place: FunctionKey) -> bool:
         return self._sources.is_own(self._known(place))
 
     def _compare_site(
-        self, place: Place, allocator: str, before: Allocated | None, after: Allocated | None
+        self, place: FunctionKey, allocator: str, before: Allocated | None, after: Allocated | None
     ) -> None:
         a, b = before or Allocated(), after or Allocated()
         known = self._seen_lines.get(place, ((), ()))
@@ -334,9 +334,9 @@ class _Case:
             else:
                 self._costs.setdefault(self._known(place), []).append(cost)
         for name, cost in changed_counts(pair):
-            self._costs.setdefault(self._known(Place(name)), []).append(cost)
+            self._costs.setdefault(self._known(FunctionKey(name)), []).append(cost)
         for name, growth in growing.growth_of_calls(self._repo, pair).items():
-            self._growth[self._known(Place(name))] = growth
+            self._growth[self._known(FunctionKey(name))] = growth
 
     def _note_growth(self) -> None:
         """Say of which functions the growth is not known."""
@@ -364,7 +364,7 @@ class _Case:
                 f"inlining: {name} is inlined in one version only: there its cost is that of its callers"
             )
 
-    def _function(self, place: Place) -> FunctionChange:
+    def _function(self, place: FunctionKey) -> FunctionChange:
         found = self._sources.find(place, self._seen_lines.get(place, ((), ())))
         new, gone = self._caller_changes(place)
         return FunctionChange(
@@ -384,7 +384,7 @@ class _Case:
             inlined=self._sources.is_inlined(place),
         )
 
-    def _caller_changes(self, place: Place) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _caller_changes(self, place: FunctionKey) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """New and gone callers: by the machine code of both builds, else as they were seen."""
         before, after = self._callers.get(place, (set(), set()))
         if self._found.graphs is not None:
@@ -396,7 +396,7 @@ class _Case:
         return tuple(sorted(after - before)), tuple(sorted(before - after))
 
 
-def _sum(side: Mapping[tuple[Place, str], Allocated], place: Place, metric: str) -> float:
+def _sum(side: Mapping[tuple[FunctionKey, str], Allocated], place: FunctionKey, metric: str) -> float:
     """What a function allocates by all allocators."""
     return sum(float(getattr(one, metric)) for (where, _), one in side.items() if where == place)
 
@@ -406,7 +406,7 @@ def _rank(cost: Cost) -> int:
     return _OF_FUNCTIONS.index(cost.metric) + 1 if cost.metric in _OF_FUNCTIONS else 0
 
 
-def _static_callers(graph: CallGraph, place: Place) -> set[str] | None:
+def _static_callers(graph: CallGraph, place: FunctionKey) -> set[str] | None:
     """The callers of a function; None where the graph does not have it."""
     names = [one.name for one in graph.functions.values() if place.name in (one.uid, one.symbol, one.name)]
     if not names:
@@ -415,7 +415,9 @@ def _static_callers(graph: CallGraph, place: Place) -> set[str] | None:
             if caller in graph.functions}  # fmt: skip
 
 
-def _parts(old: Mapping[Place, float], new: Mapping[Place, float], change: float) -> tuple[Part, ...]:
+def _parts(
+    old: Mapping[FunctionKey, float], new: Mapping[FunctionKey, float], change: float
+) -> tuple[Part, ...]:
     """The library functions that make up a change, the largest one first."""
     found = [
         Part(f"{place.source}:{place.name}" if place.source else place.name,

@@ -19,7 +19,7 @@ from perun.profile.factory import Profile
 from perun.profile.head import Configuration
 from perun.profile.uid import flatten
 from perun.repository.repository import Repository
-from perun.running.explain.costs import IsOwn, Place, instructions
+from perun.running.explain.costs import FunctionKey, IsOwn, instructions
 from perun.running.explain.data import Cost, Growth
 from perun.running.explain.plan import ProfilePair, SizedPair
 
@@ -37,9 +37,9 @@ _SURELY: Final = frozenset(
 )  # fmt: skip
 
 
-def growth(repo: Repository, sized: SizedPair, is_own: IsOwn) -> dict[Place, Growth]:
+def growth(repo: Repository, sized: SizedPair, is_own: IsOwn) -> dict[FunctionKey, Growth]:
     """How the instructions of each function grow with the sizes of the input, by the check `growth`."""
-    places: dict[str, Place] = {}
+    places: dict[str, FunctionKey] = {}
     base, head = (_over_sizes(side, is_own, places) for side in sized)
     found = {}
     for one in _changes(repo, "growth", ProfilePair(base, head)):
@@ -54,7 +54,9 @@ def growth(repo: Repository, sized: SizedPair, is_own: IsOwn) -> dict[Place, Gro
     return found
 
 
-def _over_sizes(side: Sequence[tuple[float, Profile]], is_own: IsOwn, places: dict[str, Place]) -> Profile:
+def _over_sizes(
+    side: Sequence[tuple[float, Profile]], is_own: IsOwn, places: dict[str, FunctionKey]
+) -> Profile:
     """A profile of the sums of each function, each with its size. :param places: gets these by their uid."""
     rows = []
     for size, profile in side:
@@ -123,7 +125,7 @@ class Checked:
         return [change for result in results for change in result.changes if change.type == "ratio"]
 
 
-def timed(pair: ProfilePair, changes: Sequence[DegradationInfo]) -> Iterator[tuple[Place | None, Cost]]:
+def timed(pair: ProfilePair, changes: Sequence[DegradationInfo]) -> Iterator[tuple[FunctionKey | None, Cost]]:
     """The costs that surely changed of a profile of times, and what stands for the program in any case.
 
     The place is None of what is of the whole program. Where this is not known, costs of functions are parts
@@ -143,7 +145,7 @@ def timed(pair: ProfilePair, changes: Sequence[DegradationInfo]) -> Iterator[tup
             yield None, cost_of(one, metric)
         if metric.type != "time" and surely and (metric.subtype == TOTAL or one.location not in named):
             source, name = _parted(metric.uid)
-            yield Place(name, source), cost_of(one, metric, whole)
+            yield FunctionKey(name, source), cost_of(one, metric, whole)
 
 
 def headlines(pair: ProfilePair) -> set[str]:

@@ -12,7 +12,7 @@ from perun.repository.jobs import Job
 from perun.repository.lookup import ends_of
 from perun.repository.repository import Repository
 from perun.running.compare.plan import CLOCKS, Case, CompareOptions, Side, cases_of, require_own
-from perun.running.explain.costs import Place
+from perun.running.explain.costs import FunctionKey
 
 if TYPE_CHECKING:
     from perun.native.callgraph.graph import CallGraph
@@ -50,7 +50,7 @@ class ExplainOptions:
     what: tuple[str, ...] = COLLECTED
     budget: float | None = None
 
-    def means(self, place: Place) -> bool:
+    def means(self, place: FunctionKey) -> bool:
         """Whether the user wants to know of the function."""
         names = (place.name, f"{place.source}:{place.name}")
         return self.location in names or self.location in place.name

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from perun.plugin.api import FileDiff, MinorVersion
 from perun.repository.repository import Repository
 from perun.running.explain import functions as debug_lines
-from perun.running.explain.costs import Place
+from perun.running.explain.costs import FunctionKey
 from perun.running.explain.data import Line, OtherFile
 from perun.running.explain.functions import DebugLines, Range, defined_by, functions_of, words_of
 
@@ -133,7 +133,7 @@ class _Version:
             )
         return self._functions[path]
 
-    def find(self, place: Place, lines: Sequence[int]) -> tuple[str, Range | None]:
+    def find(self, place: FunctionKey, lines: Sequence[int]) -> tuple[str, Range | None]:
         """The path of a function and its lines; an empty path where no file is meant.
 
         :param lines: some that it has; by these a function without a name is found.
@@ -148,7 +148,7 @@ class _Version:
                 return path, inside[-1]
         return (candidates[0], None) if len(candidates) == 1 else ("", None)
 
-    def candidates(self, place: Place) -> list[str]:
+    def candidates(self, place: FunctionKey) -> list[str]:
         """The files that the source of a place may mean."""
         if place.source in self.programs:
             return self._some_sources
@@ -188,13 +188,13 @@ class Sources:
         """Whether both programs have debug information."""
         return all(side.debug.has_lines for side in self._sides)
 
-    def is_own(self, place: Place) -> bool:
+    def is_own(self, place: FunctionKey) -> bool:
         """Whether the function is one of the project: of one of its files, or of its program itself."""
         if place.source in self.program_names:
             return not _LIBRARY.search(_head_of(place.name))
         return bool(place.source) and any(place.source in side.paths for side in self._sides)
 
-    def is_inlined(self, place: Place) -> bool:
+    def is_inlined(self, place: FunctionKey) -> bool:
         """Whether one of the versions has no code of the function, as all its calls are inlined."""
         return any(place.name in side.debug.inlined for side in self._sides)
 
@@ -203,7 +203,7 @@ class Sources:
         base, head = (side.debug for side in self._sides)
         return sorted(base.inlined ^ head.inlined)
 
-    def find(self, place: Place, seen: Sequence[Sequence[int]] = ((), ())) -> Found:
+    def find(self, place: FunctionKey, seen: Sequence[Sequence[int]] = ((), ())) -> Found:
         """Where a function is, and which changed lines belong to it.
 
         :param seen: lines of it that a profile of either version has.
@@ -222,23 +222,25 @@ class Sources:
         return Found(path, new or old, tuple(lines), self._near(old_path, old, new_path, new))
 
     @cached_property
-    def changed_functions(self) -> list[Place]:
+    def changed_functions(self) -> list[FunctionKey]:
         """The functions that lines of the diff are in, in its order."""
-        found: dict[Place, None] = {}
+        found: dict[FunctionKey, None] = {}
         for one in self.diff:
             for number, path in enumerate(one[:2]):
                 for body in self._sides[number].functions(path) if kind_of(path) == "source" else ():
                     inside, outside = (body.first, body.last), (0, -1)
                     ranges = (outside, inside) if number else (inside, outside)
                     if within(self._lines[one.old, one.new], *ranges):
-                        found[Place(body.name, PurePosixPath(path).name)] = None
+                        found[FunctionKey(body.name, PurePosixPath(path).name)] = None
         return list(found)
 
-    def named(self, name: str) -> set[Place]:
+    def named(self, name: str) -> set[FunctionKey]:
         """The functions of that name, by the debug information and the diff."""
         known = {key for side in self._sides for key in side.debug.ranges if is_named(key[1], name)}
         changed = {one for one in self.changed_functions if is_named(one.name, name)}
-        return {Place(name, base) for base, _ in known} | {Place(name, one.source) for one in changed}
+        return {FunctionKey(name, base) for base, _ in known} | {
+            FunctionKey(name, one.source) for one in changed
+        }
 
     def _near(
         self, old_path: str, old: Range | None, new_path: str, new: Range | None

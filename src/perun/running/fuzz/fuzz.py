@@ -29,14 +29,13 @@ from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Coverage, Target
 from perun.fuzz.coverage.opening import open_coverage
 from perun.fuzz.executing import Executor, Here, Nobody
-from perun.fuzz.findings import Event
-from perun.fuzz.journal import BEGAN, FORMAT, Entry, Journal
-from perun.fuzz.journal import read as read_journal
+from perun.fuzz.findings import BEGAN, FORMAT, Event, Journal, JournalLine
+from perun.fuzz.findings import read as read_journal
 from perun.fuzz.pool import Pool
 from perun.fuzz.seeds import SeedFile, Settings
 from perun.plugin.api import Report, silent
 from perun.repository.repository import Repository
-from perun.running.fuzz.options import FuzzOptions, Place, entered, marked, trusted
+from perun.running.fuzz.options import FuzzFolders, FuzzOptions, entered, marked, trusted
 from perun.running.fuzz.testing import Tester
 
 # Ctrl-C ends a search, never the writing of its results.
@@ -87,7 +86,7 @@ class OneInterruption:
 # What counts the executions of the fuzzed program, and how it is built for that.
 
 
-def coverage_of(options: FuzzOptions, place: Place, suffix: str, name: str) -> Callable[[], Coverage]:
+def coverage_of(options: FuzzOptions, place: FuzzFolders, suffix: str, name: str) -> Callable[[], Coverage]:
     """What makes the coverage of one process, not started yet.
 
     :param suffix: how names of input files end. :param name: of its folder for temporary files.
@@ -141,7 +140,7 @@ class _Started(NamedTuple):
     random_seed: int
     seeds: tuple[SeedFile, ...]
     notes: tuple[str, ...]
-    entries: Iterable[Entry] = ()
+    entries: Iterable[JournalLine] = ()
 
 
 def fuzz(
@@ -240,8 +239,8 @@ class _Session:
         with ExitStack() as stack:
             signals = stack.enter_context(OneInterruption())
             place = stack.enter_context(entered(self._repo, options, self._report))
-            dice = random.Random(self._started.random_seed)
-            tester = Tester(self._repo, options, place, dice)
+            rng = random.Random(self._started.random_seed)
+            tester = Tester(self._repo, options, place, rng)
             executor = self._executor(place, stack)
             journal = Journal(options.output, anew=not self._resumed)
             stack.callback(journal.close)
@@ -252,7 +251,7 @@ class _Session:
             campaign = Campaign(self._rules, executor, self._settings(), tester, journal, self._random())
             return self._search(campaign, place, signals)
 
-    def _search(self, campaign: Campaign, place: Place, signals: OneInterruption) -> Outcome:
+    def _search(self, campaign: Campaign, place: FuzzFolders, signals: OneInterruption) -> Outcome:
         interruption: BaseException | None = None
         options = self._options
         try:
@@ -311,11 +310,11 @@ class _Session:
         return min(max(share * seconds, min(short * seconds, least)), most) if self._options.minimize else 0.0
 
     def _random(self) -> random.Random:
-        """The dice of the search; a resumed one goes on with others than it began with."""
+        """The random numbers of the search; a resumed one goes on with others than it began with."""
         number = self._started.random_seed
         return random.Random(f"{number} resumed {secrets.randbits(32)}" if self._resumed else number)
 
-    def _executor(self, place: Place, stack: ExitStack) -> Executor:
+    def _executor(self, place: FuzzFolders, stack: ExitStack) -> Executor:
         """What runs inputs, started."""
         options = self._options
         if not options.coverage:
@@ -330,11 +329,11 @@ class _Session:
         stack.callback(pool.close)
         return pool
 
-    def _coverage(self, place: Place, name: str) -> Callable[[], Coverage]:
+    def _coverage(self, place: FuzzFolders, name: str) -> Callable[[], Coverage]:
         """What makes the coverage of one process, with a scratch folder of its own."""
         return coverage_of(self._options, place, self._started.seeds[0].path.suffix, name)
 
-    def _write(self, campaign: Campaign, place: Place) -> results.Campaign:
+    def _write(self, campaign: Campaign, place: FuzzFolders) -> results.Campaign:
         options = self._options
         program = results.Program(
             options.cmd,
@@ -348,7 +347,7 @@ class _Session:
         settings = marked(self._repo, options)
         return folders.write(options.output, campaign, program, settings, self._started.random_seed)
 
-    def _understand(self, written: results.Campaign, place: Place, left: float) -> results.Campaign:
+    def _understand(self, written: results.Campaign, place: FuzzFolders, left: float) -> results.Campaign:
         """Minimise the best results, and find how their cost grows, as long as there is time left."""
         options = self._options
         if not options.minimize or not options.coverage or not written.results or left <= 0:

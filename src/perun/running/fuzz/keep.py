@@ -22,7 +22,7 @@ from perun.core.wording import listed
 from perun.fuzz import results
 from perun.fuzz.coverage.api import PLACE
 from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Result
-from perun.repository.jobs import Job, Unit
+from perun.repository.jobs import Job, PluginConfig
 from perun.repository.repository import KEPT_INPUTS, PERUN_FOLDER, Repository
 from perun.running.bench import matrix
 from perun.running.bench.matrix import Setting
@@ -47,7 +47,7 @@ class KeptFile(NamedTuple):
     is_new: bool
 
 
-class Kept(NamedTuple):
+class KeptResults(NamedTuple):
     """What was done.
 
     :param folder: where the files are. :param files: all that were asked for.
@@ -70,7 +70,7 @@ class Kept(NamedTuple):
         }
 
 
-def keep(repo: Repository, folder: Path, names: Sequence[str] = ()) -> Kept:
+def keep(repo: Repository, folder: Path, names: Sequence[str] = ()) -> KeptResults:
     """Make workloads of results.
 
     The smallest form of a result is kept where there is one. Nothing is overwritten: another content under a
@@ -97,7 +97,7 @@ def keep(repo: Repository, folder: Path, names: Sequence[str] = ()) -> Kept:
         home.mkdir(parents=True, exist_ok=True)
         files = tuple(_copied(home, one, data) for one, data in zip(chosen, contents, strict=True))
     matrix.write(repo, wanted)
-    return Kept(home, files, tuple(wanted), tuple(_notes(chosen)))
+    return KeptResults(home, files, tuple(wanted), tuple(_notes(chosen)))
 
 
 def choose(campaign: Campaign, folder: Path, names: Sequence[str]) -> list[Result]:
@@ -175,7 +175,7 @@ def _settings(repo: Repository, options: FuzzOptions, start: str) -> list[Settin
     :raises UsageError: where the job matrix cannot express it.
     """
     name, generators = _generator(repo, options)
-    job = Job(_command(options), "", start + name, Unit("time", None))
+    job = Job(_command(options), "", start + name, PluginConfig("time", None))
     added = matrix.additions(repo, [Benchmark(str(job), job, {})], "--keep")
     return [*generators, *added]
 

@@ -169,7 +169,7 @@ PLAIN: Final = Flags("-O2 -g", "cc", "c++")
 """What the program that is measured is built with."""
 
 
-class Place(NamedTuple):
+class FuzzFolders(NamedTuple):
     """The folders of the program that counts and of the one that is measured, often the same; the version,
     and whether there are changes that it does not have; a folder for temporary files."""
 
@@ -182,7 +182,7 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def entered(repo: Repository, options: FuzzOptions, report: Report) -> Iterator[Place]:
+def entered(repo: Repository, options: FuzzOptions, report: Report) -> Iterator[FuzzFolders]:
     """The place of the program, built; copies are removed at the end.
 
     :raises PerunError: where the version cannot be checked out or built.
@@ -209,4 +209,4 @@ def entered(repo: Repository, options: FuzzOptions, report: Report) -> Iterator[
             pre_run.run_commands(repo, state, repo.working_root)
             counting = measured = repo.working_root
         scratch = stack.enter_context(scratch_folder(repo))
-        yield Place(counting, measured, version, uncommitted, scratch, environ)
+        yield FuzzFolders(counting, measured, version, uncommitted, scratch, environ)

@@ -19,7 +19,7 @@ from perun.fuzz import results
 from perun.fuzz.corpus import Member
 from perun.fuzz.coverage.api import Coverage
 from perun.fuzz.findings import Tested
-from perun.fuzz.journal import read as read_journal
+from perun.fuzz.findings import read as read_journal
 from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Confirmation, Result
 from perun.plugin.api import MinorVersion, Report, silent
 from perun.repository.repository import Repository
@@ -99,7 +99,7 @@ def replay(
     *,
     revision: str | None = None,
     report: Report = silent,
-    dice: random.Random | None = None,
+    rng: random.Random | None = None,
 ) -> Replay:
     """Measure results of a campaign again.
 
@@ -117,7 +117,7 @@ def replay(
     seeds = _seeds(folder)
     with ExitStack() as stack:
         place = stack.enter_context(entered(repo, options, report))
-        tester = Tester(repo, options, place, dice or random.Random(), thorough=True)
+        tester = Tester(repo, options, place, rng or random.Random(), thorough=True)
         suffix = next((Path(name).suffix for name in seeds), "")
         counted, notes = _started(options, coverage_of(options, place, suffix, "counting"))
         if counted is not None:
@@ -232,7 +232,9 @@ def _by_time(
     if _DEGRADED not in now.change:
         return "repaired", "it takes no longer than the seed"
     if now.change.startswith("Maybe"):
-        return "improved", "perhaps it takes a little longer than the seed"
+        if lines is not None and lines_before is not None:
+            return _by_lines(lines_before, lines)
+        return "unknown", "perhaps it takes longer than the seed: replay it again, or measure more runs (-cp)"
     bounds = (before.low, before.high) if before else (None, None)
     if now.high is not None and bounds[0] is not None and now.high < bounds[0]:
         return "improved", "the interval of its ratio lies below that of the campaign"

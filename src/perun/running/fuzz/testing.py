@@ -33,10 +33,10 @@ from perun.plugin.api import Run, quiet, silent
 from perun.profile import session
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.repository import postprocessing
-from perun.repository.jobs import Job, Unit, make_unit
+from perun.repository.jobs import Job, PluginConfig, make_unit
 from perun.repository.repository import Repository
 from perun.running.compare.instruments import TimedRuns, time_profile
-from perun.running.fuzz.options import FuzzOptions, Place
+from perun.running.fuzz.options import FuzzFolders, FuzzOptions
 from perun.running.run import collecting
 from perun.running.run.collecting import describe_machine
 
@@ -66,15 +66,15 @@ class Tester:
         self,
         repo: Repository,
         options: FuzzOptions,
-        place: Place,
-        dice: random.Random,
+        place: FuzzFolders,
+        rng: random.Random,
         *,
         thorough: bool = False,
     ) -> None:
         self._repo = repo
         self._options = options
         self._place = place
-        self._dice = dice
+        self._rng = rng
         self._thorough = thorough
         self._collector = make_unit(
             repo, "collect", options.collector, options.collector_params, "--collector-params"
@@ -109,7 +109,7 @@ class Tester:
             }
             while len(slow) < PAIRS:
                 order = [("seed", fast), ("found", slow)]
-                self._dice.shuffle(order)
+                self._rng.shuffle(order)
                 for name, samples in order:
                     sample, _ = runs[name].record()
                     if name == "found" and (failure := _failure(sample, self._options.hang)):
@@ -126,7 +126,7 @@ class Tester:
     def _timed(self, job: Job, scratch: Path) -> TimedRuns:
         run = Run(job.cmd, job.args, job.workload, self._place.measured, self._place.environ)
         hang = self._options.hang
-        return TimedRuns(run, scratch, self._dice, hang, end_group=True, while_it_can_run=True)
+        return TimedRuns(run, scratch, self._rng, hang, end_group=True, while_it_can_run=True)
 
     def _judged_times(
         self, member: Member, seed: Member, fast: Sequence[Sample], slow: Sequence[Sample]
@@ -209,7 +209,7 @@ class Tester:
         if options.input == "argument":
             text = os.fsdecode(member.data.partition(b"\0")[0])
         quoted = shlex.quote(text)
-        unit = Unit(self._collector.name, self._collector.params)
+        unit = PluginConfig(self._collector.name, self._collector.params)
         if options.input == "stdin":
             return Job(options.cmd, options.args, f"< {quoted}", unit)
         words = f"{options.cmd} {options.args}"

@@ -15,8 +15,7 @@ from perun.running.pool import places
 from perun.running.pool import worker as remote
 from perun.running.pool.dispatch import Settings
 from perun.running.pool.engine import Engine, Worker, connected
-from perun.running.pool.machines import Calibration, KnownMachines
-from perun.running.pool.places import Place
+from perun.running.pool.places import Calibration, KnownMachines, Place
 
 
 class MachineState(NamedTuple):

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from perun.core.errors import PerunError, Terminated
-from perun.running.pool import machines, measuring, orders
+from perun.running.pool import measuring, orders, places
 
 
 def main() -> int:
@@ -26,7 +26,7 @@ def main() -> int:
         if told["verb"] == "measure":
             measuring.carry_out(orders.read(told["order"]), environ)
         else:
-            sys.stdout.write(json.dumps(machines.measure(environ)._asdict()))
+            sys.stdout.write(json.dumps(places.measure(environ)._asdict()))
     except PerunError as problem:
         sys.stderr.write(f"{problem.message}\n{problem.hint}\n")
         return problem.exit_code

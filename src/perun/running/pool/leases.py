@@ -16,12 +16,12 @@ from perun.repository.jobs import Job
 from perun.repository.repository import Repository
 from perun.running.pool import worker as remote
 from perun.running.pool.engine import Engine, Worker
-from perun.running.pool.machines import Calibration, KnownMachines
+from perun.running.pool.places import Calibration, KnownMachines
 from perun.running.run.events import MachineTold
 from perun.running.run.schedule import VersionSlot
 
 
-class Wanted(NamedTuple):
+class ScheduledTask(NamedTuple):
     """A task of the schedule: its number there, its version and its job."""
 
     number: int
@@ -32,36 +32,36 @@ class Wanted(NamedTuple):
 class Lease(NamedTuple):
     """A task that a worker has; `attempt` counts from 1."""
 
-    wanted: Wanted
+    wanted: ScheduledTask
     worker: Worker
     attempt: int
 
 
 @dataclass
-class Series:
+class JobSeries:
     """One job on all its versions, in the order of the schedule: what is compared with each other.
 
     `machine` measures it, empty as long as none has begun. `left` is what no worker has yet.
     """
 
     job: Job
-    left: list[Wanted] = field(default_factory=list)
+    left: list[ScheduledTask] = field(default_factory=list)
     machine: str = ""
 
 
-class Leases:
+class Reservations:
     """The series of a batch, and what of them is leased to workers.
 
     :param begun_on: the machines that series were begun on before the batch was resumed, by the job.
     """
 
     def __init__(self, slots: Iterable[VersionSlot], begun_on: Mapping[str, str]) -> None:
-        found: dict[int, Series] = {}
+        found: dict[int, JobSeries] = {}
         for slot in slots:
             for task in slot.tasks:
                 machine = begun_on.get(repr(task.job), "")
-                series = found.setdefault(id(task.job), Series(task.job, machine=machine))
-                series.left.append(Wanted(task.number, slot.version, task.job))
+                series = found.setdefault(id(task.job), JobSeries(task.job, machine=machine))
+                series.left.append(ScheduledTask(task.number, slot.version, task.job))
         self.series = list(found.values())
         self.held: dict[int, Lease] = {}
         self._attempts: dict[int, int] = {}
@@ -93,7 +93,7 @@ class Leases:
         """Those of the workers that have no task."""
         return [one for one in workers if one.address not in self._busy]
 
-    def _series_for(self, machine: str) -> Series | None:
+    def _series_for(self, machine: str) -> JobSeries | None:
         own = (one for one in self.series if one.left and one.machine == machine)
         return next(own, None) or next((one for one in self.series if one.left and not one.machine), None)
 
@@ -111,12 +111,12 @@ class Leases:
         self._attempts[lease.wanted.number] -= not counted
         self.put(lease.wanted)
 
-    def put(self, wanted: Wanted) -> None:
+    def put(self, wanted: ScheduledTask) -> None:
         """Put a task that has ended among what is left."""
         series = next(one for one in self.series if one.job is wanted.job)
         series.left = sorted([*series.left, wanted], key=lambda one: one.number)
 
-    def drop(self, version: str) -> list[Wanted]:
+    def drop(self, version: str) -> list[ScheduledTask]:
         """Take away what is left of the version; the tasks that were."""
         dropped = []
         for series in self.series:
@@ -124,7 +124,7 @@ class Leases:
             series.left = [one for one in series.left if one.version.checksum != version]
         return dropped
 
-    def take(self, wanted: Wanted) -> None:
+    def take(self, wanted: ScheduledTask) -> None:
         """Take a task away that is left."""
         for series in self.series:
             series.left = [one for one in series.left if one is not wanted]
@@ -133,7 +133,7 @@ class Leases:
         """The leases of workers that are not among the addresses."""
         return [one for one in self.held.values() if one.worker.address not in addresses]
 
-    def stranded(self, machines: Collection[str]) -> list[Series]:
+    def stranded(self, machines: Collection[str]) -> list[JobSeries]:
         """Series whose machine is not among these, though something of them is left."""
         return [one for one in self.series if one.left and one.machine and one.machine not in machines]
 

@@ -129,14 +129,14 @@ class Result(NamedTuple):
 
 def carry_out(order: Order, environ: Mapping[str, str]) -> None:
     """Measure the job, and write its result; nothing is done where there is one."""
-    place = Place(environ, order)
+    place = TaskFolder(environ, order)
     with folders.locked(place.file(".lock")):  # a process that outlived its worker may be measuring it
         if (known := place.result()) is None or not known.is_final:
             place.file(".result").unlink(missing_ok=True)
             place.write(_measured(order, environ, place))
 
 
-class Place:
+class TaskFolder:
     """The files of one task on this machine."""
 
     def __init__(self, environ: Mapping[str, str], order: Order) -> None:
@@ -170,7 +170,7 @@ class Place:
         self.file(".begun").unlink(missing_ok=True)
 
 
-def _measured(order: Order, environ: Mapping[str, str], place: Place) -> Result:
+def _measured(order: Order, environ: Mapping[str, str], place: TaskFolder) -> Result:
     again = place.begun
     machine = MachineLock(folders.machine_name(environ))
     try:

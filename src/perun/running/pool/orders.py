@@ -23,7 +23,7 @@ from perun.plugin.params import to_mapping
 from perun.plugin.registry import Registry
 from perun.repository import workloads
 from perun.repository.copies import inside
-from perun.repository.jobs import Job, Unit, make_unit
+from perun.repository.jobs import Job, PluginConfig, make_unit
 from perun.repository.repository import PERUN_FOLDER, Repository
 from perun.repository.workloads import Input
 from perun.running.pool.folders import RESULTS_KEPT
@@ -221,7 +221,7 @@ def describe(repo: Repository, job: Job) -> dict[str, Any]:
     }
 
 
-def _unit(unit: Unit) -> list[Any]:
+def _unit(unit: PluginConfig) -> list[Any]:
     return [unit.name, to_mapping(unit.params)]
 
 

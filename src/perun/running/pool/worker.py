@@ -22,8 +22,8 @@ from perun.core.process import programs
 from perun.core.regular import read_regular
 from perun.running.pool import folders, orders
 from perun.running.pool import orders as generated
-from perun.running.pool.machines import Calibration
-from perun.running.pool.measuring import Place, Result
+from perun.running.pool.measuring import Result, TaskFolder
+from perun.running.pool.places import Calibration
 
 _STOPPING: Final = 30.0
 """Seconds that a job has to end what it measures."""
@@ -101,7 +101,7 @@ def receive_inputs(project: str, name: str, offset: int, data: bytes, last: bool
 def measure(written: Mapping[str, Any]) -> Result | Lost:
     """Measure the job of the order, in a process of its own; its result if it was measured before."""
     order = orders.read(written)
-    place = Place(os.environ, order)
+    place = TaskFolder(os.environ, order)
     log = place.file(".log")
     ended = _run_job(order.batch, {"verb": "measure", "order": dict(written)}, log)
     result = place.result()

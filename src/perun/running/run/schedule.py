@@ -44,7 +44,7 @@ def plan_slots(
     jobs: Sequence[Job],
     versions: Iterable[MinorVersion],
     rounds: int = 1,
-    dice: random.Random | None = None,
+    rng: random.Random | None = None,
 ) -> list[VersionSlot]:
     """Every job on every version, as often as there are rounds.
 
@@ -52,13 +52,13 @@ def plan_slots(
     does) reaches all versions and jobs alike. Where there are several, each has the versions in a random
     order, so that what happens at regular times does not meet the same version again and again either.
 
-    :param dice: decides the orders.
+    :param rng: decides the orders.
     """
     versions = list(versions)
-    dice = dice or random.Random()
+    rng = rng or random.Random()
     made: list[VersionSlot] = []
     for number in range(1, rounds + 1):
-        for version in dice.sample(versions, len(versions)) if rounds > 1 else versions:
+        for version in rng.sample(versions, len(versions)) if rounds > 1 else versions:
             first = len(made) * len(jobs)
             tasks = tuple(Task(place, job, number - 1) for place, job in enumerate(jobs, first))
             made.append(VersionSlot(version, tasks, number if rounds > 1 else 0))

@@ -43,9 +43,9 @@ from typing import Final, NamedTuple
 
 from perun.core.errors import RemoteError
 from perun.store.remote import pack, register, snapshot
-from perun.store.remote.pack import Place
+from perun.store.remote.pack import PackSlice
 from perun.store.remote.reading import Reader
-from perun.store.remote.register import Entry, Moved, Register, Removed
+from perun.store.remote.register import Moved, Register, RegisterEntry, Removed
 from perun.store.remote.snapshot import State
 
 Progress = Callable[[int, int], None]
@@ -81,7 +81,7 @@ class Cleaned(NamedTuple):
     moved: int
 
 
-def remove(reader: Reader, entries: Collection[Entry], *, now: float) -> None:
+def remove(reader: Reader, entries: Collection[RegisterEntry], *, now: float) -> None:
     """Put the record that these profiles, which are registered, are removed; their objects stay for now.
 
     :param now: seconds since 1970.
@@ -91,7 +91,7 @@ def remove(reader: Reader, entries: Collection[Entry], *, now: float) -> None:
         reader.put(register.written([], removed, now=now), Register([], removed))
 
 
-def planned(reader: Reader, entries: Collection[Entry]) -> Cleaned:
+def planned(reader: Reader, entries: Collection[RegisterEntry]) -> Cleaned:
     """What a cleaning without a grace would do after these profiles were removed; nothing is changed there.
 
     The reader is of no use afterwards.
@@ -242,7 +242,7 @@ def _gather(reader: Reader, now: float) -> tuple[int, set[str]]:
     return moved + size, made
 
 
-def _contents(reader: Reader, name: str, places: Mapping[str, Place]) -> Iterator[tuple[str, bytes]]:
+def _contents(reader: Reader, name: str, places: Mapping[str, PackSlice]) -> Iterator[tuple[str, bytes]]:
     """The objects of a pack at these places; none of one that is damaged, which is left to `fsck`."""
     try:
         data = reader.remote.get(pack.FOLDER + name)

@@ -26,7 +26,7 @@ _COUNT: Final = struct.Struct("<I")
 _ENTRY: Final = struct.Struct("<20sQ")
 
 
-class Place(NamedTuple):
+class PackSlice(NamedTuple):
     """Where an object is: the name of its pack, where it begins there, and its size, in bytes."""
 
     pack: str
@@ -39,7 +39,7 @@ class Pack(NamedTuple):
 
     name: str
     data: bytes
-    places: dict[str, Place]
+    places: dict[str, PackSlice]
 
 
 def packed(objects: Sequence[tuple[str, bytes]], *, renamed: bool = False) -> Pack:
@@ -56,12 +56,12 @@ def packed(objects: Sequence[tuple[str, bytes]], *, renamed: bool = False) -> Pa
     places = {}
     start = sum(map(len, head))
     for checksum, content in objects:
-        places[checksum] = Place(name, start, len(content))
+        places[checksum] = PackSlice(name, start, len(content))
         start += len(content)
     return Pack(name, data, places)
 
 
-def unpacked(name: str, data: bytes) -> Iterator[tuple[str, Place]]:
+def unpacked(name: str, data: bytes) -> Iterator[tuple[str, PackSlice]]:
     """The checksum and place of each object of a pack that was fetched as a whole.
 
     :raises RemoteError: if it is not the pack of this name, or no pack.
@@ -85,7 +85,7 @@ def unpacked(name: str, data: bytes) -> Iterator[tuple[str, Place]]:
     for digest, size in _ENTRY.iter_unpack(data[first:start]):
         if size > len(data) - start:
             raise malformed
-        yield digest.hex(), Place(name, start, size)
+        yield digest.hex(), PackSlice(name, start, size)
         start += size
     if start != len(data):
         raise malformed

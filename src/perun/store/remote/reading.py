@@ -15,7 +15,7 @@ from perun.store.remote import register, snapshot
 from perun.store.remote.contract import MissingPiece, Remote
 from perun.store.remote.pack import FOLDER as PACKS
 from perun.store.remote.register import Register, Union, Written
-from perun.store.remote.snapshot import Head, State
+from perun.store.remote.snapshot import SnapshotHead, State
 
 FORMAT_KEY: Final = "format"
 FORMAT: Final = b"perun-remote 1\n"
@@ -35,7 +35,7 @@ class Reader:
     def __init__(self, remote: Remote, kept: Iterable[tuple[str, bytes]] = ()) -> None:
         self.remote = remote
         self.union = Union()
-        self.head = Head(None, State())
+        self.head = SnapshotHead(None, State())
         self.pieces: dict[str, bytes] = dict(kept)
         self._checked = False
         self._from: str | None = None  # the snapshot that the union begins with
@@ -61,7 +61,7 @@ class Reader:
             return self.union
         raise missing
 
-    def _take(self, head: Head, listed: frozenset[str]) -> None:
+    def _take(self, head: SnapshotHead, listed: frozenset[str]) -> None:
         """Bring the union to what these registers, and the snapshot of the head, say."""
         name = head.state.snapshot
         if name != self._from or not self.applied <= listed:

@@ -26,7 +26,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from perun.core.errors import RemoteError
-from perun.store.remote.pack import Place
+from perun.store.remote.pack import PackSlice
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ _REMOVE: Final = (
 )
 
 
-class Entry(NamedTuple):
+class RegisterEntry(NamedTuple):
     """A profile registered in a minor version: what an index of the store says of it, but for its head.
 
     `time` in seconds, as the index has it.
@@ -60,15 +60,15 @@ class Entry(NamedTuple):
 class Added(NamedTuple):
     """A profile that is registered: where its object is, and the whole time of its file (ns)."""
 
-    entry: Entry
+    entry: RegisterEntry
     file_time: int
-    place: Place
+    place: PackSlice
 
 
 class Removed(NamedTuple):
     """A profile that is removed, as far as these registers have registered it."""
 
-    entry: Entry
+    entry: RegisterEntry
     registers: tuple[str, ...]
 
 
@@ -76,7 +76,7 @@ class Moved(NamedTuple):
     """That an object is in a pack, beside where it was put."""
 
     checksum: str
-    place: Place
+    place: PackSlice
 
 
 class Register(NamedTuple):
@@ -165,7 +165,7 @@ def _read(lines: Sequence[bytes]) -> Register:
     if rows := columns(by_sign[b"+"], tuple[str, str, str, int, int, str, str, int, int]):
         _signs, minors, checksums, times, file_times, names, packs, starts, sizes = rows
         entries = entries_of(minors, checksums, times, names)
-        places = made_of(Place, names_of(packs), starts, sizes)
+        places = made_of(PackSlice, names_of(packs), starts, sizes)
         check_numbers(1 << 62, starts, sizes)
         check_numbers(1 << 63, file_times)
         added = list(made_of(Added, entries, file_times, places))
@@ -179,7 +179,7 @@ def _read(lines: Sequence[bytes]) -> Register:
     if rows := columns(by_sign[b"@"], tuple[str, str, str, int, int]):
         _signs, checksums, packs, starts, sizes = rows
         check_numbers(1 << 62, starts, sizes)
-        moved = list(map(Moved, checksums_of(checksums), map(Place, names_of(packs), starts, sizes)))
+        moved = list(map(Moved, checksums_of(checksums), map(PackSlice, names_of(packs), starts, sizes)))
     return Register(added, removed, moved)
 
 
@@ -212,7 +212,7 @@ def columns(lines: Sequence[bytes], kind: Any) -> list[Any]:
 
 def entries_of(
     minors: Sequence[str], checksums: Sequence[str], times: Sequence[int], names: Sequence[str]
-) -> Iterable[Entry]:
+) -> Iterable[RegisterEntry]:
     """The entries of these columns.
 
     :raises ValueError: if a value can be none of an entry. A name becomes one in an index, perhaps of a file.
@@ -226,7 +226,7 @@ def entries_of(
             raise ValueError(f"{name!r} is no name of a profile")
     if any(sign in name for sign in "/\0" for name in names):
         raise ValueError("the name of a profile has a slash or a zero byte in it")
-    return made_of(Entry, minors, checksums_of(checksums), times, names)
+    return made_of(RegisterEntry, minors, checksums_of(checksums), times, names)
 
 
 def made_of(kind: type[T], *columns: Iterable[object]) -> Iterator[T]:
@@ -284,9 +284,9 @@ class Union:
     def __init__(self) -> None:
         self.registers: set[str] = set()
         self.dead: set[str] = set()
-        self._added: dict[Entry, tuple[Tag, ...]] = {}
-        self._removed: dict[Entry, set[str]] = {}
-        self._places: dict[str, tuple[Place, ...]] = {}
+        self._added: dict[RegisterEntry, tuple[Tag, ...]] = {}
+        self._removed: dict[RegisterEntry, set[str]] = {}
+        self._places: dict[str, tuple[PackSlice, ...]] = {}
 
     def apply(self, name: str, register: Register) -> None:
         """Take in the register of this name."""
@@ -301,19 +301,19 @@ class Union:
         for moved in register.moved:
             self.place(moved.checksum, moved.place)
 
-    def add(self, entry: Entry, tag: Tag) -> None:
+    def add(self, entry: RegisterEntry, tag: Tag) -> None:
         """Take in that a register registers the profile."""
         known = self._added.setdefault(entry, (tag,))
         if tag not in known:
             self._added[entry] = (*known, tag)
 
-    def place(self, checksum: str, place: Place) -> None:
+    def place(self, checksum: str, place: PackSlice) -> None:
         """Take in where an object is; it may be in several packs."""
         known = self._places.setdefault(checksum, (place,))
         if place not in known:
             self._places[checksum] = (*known, place)
 
-    def remove(self, entry: Entry, registers: Iterable[str]) -> None:
+    def remove(self, entry: RegisterEntry, registers: Iterable[str]) -> None:
         """Take in that the profile is removed, as far as these have registered it."""
         self._removed.setdefault(entry, set()).update(registers)
 
@@ -323,43 +323,43 @@ class Union:
             if (tags := self._tags(entry)) and (place := self.where(entry.checksum)):
                 yield Added(entry, min(map(_file_time, tags)), place)
 
-    def __contains__(self, entry: Entry) -> bool:
+    def __contains__(self, entry: RegisterEntry) -> bool:
         return bool(self._tags(entry)) and self.where(entry.checksum) is not None
 
-    def lacking(self, entries: Iterable[Entry]) -> list[Entry]:
+    def lacking(self, entries: Iterable[RegisterEntry]) -> list[RegisterEntry]:
         """Those of the profiles that are not registered."""
         added, removed = self._added, self._removed
         if self.dead:
             return [entry for entry in entries if entry not in self]
         return [one for one in entries if one not in added or (one in removed and one not in self)]
 
-    def _tags(self, entry: Entry) -> tuple[Tag, ...]:
+    def _tags(self, entry: RegisterEntry) -> tuple[Tag, ...]:
         tags = self._added.get(entry, ())
         if gone := self._removed.get(entry):
             return tuple(tag for tag in tags if tag[0] not in gone)
         return tags
 
-    def saying(self, entry: Entry) -> tuple[str, ...]:
+    def saying(self, entry: RegisterEntry) -> tuple[str, ...]:
         """The registers by which the profile is registered, ordered by name: a removal names these."""
         return tuple(sorted(tag[0] for tag in self._tags(entry)))
 
-    def was_removed(self, entry: Entry) -> bool:
+    def was_removed(self, entry: RegisterEntry) -> bool:
         """Whether the profile was removed, and not registered again since."""
         return entry in self._removed and not self._tags(entry)
 
-    def where(self, checksum: str) -> Place | None:
+    def where(self, checksum: str) -> PackSlice | None:
         """Where the object is; None where no pack has it that is not dead."""
         places = self._places.get(checksum, ())
         if len(places) == 1 and places[0].pack not in self.dead:
             return places[0]
         return min((place for place in places if place.pack not in self.dead), default=None)
 
-    def needed(self, avoid: Collection[str] = ()) -> dict[str, dict[str, Place]]:
+    def needed(self, avoid: Collection[str] = ()) -> dict[str, dict[str, PackSlice]]:
         """What the registered profiles need: of each pack its objects by checksum.
 
         Each object is asked of one pack only: of one that is to be avoided only where no other has it.
         """
-        found: dict[str, dict[str, Place]] = {}
+        found: dict[str, dict[str, PackSlice]] = {}
         for checksum, places in self._living().items():
             best = min(places, key=lambda one: (one.pack in avoid, one))
             found.setdefault(best.pack, {})[checksum] = best
@@ -373,9 +373,9 @@ class Union:
                 sizes[pack] = sizes.get(pack, 0) + size
         return sizes
 
-    def _living(self) -> dict[str, list[Place]]:
+    def _living(self) -> dict[str, list[PackSlice]]:
         """The objects of registered profiles, each with its places."""
-        found: dict[str, list[Place]] = {}
+        found: dict[str, list[PackSlice]] = {}
         for entry in self._added:
             if entry.checksum not in found and self._tags(entry):
                 places = [one for one in self._places.get(entry.checksum, ()) if one.pack not in self.dead]
@@ -383,18 +383,18 @@ class Union:
                     found[entry.checksum] = places
         return found
 
-    def rows(self) -> Iterator[tuple[Entry, tuple[Tag, ...]]]:
+    def rows(self) -> Iterator[tuple[RegisterEntry, tuple[Tag, ...]]]:
         """The profiles that are registered somewhere and not removed, also where no pack has their object."""
         for entry in self._added:
             if tags := self._tags(entry):
                 yield entry, tags
 
-    def removals(self) -> Iterator[tuple[Entry, tuple[str, ...]]]:
+    def removals(self) -> Iterator[tuple[RegisterEntry, tuple[str, ...]]]:
         """What was ever removed, and the registers that each removal named, ordered by name."""
         for entry, registers in self._removed.items():
             yield entry, tuple(sorted(registers))
 
-    def places(self) -> Iterator[tuple[str, Place]]:
+    def places(self) -> Iterator[tuple[str, PackSlice]]:
         """The objects of registered profiles, each with every place that is not dead."""
         for checksum, places in self._living().items():
             yield from ((checksum, place) for place in places)

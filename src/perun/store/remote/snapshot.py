@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 from perun.core.errors import RemoteError
 from perun.store.remote import register
 from perun.store.remote.contract import MAX_HEAD, MissingPiece, Remote, is_key
-from perun.store.remote.pack import Place
+from perun.store.remote.pack import PackSlice
 from perun.store.remote.register import Union, Written
 
 FOLDER: Final = "snapshots/"
@@ -106,7 +106,7 @@ def _apply(first: dict[str, Any], lines: Sequence[bytes], union: Union) -> None:
             entries, file_times, packed, starts, sizes, by, strict=True
         ):
             union.add(entry, (registers[number], file_time))
-            union.place(entry.checksum, Place(packs[pack], start, size))
+            union.place(entry.checksum, PackSlice(packs[pack], start, size))
     if rows := register.columns(by_sign[b"-"], tuple[str, str, str, int, str, list[int]]):
         _signs, minors, checksums, times, names, numbers = rows
         register.check_numbers(1 << 62, [one for some in numbers for one in some])
@@ -119,7 +119,7 @@ def _apply(first: dict[str, Any], lines: Sequence[bytes], union: Union) -> None:
         for checksum, pack, start, size in zip(
             register.checksums_of(checksums), packed, starts, sizes, strict=True
         ):
-            union.place(checksum, Place(packs[pack], start, size))
+            union.place(checksum, PackSlice(packs[pack], start, size))
     union.registers.update(registers)
     union.dead.update(dead)
 
@@ -151,14 +151,14 @@ class State(NamedTuple):
     dead: tuple[str, ...] = ()
 
 
-class Head(NamedTuple):
+class SnapshotHead(NamedTuple):
     """The head as it was read: its bytes, None where there is none, and what they say."""
 
     data: bytes | None
     state: State
 
 
-def read(remote: Remote) -> Head:
+def read(remote: Remote) -> SnapshotHead:
     """The head as it is now.
 
     :raises RemoteError: if it cannot be read, or is none.
@@ -166,11 +166,11 @@ def read(remote: Remote) -> Head:
     try:
         data = remote.get(KEY, MAX_HEAD)
     except MissingPiece:
-        return Head(None, State())
-    return Head(data, _parsed(data))
+        return SnapshotHead(None, State())
+    return SnapshotHead(data, _parsed(data))
 
 
-def replace(remote: Remote, before: Head, state: State) -> Head | None:
+def replace(remote: Remote, before: SnapshotHead, state: State) -> SnapshotHead | None:
     """Make `state` that of the remote, of the next generation, if it is `before` now; None if it is not."""
     now = state._replace(generation=before.state.generation + 1)
     lines = {
@@ -181,7 +181,7 @@ def replace(remote: Remote, before: Head, state: State) -> Head | None:
         "dead": sorted(now.dead),
     }
     data = json.dumps(lines, separators=(",", ":")).encode() + b"\n"
-    return Head(data, now) if remote.replace(KEY, data, before.data) else None
+    return SnapshotHead(data, now) if remote.replace(KEY, data, before.data) else None
 
 
 def _parsed(data: bytes) -> State:

@@ -12,10 +12,10 @@ from perun.core.wording import listed, plural
 from perun.store.remote import pack, register, snapshot
 from perun.store.remote.cleaning import move
 from perun.store.remote.contract import MissingPiece, Remote
-from perun.store.remote.pack import Place, in_parallel
+from perun.store.remote.pack import PackSlice, in_parallel
 from perun.store.remote.reading import FORMAT_KEY, Reader, check_format
-from perun.store.remote.register import Entry, Union
-from perun.store.remote.snapshot import Head, State
+from perun.store.remote.register import RegisterEntry, Union
+from perun.store.remote.snapshot import SnapshotHead, State
 
 Verify = Callable[[str, bytes], None]
 """Raises an error where the bytes are not the object of a checksum."""
@@ -56,7 +56,7 @@ class Verifier:
         self._progress = progress
         self._now = now
         self._union = Union()
-        self._head = Head(None, State())
+        self._head = SnapshotHead(None, State())
         self._is_whole = True  # whether all registers could be read
 
     def run(self) -> Iterator[RemoteFinding]:
@@ -128,7 +128,7 @@ class Verifier:
     def _packs(self) -> Iterator[RemoteFinding]:
         there = {one.key.removeprefix(pack.FOLDER): one.size for one in self._remote.list(pack.FOLDER)}
         needed = self._union.needed()
-        users: dict[str, list[Entry]] = {}
+        users: dict[str, list[RegisterEntry]] = {}
         for one in self._union:
             users.setdefault(one.entry.checksum, []).append(one.entry)
         for name in sorted(needed.keys() - there.keys()):
@@ -157,8 +157,8 @@ class Verifier:
         self,
         name: str,
         data: bytes | RemoteError,
-        needed: Mapping[str, Place],
-        users: Mapping[str, Sequence[Entry]],
+        needed: Mapping[str, PackSlice],
+        users: Mapping[str, Sequence[RegisterEntry]],
     ) -> Iterator[RemoteFinding]:
         if isinstance(data, MissingPiece):
             return  # deleted meanwhile, as nothing needed it
@@ -186,8 +186,8 @@ class Verifier:
     def _lost(
         self,
         name: str,
-        lost: Mapping[str, Place],
-        users: Mapping[str, Sequence[Entry]],
+        lost: Mapping[str, PackSlice],
+        users: Mapping[str, Sequence[RegisterEntry]],
         why: str,
     ) -> RemoteFinding:
         """The finding for a pack of which these objects cannot be had."""
@@ -231,7 +231,7 @@ class Repair:
             reader.refresh()
         raise RemoteError(f"{self._remote.url} is being changed all the time", "try again later")
 
-    def _whole(self, name: str, needed: Mapping[str, Place]) -> list[tuple[str, bytes]]:
+    def _whole(self, name: str, needed: Mapping[str, PackSlice]) -> list[tuple[str, bytes]]:
         try:
             data = self._remote.get(pack.FOLDER + name, self._limit)
         except RemoteError:

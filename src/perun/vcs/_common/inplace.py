@@ -51,7 +51,7 @@ class Contents(NamedTuple):
     staged: str
 
 
-class Entry(NamedTuple):
+class StashEntry(NamedTuple):
     """A line of `git stash list`."""
 
     checksum: str
@@ -102,11 +102,11 @@ def tree_of(git: GitCommand, commit: str) -> str:
     return git.ask("rev-parse", f"{commit}^{{tree}}")
 
 
-def entries(git: GitCommand) -> list[Entry]:
+def entries(git: GitCommand) -> list[StashEntry]:
     """The list, the newest first: an entry's place in it is its number."""
     listed = git.ask("stash", "list", "-z", "--format=%H%n%gs").split("\0")
     pairs = (line.partition("\n") for line in listed if line)
-    return [Entry(checksum, label) for checksum, _, label in pairs]
+    return [StashEntry(checksum, label) for checksum, _, label in pairs]
 
 
 def drop(git: GitCommand, checksum: str) -> None:

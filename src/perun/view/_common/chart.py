@@ -56,7 +56,7 @@ class Box(NamedTuple):
     outliers: tuple[float, ...] = ()
 
 
-class Series(NamedTuple):
+class ChartSeries(NamedTuple):
     """Data that share a colour and an entry in the legend.
 
     :param x: positions, shape (n,). :param y: upper ends, shape (n,).
@@ -113,7 +113,7 @@ class Chart(NamedTuple):
     notes: tuple[str, ...]
     x: Axis
     y: Axis
-    series: tuple[Series, ...]
+    series: tuple[ChartSeries, ...]
     density: Density | None = None
     legend: str = ""
     name: str = ""

@@ -11,8 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, TextIO
 
 from perun.core import atomic
 from perun.core.errors import UsageError
-from perun.pages.document import data_block, encodable, escape, page, text_beside
-from perun.pages.interactive import shared_script, shared_style
+from perun.pages.document import data_block, encodable, escape, page, shared_script, shared_style, text_beside
 from perun.pages.theme import PALETTE, RAMP
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def open_in_browser(path: Path, ctx: ViewContext) -> None:
 # Pages that draw on a canvas with a script of their own: the flame graph and the heap map.
 #
 # Such a view has `page.html`, `page.css` and `page.js` beside its Python files. This module adds what all
-# such pages share, of :mod:`perun.pages.interactive`.
+# such pages share, of :mod:`perun.pages.document`.
 
 
 def write_interactive_page(

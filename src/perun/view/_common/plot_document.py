@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from perun.pages.theme import SERIES, WHISKER, colour, ramp
 from perun.profile.amounts import is_size, readable
-from perun.view._common.chart import Axis, Chart, Density, Series, Span, short_names, shortened
+from perun.view._common.chart import Axis, Chart, ChartSeries, Density, Span, short_names, shortened
 
 if TYPE_CHECKING:
     from perun.view._common.chart import Floats
@@ -165,7 +165,7 @@ class _Document:
     def _source(self, columns: Mapping[str, Any]) -> Json:
         return self._model("ColumnDataSource", data=_map(columns))
 
-    def _renderers(self, series: Series) -> list[Json]:
+    def _renderers(self, series: ChartSeries) -> list[Json]:
         """The renderers of one series; :func:`_reacting` is the one that reacts to the pointer."""
         shade = colour(series.colour)
         columns: Json = {"x": _json_numbers(series.x), "y": _json_numbers(series.y)}
@@ -188,7 +188,7 @@ class _Document:
         glyphs = [*self._glyphs(series, shade), *(self._whiskers() if has_spread else ())]
         return self._drawn(series, source, glyphs)
 
-    def _drawn(self, series: Series, source: Json, glyphs: Sequence[Json]) -> list[Json]:
+    def _drawn(self, series: ChartSeries, source: Json, glyphs: Sequence[Json]) -> list[Json]:
         name = shortened(_hover_name(series), NAME_IN_HOVER)
         drawn = []
         for number, glyph in enumerate(glyphs):
@@ -196,7 +196,7 @@ class _Document:
             drawn.append(self._model("GlyphRenderer", name=name, **settings))
         return drawn
 
-    def _boxes(self, series: Series, shade: str, columns: Json) -> list[Json]:
+    def _boxes(self, series: ChartSeries, shade: str, columns: Json) -> list[Json]:
         import numpy as np
 
         assert isinstance(series.width, float) and series.counts is not None
@@ -227,7 +227,7 @@ class _Document:
             drawn += self._drawn(series, source, [self._points(series, shade, 5, 0.55)])
         return drawn
 
-    def _glyphs(self, series: Series, shade: str) -> list[Json]:
+    def _glyphs(self, series: ChartSeries, shade: str) -> list[Json]:
         x, y = _field("x"), _field("y")
         if series.kind == "bars":
             style = {"fill_color": _value(shade), "fill_alpha": _value(0.9), "line_color": _value(shade)}
@@ -252,7 +252,7 @@ class _Document:
         marked = series.marked and len(series.x) <= _MAX_MARKED
         return [drawn, self._points(series, shade, 6, 1.0)] if marked else [drawn]
 
-    def _spread_columns(self, series: Series) -> Json:
+    def _spread_columns(self, series: ChartSeries) -> Json:
         """The columns of the whiskers, which a logarithmic axis shows from its lower end at least."""
         import numpy as np
 
@@ -279,7 +279,7 @@ class _Document:
             self._model("Scatter", x=x, y=upper, **caps),
         ]
 
-    def _points(self, series: Series, shade: str, size: int, alpha: float) -> Json:
+    def _points(self, series: ChartSeries, shade: str, size: int, alpha: float) -> Json:
         return self._model(
             "Scatter",
             x=_field("x"),
@@ -428,28 +428,28 @@ class _Document:
         return self._model("CustomJSHover", args=_map({"unit": unit}), code=code)
 
 
-def _has_spread(series: Series) -> bool:
+def _has_spread(series: ChartSeries) -> bool:
     """Whether whiskers show how far the values of some mean lie apart."""
     return series.spread is not None and bool((series.spread == series.spread).any())
 
 
-def _use(series: Series) -> int:
+def _use(series: ChartSeries) -> int:
     """How often its colour was used before, by the series that come first."""
     return max(0, series.colour) // len(SERIES)
 
 
-def _reacting(series: Series, renderers: Sequence[Json]) -> Json:
+def _reacting(series: ChartSeries, renderers: Sequence[Json]) -> Json:
     """The renderer that reacts to the pointer: the box, or the last one that is no whisker."""
     if series.kind == "box":
         return renderers[_QUAD]
     return renderers[-1 - _WHISKERS if _has_spread(series) else -1]
 
 
-def _legend_name(name: str, series: Series) -> str:
+def _legend_name(name: str, series: ChartSeries) -> str:
     return f"{name} ({series.note})" if series.kind == "points" and series.note else name
 
 
-def _hover_name(series: Series) -> str:
+def _hover_name(series: ChartSeries) -> str:
     return f"{series.name}: {series.note}" if series.kind == "line" and series.note else series.name
 
 
@@ -486,7 +486,7 @@ def _extent(values: Floats) -> Span:
     return float(values.min()), float(values.max())
 
 
-def _span_of(series: Series) -> Span:
+def _span_of(series: ChartSeries) -> Span:
     """The lowest and the highest x that the series takes."""
     if isinstance(series.width, float):
         return _extent(series.x)

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from perun.profile.amounts import is_size, readable
-from perun.view._common.chart import Axis, Chart, Series, Span, share_of, short_names, shortened, widened
+from perun.view._common.chart import Axis, Chart, ChartSeries, Span, share_of, short_names, shortened, widened
 
 if TYPE_CHECKING:
     import numpy as np
@@ -269,7 +269,7 @@ class _Canvas:
         """The row of a value on the y axis."""
         return min(self._rows - 1, max(0, self._rows - 1 - int(share_of(value, self._y) * self._rows)))
 
-    def sign(self, series: Series, dots: bool) -> str:
+    def sign(self, series: ChartSeries, dots: bool) -> str:
         """The sign of the series in the legend.
 
         :param dots: whether the series is drawn with dots, which all series have in common.
@@ -281,7 +281,7 @@ class _Canvas:
         signs = _POINT_SIGNS if self._screen.unicode else _ASCII_POINT_SIGNS
         return signs[series.colour % len(signs)]
 
-    def draw(self, series: Series, *, dots: bool) -> None:
+    def draw(self, series: ChartSeries, *, dots: bool) -> None:
         """Draw a series over what is on the canvas.
 
         :param dots: with Braille dots, at eight times the resolution; else with the sign of the series.

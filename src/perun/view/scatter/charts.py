@@ -22,8 +22,8 @@ from perun.view._common.aggregate import name_of, quantity, title_of, word_of
 from perun.view._common.chart import (
     Axis,
     Chart,
+    ChartSeries,
     Density,
-    Series,
     Span,
     axis_label,
     is_logarithmic,
@@ -61,7 +61,7 @@ _FORMULAS: Final = {
 }
 
 
-def curves(models: Iterable[ModelRecord], x: Floats) -> tuple[list[Series], list[str]]:
+def curves(models: Iterable[ModelRecord], x: Floats) -> tuple[list[ChartSeries], list[str]]:
     """The models as series, the best one first, and a sentence for each model that cannot be drawn.
 
     :param x: the x of the points that the models were made of, shape (n,).
@@ -70,7 +70,7 @@ def curves(models: Iterable[ModelRecord], x: Floats) -> tuple[list[Series], list
     leader = best(given)
     records = sorted(given, key=lambda record: (record is not leader, -record.r_square))
     several = {kind for kind, count in Counter(record.type for record in records).items() if count > 1}
-    found: list[Series] = []
+    found: list[ChartSeries] = []
     problems: list[str] = []
     for record in records:
         name = f"{record.type.replace('_', ' ')}, R² {record.r_square:.3f}"
@@ -86,7 +86,7 @@ def curves(models: Iterable[ModelRecord], x: Floats) -> tuple[list[Series], list
     return found, problems
 
 
-def _curve(record: ModelRecord, x: Floats) -> Series:
+def _curve(record: ModelRecord, x: Floats) -> ChartSeries:
     import numpy as np
 
     if record.is_parametric:
@@ -94,7 +94,7 @@ def _curve(record: ModelRecord, x: Floats) -> Series:
         points = np.array([data["plot_x"], data["plot_y"]])
         every = max(1, points.shape[1] - 1) if record.type in _STRAIGHT else _EVERY
         kept = np.unique(np.append(np.arange(0, points.shape[1], every), points.shape[1] - 1))
-        line = Series("", "line", points[0, kept], points[1, kept]) if points.size else None
+        line = ChartSeries("", "line", points[0, kept], points[1, kept]) if points.size else None
     else:
         line = _averages(record, np.unique(x), np.sort(x))
     if line is None or not line.x.size:
@@ -102,7 +102,7 @@ def _curve(record: ModelRecord, x: Floats) -> Series:
     return line
 
 
-def _averages(record: ModelRecord, different: Floats, ascending: Floats) -> Series | None:
+def _averages(record: ModelRecord, different: Floats, ascending: Floats) -> ChartSeries | None:
     import numpy as np
 
     values = np.array(record.values, np.float64)
@@ -111,7 +111,7 @@ def _averages(record: ModelRecord, different: Floats, ascending: Floats) -> Seri
         return None
     if record.type == _STEPS:
         edges = np.linspace(record.x_start, record.x_end, values.size + 1)
-        return Series("", "step", edges, np.append(values, values[-1]))
+        return ChartSeries("", "step", edges, np.append(values, values[-1]))
     # The number of values says where they are: at each point, at each different x, or evenly spaced.
     at = next(
         (known for known in (ascending, different) if known.size == values.size),
@@ -120,7 +120,7 @@ def _averages(record: ModelRecord, different: Floats, ascending: Floats) -> Seri
     good = np.flatnonzero(np.isfinite(values))
     if good.size > _MAX_POINTS:
         good = good[np.linspace(0, good.size - 1, _MAX_POINTS).astype(int)]
-    return Series("", "line", at[good], values[good])
+    return ChartSeries("", "line", at[good], values[good])
 
 
 def _formula(record: ModelRecord) -> str:
@@ -154,7 +154,7 @@ class _Points(NamedTuple):
     uid: str
     x: Floats
     y: Floats
-    models: list[Series]
+    models: list[ChartSeries]
     problems: list[str]
 
 
@@ -316,7 +316,7 @@ class _Charts:
         title = self._title if self._own_title or not points.uid else f"{self._title}: {points.uid}"
         if len(points.x) > _most_points(charts):
             return self._dense(title, points.x, points.y, points.models, points.uid)
-        series = Series("measured", "points", points.x, points.y, note=counted(len(points.x), "point"))
+        series = ChartSeries("measured", "points", points.x, points.y, note=counted(len(points.x), "point"))
         return Chart(
             title, self._notes, self._x, self._y, (series, *points.models), name=points.uid or "(no uid)"
         )
@@ -336,7 +336,9 @@ class _Charts:
         own = largest if len(found) <= MAX_COLOURS else largest[: MAX_COLOURS - 1]
         series = []
         for number, one in enumerate(own):
-            series.append(Series(one.uid, "points", one.x, one.y, number, note=counted(len(one.x), "point")))
+            series.append(
+                ChartSeries(one.uid, "points", one.x, one.y, number, note=counted(len(one.x), "point"))
+            )
             if one.models:
                 line = one.models[0]
                 series.append(line._replace(name=f"{one.uid}: {line.name}", colour=number, dashed=False))
@@ -344,10 +346,10 @@ class _Charts:
         if rest:
             x, y = (np.concatenate([one[axis] for one in rest]) for axis in (1, 2))
             count = counted(len(x), "point")
-            series.append(Series(f"({len(rest):,} others)", "points", x, y, MAX_COLOURS - 1, note=count))
+            series.append(ChartSeries(f"({len(rest):,} others)", "points", x, y, MAX_COLOURS - 1, note=count))
         return Chart(title, self._notes, self._x, self._y, tuple(series), legend=self._legend, name=name)
 
-    def _dense(self, title: str, x: Floats, y: Floats, models: Sequence[Series], name: str) -> Chart:
+    def _dense(self, title: str, x: Floats, y: Floats, models: Sequence[ChartSeries], name: str) -> Chart:
         points = counted(len(x), "point")
         notes = (*self._notes, f"The colour of a cell shows how many of the {points} lie in it.")
         heading = f"{title} (density of {points})"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.core.errors import ConfigError, VersionControlError
-from perun.history.acknowledged import Acknowledged, Entry
+from perun.history.acknowledged import Acknowledged, Acknowledgement
 from perun.history.changes import history
 from perun.history.changes.data import Changes, SeriesKey, Step, VersionChanges
 from perun.history.changes.finding import found_in
@@ -185,7 +185,7 @@ class Placed(NamedTuple):
 
     of: VersionChanges
     step: Step
-    entry: Entry | None
+    entry: Acknowledgement | None
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ def test_what_does_not_grow():
 
 
 def test_noise():
-    dice = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     sizes = np.repeat(SIZES, 20)
-    found = doubling(sizes, sizes**2 * dice.lognormal(0, 0.1, sizes.size))
+    found = doubling(sizes, sizes**2 * rng.lognormal(0, 0.1, sizes.size))
     assert isinstance(found, float) and np.log2(found) == pytest.approx(2, abs=0.1)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from perun.models.two_samples import rank_tests
-from perun.running.compare.decide import FIRST_LOOK, STEP, Looks
+from perun.running.compare.decide import FIRST_LOOK, STEP, InterimPlan
 
 stats = pytest.importorskip("scipy.stats", reason="scipy, what tests are compared with, is missing")
 ALPHA = 0.01
@@ -34,7 +34,7 @@ def simulated() -> ModuleType:
 
 def levels(*, ends: int | None = None) -> dict[int, float]:
     """The level of each look of a comparison; `ends`: pairs after which the time is over."""
-    looks = Looks(MAX_PAIRS)
+    looks = InterimPlan(MAX_PAIRS)
     planned = {size: looks.level(ALPHA, size, ends=False) for size in SIZES if ends is None or size < ends}
     return planned if ends is None else {**planned, ends: looks.level(ALPHA, ends, ends=True)}
 

@@ -16,7 +16,7 @@ from perun.profile.factory import Profile
 from perun.profile.format import bulk
 from perun.profile.format import json as formats
 from perun.profile.format.json import dumps_object, dumps_pending, loads
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 from shared import examples
 
 SAMPLES = Path(__file__).parents[5] / "shared" / "samples"
@@ -42,9 +42,8 @@ OLD = {
 VALID = json.dumps(REGIONS, indent=2).encode()
 
 
-def head_of(data: bytes, source: str) -> Head:
-    return Head.of(formats.decode_head(data, source))
-
+def head_of(data: bytes, source: str) -> ProfileHeader:
+    return ProfileHeader.of(formats.decode_head(data, source))
 
 
 numbers = st.integers() | st.floats()
@@ -157,7 +156,7 @@ def test_writing_and_reading_change_nothing(regions: dict[str, Any]) -> None:
     assert dumps_object(loads(body, "object")) == body
     assert json.loads(pending.decode()).keys() == profile.keys()
     for data in (dump(regions), pending):
-        assert head_of(data, "generated") == Head.of(profile)
+        assert head_of(data, "generated") == ProfileHeader.of(profile)
 
 
 def both_ways(data: bytes) -> tuple[Profile | None, Profile]:
@@ -187,11 +186,11 @@ def test_the_quick_reader_is_not_imported_for_a_small_profile(tmp_path: Path) ->
     file = tmp_path / "small.perf"
     file.write_bytes(VALID)
     code = (
-        "import sys; from pathlib import Path; from perun.profile.head import Head\n"
+        "import sys; from pathlib import Path; from perun.profile.head import ProfileHeader\n"
         "from perun.profile.format import json as formats\n"
         "assert not {'json', 'msgspec'} & set(sys.modules), 'imported too early'\n"
         "data = Path(sys.argv[1]).read_bytes()\n"
-        "print(Head.of(formats.decode_head(data, 'x')).collector, len(formats.loads(data, 'x')))\n"
+        "print(ProfileHeader.of(formats.decode_head(data, 'x')).collector, len(formats.loads(data, 'x')))\n"
         "print('msgspec' in sys.modules)"
     )
     result = subprocess.run([sys.executable, "-c", code, file], capture_output=True, text=True, check=True)
@@ -330,7 +329,7 @@ def use(profile: Profile) -> None:
     list(profile.all_resources(flatten_values=True))
     list(profile.all_snapshots())
     list(profile.all_models("param"))
-    assert profile.configuration and Head.of(profile)
+    assert profile.configuration and ProfileHeader.of(profile)
     loads(dumps_pending(copy), "again")
     loads(dumps_object(copy), "again")
 
@@ -406,7 +405,11 @@ def test_profiles_of_older_releases(
     data = (SAMPLES / f"{name}.perf").read_bytes()
     profile = loads(data, name)
     known = head_of(data, name)
-    assert (known.type, known.collector) == (kind, collector) == (profile.type, Head.of(profile).collector)
+    assert (
+        (known.type, known.collector)
+        == (kind, collector)
+        == (profile.type, ProfileHeader.of(profile).collector)
+    )
     found = list(profile.all_resources())
     assert snapshots is None or {number for number, _ in found} == snapshots
     assert len(found) == (resources or sum(len(c["amount"]) for c in json.loads(data)["resources"].values()))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from perun.core.errors import ProfileError
 from perun.profile.format.json import decode_head
 from perun.profile.format.quick_head import quick_head
-from perun.profile.head import Head
+from perun.profile.head import ProfileHeader
 
 HEADER = {"type": "time", "cmd": "./x", "args": "-a", "workload": "w", "units": {"time": "s"}}
 REGIONS = {
@@ -32,9 +32,9 @@ headers = values | st.fixed_dictionaries(
 )
 
 
-def slow_head(data: bytes) -> Head | None:
+def slow_head(data: bytes) -> ProfileHeader | None:
     try:
-        return Head.of(decode_head(data, "x"))
+        return ProfileHeader.of(decode_head(data, "x"))
     except ProfileError:
         return None
 

@@ -40,7 +40,7 @@ from perun.cli.answers.check.wording import (
 )
 from perun.cli.table import one_line
 from perun.core.wording import plural
-from perun.history.acknowledged import Entry
+from perun.history.acknowledged import Acknowledgement
 from perun.history.check.report import Comparison, VersionReport, is_degradation
 from perun.measurement.verdict import UNDECIDED
 from perun.plugin.api import MinorVersion
@@ -313,7 +313,7 @@ class Text(Tree):
         self._page.say(self._tally.summary(self._page.paint))
 
 
-def _with_remark(line: _Line, acknowledged: Mapping[str, Entry]) -> _Line:
+def _with_remark(line: _Line, acknowledged: Mapping[str, Acknowledgement]) -> _Line:
     return line._replace(remark=acknowledged[line.change.location].text)
 
 

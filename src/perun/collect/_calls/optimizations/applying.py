@@ -32,7 +32,7 @@ from perun.collect._calls.optimizations.settings import METHODS, Method
 from perun.core import atomic
 from perun.core.errors import UsageError
 from perun.core.wording import counted
-from perun.native.callgraph.difference import Difference
+from perun.native.callgraph.difference import GraphDifference
 from perun.native.callgraph.files import to_data, to_dot
 from perun.plugin.api import Answer, NoProfile
 
@@ -74,7 +74,7 @@ def choose(
     """
     if not settings.methods:
         return Choice({name: Decision(True) for name in graph.functions})
-    found = difference_of(graph, previous, settings) if previous is not None else Difference({}, {})
+    found = difference_of(graph, previous, settings) if previous is not None else GraphDifference({}, {})
     effects = {
         method: OPTIMIZATIONS[method](graph, previous, earlier, settings)
         for method in METHODS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.collect._calls.optimizations.plan import Earlier, Effect, Seen, Switching
 from perun.collect._calls.optimizations.settings import COMPLEXITIES, is_small
-from perun.native.callgraph.difference import Difference, difference
+from perun.native.callgraph.difference import GraphDifference, difference
 from perun.native.callgraph.graph import levels_from
 from perun.profile.amounts import readable
 
@@ -38,7 +38,7 @@ def diff_tracing(
     return Effect(dropped)
 
 
-def difference_of(graph: CallGraph, previous: CallGraph, settings: Settings) -> Difference:
+def difference_of(graph: CallGraph, previous: CallGraph, settings: Settings) -> GraphDifference:
     """The :func:`difference` that the settings mean."""
     return difference(graph, previous, settings.value("diff-cfg-mode"), settings.flag("diff-inspect-all"))
 

@@ -21,8 +21,8 @@ from perun.collect._calls.calibration import (
     PROGRAM,
     ROUNDS,
     UNCERTAIN,
+    CalibrationCalls,
     Costs,
-    Measured,
     cost_of,
     made,
     region,
@@ -177,12 +177,12 @@ def _measured(
     calls = Calls.joined(list(recorded.calls))
     if recorded.sample.interruption is not None:
         raise recorded.sample.interruption
-    rows = {name: Measured.of(calls, number) for number, name in enumerate(known)}
-    rows |= {name: Measured.of(calls, number) for number, name in enumerate(pairs, len(plan.probes))}
-    empty = Measured.of(calls, len(known))
+    rows = {name: CalibrationCalls.of(calls, number) for number, name in enumerate(known)}
+    rows |= {name: CalibrationCalls.of(calls, number) for number, name in enumerate(pairs, len(plan.probes))}
+    empty = CalibrationCalls.of(calls, len(known))
     costs = {name: cost for name, row in rows.items() if (cost := cost_of(row, empty)) is not None}
     if _LEFT_OUT in missing and len(empty.duration):
-        loops = Measured.of(calls, len(known) + 1).duration
+        loops = CalibrationCalls.of(calls, len(known) + 1).duration
         # Both functions are recorded in the same way, so that the difference is what is in them.
         each = (loops - float(np.median(empty.duration))) / CALLS
         costs[_LEFT_OUT] = made(0.0, max(float(np.median(each)), 0.0), each)
