@@ -364,6 +364,8 @@ class _Steps:
         verdict = self._judged.get(place)
         decides = verdict is not None and verdict.decides
         if not decides and seen is not None:
+            # Of two single versions the verdict on these is all there is to say.
+            seen = seen._replace(certain=seen.certain and max(before.points, after.points) > 1)
             verdict = told(self._of_levels(before, after, seen), verdict if row.leads else None)
             decides = seen.certain and verdict.decides
         assert verdict is not None
