@@ -313,3 +313,21 @@ def fake(project: Any, environment: dict[str, str]) -> str:
     shared.mkdir(exist_ok=True)
     (shared / "shared.yml").write_text(f"plugins: {{trusted: [{project.path}]}}\n")
     return "{name: fake}"
+
+
+@pytest.fixture
+def configure(project: Any) -> Callable[[str], None]:
+    """Write the local configuration, as a user does in the editor."""
+
+    def write(text: str) -> None:
+        (project.path / ".perun/local.yml").write_text(f"vcs:\n  type: git\n  url: ..\n{text}")
+
+    return write
+
+
+@pytest.fixture
+def record(tmp_path: Path, environment: dict[str, str]) -> Path:
+    """The file `$RECORD`, where the programs of the tests note what they do."""
+    path = tmp_path / "record"
+    environment["RECORD"] = str(path)
+    return path

@@ -31,16 +31,6 @@ QUICK = "{name: time, params: {warmup: 0, repeat: 1}}"
 
 
 @pytest.fixture
-def configure(project: Any) -> Callable[[str], None]:
-    """Write the local configuration, as a user does in the editor."""
-
-    def write(text: str) -> None:
-        (project.path / ".perun/local.yml").write_text(f"vcs:\n  type: git\n  url: ..\n{text}")
-
-    return write
-
-
-@pytest.fixture
 def record(project: Any, tmp_path: Path, environment: dict[str, str]) -> Path:
     """What the program `sh run.sh` of the project has noted: its version and arguments, for each run."""
     path = tmp_path / "record"
@@ -598,8 +588,7 @@ def test_ended_at_each_step(
 ) -> None:
     """A batch of two jobs is ended at every call of a function that writes; each profile is there once."""
     configure(
-        f"cmds: [fake]\nargs: [a, b]\ncollectors: [{fake}]\n"
-        f"profiles: {{register_after_run: {registering}}}\n"
+        f"cmds: [fake]\nargs: [a, b]\ncollectors: [{fake}]\nprofiles: {{register_after_run: {registering}}}\n"
     )
     original = getattr(owner, name)
     ends_at = 1  # the first call of all may be that which begins the journal

@@ -56,16 +56,6 @@ def record(project: Any, tmp_path: Path, environment: dict[str, str]) -> Path:
 
 
 @pytest.fixture
-def configure(project: Any) -> Callable[[str], None]:
-    """Write the local configuration, as a user does in the editor."""
-
-    def write(text: str) -> None:
-        (project.path / ".perun/local.yml").write_text(f"vcs:\n  type: git\n  url: ..\n{text}")
-
-    return write
-
-
-@pytest.fixture
 def plugin(project: Any, environment: dict[str, str]) -> str:
     """A postprocessor in the repository, which the user trusts."""
     folder = project.path / ".perun/plugins/postprocess"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import random
@@ -12,14 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from measured_folders import QUICK, settle, wait_for, write_config
 from perun.core.atomic import process_mark, system
 
-QUICK = "{name: time, params: {warmup: 0, repeat: 1}}"
 LASTING = """\
 #!/bin/sh
 # Starts a process of its own, as builds and servers do, and does not end.
@@ -30,24 +30,9 @@ wait
 
 
 @pytest.fixture
-def record(tmp_path: Path, environment: dict[str, str]) -> Path:
-    """The file `$RECORD`, where the programs of the tests note what they do."""
-    path = tmp_path / "record"
-    environment["RECORD"] = str(path)
-    return path
-
-
-@pytest.fixture
-def configure(project: Any) -> Callable[[str], None]:
-    """Write the local configuration; one command is measured, which notes its folder and what is there."""
-    measured = "sh -c 'echo $PWD $(git rev-parse HEAD) $(cat file.txt) >>$RECORD'"
-
-    def write(text: str = "", *, cmds: str = measured) -> None:
-        (project.path / ".perun/local.yml").write_text(
-            f"vcs: {{type: git, url: ..}}\ncmds: [{cmds!r}]\ncollectors: [{QUICK}]\n{text}"
-        )
-
-    return write
+def configure(project: Any) -> Callable[..., None]:
+    """Write the local configuration, by which what is measured notes its folder."""
+    return partial(write_config, project)
 
 
 @pytest.fixture
@@ -92,28 +77,6 @@ def is_running(process: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in "ZX"
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def settle(folder: Path) -> None:
-    """Wait for what outlives a killed run: git that it has started, and the measured program."""
-
-    def at_work() -> bool:
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                named = os.fsencode(folder) in (process / "cmdline").read_bytes()
-                inside = os.readlink(process / "cwd").startswith(str(folder))
-                if (named or inside) and int(process.name) != os.getpid():
-                    return True
-        return False
-
-    wait_for(lambda: not at_work())
 
 
 def test_a_clean_head_is_measured_where_it_is(

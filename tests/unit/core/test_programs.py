@@ -73,13 +73,23 @@ def test_it_ends_with_perun(how: signal.Signals, foreground: bool, tmp_path: Pat
     file = tmp_path / "pids"
     shell = f"echo $$ > {file}; sleep 3017 & echo $! >> {file}.1; mv {file}.1 {file}.2; wait"
     call = f"programs.run(['sh', '-c', {shell!r}], foreground={foreground})"
-    code = f"from perun.core.process import programs; {call}"
+    started = tmp_path / "started"  # by then the guard knows of it
+    code = f"""
+from pathlib import Path
+from perun.core.process import programs
+class Program(programs.Program):
+    def __init__(self, *words, **options):
+        super().__init__(*words, **options)
+        Path({str(started)!r}).touch()
+programs.Program = Program
+{call}
+"""
     source = str(SOURCE.parent)
     process = subprocess.Popen(
         [sys.executable, "-c", code], stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": source}
     )
     second = tmp_path / "pids.2"
-    while not second.exists():
+    while not (second.exists() and started.exists()):
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(how)
