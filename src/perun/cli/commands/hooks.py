@@ -19,6 +19,7 @@ from perun.core.process import programs
 from perun.core.regular import open_for_writing
 from perun.repository import hooks as operations
 from perun.repository.hooks import CHECKING, MEASURING
+from perun.repository.registering import registers_after_run
 from perun.repository.repository import Repository
 from perun.running.run import background
 
@@ -287,16 +288,8 @@ def _confirmed(session: Session, version: str, log: IO[str]) -> str:
 def _unconfirmed(session: Session, version: str) -> str:
     """Whether the check has seen no degradation of the version more than once."""
     from perun.history.check.check import check_head
-    from perun.history.check.report import is_degradation
 
-    report = check_head(session.repository, version)
-    found = [
-        change
-        for one in report.comparisons
-        for change in one.changes
-        if is_degradation(change.result) and change.location not in one.acknowledged
-    ]
-    return ", unconfirmed" if found and not any(change.confirmed for change in found) else ""
+    return ", unconfirmed" if check_head(session.repository, version).unconfirmed else ""
 
 
 def _measures_times(repo: Repository) -> bool:
@@ -305,6 +298,4 @@ def _measures_times(repo: Repository) -> bool:
 
 
 def _registers(repo: Repository) -> bool:
-    from perun.repository.registering import registers_after_run
-
     return registers_after_run(repo)
