@@ -30,7 +30,8 @@ from perun.profile.head import ProfileHeader
 from perun.repository.init import init
 from perun.store import Store
 from perun.store.index import IndexEntry
-from perun.store.summaries import Fact, ProfileSeries, fact_of
+from perun.store.series import ProfileSeries
+from perun.store.summaries import Fact, fact_of
 
 START = 1_600_000_000
 APART = 3600

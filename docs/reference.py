@@ -26,8 +26,8 @@ WIDE = 10_000
 OPTIONS = """
 `-h` is `--help` in every command that does not list another `-h`. A short option may mean something else in
 another command, as in the manual of earlier releases; a long option means the same in all of them. Where the
-manual calls one thing by several names, all of them work, and one of them in every command: `--minor` for a
-version, `--output` for a file, `--of` and `--per` for the dependent and the independent key.
+manual calls one thing by several names, all of them work, and one of them in every command: see
+[the options that commands have in common](../commands.md#options-that-commands-have-in-common).
 """
 
 SCOPES = {

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 import perun as package
+from answer_forms import hold_form
 from command_server import Child, Server
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
@@ -44,8 +45,11 @@ class Outcome:
 
     @property
     def json(self) -> Any:
-        """Standard output as JSON."""
-        return json.loads(self.out)
+        """Standard output as JSON; an answer of a command must be of the form that its schema names."""
+        answer = json.loads(self.out)
+        if isinstance(answer, dict) and "schema" in answer:
+            hold_form(answer)
+        return answer
 
     @property
     def lines(self) -> list[str]:

@@ -36,7 +36,7 @@ def test_get(perun, project):
 
 def test_get_json_names_the_file(perun, local, shared):
     assert perun("config", "get", "vcs.type", "--json").json == {
-        "schema": "perun.core.config/1",
+        "schema": "perun.config/1",
         "key": "vcs.type",
         "value": "git",
         "source": str(local),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
 from pathlib import Path
 
 import click
@@ -136,6 +137,136 @@ def test_both_names_do_the_same(perun, project, write_profile, name):
     write_profile()
     perun("show", "0@p", "raw", name, "out.json")
     assert "resources" in (project.path / "out.json").read_text()
+
+
+GRAMMAR = {
+    "--minor": ("-m", {"VERSION"}),
+    "--cmd": ("-c", {"CMD"}),
+    "--args": ("-a", {"ARGS"}),
+    "--workload": ("-w", {"WORKLOAD"}),
+    "--output": ("-o", {"FILE", "<html>", "<filename>", "<output_file>"}),
+    "--series": ("-s", {"PATTERN"}),
+    "--since": ("", {"VERSION|DATE"}),
+    "--json": ("", {None}),
+}
+"""What commands have in common: the long option, its short one, and how its value is called."""
+OF_THE_MANUAL = {
+    # The short option, the commands, what it stands for there, and the section of the manual that says so.
+    ("-m", ""): ("--metrics", "3.1"),
+    ("-m", "check"): ("--models-type", "3.2.13"),
+    ("-m", "check all"): ("--models-type", "3.2.13"),
+    ("-m", "check diff"): ("--models-type", "3.2.13"),
+    ("-m", "check head"): ("--models-type", "3.2.13"),
+    ("-m", "postprocessby regression-analysis"): ("--method", "3.4.2"),
+    ("-c", "init"): ("--configure", "3.2.1"),
+    ("-c", "run"): ("--crawl-parents", "3.2.10"),
+    ("-c", "run job"): ("--collector", "3.2.11"),
+    ("-c", "check*"): ("--compute-missing", "3.2.13"),
+    ("-c", "fuzz"): ("--collector", "3.2.17"),
+    ("-c", "stats clean"): ("--keep-custom", "3.6.13"),
+    ("-a", "collect memory"): ("--all", "3.3.2"),
+    ("-w", "collect trace"): ("--watchdog", "3.3.2"),
+    ("-w", "collect *"): ("--warmup", "3.3.2, of time; other collectors repeat runs as it does"),
+    ("-w", "fuzz"): ("--input-sample", "3.2.17"),
+    ("-w", "temp delete"): ("--warn", "3.6.3"),
+    ("-o", "collect trace"): ("--output-handling", "3.3.2"),
+    ("-o", "fuzz"): ("--output-dir", "3.2.17"),
+    ("-o", "show *"): ("--of", "3.5"),
+    ("-o", "postprocessby regression-analysis"): ("--of", "3.4.2"),
+    ("-s", "status"): ("--short", "3.2.8"),
+    ("-s", "log"): ("--short", "3.2.9"),
+    ("-s", "fuzz"): ("--source-path", "3.2.17"),
+    ("-s", "collect *"): ("--*", "3.3"),
+    ("-s", "show *"): ("--*", "3.5"),
+    ("-s", "postprocessby *"): ("--*", "3.4"),
+    ("-s", "stats list-*"): ("--sort-by-size", "3.6.7"),
+    ("-s", "temp list"): ("--sort-by", "3.6.4"),
+    ("-b", "run job"): ("--cmd", "3.2.11, where -c is the collector"),
+    ("-b", "fuzz"): ("--cmd", "3.2.17, where -c is the collector"),
+    ("-f", "show *"): ("--output", "3.5, where -o is the dependent key"),
+    ("-of", "show *"): ("--output", "3.5, where -o is the dependent key"),
+}
+WITHOUT_JSON = {
+    # Their answers are no data: files and pictures, a question, a text to be run or read.
+    *("init", "config edit", "config reset", "config set", "hooks install", "hooks uninstall", "hooks run"),
+    *("hooks work", "tag", "recover", "completion", "utils create", "remote add", "remote remove"),
+    *("web serve", "web build", "stats clean", "stats delete *", "stats sync", "temp delete", "temp sync"),
+    *("config", "show", "remote"),  # groups that do something by themselves
+    *("show *", "postprocessby *", "collect *", "check"),  # those of plugins: the group has it
+}
+
+
+def of_the_manual(short, words):
+    """What the short option stands for in the command, if the manual says so."""
+    words = words.removeprefix("utils ") if words.startswith(("utils stats", "utils temp")) else words
+    found = [one for (name, where), one in OF_THE_MANUAL.items() if name == short and fnmatch(words, where)]
+    return found[0][0] if found else None
+
+
+def test_common_options_have_one_short_spelling(options):
+    """A short option of the grammar means another thing only where the manual says so."""
+    shorts = {short: long for long, (short, _) in GRAMMAR.items() if short}
+    wrong = []
+    for words, option in options:
+        shown = [name for name in option.opts if name not in getattr(option, "formerly", ())]
+        for short in set(shown) & set(shorts):
+            expected = of_the_manual(short, words) or shorts[short]
+            if not any(fnmatch(name, expected) for name in option.opts):
+                wrong.append((words, short, option.opts))
+        for long in set(shown) & set(GRAMMAR):
+            short, values = GRAMMAR[long]
+            others = [one for one in ("-b", "-f", "-of") if of_the_manual(one, words) == long]
+            taken = of_the_manual(short, words) or words in {"bench", "check profiles"}
+            if short and short not in shown and not taken and not set(others) & set(shown):
+                wrong.append((words, long, option.opts))
+            if option.metavar not in values and long != "--json":
+                wrong.append((words, long, option.metavar))
+    assert wrong == []
+
+
+def test_what_the_manual_says_is_so(options):
+    for (short, where), (long, _) in OF_THE_MANUAL.items():
+        found = [one for words, one in options if fnmatch(words, where) and short in one.opts]
+        assert found, (short, where)
+        if "*" not in where:
+            assert all(long in one.opts for one in found), (short, where)
+
+
+def test_every_command_whose_answer_is_data_has_json(commands):
+    lacking = {
+        words
+        for words, context in commands.items()
+        if not any("--json" in one.opts for one in context.command.params)
+        and not (isinstance(context.command, click.Group) and not context.command.invoke_without_command)
+        and not words.startswith(("utils stats", "utils temp"))
+    }
+    assert {words for words in lacking if not any(fnmatch(words, one) for one in WITHOUT_JSON)} == set()
+    for words, context in commands.items():
+        names = {name for one in context.command.params for name in one.opts}
+        assert "--json" in names or not names & {"--format", "--output"} or words.startswith("show "), words
+
+
+def test_a_version_and_where_versions_begin_are_spelled_alike(options):
+    named = {name: {words for words, one in options if name in one.opts} for name in ("--minor", "--since")}
+    assert named["--minor"] >= {
+        *("status", "log", "trend", "changes", "explain", "ack", "collect", "run", "add", "rm", "push"),
+        *("pull", "fetch", "check all", "check head", "check profiles", "fuzz", "show", "postprocessby"),
+        *("web serve", "web build", "stats list-files", "stats list-versions", "stats delete file"),
+    }
+    assert named["--since"] == {
+        *("log", "trend", "changes", "check all", "run matrix", "push", "pull", "fetch")
+    }
+
+
+def test_former_names_are_taken_and_not_listed(commands, options):
+    former = {(words, name) for words, one in options for name in getattr(one, "formerly", ())}
+    assert former == {
+        ("trend", "--minor-version"), ("explain", "-s"), ("bisect", "-s"), ("bench", "-w"), ("tag", "-m"),
+        ("collect instructions", "-c"),
+    }  # fmt: skip
+    for words, name in former:
+        text = commands[words].command.get_help(commands[words])
+        assert f" {name}," not in text and f", {name} " not in text
 
 
 def test_short_options_mean_what_the_manual_says(options):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -372,3 +377,54 @@ def test_what_is_built_in_cannot_be_replaced(perun, plugin, trust, write_profile
     trust()
     assert perun("show", "0@p", "raw").json["header"]["type"] == "time"
     assert "the view 'raw'" in perun("show", "0@p", "--help").err
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The folder into which pip installed a package with plugins of four families."""
+    folder = tmp_path_factory.mktemp("installed")
+    source = shutil.copytree(Path(__file__).parents[1] / "data" / "plugin_package", folder / "source")
+    for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "Count words")):
+        names = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        subprocess.run(["git", *names, *words], cwd=source, check=True)
+    tools = str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
+    install = ["pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    install = [sys.executable, "-m", *install, "--target", folder / "packages", source]
+    subprocess.run(install, check=True, env={**os.environ, "PATH": tools})
+    return folder / "packages"
+
+
+@pytest.mark.slow
+def test_a_package_with_plugins_of_four_families(perun, project, installed):
+    def command(*words, **options):
+        program = [sys.executable, "-P", "-m", "perun"]
+        return perun(*words, program=program, env={"PYTHONPATH": str(installed)}, **options)
+
+    assert "Counts the words that a command writes." in command("collect", "--help").out
+    assert "--least" in command("collect", "words", "--help").out
+    for name, text in (("first", "a bb ccc"), ("second", "a bb ccc dddd eeeee")):
+        command("collect", "-ot", name, "-c", f"echo {text}", "words", "-l", "2")
+    assert command("show", "first.perf", "total").out == "2 in all\n"
+    assert command("show", "second.perf", "total").out == "4 in all\n"
+    done = command("postprocessby", "second.perf", "dozens")
+    assert "counted in dozens" in done.err
+    (made,) = (one for one in command("status", "--json").json["pending"] if one["postprocessors"])
+    assert made["postprocessors"] == ["dozens"]
+    assert command("show", made["name"], "total").out == "0.333333 in all\n"
+    command("config", "set", "degradation.strategies", "[{method: more_words}]")
+
+    def told():
+        words = ("check", "profiles", "first.perf", "second.perf", "--force", "--json")
+        found = command(*words).json["comparisons"][0]["changes"]
+        return [(one["result"], one["location"]) for one in found if one["method"] == "more_words"]
+
+    assert told() == [("Degradation", "words")]
+    command("config", "set", "degradation.more_words", "{limit: 2}")
+    assert told() == []
+    # In the job matrix, too; and where the package is not installed there are no such plugins.
+    command("config", "set", "cmds", "[echo a b c]")
+    command("config", "set", "collectors", "[{name: words, params: {least: 1}}]")
+    command("config", "set", "postprocessors", "[dozens]")
+    (profile,) = command("run", "matrix", "--json").json["profiles"]
+    assert (profile["collector"], profile["postprocessors"]) == ("words", ["dozens"])
+    assert "there is no collector 'words'" in perun("collect", "words", "--help", check=False).err

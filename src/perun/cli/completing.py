@@ -1,4 +1,4 @@
-"""Shell completion of tags, profiles and versions, and the option that names one of these.
+"""Shell completion of tags, profiles and versions, and files for answers.
 
 Whatever goes wrong completes nothing.
 """
@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import TextIO
 
 import click
 from click.shell_completion import CompletionItem
@@ -19,7 +19,6 @@ from click.shell_completion import CompletionItem
 from perun.core import atomic
 from perun.core.errors import UsageError
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
@@ -79,13 +78,6 @@ def complete_version(ctx: click.Context, param: click.Parameter, incomplete: str
     except Exception:
         return []
     return [name for name in names if name.startswith(incomplete)]
-
-
-def minor_option(
-    text: str = "Look in the index of this version; HEAD by default.",
-) -> Callable[[_Function], _Function]:
-    """The option `--minor`, as a decorator; `text` is its help."""
-    return click.option("--minor", "-m", metavar="HASH", shell_complete=complete_minor, help=text)
 
 
 # Answers that go to a file (`--output`).

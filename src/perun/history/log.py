@@ -241,6 +241,7 @@ def log(
     limit: int | None = None,
     ordered: bool = False,
     with_values: bool = False,
+    since: str | None = None,
 ) -> Iterator[LogEntry]:
     """The ancestors of `minor` (HEAD if None), itself first, as a stream. It writes nothing but the cache.
 
@@ -251,6 +252,7 @@ def log(
     :param limit: how many entries at most; all if None.
     :param ordered: children strictly before their parents, as what draws a graph needs it.
     :param with_values: also what was measured in each version. A version may have to wait for its ancestors.
+    :param since: only versions that are newer; see :func:`perun.repository.walking.since`.
     :raises VersionControlError: at once, if there is no such version.
     """
     head = "HEAD" if minor is None else repo.version(minor)
@@ -270,6 +272,11 @@ def log(
     entries = _entries(itertools.chain((first,), versions), summaries)
     if with_values:
         entries = _with_values(repo, entries, beyond=minor is not None)
+    if since is not None:  # not before: a difference may be from an older version
+        from perun.repository.walking import newer_than
+
+        newer = newer_than(repo, since)
+        entries = (entry for entry in entries if newer(entry.version))
     return itertools.islice(filter(_tells_change, entries) if changes_only else entries, limit)
 
 

@@ -55,6 +55,7 @@ class ParamInfo(NamedTuple):
     required: bool = False
     commands: Mapping[str, str] | None = None
     modes: Mapping[str, Mapping[str, Any]] | None = None
+    formerly: tuple[str, ...] = ()
 
 
 class ParamSpec(NamedTuple):
@@ -103,6 +104,7 @@ def param(
     required: bool = False,
     commands: Mapping[str, str] | None = None,
     modes: Mapping[str, Mapping[str, Any]] | Sequence[str] | None = None,
+    formerly: Sequence[str] = (),
 ) -> Any:
     """Declare a parameter: a dataclass field with its default, flag and help.
 
@@ -120,11 +122,12 @@ def param(
     :param modes: the sub-commands that have it as their option, a mapping if it is not the same in all of
         them: to what is declared otherwise there (names as here, `default` among them). Other parameters are
         options in front of the sub-command.
+    :param formerly: flags that it had before, which are taken and not listed.
     """
     own = None if modes is None else modes if isinstance(modes, Mapping) else {mode: {} for mode in modes}
     info = ParamInfo(
         help, short, long, alias, metavar, tuple(choices), minimum, pair, tuple(parts), argument, required,
-        commands, own,
+        commands, own, tuple(formerly),
     )  # fmt: skip
     return dataclasses.field(default=default, metadata={_KEY: info})
 

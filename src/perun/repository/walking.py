@@ -4,7 +4,7 @@ merges. And which versions this clone knows at all."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
@@ -72,16 +72,15 @@ def since(repo: Repository, versions: Iterator[MinorVersion], start: str | None)
 
     A version that was made by a wrong clock may be older than the one before it, so none ends the walk.
     """
-    if start is None:
-        yield from versions
-    elif first := _first_moment(start):
-        yield from (version for version in versions if version.date >= first)
-    else:
-        old = {version.checksum for version in repo.vcs.walk_subjects(repo.version(start))}
-        for version in versions:
-            if version.checksum in old:
-                return
-            yield version
+    return versions if start is None else filter(newer_than(repo, start), versions)
+
+
+def newer_than(repo: Repository, start: str) -> Callable[[MinorVersion], bool]:
+    """What tells of a version whether :func:`since` keeps it."""
+    if first := _first_moment(start):
+        return lambda version: version.date >= first
+    old = {version.checksum for version in repo.vcs.walk_subjects(repo.version(start))}
+    return lambda version: version.checksum not in old
 
 
 def _first_moment(day: str) -> str:

@@ -20,6 +20,7 @@ from perun.repository.init import init
 from perun.repository.lookup import ends_of
 from perun.repository.repository import Repository, open_repository
 from perun.repository.trust import Ask
+from perun.repository.walking import since
 from perun.sharing.transfer import push
 from perun.store.remote.contract import Remote
 from perun.store.remote.opening import checked_url, opened
@@ -126,17 +127,24 @@ def _write(repo: Repository, entries: list[NamedRemote]) -> None:
 # Which versions a transfer is about.
 
 
-def versions_of(repo: Repository, text: str | None) -> frozenset[str] | None:
+def versions_of(repo: Repository, text: str | None, start: str | None = None) -> frozenset[str] | None:
     """The checksums of the versions that a RANGE names; None, which stands for all, if there is none.
 
     :param text: a revision, for that version; `A..B` for the versions of B that A does not have, where an A
         or B
         that is left out is HEAD.
-    :raises VersionControlError: if there is no such revision.
+    :param start: of a version that `text` names (HEAD if None) and its ancestors those that are newer; see
+        :func:`perun.repository.walking.since`.
+    :raises VersionControlError: if there is no such revision. :raises UsageError: for `A..B` and `start`.
     """
-    if text is None:
+    if text is None and start is None:
         return None
-    ends = ends_of(text)
+    ends = ends_of(text or "")
+    if start is not None:
+        if ends is not None:
+            raise UsageError(f"{text} and --since contradict each other", "give one of them")
+        walk = repo.vcs.walk_subjects(repo.version(text))
+        return frozenset(one.checksum for one in since(repo, walk, start))
     if ends is None:
         return frozenset([repo.version(text)])
     old, new = ({one.checksum for one in repo.vcs.walk_subjects(repo.version(end or None))} for end in ends)

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from perun.store.lock import Lock
     from perun.store.objects import FileObjects
     from perun.store.pending import Pending
+    from perun.store.series import SeriesCache
     from perun.store.stats import Stats
-    from perun.store.summaries import Facts, SeriesCache, Summaries
+    from perun.store.summaries import Facts, Summaries
     from perun.store.temp import Temp
 
 FOLDERS = ("objects", "jobs", "logs", "cache", "stats", "tmp")
@@ -160,7 +161,7 @@ class Store:
     @cached_property
     def series(self) -> SeriesCache:
         """The series of registered profiles in a few numbers each, a cache."""
-        from perun.store.summaries import SeriesCache
+        from perun.store.series import SeriesCache
 
         return SeriesCache(self.cache)
 

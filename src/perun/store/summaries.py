@@ -6,7 +6,6 @@ times and sizes they had then; else it is counted anew.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,8 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import DamagedStore
-from perun.measurement.estimate import Headline, Kind, Readings, Round, Sample
-from perun.measurement.series import SeriesName
+from perun.measurement.estimate import Headline, Kind, Round, Sample
 from perun.measurement.verdict import severity, sum_of
 from perun.store import tree
 from perun.store.cache import NUMBER, Cache, of_types
@@ -271,71 +269,3 @@ def _headline(
 
 
 _SAMPLE: Final = (int, NUMBER, (*NUMBER, type(None)), bool)
-
-
-# What registered profiles measured of each series, in a few numbers a round, so that a history is told
-# without reading profiles; kept in the cache by their checksums.
-#
-# What the series of a profile are called is kept apart, by the checksum of the names: most versions of a
-# program have the same functions.
-
-class ProfileSeries(NamedTuple):
-    """What is kept of one profile.
-
-    :param conditions: the name and the value of each condition that comparisons look at.
-    :param names: of the series; the same list for all profiles that have the same ones.
-    :param readings: of each of them.
-    """
-
-    conditions: tuple[tuple[str, str], ...]
-    names: Sequence[SeriesName]
-    readings: Sequence[Readings]
-
-
-class _Kept(NamedTuple):
-    conditions: tuple[tuple[str, str], ...]
-    names: str
-    readings: tuple[Readings, ...]
-
-
-class SeriesCache:
-    """The series of the profiles of one repository."""
-
-    def __init__(self, cache: Cache) -> None:
-        import msgspec
-
-        self._cache = cache
-        self._encode = msgspec.msgpack.Encoder().encode
-        self._decode = msgspec.msgpack.Decoder(_Kept).decode
-        self._decode_names = msgspec.msgpack.Decoder(tuple[SeriesName, ...]).decode
-        self._names: dict[str, tuple[SeriesName, ...] | None] = {}
-
-    def of(self, checksums: Iterable[str]) -> dict[str, ProfileSeries]:
-        """The series of those of the profiles that are known."""
-        found = {}
-        for checksum, one in self._cache.get("series", checksums, self._decode).items():
-            names = self._names_of(one.names)
-            if names is not None:
-                found[checksum] = ProfileSeries(one.conditions, names, one.readings)
-        return found
-
-    def keep(self, profiles: Mapping[str, ProfileSeries]) -> None:
-        """Note the series of profiles, by their checksums."""
-        kept = {
-            checksum: self._encode(_Kept(one.conditions, self._keep_names(one.names), tuple(one.readings)))
-            for checksum, one in profiles.items()
-        }
-        self._cache.put("series", kept)
-
-    def _names_of(self, checksum: str) -> tuple[SeriesName, ...] | None:
-        if checksum not in self._names:
-            self._names[checksum] = self._cache.get("names", [checksum], self._decode_names).get(checksum)
-        return self._names[checksum]
-
-    def _keep_names(self, names: Sequence[SeriesName]) -> str:
-        data = self._encode(names)
-        checksum = hashlib.sha256(data).hexdigest()[:32]
-        if self._names_of(checksum) is None:
-            self._names[checksum] = tuple(names)
-            self._cache.put("names", {checksum: data})
-        return checksum

@@ -53,6 +53,7 @@ def answer(
     changes_only: bool = False,
     limit: int | None = None,
     graph: bool = False,
+    since: str | None = None,
 ) -> int:
     """Print the history down from `minor`, HEAD if None; the exit code, which reports damage.
 
@@ -71,6 +72,7 @@ def answer(
         changes_only=changes_only,
         limit=limit,
         ordered=graph,
+        since=since,
         with_values=as_json or any(isinstance(one, formats.Tag) and one.name in VALUES for one in pieces),
     )
     counted = _CountedEntries(entries, damages)

@@ -9,7 +9,7 @@ import click
 
 from perun.cli.answers.data import SHORT, write_json
 from perun.cli.answers.steps import entry_data
-from perun.cli.completing import complete_minor
+from perun.cli.options import json_option, version_argument
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import UsageError, VersionControlError
@@ -81,13 +81,13 @@ def _write(session: Session, entries: Iterable[Acknowledgement]) -> None:
 
 
 @click.command()
-@click.argument("commit", required=False, shell_complete=complete_minor)
+@version_argument("commit", metavar="[VERSION]", before="location")
 @click.argument("location", required=False)
 @click.option("--until", metavar="DATE", default="", help="The last day that it holds, as 2026-11-22.")
 @click.option("--because", metavar="TEXT", default="", help="Why the change is accepted.")
 @click.option("--list", "-l", "listing", is_flag=True, help="List what is acknowledged.")
 @click.option("--remove", is_flag=True, help="Take back what was acknowledged at LOCATION, or all of COMMIT.")
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@json_option()
 @click.pass_obj
 def ack(
     session: Session,

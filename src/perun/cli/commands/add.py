@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
-from perun.cli.completing import complete_pending, minor_option
+from perun.cli.answers.data import write_json
+from perun.cli.completing import complete_pending
+from perun.cli.options import json_option, minor_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import ProfileError
@@ -18,6 +20,7 @@ from perun.core.errors import ProfileError
 @click.option(
     "--force", "-f", is_flag=True, help="Register although the profile was collected for another version."
 )
+@json_option()
 @click.pass_obj
 def add(
     session: Session,
@@ -26,6 +29,7 @@ def add(
     to_origin: bool,
     keep_profile: bool,
     force: bool,
+    as_json: bool,
 ) -> None:
     """Register profiles in the index of a version.
 
@@ -47,7 +51,18 @@ def add(
         force=force,
         confirm=session.confirm,
     )
-    for one in linked:
+    if as_json:
+        rows = [
+            {
+                "name": one.name,
+                "minor_version": one.minor_version,
+                "registered": one.is_new,
+                "refused": one.clashes,
+            }
+            for one in linked
+        ]
+        write_json(session.out, {"schema": "perun.add/1", "profiles": rows})
+    for one in () if as_json else linked:
         name, version = one_line(one.name), one.minor_version[:10]
         if one.is_new:
             session.say(f"registered {session.paint(name, 'bold')} in {version}")

@@ -16,7 +16,7 @@ import click
 from perun.cli.answers import data as values
 from perun.cli.answers.data import write_json
 from perun.cli.completing import opened
-from perun.cli.options import with_options_of
+from perun.cli.options import AnswerOptions, CommandOptions, with_options_of
 from perun.cli.session import Session
 from perun.cli.table import clean, one_line, width
 from perun.core.errors import ForeignRepository, NotPerunRepository, UsageError
@@ -216,7 +216,11 @@ class MeasuringOptions:
         help=f"Time for measuring; {asked.SECONDS:g} for each command by default.",
     )
     warmup: int = param(
-        1, short="-w", minimum=0, metavar="N", help="Run each command N times first, without counting that."
+        1,
+        formerly=["-w"],
+        minimum=0,
+        metavar="N",
+        help="Run each command N times first, without counting that.",
     )
     prepare: str = param("", short="-p", metavar="CMD", help="Run CMD before each run.")
     conclude: str = param("", metavar="CMD", help="Run CMD after each run.")
@@ -271,25 +275,8 @@ class MeasuringOptions:
 
 
 @dataclass(frozen=True)
-class AnswerOptions:
-    """How the answer leaves the program."""
-
-    format: str | None = param(
-        None,
-        choices=("text", *FORMATS),
-        help="Format of the answer; that of the name of --output by default, else text.",
-    )
-    as_json: bool = param(False, long="--json", help="Answer as JSON: short for --format json.")
-    output: str | None = param(
-        None,
-        metavar="FILE",
-        help="Write the answer to FILE, too, which is replaced once it is complete; - is standard output.",
-    )
-
-    @property
-    def path(self) -> Path | None:
-        """The file that the answer goes to; None for standard output alone."""
-        return None if self.output in (None, "-") else Path(self.output)
+class ExportOptions(AnswerOptions):
+    """How the answer leaves the program: with a file, the text is printed all the same."""
 
     @property
     def name(self) -> str:
@@ -297,10 +284,8 @@ class AnswerOptions:
 
         :raises click.UsageError: if two are asked for, or none where a file is to be written.
         """
-        if self.as_json and self.format not in (None, "json"):
-            raise click.UsageError(f"--json and --format {self.format} contradict each other.")
-        if self.as_json or self.format:
-            return "json" if self.as_json else str(self.format)
+        if self.named is not None:
+            return self.named
         if self.path is None:
             return "text"
         known = ENDINGS.get(self.path.suffix)
@@ -311,18 +296,35 @@ class AnswerOptions:
 
 
 @click.command()
-@click.argument("commands", metavar="CMD...", nargs=-1, required=True)
+@click.argument("commands", metavar="CMD...", nargs=-1)
 @click.option("--init", "initializes", is_flag=True, help="First make a Perun repository of this git one.")
+@with_options_of(
+    CommandOptions,
+    "one",
+    cmd={"help": "Measure this command, the same as CMD."},
+    workload={"short": "", "help": "Its input: last arguments."},
+)
 @with_options_of(MeasuringOptions, "given")
-@with_options_of(AnswerOptions, "answer", output={"type": click.Path()})
+@with_options_of(
+    ExportOptions,
+    "answer",
+    format={
+        "type": click.Choice(("text", *FORMATS), case_sensitive=False),
+        "help": "Format of the answer; that of the name of --output by default, else text.",
+    },
+    output={
+        "help": "Write the answer to FILE, too, which is replaced once it is complete; - is standard output."
+    },
+)
 @click.pass_obj
 def bench(
     session: Session,
     /,
     commands: tuple[str, ...],
     initializes: bool,
+    one: CommandOptions,
     given: MeasuringOptions,
-    answer: AnswerOptions,
+    answer: ExportOptions,
 ) -> None:
     """Measure commands now, and keep the times by commit.
 
@@ -336,6 +338,12 @@ def bench(
     perun bench './prog {n}' --parameter n=10,100,1000
     perun bench --init --save './prog 1000'            and let perun run matrix measure it from now on
     """
+    if one.cmd:
+        commands += (" ".join(filter(None, (one.cmd, one.args, one.workload))),)
+    elif one.args or one.workload:
+        raise click.UsageError("--args and --workload are those of --cmd; CMD has its own in it.")
+    if not commands:
+        raise click.UsageError("Missing argument 'CMD...'.")
     options, name = given.of(commands), answer.name
     if answer.path is not None and name == "text":
         raise click.UsageError("--output: the format text is for the terminal; give json, markdown or csv.")

@@ -10,10 +10,9 @@ from typing import Any, Final
 import click
 
 from perun.cli.answers.data import SHORT, finite, write_json
-from perun.cli.commands.command_options import CommandOptions, sizes_of
 from perun.cli.commands.compare import complete_metric
 from perun.cli.completing import complete_minor
-from perun.cli.options import with_options_of
+from perun.cli.options import CommandOptions, json_option, sizes_of, with_options_of
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import NOT_DECIDED, UsageError
@@ -227,7 +226,7 @@ class BisectOptions(CommandOptions):
     )
     sizes: str = param(
         "",
-        short="-s",
+        formerly=["-s"],
         metavar="N,N,...",
         help="Workloads over which the order of growth is told; without, the sizes of the calls tell it.",
     )
@@ -249,7 +248,6 @@ class BisectOptions(CommandOptions):
     no_pin: bool = param(False, help="Do not keep a program that uses one core on one core.")
     resume: bool = param(False, help="Go on with the bisection that was interrupted.")
     reset: bool = param(False, help="Forget the bisection that was interrupted.")
-    as_json: bool = param(False, long="--json", help="Answer as JSON.")
 
     def of(self, good: str | None, bad: str | None) -> BisectRequest:
         """What is asked for.
@@ -268,8 +266,11 @@ class BisectOptions(CommandOptions):
 @click.argument("good", metavar="[GOOD]", required=False, shell_complete=complete_minor)
 @click.argument("bad", metavar="[BAD]", required=False, shell_complete=complete_minor)
 @with_options_of(BisectOptions, "given", metric={"shell_complete": complete_metric})
+@json_option()
 @click.pass_context
-def bisect(ctx: click.Context, /, good: str | None, bad: str | None, given: BisectOptions) -> int:
+def bisect(
+    ctx: click.Context, /, good: str | None, bad: str | None, given: BisectOptions, as_json: bool
+) -> int:
     """Find the version that changed what a program costs.
 
     GOOD is a version before the change, BAD one with it, HEAD by default. A single version that `perun
@@ -290,7 +291,7 @@ def bisect(ctx: click.Context, /, good: str | None, bad: str | None, given: Bise
         return _reset(session, alone=asked == BisectRequest() and not given.resume)
     if given.resume:
         verb.nothing_to_resume(asked)
-    with session.progress(0, "bisecting", enabled=not given.as_json) as bar, session.writing_to(bar.out):
+    with session.progress(0, "bisecting", enabled=not as_json) as bar, session.writing_to(bar.out):
 
         def tell(text: str) -> None:
             bar.update(text, 0, 0)
@@ -301,7 +302,7 @@ def bisect(ctx: click.Context, /, good: str | None, bad: str | None, given: Bise
         except KeyboardInterrupt:
             session.note("interrupted: what was measured is kept; go on with: perun bisect --resume")
             raise
-    if given.as_json:
+    if as_json:
         write_data(session, found)
     else:
         answer(session, found)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -18,7 +16,7 @@ from perun.cli.answers.data import SHORT, finite, write_json
 from perun.cli.answers.history_reports import change_of, fails, reports, undecided
 from perun.cli.answers.steps import entry_data
 from perun.cli.commands.trend import complete_series
-from perun.cli.completing import complete_minor, opened
+from perun.cli.options import AnswerOptions, series_option, since_option, version_argument, with_options_of
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import DamagedStore, UsageError
@@ -288,15 +286,9 @@ _FORMATS = tuple(name for name in FORMATS if name != "manual")
 
 
 @click.command()
-@click.argument("versions", metavar="[RANGE]", required=False, default="", shell_complete=complete_minor)
-@click.option(
-    "--series", "-s", metavar="PATTERN", default="", shell_complete=complete_series,
-    help="Only series whose collector, command and location contain this, or match it (`*`, `?`, `[`).",
-)  # fmt: skip
-@click.option(
-    "--since", metavar="REV|DATE", shell_complete=complete_minor,
-    help="Only versions newer than this one, or not older than a day such as 2026-11-22, local time.",
-)  # fmt: skip
+@version_argument("versions", metavar="[RANGE]", text="End with this version; HEAD by default.")
+@series_option(complete_series)
+@since_option()
 @click.option(
     "--effect", type=click.FloatRange(0, 10), default=1.0, show_default=True, metavar="PERCENT",
     help="The least change that is told, in percent of the level before.",
@@ -305,14 +297,7 @@ _FORMATS = tuple(name for name in FORMATS if name != "manual")
     "--all", "every", is_flag=True,
     help="All series that a version changed, also of parts such as functions, and doubtful changes.",
 )  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(_FORMATS), help="Format of the answer: text by default, for people."
-)
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON: short for --format json.")
-@click.option(
-    "--output", metavar="FILE", type=click.Path(path_type=Path),
-    help="Write the answer to FILE, which is replaced once it is complete; - is standard output.",
-)  # fmt: skip
+@with_options_of(AnswerOptions, "form", format={"type": click.Choice(_FORMATS)})
 @click.option(
     "--fail-on", type=click.Choice(tuple(LEVELS)),
     help="Exit with code 1 on a degradation that no later version takes back, and that is not acknowledged; "
@@ -323,14 +308,13 @@ _FORMATS = tuple(name for name in FORMATS if name != "manual")
 @click.pass_obj
 def changes(
     session: Session,
-    versions: str,
-    series: str,
+    /,
+    versions: str | None,
+    pattern: str,
     since: str | None,
     effect: float,
     every: bool,
-    form: str | None,
-    as_json: bool,
-    output: Path | None,
+    form: AnswerOptions,
     fail_on: str | None,
 ) -> int:
     """Find the versions that changed the level of what was measured.
@@ -346,34 +330,30 @@ def changes(
     perun changes --series 'sort*' --since 2026-01-01
     perun changes v1.0.. --fail-on degradation --format markdown
     """
-    ends = ends_of(versions)
+    ends = ends_of(versions or "")
     if ends and since is not None:
         raise UsageError(f"{versions} and --since contradict each other", "give one of them")
-    if as_json and form not in (None, "json"):
-        raise UsageError(f"--json and --format {form} contradict each other", "give one of them")
     start, end = ends or ("", versions)
-    name = "json" if as_json else form or "text"
+    name = form.named or "text"
     acknowledged = Acknowledged.load(session.repository)
     with session.progress(0, "reading versions", enabled=name == "text") as bar:
         found = run(
-            session.repository, end or None, start or since, pattern=series, effect=effect / 100,
+            session.repository, end or None, start or since, pattern=pattern, effect=effect / 100,
             progress=lambda what, done, total: bar.update(what, done, total),
         )  # fmt: skip
-    to_file = output is not None and str(output) != "-"
-    file = opened(output) if output is not None and to_file else nullcontext(session.out)
-    command = _command(versions, series, since)
-    with file as out, session.writing_to(out):
+    command = _command(versions, pattern, since)
+    with form.opened(session):
         _answer(session, found, acknowledged, name, every=every, command=command)
-    if to_file:
+    if form.path:
         count = sum(len(one.steps) for one in found.found)
-        session.say(f"{plural(count, 'change')} found; see {one_line(str(output))}")
+        session.say(f"{plural(count, 'change')} found; see {one_line(str(form.path))}")
     if name not in ("text", "json"):
         for message in found.history.damaged:
             session.warn(message)
     return _code(found, acknowledged, fail_on)
 
 
-def _command(versions: str, series: str, since: str | None) -> str:
+def _command(versions: str | None, series: str, since: str | None) -> str:
     """The command behind `perun` that asks again."""
     words = ["changes", *filter(None, [versions]), *(["--series", series] if series else [])]
     return shlex.join([*words, *(["--since", since] if since else [])])

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 import click
 
 from perun.cli.answers.check import FORMATS, answer_in
 from perun.cli.answers.check.wording import Answer, Page, Tally, plain
-from perun.cli.completing import complete_any, complete_minor, minor_option, opened
-from perun.cli.options import with_options_of
+from perun.cli.completing import complete_any, complete_minor, opened
+from perun.cli.options import (
+    VERSION,
+    AnswerOptions,
+    minor_option,
+    since_option,
+    version_argument,
+    with_options_of,
+)
 from perun.cli.progress import Progress
 from perun.cli.session import Session
 from perun.cli.table import one_line
@@ -58,20 +65,9 @@ class OutputOptions:
 
 
 @dataclass(frozen=True)
-class AnswerOptions:
+class VerdictOptions(AnswerOptions):
     """The options of what answers as `check` does."""
 
-    format: str | None = param(
-        None,
-        choices=tuple(FORMATS),
-        help="Format of the answer: text by default, for people; manual has lines for scripts to parse.",
-    )
-    as_json: bool = param(False, long="--json", help="Answer as JSON: short for --format json.")
-    output: str | None = param(
-        None,
-        metavar="FILE",
-        help="Write the answer to FILE, which is replaced once it is complete; - is standard output.",
-    )
     fail_on: str | None = param(
         None,
         choices=tuple(LEVELS),
@@ -86,15 +82,18 @@ class AnswerOptions:
 
         :raises click.UsageError: if two formats are asked for.
         """
-        if self.as_json and self.format not in (None, "json"):
-            raise click.UsageError(f"--json and --format {self.format} contradict each other.")
-        name = "json" if self.as_json else self.format or "text"
-        output = None if self.output in (None, "-") else Path(self.output)
-        return OutputOptions(name, output, self.fail_on)
+        return OutputOptions(self.named or "text", self.path, self.fail_on)
+
+
+FORMAT: Final[Mapping[str, Any]] = {
+    "type": click.Choice(tuple(FORMATS), case_sensitive=False),
+    "help": "Format of the answer: text by default, for people; manual has lines for scripts to parse.",
+}
+"""What `--format` of these is."""
 
 
 @dataclass(frozen=True)
-class CheckOptions(AnswerOptions):
+class CheckOptions(VerdictOptions):
     """The options of `check`, before or behind the name of the subcommand, as in git."""
 
     force: bool = param(
@@ -137,9 +136,7 @@ class CheckOptions(AnswerOptions):
 
 def _with_check_options(models_short: str = "-m") -> Callable[[Any], Any]:
     """Give a command the options of :class:`CheckOptions`, as its keyword `given`."""
-    return with_options_of(
-        CheckOptions, "given", models_type={"short": models_short}, output={"type": click.Path()}
-    )
+    return with_options_of(CheckOptions, "given", models_type={"short": models_short}, format=FORMAT)
 
 
 @click.group()
@@ -155,10 +152,10 @@ def check(ctx: click.Context, /, given: CheckOptions) -> None:
 
 
 @check.command()
-@click.argument("minor", metavar="[HASH]", required=False, shell_complete=complete_minor)
+@version_argument(short="")
 @click.option(
     "--baseline",
-    metavar="REV",
+    metavar=VERSION,
     shell_complete=complete_minor,
     help="Compare with this version, e.g. a release, or the nearest of its ancestors that has profiles.",
 )
@@ -178,18 +175,19 @@ def head(ctx: click.Context, /, minor: str | None, baseline: str | None, given: 
 
 
 @check.command("all")
-@click.argument("minor", metavar="[HASH]", required=False, shell_complete=complete_minor)
+@version_argument(short="")
+@since_option()
 @_with_check_options()
 @click.pass_context
-def all_(ctx: click.Context, /, minor: str | None, given: CheckOptions) -> int:
-    """Check every version from HASH (HEAD by default) down to the root."""
+def all_(ctx: click.Context, /, minor: str | None, since: str | None, given: CheckOptions) -> int:
+    """Check every version from VERSION (HEAD by default) down to the root, or to `--since`."""
     from perun.history.check.check import check_all
 
     given = given.over(ctx.meta["given"])
     options, destination = given.options, given.destination
-    words = ["check", "all", *([minor] if minor else [])]
+    words = ["check", "all", *([minor] if minor else []), *(["--since", since] if since else [])]
     with answering(ctx.obj, destination, words, single=False) as (writer, bar):
-        for version in check_all(_repository(ctx), minor, options, bar.update, _note(ctx)):
+        for version in check_all(_repository(ctx), minor, options, bar.update, _note(ctx), since):
             writer.version(version)
     return writer.code
 

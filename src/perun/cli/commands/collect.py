@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from perun.cli.commands.measuring import VersionOptions, measure, with_version_options
-from perun.cli.options import read_params, with_options_of
+from perun.cli.options import json_option, read_params, with_options_of
 from perun.cli.plugins import PARAMS, PluginGroup, with_params
 from perun.cli.session import Session
 from perun.plugin.params import param, specs
@@ -93,6 +93,7 @@ class _Collectors(PluginGroup):
     help="Parameters of the collector: a YAML file, key=value, or YAML.",
 )
 @with_options_of(OptimizationOptions, "optimization")
+@json_option("Answer as JSON: the profile, or what failed.")
 @click.pass_context
 def collect(
     ctx: click.Context,
@@ -104,6 +105,7 @@ def collect(
     params: tuple[str, ...],
     where: VersionOptions,
     optimization: OptimizationOptions,
+    as_json: bool,
 ) -> None:
     """Measure one command with one collector.
 
@@ -127,7 +129,7 @@ def collect(
         if not cmd and needs_command(session.registry, name):
             raise click.UsageError("name the command to measure with --cmd (-c)", ctx)
         jobs = combine_units(session.repository, cmd or [""], [" ".join(args)], workload, [unit])
-        measure(session, jobs, where, profile_name)
+        measure(session, jobs, where, profile_name, as_json=as_json)
 
     session.collector_runner = runner
 

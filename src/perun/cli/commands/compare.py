@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import click
 
-from perun.cli.commands.check import AnswerOptions, answering
-from perun.cli.commands.command_options import CommandOptions
+from perun.cli.commands.check import FORMAT, VerdictOptions, answering
 from perun.cli.commands.measuring import SEED
 from perun.cli.completing import complete_minor
-from perun.cli.options import with_options_of
+from perun.cli.options import CommandOptions, with_options_of
 from perun.cli.session import Session
 from perun.measurement.difference import Rules
 from perun.plugin.params import param
@@ -97,7 +96,7 @@ def complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.argument("base", metavar="[BASE]", required=False, shell_complete=complete_minor)
 @click.argument("head", metavar="[HEAD]", required=False, shell_complete=complete_minor)
 @with_options_of(MeasuringOptions, "given", metric={"shell_complete": complete_metric})
-@with_options_of(AnswerOptions, "answer", output={"type": click.Path()})
+@with_options_of(VerdictOptions, "answer", format=FORMAT)
 @click.pass_context
 def compare(
     ctx: click.Context,
@@ -105,7 +104,7 @@ def compare(
     base: str | None,
     head: str | None,
     given: MeasuringOptions,
-    answer: AnswerOptions,
+    answer: VerdictOptions,
 ) -> int:
     """Measure two versions side by side, and say what changed.
 

@@ -12,6 +12,7 @@ import click
 
 from perun.cli import formats
 from perun.cli.answers import log, status
+from perun.cli.options import json_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import ConfigError
@@ -55,7 +56,7 @@ def config(ctx: click.Context, scope: str, edit_now: bool) -> None:
 
 @config.command()
 @click.argument("key", shell_complete=_complete_key)
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@json_option()
 @click.pass_context
 def get(ctx: click.Context, key: str, as_json: bool) -> None:
     """Look KEY up in the hierarchy of configurations."""
@@ -63,7 +64,7 @@ def get(ctx: click.Context, key: str, as_json: bool) -> None:
     setting = operations.get_value(session.cwd, session.environ, key, ctx.meta["scope"])
     if as_json:
         answer = {
-            "schema": "perun.core.config/1",
+            "schema": "perun.config/1",
             "key": key,
             "value": setting.value,
             "source": setting.source,

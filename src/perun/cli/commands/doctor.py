@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from perun.cli.answers.data import finite
+from perun.cli.options import json_option
 from perun.cli.session import Session
 from perun.cli.table import clean
 from perun.core.errors import NotPerunRepository, PerunError
@@ -105,7 +106,7 @@ def _needed(effect: Effect) -> str:
 
 
 @click.group(invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@json_option()
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """Show what can be measured on this machine, and how reliably.
@@ -148,7 +149,7 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     metavar="SECONDS",
     help="How long one run of the built-in program takes: about as long as your commands.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@json_option()
 @click.pass_context
 def noise(ctx: click.Context, budget: float, length: float, as_json: bool) -> None:
     """Measure the noise of this machine, and say which changes it hides.

@@ -12,10 +12,8 @@ from typing import Final
 import click
 
 from perun.cli.answers.data import SHORT, write_json
-from perun.cli.commands.command_options import CommandOptions, sizes_of
 from perun.cli.commands.measuring import SEED
-from perun.cli.completing import complete_minor
-from perun.cli.options import with_options_of
+from perun.cli.options import CommandOptions, json_option, sizes_of, version_argument, with_options_of
 from perun.cli.session import Session
 from perun.cli.table import one_line, width
 from perun.core import atomic
@@ -308,7 +306,7 @@ class Options(CommandOptions):
 
     sizes: str = param(
         "",
-        short="-s",
+        formerly=["-s"],
         metavar="N,N,...",
         help="Also count instructions with these numbers as workload, and tell where the order of growth "
         "changed; five of them at least, the largest eight times the smallest.",
@@ -329,16 +327,16 @@ class Options(CommandOptions):
     )
     output: str = param("", short="-o", metavar="FILE", help="Also write a page with flame graphs.")
     all: bool = param(False, help="All functions that changed, however many.")
-    json: bool = param(False, help="Answer as JSON.")
     seed: int | None = param(None, metavar="N", help=SEED)
 
 
 @click.command()
-@click.argument("versions", metavar="COMMIT|A..B", shell_complete=complete_minor)
+@version_argument("versions", metavar="VERSION|A..B", before="location", text="The same as VERSION.")
 @click.argument("location", metavar="[LOCATION]", required=False, default="")
-@with_options_of(Options, "given", output={"type": click.Path()})
+@with_options_of(Options, "given")
+@json_option()
 @click.pass_context
-def explain(ctx: click.Context, /, versions: str, location: str, given: Options) -> int:
+def explain(ctx: click.Context, /, versions: str | None, location: str, given: Options, as_json: bool) -> int:
     """Say why a version costs more: functions, and lines of the diff.
 
     Counts instructions and memory of both versions, unless profiles of them are registered, and tells the
@@ -352,6 +350,8 @@ def explain(ctx: click.Context, /, versions: str, location: str, given: Options)
     perun explain v1.0..v2.0 -c ./prog -w 400 --sizes 50,100,200,400,800
     """
     session: Session = ctx.obj
+    if versions is None:
+        raise click.UsageError("Missing argument 'VERSION|A..B'.", ctx)
     if given.output and Path(given.output).is_dir():
         raise UsageError(f"--output: {given.output} is a folder", "name a file, e.g. why.html")
     options = ExplainOptions(
@@ -372,11 +372,11 @@ def explain(ctx: click.Context, /, versions: str, location: str, given: Options)
     if options.sizes and not options.collects:
         raise UsageError("--sizes needs measurements, which --no-collect forbids", "leave out one of them")
     planned = plan(session.repository, options)
-    with session.progress(0, "explaining", enabled=not given.json) as bar:
+    with session.progress(0, "explaining", enabled=not as_json) as bar:
         found = run(session.repository, planned, options, bar.update, pages=bool(given.output))
     if given.output:
         write_page(Path(given.output), found)
-    if given.json:
+    if as_json:
         write_data(session, found)
     else:
         answer(session, found, every=given.all)

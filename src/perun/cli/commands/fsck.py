@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from perun.cli.commands.remote import remote_option
+from perun.cli.options import json_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import UsageError
@@ -30,7 +31,7 @@ PAINT = {"error": "bold red", "warning": "yellow", "info": "dim", "repaired": "g
     "--rebuild", is_flag=True, help="First make all caches anew: what lists and the dashboard are drawn from."
 )
 @remote_option("Verify this remote instead; the only one if no name is given. All of it is fetched.")
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@json_option()
 @click.pass_obj
 def fsck(session: Session, repair: bool, rebuild: bool, remote_name: str | None, as_json: bool) -> int:
     """Verify everything that is stored.

@@ -13,7 +13,7 @@ import click
 from perun.cli.answers import fuzz as answers
 from perun.cli.answers import fuzz as texts
 from perun.cli.answers.data import write_json
-from perun.cli.options import read_params, with_options_of
+from perun.cli.options import json_option, read_params, with_options_of
 from perun.cli.session import Session
 from perun.core.errors import UsageError
 from perun.fuzz.mutating import DEFAULT, INCREASE, STRATEGIES, SizeLimit
@@ -60,7 +60,7 @@ class FuzzingOptions:
         (asked.CHECK,), metavar="METHOD", help="Method that compares a result with its seed; may be repeated."
     )
     minor_version: str | None = param(
-        None, short="-m", metavar="REV", help="Fuzz this version; else the working directory as it is."
+        None, short="-m", metavar="VERSION", help="Fuzz this version; else the working directory as it is."
     )
     workloads_filter: str = param(
         "", short="-wf", metavar="REGEX", help="Take only seeds in whose path REGEX is found."
@@ -258,7 +258,7 @@ _RESUMED = ("timeout", "executions", "jobs", "minimize", "no_plotting")
     type=click.Choice(tuple(_FAILURES)),
     help="With --replay: exit with code 1 where a result remains slow, or is slower than it was.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@json_option()
 @click.pass_context
 def fuzz(
     ctx: click.Context,

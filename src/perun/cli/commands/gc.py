@@ -11,6 +11,7 @@ import click
 
 from perun.cli.commands import remote as answers
 from perun.cli.commands.remote import remote_option
+from perun.cli.options import json_option
 from perun.cli.session import Session
 from perun.core.errors import UsageError
 from perun.core.wording import plural
@@ -42,7 +43,7 @@ from perun.store.remote.register import RegisterEntry
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask on a terminal before something is removed.")
 @click.option("--dry-run", "-n", is_flag=True, help="Say what would be removed, and remove nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@json_option()
 @click.pass_obj
 def gc(
     session: Session,

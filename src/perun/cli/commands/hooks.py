@@ -12,6 +12,7 @@ from typing import IO
 
 import click
 
+from perun.cli.options import json_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import NotPerunRepository, NotTrusted, PerunError
@@ -117,7 +118,7 @@ def uninstall(session: Session, names: list[str]) -> None:
 
 @hooks.command()
 @click.option("--wait", is_flag=True, help="First wait until all queued commits are measured.")
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@json_option()
 @click.pass_obj
 def status(session: Session, wait: bool, as_json: bool) -> None:
     """Show which hooks call Perun, and what is going on in the background."""

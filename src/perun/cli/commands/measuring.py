@@ -9,9 +9,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from perun.cli.answers import data
-from perun.cli.completing import complete_minor
 from perun.cli.graph import Graph, Rows
-from perun.cli.options import with_options_of
+from perun.cli.options import VERSION, with_options_of
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import PerunError, UsageError
@@ -50,7 +49,7 @@ class VersionOptions:
         (),
         long="--minor-version",
         short="-m",
-        metavar="HASH",
+        metavar=VERSION,
         help="Measure this version, HEAD by default; may be repeated.",
     )
     crawl_parents: bool = param(False, help="Measure all the ancestors of these versions too.")
@@ -85,9 +84,6 @@ class MatrixOptions:
         False, short="-q", help="Do not draw the history: the line of each job names its version."
     )
     dry_run: bool = param(False, short="-n", help="Only list the jobs, and estimate how long they take.")
-    since: str | None = param(
-        None, metavar="REV", help="Measure all the ancestors that are newer than this version."
-    )
     every: int = param(
         1,
         minimum=1,
@@ -131,20 +127,28 @@ def with_version_options(crawl_short: str) -> Callable[[Any], Any]:
     return with_options_of(
         VersionOptions,
         "where",
-        minor={"shell_complete": complete_minor},
         crawl_parents={"short": crawl_short},
     )
 
 
-def measure(session: Session, jobs: Sequence[Job], where: VersionOptions, name: str | None = None) -> None:
-    """Run the jobs on the versions and print each event; raise at the end if something failed."""
+def measure(
+    session: Session,
+    jobs: Sequence[Job],
+    where: VersionOptions,
+    name: str | None = None,
+    *,
+    as_json: bool = False,
+) -> None:
+    """Run the jobs on the versions and print each event, or in the end all of them as JSON; raise then if
+    something failed."""
     place = where.placement
     versions = choose(session.repository, where.minor, where.crawl_parents)
     slots = plan_slots(jobs, versions)
     tally = Tally(slots)
     single = tally.total == 1  # the command ends with the error of its only job, which is not printed before
     with session.progress(tally.total, "measuring") as bar:
-        printer = EventPrinter(session, bar.write, several=len(versions) > 1)
+        kept = EventData(session) if as_json else None
+        printer = kept or EventPrinter(session, bar.write, several=len(versions) > 1)
         events = run_jobs(
             session.repository,
             slots,
@@ -157,11 +161,15 @@ def measure(session: Session, jobs: Sequence[Job], where: VersionOptions, name: 
         try:
             with contextlib.closing(events):  # restores the working directory of an interrupted run at once
                 for event in events:
-                    if not (single and isinstance(event, (JobFailure, VersionSkipped))):
+                    if kept or not (single and isinstance(event, (JobFailure, VersionSkipped))):
                         printer.show(event)
         except (KeyboardInterrupt, SystemExit):
+            if kept:
+                kept.write(interrupted=True)
             _tell_interrupted(session, tally)
             raise
+    if kept:
+        kept.write()
     if tally.error is not None:
         raise tally.failures[0].error if single else tally.error
 
@@ -174,6 +182,72 @@ def _tell_interrupted(session: Session, tally: Tally) -> None:
         session.note(f"\ninterrupted: {have}; nothing is stored of the rest")
     elif not tally.incomplete:
         session.note("\ninterrupted: nothing is stored")
+
+
+class EventData:
+    """Keeps the events of a run, and writes them as JSON, schema `perun.run/1`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._profiles: list[dict[str, Any]] = []
+        self._failures: list[dict[str, Any]] = []
+        self._answers: list[Mapping[str, Any]] = []
+
+    def show(self, event: PoolEvent) -> None:
+        """Keep the event."""
+        if isinstance(event, JobDone):
+            self._profiles.append(
+                {
+                    "name": event.name,
+                    "minor_version": event.version.checksum,
+                    **job_data(event.job),
+                    "registered": event.registered,
+                    "incomplete": event.incomplete or None,
+                    "seconds": event.seconds,
+                    "machine": event.machine or None,
+                    "measured": None if event.judged is None else data.value_data(event.judged.value),
+                    "difference": None if event.judged is None else data.difference_data(event.judged),
+                    "notes": list(event.notes),
+                }
+            )
+        elif isinstance(event, (JobFailure, VersionSkipped)):
+            self._failures.append(
+                {
+                    "minor_version": event.version.checksum,
+                    **job_data(event.job if isinstance(event, JobFailure) else None),
+                    "message": event.error.message,
+                    "hint": event.error.hint or None,
+                }
+            )
+        elif isinstance(event, JobAnswered):
+            self._answers.append(event.data)
+        elif isinstance(event, MachineTold):
+            tell = self._session.warn if event.serious else self._session.note
+            tell(f"{one_line(event.machine)}: {one_line(event.text)}")
+
+    def write(self, *, interrupted: bool = False) -> None:
+        """Write what was kept."""
+        data.write_json(
+            self._session.out,
+            {
+                "schema": "perun.run/1",
+                "interrupted": interrupted,
+                "profiles": self._profiles,
+                "failures": self._failures,
+                "answers": self._answers,
+            },
+        )
+
+
+def job_data(job: Job | None) -> dict[str, Any]:
+    """What is run, by the names of `perun.status/2`; null where a whole version was skipped."""
+    return {
+        "cmd": job and job.cmd,
+        "args": job and job.args,
+        "workload": job and job.workload,
+        "collector": job and job.collector.name,
+        "postprocessors": job and [one.name for one in job.postprocessors],
+    }
 
 
 class EventPrinter:

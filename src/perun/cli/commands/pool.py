@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from perun.cli.answers.data import write_json
+from perun.cli.options import json_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import RemoteError
@@ -74,7 +75,7 @@ def pool() -> None:
 @click.option(
     "--reset", is_flag=True, help="Take what the machines do now for what they are compared with later."
 )
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@json_option()
 @click.pass_context
 def check(ctx: click.Context, place: str, reset: bool, as_json: bool) -> None:
     """Calibrate the machines of POOL, and show which is slower or faster than it was.

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
-from perun.cli.completing import complete_any, minor_option
+from perun.cli.answers.data import write_json
+from perun.cli.completing import complete_any
+from perun.cli.options import json_option, minor_option
 from perun.cli.plugins import PluginGroup
 from perun.cli.session import Session
 from perun.cli.table import one_line
@@ -32,8 +34,11 @@ class _Postprocessors(PluginGroup):
     help="Template for the name of the new profile, instead of format.output_profile_template.",
 )
 @minor_option()
+@json_option()
 @click.pass_context
-def postprocessby(ctx: click.Context, profile: str, template: str | None, minor: str | None) -> None:
+def postprocessby(
+    ctx: click.Context, profile: str, template: str | None, minor: str | None, as_json: bool
+) -> None:
     """Process a profile into a new one.
 
     The new one is pending afterwards. PROFILE is a tag (`0@i` registered, `0@p` pending), a stable id
@@ -70,6 +75,9 @@ def postprocessby(ctx: click.Context, profile: str, template: str | None, minor:
         finally:  # not earlier: a note would run into the bar
             for note in notes:
                 session.note(one_line(note))
+        if as_json:
+            write_json(session.out, {"schema": "perun.postprocessby/1", "name": path.name, "notes": notes})
+            return
         session.say(f"stored {session.paint(one_line(path.name), 'bold')}")
 
     session.postprocessor_runner = runner

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 from perun.cli.answers.data import write_json
+from perun.cli.options import json_option, since_option, version_argument
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.wording import plural
@@ -239,7 +240,7 @@ def remote(ctx: click.Context) -> None:
 
 
 @remote.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@json_option()
 @click.pass_obj
 def list_(session: Session, as_json: bool = False) -> None:
     """List the remotes."""
@@ -276,28 +277,34 @@ def remove(session: Session, name: str) -> None:
     session.say(f"removed the remote {one.name}; what is at {one.shown} stays")
 
 
-def _transfer_options(command: click.Command) -> click.Command:
-    for parameter in reversed(
-        (
-            click.Argument(["name"], metavar="[REMOTE]", required=False, shell_complete=complete_remote),
-            click.Argument(["versions"], metavar="[RANGE]", required=False),
-            click.Option(["--json", "as_json"], is_flag=True, help="Answer as JSON."),
-        )
+def _transfer_options(function: Any) -> Any:
+    """The remote, and the versions whose profiles are told, sent or fetched."""
+    for decorate in (
+        json_option(),
+        since_option(),
+        version_argument("versions", metavar="[RANGE]", text="Only this version, the same as RANGE."),
+        click.argument("name", metavar="[REMOTE]", required=False, shell_complete=complete_remote),
     ):
-        command.params.insert(0, parameter)
-    return command
+        function = decorate(function)
+    return function
 
 
 _dry_run = click.option("--dry-run", "-n", is_flag=True, help="Say what would be done, and do nothing.")
 
 
-@_transfer_options
 @click.command()
+@_transfer_options
 @_dry_run
 @click.option("--again", is_flag=True, help="Also send what was removed from the remote.")
 @click.pass_obj
 def push(
-    session: Session, name: str | None, versions: str | None, dry_run: bool, as_json: bool, again: bool
+    session: Session,
+    name: str | None,
+    versions: str | None,
+    since: str | None,
+    dry_run: bool,
+    as_json: bool,
+    again: bool,
 ) -> int:
     """Send registered profiles to a remote.
 
@@ -306,7 +313,7 @@ def push(
     interrupted push goes on where it ended. Exit code 14 if the remote refuses.
     """
     repo = session.repository
-    minors = versions_of(repo, versions)
+    minors = versions_of(repo, versions, since)
     progress = session.progress(0, "sending", enabled=not as_json)
     with remotes_module.open_remote(repo, name) as remote, progress as bar:
         told = partial(bar.update, "")
@@ -316,11 +323,18 @@ def push(
     return transferred(session, done, url, "push", some=some, dry_run=dry_run, as_json=as_json)
 
 
-@_transfer_options
 @click.command()
+@_transfer_options
 @_dry_run
 @click.pass_obj
-def pull(session: Session, name: str | None, versions: str | None, dry_run: bool, as_json: bool) -> int:
+def pull(
+    session: Session,
+    name: str | None,
+    versions: str | None,
+    since: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
     """Fetch the profiles that others have sent to a remote.
 
     REMOTE may be left out where there is one only. RANGE is a version, or A..B for those of B that A does not
@@ -328,7 +342,7 @@ def pull(session: Session, name: str | None, versions: str | None, dry_run: bool
     no configuration, plugin or hook comes with it. Nothing here is removed.
     """
     repo = session.repository
-    minors = versions_of(repo, versions)
+    minors = versions_of(repo, versions, since)
     progress = session.progress(0, "fetching", enabled=not as_json)
     with remotes_module.open_remote(repo, name) as remote, progress as bar:
         done = transfer.pull(repo, remote, minors, dry_run=dry_run, progress=partial(bar.update, ""))
@@ -337,17 +351,17 @@ def pull(session: Session, name: str | None, versions: str | None, dry_run: bool
     return transferred(session, done, url, "pull", some=some, dry_run=dry_run, as_json=as_json)
 
 
-@_transfer_options
 @click.command()
+@_transfer_options
 @click.pass_obj
-def fetch(session: Session, name: str | None, versions: str | None, as_json: bool) -> None:
+def fetch(session: Session, name: str | None, versions: str | None, since: str | None, as_json: bool) -> None:
     """List what a remote has, version by version; no profile is fetched.
 
     REMOTE may be left out where there is one only. RANGE is a version, or A..B for those of B that A does not
     have. The newest version comes first; the last ones are those that this clone does not have.
     """
     repo = session.repository
-    minors = versions_of(repo, versions)
+    minors = versions_of(repo, versions, since)
     with remotes_module.open_remote(repo, name) as remote:
         found = listing.fetch(repo, remote, minors)
         url = remote.url
@@ -357,7 +371,7 @@ def fetch(session: Session, name: str | None, versions: str | None, as_json: boo
 @click.command("clone-profiles")
 @click.argument("url")
 @click.option("--name", default="team", show_default=True, help="What the remote is called here.")
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@json_option()
 @click.pass_obj
 def clone_profiles(session: Session, url: str, name: str, as_json: bool) -> int:
     """Get all profiles of the team, in a fresh clone of the project.

@@ -9,18 +9,20 @@ from typing import Any
 
 import click
 
+from perun.cli.answers.data import write_json
 from perun.cli.commands.measuring import (
     SEED,
+    EventData,
     EventPrinter,
     MatrixOptions,
     VersionOptions,
+    job_data,
     measure,
     with_version_options,
 )
 from perun.cli.commands.pool import tell_exposed
 from perun.cli.commands.remote import complete_remote
-from perun.cli.completing import complete_minor
-from perun.cli.options import read_params, with_options_of
+from perun.cli.options import json_option, read_params, since_option, with_options_of
 from perun.cli.plugins import write_plugins
 from perun.cli.progress import Progress, duration
 from perun.cli.session import Session
@@ -127,6 +129,7 @@ class _Job(click.Command):
     help="Parameters of a postprocessor: a YAML file, key=value, or YAML.",
 )
 @click.option("--seed", type=int, metavar="N", help=SEED)
+@json_option("Answer as JSON: the profiles, and what failed.")
 @click.pass_context
 def job(
     ctx: click.Context,
@@ -138,6 +141,7 @@ def job(
     postprocessor: tuple[str, ...],
     postprocessor_params: tuple[tuple[str, str], ...],
     seed: int | None,
+    as_json: bool,
 ) -> None:
     """Run one batch of jobs: every command with every argument, workload and collector.
 
@@ -162,18 +166,19 @@ def job(
         "the command line",
         seed,
     )
-    measure(session, jobs, ctx.meta["where"])
+    measure(session, jobs, ctx.meta["where"], as_json=as_json)
 
 
 @run.command()
+@since_option("Measure all the ancestors that are newer than this version")
 @with_options_of(
     MatrixOptions,
     "options",
-    since={"shell_complete": complete_minor},
     push={"is_flag": False, "flag_value": "", "shell_complete": complete_remote},
 )
+@json_option("Answer as JSON: the profiles, and what failed; with --dry-run the jobs.")
 @click.pass_context
-def matrix(ctx: click.Context, /, options: MatrixOptions) -> None:
+def matrix(ctx: click.Context, /, since: str | None, options: MatrixOptions, as_json: bool) -> None:
     """Run the job matrix of the local configuration.
 
     `cmds`, `args`, `workloads`, `collectors` and `postprocessors` in `.perun/local.yml` are combined, each
@@ -187,7 +192,7 @@ def matrix(ctx: click.Context, /, options: MatrixOptions) -> None:
     perun run matrix --since v1.0 --on ssh:hosts.yml --push team
     """
 
-    run_matrix(ctx.obj, options, ctx.meta["where"])
+    run_matrix(ctx.obj, options, ctx.meta["where"], since, as_json=as_json)
 
 
 def _units(
@@ -206,29 +211,33 @@ def _units(
 # `perun run matrix`: the plan, the progress with the remaining time, the summary of failures.
 
 
-def run_matrix(session: Session, options: MatrixOptions, where: VersionOptions) -> None:
+def run_matrix(
+    session: Session, options: MatrixOptions, where: VersionOptions, since: str | None, *, as_json: bool
+) -> None:
     """Plan a batch or resume the interrupted one; list it or run it; raise if something failed."""
     place = None if options.on is None else parsed(options.on)
     if options.push is None or options.dry_run:
-        _run_matrix(session, options, where, place, None)
+        _run_matrix(session, options, where, since, place, None, as_json)
         return
     with open_remote(session.repository, options.push or None) as remote:
         # What is sent from this machine while it measures would disturb that; between two jobs nothing does.
         sender = Sender(session.repository, remote, meanwhile=not isinstance(place, Local))
-        _run_matrix(session, options, where, place, sender)
+        _run_matrix(session, options, where, since, place, sender, as_json)
 
 
 def _run_matrix(
     session: Session,
     options: MatrixOptions,
     where: VersionOptions,
+    since: str | None,
     place: Place | None,
     sender: Sender | None,
+    as_json: bool,
 ) -> None:
     wanted = batch.BatchOptions(
         where.minor,
         where.crawl_parents,
-        options.since,
+        since,
         options.every,
         options.rounds,
         options.missing,
@@ -252,15 +261,19 @@ def _run_matrix(
     if options.dry_run:
         if journal is not None:
             journal.close()
-        _DryRun(session, planned, options.retry_broken).write()
+        plan = _DryRun(session, planned, options.retry_broken)
+        plan.write_data() if as_json else plan.write()
         return
     if not planned.total:
         if journal is not None:
             journal.end()
             journal.close()
         reason = "the batch is complete" if options.resume else "no profile is missing"
-        session.say(f"nothing to run: {reason}")
-        _send_rest(session, sender, None)
+        if as_json:
+            EventData(session).write()
+        else:
+            session.say(f"nothing to run: {reason}")
+        _send_rest(session, sender, None, as_json=as_json)
         return
     refuse_after_interruption(repo)  # before any output
     unfinished = "" if options.resume else batch.interrupted(repo)
@@ -274,7 +287,7 @@ def _run_matrix(
             session.note(f"environment: {condition.message}")
     if journal is not None:
         journal.resumed()
-    _run(session, planned, journal, options, place, sender)
+    _run(session, planned, journal, options, place, sender, EventData(session) if as_json else None)
 
 
 def _run(
@@ -284,6 +297,7 @@ def _run(
     options: MatrixOptions,
     place: Place | None,
     sender: Sender | None,
+    kept: EventData | None,
 ) -> None:
     tally = Tally(planned.slots)
     forecast = Forecast(session.repository, planned.slots)
@@ -296,7 +310,7 @@ def _run(
 
     versions = [slot.version for slot in planned.slots]
     with session.progress(tally.total, "measuring") as bar:
-        printer = EventPrinter(
+        printer = kept or EventPrinter(
             session,
             bar.write,
             several=len(planned.slots) > 1,
@@ -316,24 +330,29 @@ def _run(
                     if sender is not None and isinstance(event, JobDone) and (why := sender.look()):
                         session.warn(f"nothing is pushed for now: {one_line(why)}")
         except (KeyboardInterrupt, SystemExit):
+            if kept:
+                kept.write(interrupted=True)
             left = f"{tally.total - tally.complete} of {tally.total} jobs are left"
             goes_on = batch.interrupted(session.repository)  # not where the pool was not there yet
             session.note(
                 f"\ninterrupted, {left}; run them with: perun run matrix{' --resume' * bool(goes_on)}"
             )
             raise
-    _summarise(session, tally)
+    if kept:
+        kept.write()
+    else:
+        _summarise(session, tally)
     if tally.incomplete:
         they = "profile is" if tally.incomplete == 1 else "profiles are"
         session.note(
             f"note: {tally.incomplete} {they} incomplete; measure again with: perun run matrix --resume"
         )
-    _send_rest(session, sender, tally.error)
+    _send_rest(session, sender, tally.error, as_json=kept is not None)
     if tally.error is not None:
         raise tally.error
 
 
-def _send_rest(session: Session, sender: Sender | None, error: PerunError | None) -> None:
+def _send_rest(session: Session, sender: Sender | None, error: PerunError | None, *, as_json: bool) -> None:
     """Send what has not been sent yet, and say what was in all; `error` is that of the batch."""
     if sender is None:
         return
@@ -347,7 +366,8 @@ def _send_rest(session: Session, sender: Sender | None, error: PerunError | None
         session.warn(f"{one_line(problem.message)}; {why}")
         return
     what = f"sent {plural(sent.profiles, 'profile')} to {sender.url}: {readable(sent.bytes, 'B')}"
-    session.say(what if sent.profiles else f"nothing new to push to {sender.url}")
+    tell = session.note if as_json else session.say
+    tell(what if sent.profiles else f"nothing new to push to {sender.url}")
     for refused in sent.refused:
         session.warn(one_line(refused))
 
@@ -429,6 +449,21 @@ class _DryRun:
                 time = "" if seconds is None else f", about {_seconds(seconds)}"
                 session.say(f"  {one_line(str(task.job))} ({task.job.collector.name}{time})")
         session.say(self._totals())
+
+    def write_data(self) -> None:
+        """Write it as JSON, schema `perun.plan/1`."""
+        versions = [
+            {
+                "minor_version": slot.version.checksum,
+                "round": slot.round or None,
+                "skipped": self._why(slot.version.checksum) or None,
+                "jobs": [
+                    {**job_data(task.job), "seconds": self._forecast.seconds(task.job)} for task in slot.tasks
+                ],
+            }
+            for slot in self._planned.slots
+        ]
+        write_json(self._session.out, {"schema": "perun.plan/1", "versions": versions})
 
     def _totals(self) -> str:
         slots = [slot for slot in self._planned.slots if not self._why(slot.version.checksum)]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perun.cli.completing import complete_any, minor_option
+from perun.cli.completing import complete_any
+from perun.cli.options import minor_option
 from perun.cli.plugins import PluginGroup
 from perun.cli.session import Session
 from perun.running.showing import chosen_view, load_profile, statistics_of

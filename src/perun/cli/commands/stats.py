@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from perun.cli.completing import complete_minor
+from perun.cli.options import json_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import UsageError
@@ -36,7 +37,7 @@ def stats() -> None:
 def _listing(what: str) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         for option in (
-            click.option("--json", "as_json", is_flag=True, help="Answer as JSON, with sizes in bytes."),
+            json_option("Answer as JSON, with sizes in bytes."),
             click.option(
                 "--sort-by-size",
                 "-s",
@@ -49,7 +50,7 @@ def _listing(what: str) -> Callable[[F], F]:
             click.option(
                 "--from-minor",
                 "-m",
-                metavar="HASH",
+                metavar="VERSION",
                 shell_complete=complete_minor,
                 help="Start at this version and continue with older ones; HEAD by default.",
             ),
@@ -151,7 +152,7 @@ def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.option(
     "--in-minor",
     "-m",
-    metavar="HASH",
+    metavar="VERSION",
     shell_complete=complete_minor,
     help="The version, HEAD by default; `.` for all versions.",
 )

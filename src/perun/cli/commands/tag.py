@@ -5,13 +5,16 @@ from __future__ import annotations
 import click
 
 from perun.cli.completing import complete_version
+from perun.cli.options import Option
 from perun.cli.session import Session
 from perun.cli.table import one_line
 
 
 @click.command()
 @click.argument("name", shell_complete=complete_version)
-@click.option("--message", "-m", metavar="TEXT", default="", help="Description of the snapshot.")
+@click.option(
+    "--message", cls=Option, formerly=["-m"], metavar="TEXT", default="", help="Description of the snapshot."
+)
 @click.option("--restore", "-r", is_flag=True, help="Restore the folder from the snapshot NAME.")
 @click.pass_obj
 def tag(session: Session, name: str, message: str, restore: bool) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from perun.cli.options import json_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.wording import plural
@@ -54,7 +55,7 @@ def temp() -> None:
     show_default=True,
     help="Only files of this kind.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON, with sizes in bytes.")
+@json_option("Answer as JSON, with sizes in bytes.")
 @click.pass_obj
 def list_(
     session: Session,

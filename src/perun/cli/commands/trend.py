@@ -14,7 +14,7 @@ import click
 
 from perun.cli.answers import data
 from perun.cli.answers.data import write_json
-from perun.cli.completing import complete_minor
+from perun.cli.options import AnswerOptions, minor_option, series_option, since_option, with_options_of
 from perun.cli.session import Session
 from perun.cli.table import cut, one_line, width
 from perun.core.errors import DamagedStore, UsageError
@@ -226,32 +226,32 @@ def complete_series(ctx: click.Context, param: click.Parameter, incomplete: str)
     return [name for name in names if name.startswith(incomplete)]
 
 
+FORMATS: Final = {"text": answer, "json": write_data, "csv": write_csv}
+
+
 @click.command()
 @click.argument("series", required=False, default="", shell_complete=complete_series)
-@click.option(
-    "--minor-version", "-m", "revision", metavar="REV", shell_complete=complete_minor,
-    help="End with this version; HEAD by default.",
-)  # fmt: skip
+@series_option(complete_series, "The same as SERIES.")
+@minor_option("End with this version; HEAD by default.", name="revision", formerly=["--minor-version"])
 @click.option(
     "--max-count", "-n", type=click.IntRange(min=1), metavar="N",
     help=f"Only the newest N versions with such profiles; {SHOWN} by default, all in JSON and CSV.",
 )  # fmt: skip
-@click.option(
-    "--since", metavar="REV|DATE", shell_complete=complete_minor,
-    help="Only versions newer than this one, or not older than a day such as 2026-11-22, local time.",
-)  # fmt: skip
+@since_option()
 @click.option("--metric", metavar="NAME", default="", help="Only metrics with this in their name: memory.")
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
-@click.option("--csv", "as_csv", is_flag=True, help="Answer as CSV, one line for each value.")
+@with_options_of(AnswerOptions, "form", format={"type": click.Choice(tuple(FORMATS))})
+@click.option("--csv", "as_csv", is_flag=True, hidden=True)
 @click.pass_obj
 def trend(
     session: Session,
+    /,
     series: str,
+    pattern: str,
     revision: str | None,
     max_count: int | None,
     since: str | None,
     metric: str,
-    as_json: bool,
+    form: AnswerOptions,
     as_csv: bool,
 ) -> int:
     """Show how measured values developed over the versions.
@@ -264,18 +264,18 @@ def trend(
     \b
     perun trend
     perun trend 'sort*large.txt' -n 20
-    perun trend --metric memory --csv > memory.csv
+    perun trend --metric memory --format csv -o memory.csv
     """
-    if as_json and as_csv:
-        raise UsageError("--json and --csv contradict each other", "give one of them")
-    limit = SHOWN if max_count is None and not (as_json or as_csv) else max_count
-    found = run(session.repository, series, revision, limit=limit, since=since, metric=metric)
-    if as_json:
-        write_data(session, found)
-    elif as_csv:
-        write_csv(session, found)
+    if series and pattern:
+        raise UsageError("SERIES and --series are the same", "give one of them")
+    if as_csv and form.named not in (None, "csv"):
+        raise UsageError(f"--{form.named} and --csv contradict each other", "give one of them")
+    name = "csv" if as_csv else form.named or "text"
+    limit = SHOWN if max_count is None and name == "text" else max_count
+    found = run(session.repository, series or pattern, revision, limit=limit, since=since, metric=metric)
+    with form.opened(session):
+        FORMATS[name](session, found)
+    if name == "csv":
         for message in found.damaged:
             session.warn(message)
-    else:
-        answer(session, found)
     return DamagedStore.exit_code if found.damaged else 0

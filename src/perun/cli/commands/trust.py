@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from perun.cli.options import json_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import NotPerunRepository, PerunError, UsageError
@@ -24,7 +25,7 @@ REASONS = {
 @click.argument("path", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option("--show", is_flag=True, help="Only show what would run, and whether it is trusted.")
 @click.option("--revoke", is_flag=True, help="Trust it no longer.")
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@json_option()
 @click.pass_obj
 def trust(session: Session, path: Path | None, show: bool, revoke: bool, as_json: bool) -> None:
     """Trust a repository: allow what it configures to run.

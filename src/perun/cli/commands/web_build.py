@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from perun.cli.completing import complete_minor
+from perun.cli.options import version_argument
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import UsageError
@@ -18,7 +18,7 @@ from perun.web.build import build as run
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@click.argument("revision", metavar="[REV]", required=False, shell_complete=complete_minor)
+@version_argument("revision")
 @click.option(
     "--url", metavar="URL", default="",
     help="Where the site will be published, such as https://example.org/perf/, for the links of its feed.",

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import click
 
-from perun.cli.completing import complete_minor
+from perun.cli.options import version_argument
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import UsageError
@@ -20,7 +20,7 @@ VARIABLE = "PERUN_WEB_TOKEN"
 
 
 @click.command()
-@click.argument("revision", metavar="[REV]", required=False, shell_complete=complete_minor)
+@version_argument("revision")
 @click.option(
     "--port", "-p", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port; a free one by default."
 )

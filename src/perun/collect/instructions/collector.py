@@ -41,7 +41,7 @@ class InstructionsParams:
     )
     callers: int = param(
         10,
-        short="-c",
+        formerly=["-c"],
         metavar="<int>",
         minimum=0,
         help="How many callers of a function callgrind tells apart: more make call stacks more exact, and "

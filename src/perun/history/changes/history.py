@@ -31,7 +31,8 @@ from perun.profile.helpers import ProfileInfo
 from perun.repository.repository import Repository
 from perun.repository.walking import ancestors, first_parents
 from perun.store.cache import Cache
-from perun.store.summaries import Fact, ProfileSeries, fact_of
+from perun.store.series import ProfileSeries
+from perun.store.summaries import Fact, fact_of
 
 # The table of what all versions measured, of whatever branch.
 #

@@ -32,6 +32,7 @@ from perun.plugin.api import MinorVersion, Report, quiet, silent
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.repository import lookup
 from perun.repository.repository import Repository
+from perun.repository.walking import since
 from perun.store.changes import ChangeRecord, serialize
 
 # The ancestry of a version, read from the version control only as far as it is needed.
@@ -242,16 +243,20 @@ def check_all(
     options: Options = DEFAULTS,
     report: Report = silent,
     note: Callable[[str], None] = quiet,
+    start: str | None = None,
 ) -> Iterator[VersionReport]:
-    """Every version from `minor` (HEAD if None) down to the root, newest first, as a stream."""
+    """Every version from `minor` (HEAD if None) down to the root, newest first, as a stream.
+
+    :param start: only versions that are newer; see :func:`perun.repository.walking.since`.
+    """
     head = repo.version(minor)
     pairing = Pairing(repo, options, report, note)
     if pairing.collects:
-        pairing.collect_missing(list(History(repo, head, ordered=True)))
+        pairing.collect_missing(list(since(repo, iter(History(repo, head, ordered=True)), start)))
     history = History(repo, head, ordered=True, among=pairing.baselines.with_profiles)
 
     def plans() -> Iterator[VersionPlan]:
-        for version in history:
+        for version in since(repo, iter(history), start):
             yield pairing.plan(version, partial(history.ancestors, version.checksum), leave=True)
 
     return _reports(repo, options, plans(), stores=True)

@@ -14,7 +14,7 @@ from perun.plugin.api import MinorVersion
 from perun.plugin.params import to_mapping
 from perun.profile import incomplete, session
 from perun.profile.factory import Configuration
-from perun.repository import lookup
+from perun.repository import lookup, walking
 from perun.repository.jobs import Job
 from perun.repository.repository import Repository
 from perun.store.summaries import key_of
@@ -192,14 +192,10 @@ def choose_ancestors(
 ) -> list[MinorVersion]:
     """The versions that `revisions` name (HEAD if there is none) and their ancestors, newest first.
 
-    :param since: without this version and its ancestors, as `git log since..revision`.
+    :param since: only those that are newer; see :func:`perun.repository.walking.since`.
     :param every: take one version of `every`, beginning with the newest.
     """
-    old = set()
-    if since is not None:
-        old = {version.checksum for version in repo.vcs.walk_subjects(repo.version(since))}
-    versions = [one for one in choose(repo, revisions, True) if one.checksum not in old]
-    return versions[::every]
+    return list(walking.since(repo, iter(choose(repo, revisions, True)), since))[::every]
 
 
 def parents_among(repo: Repository, versions: Sequence[MinorVersion]) -> dict[str, tuple[str, ...]]:

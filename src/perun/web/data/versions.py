@@ -120,8 +120,8 @@ def _hint(state: State) -> str:
         return "commit something, and measure it: perun run matrix"
     if state.measured.size:
         return ""
-    if state.repo.store.pending.list():
-        return "register what was measured: perun add --all"
+    if pending := len(state.repo.store.pending.list()):
+        return f"register what was measured: perun add --to-origin 0@p{f'-{pending - 1}@p' * (pending > 1)}"
     return "measure this version: perun run matrix"
 
 

@@ -126,7 +126,7 @@ function commitSteps(own, perhaps, commit, site) {
         : empty(
             "It is not measured",
             "Measure it to see its values.",
-            `perun run matrix --minor-version ${short(commit.checksum)}`,
+            `perun run --minor ${short(commit.checksum)} matrix`,
           ),
     );
 }

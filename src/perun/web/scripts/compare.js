@@ -160,7 +160,7 @@ async function plainComparison(a, b, site) {
           empty(
             "Nothing to compare",
             "At least one of them is not measured.",
-            `perun run matrix --minor-version ${short(b.checksum)}`,
+            `perun run --minor ${short(b.checksum)} matrix`,
           ),
         ),
   );

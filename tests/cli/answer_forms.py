@@ -1,0 +1,25 @@
+"""Holds that an answer in JSON is of the form that its schema names."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+_FILE = Path(__file__).parents[2] / "docs" / "forms.py"
+_SPEC = importlib.util.spec_from_file_location("forms", _FILE)
+assert _SPEC and _SPEC.loader
+forms: Any = importlib.util.module_from_spec(_SPEC)
+sys.modules["forms"] = forms
+_SPEC.loader.exec_module(forms)
+
+
+def hold_form(answer: dict[str, Any]) -> None:
+    """The answer has the keys of its form, all of them and no others, with values of their types."""
+    kinds = [form for form in forms.ANSWERS if answer["schema"] in forms.named(form)]
+    kinds = [form for form in kinds if answer.keys() == {*form.__struct_fields__}] or kinds
+    for form in kinds[:1]:
+        assert msgspec.to_builtins(msgspec.convert(answer, form)) == answer
