@@ -70,6 +70,7 @@ class Difference(Struct):
     verdict: str
     reason: str
     decides: bool
+    confirmed: bool
     since: str
 
 

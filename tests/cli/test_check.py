@@ -515,6 +515,7 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
                 "verdict": "Optimization",
                 "reason": None,
                 "decides": True,
+                "confirmed": True,
                 "from_value": {"value": 60677.98, "unit": "ms"},
                 "to_value": {"value": 135.29, "unit": "ms"},
                 "factor": pytest.approx(135.29 / 60677.98),

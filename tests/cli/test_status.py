@@ -402,6 +402,7 @@ def test_numbers_in_json(perun, measured):
         "ratio_high": pytest.approx(3.018, abs=1e-3),
         "verdict": "Unknown",
         "decides": False,
+        "confirmed": True,
         "since": measured.git("rev-parse", "HEAD~1"),
     }
     assert second["measured"]["low"] is second["measured"]["high"] is None

@@ -9,6 +9,7 @@ from typing import Any
 
 from asking import Answers, Asked, Key, Said, check, close, contradictions, log, status, trend
 
+from perun.measurement import present
 from perun.measurement.verdict import severity
 from perun.profile.amounts import percent
 from perun.profile.changes import PerformanceChange
@@ -111,11 +112,14 @@ def steps_of(asked: Asked, *arguments: str) -> dict[Key, dict[str, Any]]:
 
 def changes(asked: Asked, told: Answers) -> list[str]:
     """Each definite verdict of neighbours is a change with the same numbers, each doubtful one a doubtful
-    change; and no change of two single versions is told that the verdict denies."""
+    change; and no change of two single versions is told that the verdict denies.
+
+    A series that begins on the line with a merge has no level there that it could leave.
+    """
     main, found = set(asked.first_parents), []
     steps = steps_of(asked)
     for key, said in told.items():
-        if key.version not in main or said.verdict is None:
+        if key.version not in main or said.since not in main or said.verdict is None:
             continue
         step = steps.get(key)
         if definite(said.verdict):
@@ -153,11 +157,17 @@ def texts(asked: Asked, told: Answers) -> list[str]:
             # Far bounds are infinite to people: only lists say so.
             if said.ratio_high > 1000 * max(said.ratio, 1.0):
                 continue
+            short = text.partition(" [")[0]
             found += [
                 f"{name} does not say {text} {key}"
                 for name, answer in (("status", of_status), ("check", of_check))
-                if text not in answer and text.partition(" [")[0] not in answer
+                if text not in answer and short not in answer
             ]
+            assert said.verdict is not None and said.confirmed is not None
+            word = present.name(PerformanceChange[said.verdict], confirmed=said.confirmed)
+            rows = [line for line in of_check.splitlines() if short in line]
+            if not any(row.lstrip(" *|").startswith(f"{word}  ") for row in rows):
+                found.append(f"check does not call {text} {word} {key}: {rows}")
     return found
 
 

@@ -16,6 +16,7 @@ from asking import Answers, Asked, Key, Said, close
 from invariants import alike, definite, newest
 
 from perun.measurement.present import NAMES
+from perun.measurement.present import name as word_of
 from perun.profile.amounts import percent
 from perun.profile.changes import PerformanceChange
 from perun.repository.repository import open_repository
@@ -40,20 +41,20 @@ def formats(asked: Asked, answer: Mapping[str, Any]) -> Iterator[str]:
         command = " ".join(filter(None, (one["cmd"], one["args"], one["workload"])))
         for change in one["changes"]:
             text = _ratio(change["ratio"], change["ratio_low"], change["ratio_high"])
-            word = NAMES[PerformanceChange[change["verdict"]]]
+            word = word_of(PerformanceChange[change["verdict"]], confirmed=change["confirmed"])
             wanted.append((one["minor_version"][:10], command, change["location"], word, text))
     found = {
         name: told_in(asked.perun("-v", "check", "all", "--format", name))
         for name, told_in in (("markdown", _markdown), ("junit", _junit), ("sarif", _sarif))
     }
-    for name, rows in found.items():
+    for form, rows in found.items():
         # JUnit has no message where nothing changed: the test passed.
-        own = [one for one in wanted if name != "junit" or one[3] != "No Change"]
+        own = [one for one in wanted if form != "junit" or one[3] != "No Change"]
         for one in own:
             if not any(_is_told(one, row) for row in rows):
-                yield f"{name} does not tell {one}: {[row for row in rows if row[2] == one[2]]}"
+                yield f"{form} does not tell {one}: {[row for row in rows if row[2] == one[2]]}"
         if len(rows) != len(own):
-            yield f"{name} tells {len(rows)} changes, JSON {len(own)}"
+            yield f"{form} tells {len(rows)} changes, JSON {len(own)}"
 
 
 def _is_told(wanted: Sequence[str], row: Sequence[str]) -> bool:
@@ -125,7 +126,7 @@ def feed(asked: Asked, state: State, told: Answers) -> Iterator[str]:
         entries[found["id"].split(":")[2]] += found["content"].splitlines()
     main = set(asked.first_parents)
     for key, said in told.items():
-        if key.version not in main or not definite(said.verdict):
+        if key.version not in main or said.since not in main or not definite(said.verdict):
             continue
         assert said.verdict is not None
         command = " ".join(filter(None, key[2:5]))

@@ -88,7 +88,7 @@ class HodgesLehmannRatio:
             params.exact_threshold,
         )
         old, new = ctx.cached(baseline, Measurements), ctx.cached(target, Measurements)
-        found = changes(old, new, rules, ctx.line, ctx.both)
+        found = changes(old, new, rules, ctx.line, ctx.both, ctx.again, turned=ctx.turned)
         if not found and (old.series or new.series):
             raise ProfileError(
                 "the profiles have no repeated measurements", "measure more often, e.g. time with repeat: 20"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.core.errors import DamagedStore, PerunError, VersionControlError
-from perun.measurement.difference import Basis, Rules
+from perun.measurement.difference import Rules
 from perun.measurement.estimate import Estimate, Kind, Point, estimate, point_of_headlines
 from perun.measurement.noise import WINDOW, Kept
-from perun.measurement.verdict import Verdict, along
+from perun.measurement.verdict import Verdict, along, confirmed, never
 from perun.profile.head import Configuration, ProfileHeader
 from perun.profile.helpers import ProfileInfo
 from perun.repository import walking
@@ -126,7 +126,7 @@ class Judged(NamedTuple):
     """A value beside the version before.
 
     :param verdict: None where no version before has the series. :param since: that version.
-    :param confirmed: of a change, whether both its sides were seen in several rounds or by several versions.
+    :param confirmed: as of :func:`perun.measurement.verdict.confirmed`.
     """
 
     value: Value
@@ -141,7 +141,7 @@ def rules_of(repo: Repository) -> Rules:
 
 
 def judged(
-    value: Value, line: Line, rules: Rules, *, again: bool = False, kept: Kept | None = None
+    value: Value, line: Line, rules: Rules, *, again: Callable[[], bool] = never, kept: Kept | None = None
 ) -> Judged:
     """The value beside the first one of the line, with what the others tell of the noise.
 
@@ -158,9 +158,8 @@ def judged(
     if not points:
         return Judged(value)
     verdict = along(value.point, points, rules, larger_is_better=value.larger_is_better, kept=kept)
-    counted = verdict is not None and verdict.difference.basis is Basis.COUNTS
-    before = len(points) > 1 or len(points[0].rounds) > 1
-    return Judged(value, verdict, line[0][0], counted or (before and (again or len(value.point.rounds) > 1)))
+    sure = verdict is None or confirmed(verdict, points[0], value.point, points, again)
+    return Judged(value, verdict, line[0][0], sure)
 
 
 def value_of(facts: Sequence[Fact]) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -37,11 +38,15 @@ _T = TypeVar("_T")
 
 
 class LogValue(NamedTuple):
-    """The value of one series in a version, and those of its ancestors that it is judged by."""
+    """The value of one series in a version, and those of its ancestors that it is judged by.
+
+    :param again: whether a newer version has seen the same.
+    """
 
     wanted: Wanted
     judged: Judged
     line: Line = ()
+    again: bool = False
 
 
 class _Seen(Generic[_T]):
@@ -87,6 +92,11 @@ class _Seen(Generic[_T]):
                 parent.open.discard(one)
 
 
+def nowhere(version: str, wanted: Wanted) -> bool:
+    """That no version beyond the walk has seen anything."""
+    return False
+
+
 class WithValues(Generic[_T]):
     """Joins each version of a walk with its values and the verdicts on them.
 
@@ -96,6 +106,7 @@ class WithValues(Generic[_T]):
 
     :param version_of: the checksum and the parents of an item of the walk.
     :param values_of: the values of an item; they are asked for once.
+    :param newer: whether a version beyond the walk has seen again what a version measured.
     """
 
     def __init__(
@@ -104,11 +115,13 @@ class WithValues(Generic[_T]):
         values_of: Callable[[_T], Mapping[Wanted, Value]],
         rules: Rules,
         look_ahead: int = LOOK_AHEAD,
+        newer: Callable[[str, Wanted], bool] = nowhere,
     ) -> None:
         self._version_of = version_of
         self._values_of = values_of
         self._rules = rules
         self._look_ahead = look_ahead
+        self._newer = newer
         # In the order of the walk: the item that is given next, and all behind it.
         self._seen: dict[str, _Seen[_T]] = {}
         self._kept: Kept = {}
@@ -159,15 +172,52 @@ class WithValues(Generic[_T]):
         for wanted, value in one.values.items():
             again = wanted in self._again.get(one.checksum, ())
             line = list(islice(one.lines[wanted], WINDOW))
-            found = judged(value, line, self._rules, again=again, kept=self._kept)
+            beyond = (lambda: True) if again else partial(self._newer, one.checksum, wanted)
+            found = judged(value, line, self._rules, again=beyond, kept=self._kept)
             if found.verdict is not None and not is_change(found.verdict):
                 self._again.setdefault(found.since, set()).add(wanted)
-            given.append(LogValue(wanted, found, line))
+            given.append(LogValue(wanted, found, line, again))
         self._again.pop(one.checksum, None)
         parent = self._seen.get(one.parents[0]) if one.parents else None
         if parent is not None and parent.cursor != one.cursor:
             one.leave_to(parent)
         return one.item, tuple(given)
+
+
+class SeenAgain:
+    """What the versions between another one and the current one have seen of it again, by the rule of
+    :func:`log`. The walk from the current version is made when it is first asked for, and only as far."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
+        self._known: dict[str, set[Wanted]] = {}
+        self._rest: Iterator[tuple[MinorVersion, tuple[LogValue, ...]]] | None = None
+
+    def __call__(self, version: str, wanted: Wanted) -> bool:
+        """Whether a newer version has seen the same value of the series."""
+        for one, values in self._walk() if version not in self._known else ():
+            self._known[one.checksum] = {value.wanted for value in values if value.again}
+            if one.checksum == version:
+                break
+        return wanted in self._known.get(version, ())
+
+    def _walk(self) -> Iterator[tuple[MinorVersion, tuple[LogValue, ...]]]:
+        if self._rest is None:
+            repo, known = self._repo, KnownFacts(self._repo)
+
+            def values_of(version: MinorVersion) -> Mapping[Wanted, Value]:
+                with suppress(DamagedStore):
+                    if repo.store.indexes.has(version.checksum):
+                        return of_version(repo, version.checksum, known)
+                return {}
+
+            def walk() -> Iterator[MinorVersion]:
+                with suppress(VersionControlError):  # there is no current version
+                    yield from repo.vcs.walk_subjects(repo.version(None))
+
+            own = WithValues[MinorVersion](lambda one: (one.checksum, one.parents), values_of, rules_of(repo))
+            self._rest = own.join(walk())
+        return self._rest
 
 
 class LogEntry(NamedTuple):
@@ -221,7 +271,7 @@ def log(
     entries: Iterator[LogEntry]
     entries = _entries(itertools.chain((first,), versions), summaries)
     if with_values:
-        entries = _with_values(repo, entries)
+        entries = _with_values(repo, entries, beyond=minor is not None)
     if since is not None:  # not before: a difference may be from an older version
         from perun.repository.walking import newer_than
 
@@ -247,7 +297,8 @@ def _whole_in_order(repo: Repository, head: str) -> Iterator[MinorVersion]:
         yield early.pop(version.checksum)
 
 
-def _with_values(repo: Repository, entries: Iterator[LogEntry]) -> Iterator[LogEntry]:
+def _with_values(repo: Repository, entries: Iterator[LogEntry], *, beyond: bool) -> Iterator[LogEntry]:
+    """:param beyond: whether there may be newer versions than those of the entries."""
     known = KnownFacts(repo)
 
     def values_of(entry: LogEntry) -> Mapping[Wanted, Value]:
@@ -258,7 +309,8 @@ def _with_values(repo: Repository, entries: Iterator[LogEntry]) -> Iterator[LogE
         except DamagedStore:
             return {}  # it was damaged since it was counted
 
-    joined = WithValues(_version_of, values_of, rules_of(repo)).join(entries)
+    newer = SeenAgain(repo) if beyond else nowhere
+    joined = WithValues(_version_of, values_of, rules_of(repo), newer=newer).join(entries)
     return (entry._replace(values=values) if values else entry for entry, values in joined)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, NamedTuple
 
 from perun.core.errors import VersionControlError
@@ -17,6 +18,7 @@ from perun.history.earlier import (
     value_of,
     wanted_of,
 )
+from perun.history.log import SeenAgain
 from perun.measurement.noise import Kept
 from perun.plugin.api import MinorVersion
 from perun.profile.helpers import ProfileInfo
@@ -99,6 +101,9 @@ def status(repo: Repository, revision: str | None = None) -> Status:
     known = KnownFacts(repo)
     facts = known.of([*pending, *registered])
     values = _judged(repo, head.checksum if head else "", registered, pending, facts, known)
+    for info in registered:
+        if info in values and not values[info].confirmed:
+            _mark(changes, info)
     others = _from_other_machines(facts)
     return Status(
         major_version, head, registered, pending, damaged, changes, others, facts, values,
@@ -145,12 +150,24 @@ def _judged(
         by_version.setdefault(version, {})[info] = wanted, value
     found: dict[ProfileInfo, Judged] = {}
     kept: Kept = {}
+    again = SeenAgain(repo)
     for number, (version, values) in enumerate(by_version.items()):
         looking = bool(version and values and number < MOST_ORIGINS)
         before = lines(repo, version, (one for one, _ in values.values()), known) if looking else {}
         for info, (wanted, value) in values.items():
-            found[info] = judged(value, before.get(wanted, ()), rules, kept=kept)
+            newer = partial(again, version, wanted)
+            found[info] = judged(value, before.get(wanted, ()), rules, again=newer, kept=kept)
     return found
+
+
+def _mark(changes: list[ChangeRecord], info: ProfileInfo) -> None:
+    """Mark what a check has stored of a command whose difference is not confirmed: its clocks."""
+    own = info.configuration
+    units = "+".join((own.collector, *own.postprocessors))
+    command = " ".join(filter(None, (units, own.cmd, own.args, own.workload)))
+    for record in changes:
+        if record.command == command and record.info.location.startswith(f"{own.cmd} ["):
+            record.info.confirmed = False
 
 
 def _from_other_machines(facts: dict[ProfileInfo, Fact]) -> dict[ProfileInfo, str]:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from perun.core.errors import DamagedStore, ProfileNotFound
 from perun.core.wording import listed
 from perun.history.earlier import Judged, KnownFacts, Value, Wanted, of_version, rules_of
-from perun.history.log import LogValue, WithValues
+from perun.history.log import LogValue, SeenAgain, WithValues, nowhere
 from perun.measurement.difference import Rules
 from perun.measurement.noise import learn
-from perun.measurement.verdict import compare
+from perun.measurement.verdict import compare, confirmed
 from perun.plugin.api import MinorVersion
 from perun.profile.head import Configuration
 from perun.profile.uid import location
@@ -86,7 +86,9 @@ def trend(
             return {}
 
     head = repo.version(revision)
-    joined = WithValues(_version_of, values_of, rules_of(repo)).join(repo.vcs.walk_subjects(head))
+    newer = nowhere if revision is None else SeenAgain(repo)
+    every = WithValues(_version_of, values_of, rules_of(repo), newer=newer)
+    joined = every.join(repo.vcs.walk_subjects(head))
     values = {}
     visited: list[str] = []
     measured = 0
@@ -155,8 +157,10 @@ def _series(key: Wanted, values: Sequence[tuple[MinorVersion, LogValue]], rules:
     overall = Judged(last.judged.value)
     if len(points) > 1 and points[0].judged.value.metric == overall.value.metric:
         base, target = points[0].judged.value, last.judged.value
-        noise = learn([one.point for _, one in reversed(last.line)])
+        line = [one.point for _, one in last.line]
+        noise = learn(line[::-1])
         better = target.larger_is_better
         verdict = compare(base.point, target.point, noise, rules, larger_is_better=better)
-        overall = Judged(target, verdict, first.checksum, last.judged.confirmed)
+        sure = verdict is None or confirmed(verdict, base.point, target.point, line)
+        overall = Judged(target, verdict, first.checksum, sure)
     return Series(key, points, overall)

@@ -26,7 +26,7 @@ from perun.measurement.series import (
     measurements,
     readings_of,
 )
-from perun.measurement.verdict import Verdict, judge, untold_parts
+from perun.measurement.verdict import Verdict, confirmed, judge, never, untold_parts
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, Sample, described, of_each, of_sizes
 from perun.models.two_samples.sequential import benjamini_hochberg
 from perun.profile.amounts import written
@@ -98,11 +98,20 @@ def no_line(name: SeriesName) -> Sequence[Point]:
 
 
 def changes(
-    old: Measurements, new: Measurements, rules: Rules, line: Line = no_line, both: Both = lambda name: None
+    old: Measurements,
+    new: Measurements,
+    rules: Rules,
+    line: Line = no_line,
+    both: Both = lambda name: None,
+    again: Callable[[], bool] = never,
+    *,
+    turned: bool = False,
 ) -> list[DegradationInfo]:
     """One change of type `ratio` for each series of the two that can be compared, by location.
 
     :param both: where a version has several profiles, the points that these make.
+    :param again: whether a version after both has seen the same as the newer one, which is the old one where
+        they are :param turned:.
 
     What was timed only once, or as a call too few times, is left out where nothing tells its noise.
     """
@@ -121,12 +130,18 @@ def changes(
         if isinstance(one, str):
             found.append(_info(pair, PerformanceChange.Unknown, one))
         elif pair.location in named or pair.old.metric.subtype in _CLOCKS:
-            found.append(_judged(pair, one, rules))
+            verdict = _verdict(pair, one, rules)
+            sides = _points(pair, old, new, both)
+            older, newer = reversed(sides) if turned else sides
+            info = info_of(verdict, pair.location, pair.new.metric.unit)
+            info.confirmed = confirmed(verdict, older, newer, line(pair.new.metric.name), again)
+            found.append(info)
         else:
             details.append((pair, one))
     p_values = benjamini_hochberg([one.p_value for _, one in details]).tolist() if details else []
     for (pair, one), p_value in zip(details, p_values, strict=True):
-        found.append(_judged(pair, one._replace(p_value=p_value), rules))
+        verdict = _verdict(pair, one._replace(p_value=p_value), rules)
+        found.append(info_of(verdict, pair.location, pair.new.metric.unit))
     by_location = {one.location: one.result for one in found}
     hidden = untold_parts(by_location, by_location)
     return sorted((one for one in found if one.location not in hidden), key=lambda change: change.location)
@@ -172,16 +187,19 @@ def _differences(
 def _of_points(
     pair: _Pair, old: Measurements, new: Measurements, rules: Rules, line: Line, both: Both
 ) -> Difference | str | None:
-    name = pair.new.metric.name
-    before, after = both(name) or (
-        _point(pair.location, pair.old, old), _point(pair.location, pair.new, new)
-    )  # fmt: skip
-    learned = noise_before(before, after, line(name))
+    before, after = _points(pair, old, new, both)
+    learned = noise_before(before, after, line(pair.new.metric.name))
     found = difference(before, after, learned, rules)
     if found is None:
         return "the two were measured on different workloads"
     nothing = math.isinf(found.high if found.delta is None else found.delta[2])
     return None if nothing and min(before.size, after.size) < MIN_VALUES else found
+
+
+def _points(pair: _Pair, old: Measurements, new: Measurements, both: Both) -> tuple[Point, Point]:
+    return both(pair.new.metric.name) or (
+        _point(pair.location, pair.old, old), _point(pair.location, pair.new, new)
+    )  # fmt: skip
 
 
 def _point(location: str, series: Series, side: Measurements) -> Point:
@@ -227,11 +245,9 @@ def _ratios(pairs: Sequence[_Pair], old: Measurements, new: Measurements, confid
     return [ratio or next(together) for ratio in sized]
 
 
-def _judged(pair: _Pair, found: Difference, rules: Rules) -> DegradationInfo:
+def _verdict(pair: _Pair, found: Difference, rules: Rules) -> Verdict:
     whole = max(pair.old.whole or 0.0, pair.new.whole or 0.0)
-    metric = pair.new.metric
-    verdict = judge(found, rules, larger_is_better=metric.larger_is_better, whole=whole)
-    return info_of(verdict, pair.location, metric.unit)
+    return judge(found, rules, larger_is_better=pair.new.metric.larger_is_better, whole=whole)
 
 
 def _instead(other: Series | None) -> Series | None:

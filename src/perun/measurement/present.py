@@ -96,8 +96,15 @@ def style(one: Verdict | None, *, confirmed: bool = True) -> str:
 
 
 def word(one: Verdict, *, confirmed: bool = True) -> str:
-    """The word of the verdict: `Maybe Degradation`, `Degradation, unconfirmed`."""
-    return NAMES[one.change] + ("" if mark(one, confirmed=confirmed) != "!?" else ", unconfirmed")
+    """The word of the verdict, as :func:`name`; of a maybe that only a weaker interval than usual has found
+    that it is this one: `Maybe Degradation by the 95 % interval`."""
+    weaker = f" by the {100 * one.weaker:.4g} % interval" if one.weaker else ""
+    return name(one.change, confirmed=confirmed) + weaker
+
+
+def name(change: PerformanceChange, *, confirmed: bool = True) -> str:
+    """`Maybe Degradation`, `Degradation, unconfirmed`."""
+    return NAMES[change] + ("" if confirmed or abs(severity(change)) < 2 else ", unconfirmed")
 
 
 def value_data(one: Estimate, unit: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ noise that there may be, so the numbers beside a word never deny it.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from copy import copy
 from typing import Final, NamedTuple
 
@@ -41,7 +41,7 @@ class Verdict(NamedTuple):
 
     :param reason: a sentence that says which rule decided; of what is unknown, what would decide it.
     :param low: and :param high: the interval that decided: that of the difference, or the weaker one of a
-        maybe.
+        maybe, whose confidence is then :param weaker:, else 0.
     """
 
     change: PerformanceChange
@@ -49,6 +49,7 @@ class Verdict(NamedTuple):
     difference: Difference
     low: float
     high: float
+    weaker: float = 0.0
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -190,6 +191,34 @@ def is_change(verdict: Verdict) -> bool:
     return abs(severity(verdict.change)) > 1
 
 
+def never() -> bool:
+    """That nothing newer is known."""
+    return False
+
+
+def confirmed(
+    verdict: Verdict, older: Point, newer: Point, line: Sequence[Point], again: Callable[[], bool] = never
+) -> bool:
+    """Whether both sides of a definite change were seen in several rounds or by several versions; what is
+    counted needs that not, and nothing else is a change to confirm.
+
+    :param line: the points at the versions before the newer one, the older one among them.
+    :param again: whether a version after the newer one has seen the same.
+    """
+    if not is_change(verdict) or verdict.difference.basis is Basis.COUNTS:
+        return True
+    before = len(line) > 1 or len(older.rounds) > 1
+    return before and (len(newer.rounds) > 1 or again())
+
+
+def told(levels: Verdict, neighbours: Verdict | None) -> Verdict:
+    """What a history tells of a place where neighbours do not decide: the verdict on the levels of several
+    versions around it, but that on the two versions beside it where only they say something."""
+    if neighbours is None or severity(levels.change) or not severity(neighbours.change):
+        return levels
+    return neighbours
+
+
 def sum_of(location: str) -> str:
     """Where the processor time is told whose user or system part the location is of: `./prog [cpu]` for
     `./prog [sys]`; empty of anything else."""
@@ -294,7 +323,7 @@ def _judge_ratio(found: Difference, rules: Rules) -> Verdict:
             ends = f"{found.weak_low:.4g} to {found.weak_high:.4g},"
             weaker = f"only the {100 * rules.weaker:.4g} % interval, {ends} lies {labels.side} 1"
             reason = f"{weaker}; {_interval(found)} does not: {_more(found, rules)}"
-            return Verdict(labels.maybe, reason, found, found.weak_low, found.weak_high)
+            return Verdict(labels.maybe, reason, found, found.weak_low, found.weak_high, rules.weaker)
     return Verdict(PerformanceChange.Unknown, _undecided(found, rules), found, found.low, found.high)
 
 

@@ -172,6 +172,10 @@ def _no_line(name: SeriesName) -> Sequence[Point]:
     return ()
 
 
+def _not_again() -> bool:
+    return False
+
+
 def _not_both(name: SeriesName) -> None:
     return None
 
@@ -189,7 +193,8 @@ class CheckContext(NamedTuple):
 
     `line(name)` gives the points of a series at the ancestors of the target that have one, the nearest first,
     as far as they are known; see :func:`perun.measurement.verdict.along`. `both(name)` gives the points of
-    all profiles of both versions; None where that is not known.
+    all profiles of both versions; None where that is not known. `again()` says whether a version after both
+    has seen the same as the newer one, which is the baseline where they are `turned`.
     """
 
     settings: Mapping[str, Any] = MappingProxyType({})
@@ -198,6 +203,8 @@ class CheckContext(NamedTuple):
     cached: Callable[[Profile, Callable[[Profile], Any]], Any] = _uncached
     line: Callable[[SeriesName], Sequence[Point]] = _no_line
     both: Callable[[SeriesName], tuple[Point, Point] | None] = _not_both
+    again: Callable[[], bool] = _not_again
+    turned: bool = False
 
 
 class Interrupted(KeyboardInterrupt):

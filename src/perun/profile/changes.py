@@ -53,6 +53,8 @@ class DegradationInfo:
     :param detectable: the smallest growth, as a ratio above 1, that these measurements would have shown.
     :param rule: a sentence that says which rule decided on the change; empty if the check has one rule.
     :param values: what `fb` and `tt` are texts of, as numbers of `unit`, where both are numbers of one unit.
+    :param confirmed: of what stands for the profile, whether a definite change was seen more than once
+        (:func:`perun.measurement.verdict.confirmed`).
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class DegradationInfo:
         rule: str = "",
         values: tuple[float, float] | None = None,
         unit: str = "",
+        confirmed: bool = True,
     ) -> None:
         self.result = res
         self.location = loc
@@ -92,6 +95,7 @@ class DegradationInfo:
         self.rule = rule
         self.values = values
         self.unit = unit
+        self.confirmed = confirmed
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DegradationInfo):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import re
@@ -468,7 +469,7 @@ def test_text() -> None:
         "  ./app -n 1 big (time), against 000000: Before",
         "    Degradation  cpu  69.5 ms -> 330 ms  +376 % [+367, +387]  4.76x  n = 10",
         "2 pairs of profiles compared: 1 degradation, 1 maybe, 1 unknown",
-        "1 maybe, 1 unknown in 2 pairs; to decide: perun compare 0000000000 0000000000 -c ./app -a '-n 1' "
+        "undecided in 2 pairs; to decide: perun compare 0000000000 0000000000 -c ./app -a '-n 1' "
         "-w small; list them with: -v",
         "why: perun collect -m 0000000000 -m 0000000000 -c ./app -a '-n 1' -w big instructions",
     ]
@@ -502,6 +503,25 @@ def test_the_last_line_names_what_sees_the_functions(cmd: str, clock: str, colle
     assert last.startswith("why: ") == bool(collector)
 
 
+def test_what_was_seen_once_is_unconfirmed_in_all_formats() -> None:
+    found = change(Kind.SevereDegradation, "./app [cpu]", rd=2.0, interval=(1.8, 2.2), confirmed=False)
+    pair = Comparison(profile(), profile("old.perf"), version(2), (MethodResult("aat", (found,)),))
+    told = VersionReport(version(parents=[f"{2:040x}"]), (pair,))
+    asks = "to decide: perun compare {} -c ./app -a '-n 1'"
+    text = answer("text", told, single=True, head=f"{1:040x}").splitlines()
+    assert any("  Severe Degradation, unconfirmed  cpu  " in line for line in text)
+    assert "unconfirmed: seen once; " + asks.format("HEAD~1 HEAD") in text
+    asks = asks.format(f"{f'{2:040x}'[:10]} {f'{1:040x}'[:10]}")
+    assert f"seen once; {asks}" in html.unescape(answer("markdown", told))
+    assert "Severe Degradation, unconfirmed: from" in html.unescape(answer("junit", told))
+    assert f"seen once; {asks}" in html.unescape(answer("junit", told))
+    assert "Severe Degradation, unconfirmed at ./app [cpu]: " in answer("sarif", told)
+    assert "unconfirmed, seen once: perun compare decides" in answer("manual", told)
+    ((one,),) = (own["changes"] for own in json.loads(answer("json", told))["comparisons"])
+    assert (one["verdict"], one["confirmed"]) == ("SevereDegradation", False)
+    assert exit_code([told], "severe") == 1  # all the same
+
+
 DECIDING = "to decide: perun compare HEAD~1 HEAD -c ./app -a '-n 1'; list them with: -v"
 
 
@@ -510,8 +530,8 @@ DECIDING = "to decide: perun compare HEAD~1 HEAD -c ./app -a '-n 1'; list them w
     [
         ("trace", Kind.Degradation, "why: perun show HEAD:{0}@i flamegraph --diff HEAD~1:{1}@i"),
         ("memory", Kind.MaybeDegradation, "why: perun show HEAD:{0}@i flamegraph --diff HEAD~1:{1}@i"),
-        ("time", Kind.Unknown, f"1 unknown in 1 pair; {DECIDING}"),
-        ("time", Kind.MaybeDegradation, f"1 maybe in 1 pair; {DECIDING}"),
+        ("time", Kind.Unknown, f"undecided in 1 pair; {DECIDING}"),
+        ("time", Kind.MaybeDegradation, f"undecided in 1 pair; {DECIDING}"),
         ("time", Kind.NoChange, ""),
     ],
 )

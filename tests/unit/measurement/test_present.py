@@ -104,7 +104,7 @@ MAYBE = verdict(point(1.0, 1.02, 0.98, 1.0), point(1.03, 1.045, 1.02, 1.04), con
     [
         (TOO_FEW, Change.Unknown, "", "", "Unknown"),
         (SAME, Change.NoChange, "", "", "No Change"),
-        (MAYBE, Change.MaybeDegradation, "?", "dim", "Maybe Degradation"),
+        (MAYBE, Change.MaybeDegradation, "?", "dim", "Maybe Degradation by the 80 % interval"),
         (FASTER, Change.Optimization, "!", "green", "Optimization"),
         (SEVERE, Change.SevereDegradation, "!!", "bold red", "Severe Degradation"),
     ],

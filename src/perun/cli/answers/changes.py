@@ -55,6 +55,21 @@ def is_maybe(change: PerformanceChange) -> bool:
     return abs(change.value) == 1
 
 
+def name_of(change: DegradationInfo) -> str:
+    """The word for it: `Maybe Degradation`, `Degradation, unconfirmed`."""
+    return present.name(change.result, confirmed=change.confirmed)
+
+
+def is_unconfirmed(change: DegradationInfo) -> bool:
+    """Whether it is a definite change that was seen once only."""
+    return name_of(change) != NAMES[change.result]
+
+
+def style_for(change: DegradationInfo) -> str:
+    """That of its kind; yellow where it was seen once only, as in lists."""
+    return "yellow" if is_unconfirmed(change) else style_of(change.result)
+
+
 def style_of(change: PerformanceChange) -> str:
     """Red for what got worse, green for what got better; what is certain is bold."""
     if change in (PerformanceChange.Unknown, PerformanceChange.NoChange):
@@ -226,12 +241,12 @@ def lines_of(session: Session, infos: Sequence[DegradationInfo], *more: Sequence
 
 def _cells(info: DegradationInfo) -> tuple[str, ...]:
     sides = " -> ".join(sides_of(info))
-    return NAMES[info.result], one_line(info.location), sides, percent_of(info), factor_of(info)
+    return name_of(info), one_line(info.location), sides, percent_of(info), factor_of(info)
 
 
 def _painted(session: Session, info: DegradationInfo, cells: list[str]) -> str:
     name, location, *rest = cells
-    painted = session.paint(name, style_of(info.result)), session.paint(location, "bold")
+    painted = session.paint(name, style_for(info)), session.paint(location, "bold")
     return "  ".join((*painted, *rest)).rstrip()
 
 

@@ -104,6 +104,7 @@ def _verdict_data(change: DegradationInfo) -> dict[str, Any]:
         "verdict": change.result.name,
         "reason": change.rule or None,
         "decides": change.result not in UNDECIDED,
+        "confirmed": change.confirmed,
     }
 
 
@@ -180,4 +181,8 @@ def value_data(one: Value) -> dict[str, Any]:
 
 def difference_data(one: Judged) -> dict[str, Any] | None:
     """The difference in JSON; null where there is no version before."""
-    return None if one.verdict is None else {**present.verdict_data(one.verdict), "since": one.since}
+    return None if one.verdict is None else {
+        **present.verdict_data(one.verdict),
+        "confirmed": one.confirmed,
+        "since": one.since,
+    }

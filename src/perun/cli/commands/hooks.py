@@ -20,6 +20,7 @@ from perun.core.process import programs
 from perun.core.regular import open_for_writing
 from perun.repository import hooks as operations
 from perun.repository.hooks import CHECKING, MEASURING
+from perun.repository.registering import registers_after_run
 from perun.repository.repository import Repository
 from perun.running.run import background
 
@@ -263,7 +264,7 @@ def _measure(session: Session, version: str, path: Path, log: IO[str]) -> str:
     if _registers(session.repository):
         code = _perun(session, "check", "--fail-on", "degradation", "head", version, log=log)
         if code == _DEGRADED:
-            confirmed = _confirmed(session, version, log)
+            confirmed = _confirmed(session, version, log) or _unconfirmed(session, version)
             news = f"made something slower{confirmed}: perun check head {version[:10]}"
         elif code not in (0, _NOTHING_COMPARED) and not news:
             news = "could not be checked"
@@ -285,12 +286,17 @@ def _confirmed(session: Session, version: str, log: IO[str]) -> str:
     return ", but took no more time side by side with its parent" if code == 0 else ""
 
 
+def _unconfirmed(session: Session, version: str) -> str:
+    """Whether the check has seen no degradation of the version more than once."""
+    from perun.history.check.check import check_head
+
+    return ", unconfirmed" if check_head(session.repository, version).unconfirmed else ""
+
+
 def _measures_times(repo: Repository) -> bool:
     collectors = repo.config.get("collectors") or []
     return "time" in [one if isinstance(one, str) else one.get("name") for one in collectors]
 
 
 def _registers(repo: Repository) -> bool:
-    from perun.repository.registering import registers_after_run
-
     return registers_after_run(repo)

@@ -19,7 +19,7 @@ from perun.measurement.comparable import Conditions, unlike
 from perun.measurement.difference import Basis, Rules, hodges_lehmann, of_levels
 from perun.measurement.estimate import Error, Point
 from perun.measurement.noise import shared
-from perun.measurement.verdict import Verdict, along, judge, severity  # fmt: skip
+from perun.measurement.verdict import Verdict, along, judge, severity, told
 from perun.models import change_points
 from perun.models.two_samples.sequential import benjamini_hochberg
 from perun.profile.changes import PerformanceChange
@@ -364,7 +364,9 @@ class _Steps:
         verdict = self._judged.get(place)
         decides = verdict is not None and verdict.decides
         if not decides and seen is not None:
-            verdict = self._of_levels(before, after, seen)
+            # Of two single versions the verdict on these is all there is to say.
+            seen = seen._replace(certain=seen.certain and max(before.points, after.points) > 1)
+            verdict = told(self._of_levels(before, after, seen), verdict if row.leads else None)
             decides = seen.certain and verdict.decides
         assert verdict is not None
         difference = verdict.difference

@@ -389,6 +389,7 @@ class Points:
         self._repo = repo
         self._head = head
         self._line = frozenset(line)
+        self._before: tuple[str, list[str]] = "", []
         self._kept: OrderedDict[str, dict[SeriesKey, list[tuple[Readings, Conditions]]]] = OrderedDict()
 
     def at(self, version: str, key: SeriesKey) -> Point | None:
@@ -411,10 +412,16 @@ class Points:
         """
         found = [one for other in line if (one := self.at(other, key)) is not None][:WINDOW]
         if len(found) < WINDOW and self.merged:
-            others = (one.checksum for one in ancestors(self._repo, version))
-            more = (self.at(other, key) for other in others if other in self.merged)
+            more = (self.at(other, key) for other in self._merged_before(version))
             found += [one for one in more if one is not None][: WINDOW - len(found)]
         return found
+
+    def _merged_before(self, version: str) -> list[str]:
+        """Those of :attr:`merged` that are ancestors of the version; all series of a version ask in turn."""
+        if self._before[0] != version:
+            walk = (one.checksum for one in ancestors(self._repo, version))
+            self._before = version, [one for one in walk if one in self.merged]
+        return self._before[1]
 
     @cached_property
     def merged(self) -> frozenset[str]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.core.errors import PerunError, PluginError, ProfileError
 from perun.history.check.pools import Pools, Profiles
 from perun.history.check.report import Comparison, MethodResult, Options
+from perun.history.earlier import KnownFacts, wanted_of
+from perun.history.log import SeenAgain
 from perun.measurement.comparable import Conditions, Difference, conditions, differences, refused
 from perun.measurement.estimate import Point, Readings, point
 from perun.measurement.series import SeriesName, readings
@@ -127,6 +129,7 @@ class Pair(NamedTuple):
         which are pooled with it. :param more_baselines: the same of the baseline.
     :param line: by version the checksums of the profiles that show the noise, the oldest first: those of the
         baseline, then those of the versions before it, the nearest first.
+    :param version: that of the target. :param turned: whether the baseline is the newer one.
     """
 
     target: ProfileInfo
@@ -135,6 +138,8 @@ class Pair(NamedTuple):
     more_targets: tuple[ProfileInfo, ...] = ()
     more_baselines: tuple[ProfileInfo, ...] = ()
     line: tuple[tuple[str, ...], ...] = ()
+    version: str = ""
+    turned: bool = False
 
 
 class Outcome(NamedTuple):
@@ -204,6 +209,8 @@ class Comparer:
         self._profiles = Profiles(repo)
         self._force = options.force
         self._lines = Lines(self._profiles)
+        self._facts = KnownFacts(repo)
+        self._newer = SeenAgain(repo)
         settings = repo.config.section("degradation")
         self._context = CheckContext(settings, options.models_type, self._postprocess, self._profiles.cached)
 
@@ -279,7 +286,8 @@ class Comparer:
         both = Alike(baseline, target)
         context = self._context
         if pair is not None:
-            context = context._replace(line=partial(self._lines.of, pair))
+            again = partial(self._seen_again, pair)
+            context = context._replace(line=partial(self._lines.of, pair), again=again, turned=pair.turned)
             if both.baseline is baseline and both.target is target:
                 context = context._replace(both=partial(self._lines.both, pair))
         results = [self._apply(rule, both, context) for rule in chosen]
@@ -287,6 +295,16 @@ class Comparer:
         applied = {result.method for result in kept if not result.reason}
         of_checks = (note for rule in chosen if rule.check.name in applied for note in _notes_of(rule.check))
         return Outcome(kept, incomplete=reasons, environment=environment, notes=(*both.notes, *of_checks))
+
+    def _seen_again(self, pair: Pair) -> bool:
+        """Whether a version after both has seen the same as the newer one."""
+        version, info = pair.version, pair.target
+        if pair.turned:
+            version = pair.baseline_version.checksum if pair.baseline_version else ""
+            info = pair.baseline
+        fact = self._facts.of([info]).get(info)
+        wanted = None if fact is None else wanted_of(info.configuration, fact)
+        return wanted is not None and bool(version) and self._newer(version, wanted)
 
     def _apply(self, rule: Rule, both: Alike, context: CheckContext) -> MethodResult:
         name, baseline, target = rule.check.name, both.baseline, both.target

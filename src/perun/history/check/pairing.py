@@ -111,7 +111,7 @@ class Pairing:
         pairs = self.baselines.find(own, newest, candidates, beyond, more)
         for (target, *older), found in zip(pools.values(), pairs, strict=True):
             if isinstance(found, Pair):
-                plan.steps.append(found._replace(more_targets=tuple(older)))
+                plan.steps.append(found._replace(more_targets=tuple(older), version=own))
             elif found is None:
                 plan.steps.append(Comparison(target, reason=without_baseline or self._without_baseline))
             else:
@@ -132,7 +132,8 @@ class Pairing:
         )  # fmt: skip
         if turned:
             plan.steps = [
-                one._replace(line=one.line[1:]) if isinstance(one, Pair) else one for one in plan.steps
+                one._replace(line=one.line[1:], turned=True) if isinstance(one, Pair) else one
+                for one in plan.steps
             ]
         return plan
 

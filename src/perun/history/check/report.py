@@ -138,6 +138,17 @@ class VersionReport:
     errors: tuple[PerunError, ...] = ()
     unpaired: tuple[ProfileInfo, ...] = ()
 
+    @property
+    def unconfirmed(self) -> bool:
+        """Whether there are degradations that nobody has acknowledged, and each was seen once only."""
+        found = [
+            change.confirmed
+            for one in self.comparisons
+            for change in one.changes
+            if is_degradation(change.result) and change.location not in one.acknowledged
+        ]
+        return bool(found) and not any(found)
+
 
 class Verdict:
     """The exit code of a check, gathered report by report, none of which is kept.

@@ -105,8 +105,14 @@ class Checked:
     versions show: the same as `perun check` of the two says."""
 
     def __init__(self, repo: Repository, base: MinorVersion, head: MinorVersion) -> None:
-        steps = Pairing(repo, DEFAULTS, silent, quiet).between(base, head).steps
-        pairs = sorted((one for one in steps if isinstance(one, Pair)), key=lambda one: one.target.time)
+        pairing = Pairing(repo, DEFAULTS, silent, quiet)
+        machine = pairing.baselines.machine
+
+        def rank(one: Pair) -> tuple[bool, float]:
+            return machine(one.target) == machine(one.baseline), one.target.time
+
+        pairs = [one for one in pairing.between(base, head).steps if isinstance(one, Pair)]
+        pairs.sort(key=rank)  # of several machines the one that has measured both
         self._pairs = {one.target.configuration: one for one in pairs}
         check = repo.registry.get("check", _RATIO)
         self._comparer = Comparer(repo, DEFAULTS)

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from perun.cli.answers.changes import NAMES, importance
-from perun.cli.answers.check.wording import Page, command_of, troubles_of, units_of, values_of
+from perun.cli.answers.changes import importance, name_of
+from perun.cli.answers.check.wording import Page, command_of, once_of, troubles_of, units_of, values_of
 from perun.cli.table import clean
 from perun.history.check.report import Comparison, VersionReport, is_degradation
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -51,7 +51,7 @@ class JUnit:
             case = _Case(group, profile.source, "skipped", "", "the target has no profile of it")
             suites.setdefault(PAIRING, []).append(case)
         for comparison in report.comparisons:
-            self._add(suites, comparison)
+            self._add(suites, comparison, report.version.checksum)
         version = report.version
         properties = {"minor_version": version.checksum, "subject": version.subject}
         baselines = {
@@ -67,7 +67,7 @@ class JUnit:
     def pair(self, comparison: Comparison) -> None:
         """The suites of two profiles that belong to no version."""
         suites: dict[str, list[_Case]] = {}
-        self._add(suites, comparison)
+        self._add(suites, comparison, "")
         properties = {"target": comparison.target.source}
         if comparison.baseline is not None:
             properties["baseline"] = comparison.baseline.source
@@ -78,7 +78,7 @@ class JUnit:
         """The check is complete."""
         self._page.say("</testsuites>")
 
-    def _add(self, suites: dict[str, list[_Case]], comparison: Comparison) -> None:
+    def _add(self, suites: dict[str, list[_Case]], comparison: Comparison, minor: str) -> None:
         group = f"{units_of(comparison.target)} {command_of(comparison.target)}"
         if comparison.reason:
             outcome, kind = (
@@ -90,11 +90,12 @@ class JUnit:
             cases = suites.setdefault(result.method, [])
             if result.reason:
                 cases.append(_Case(group, comparison.target.source, "skipped", "", result.reason))
-            cases += [self._case(group, one, comparison) for one in sorted(result.changes, key=importance)]
+            changes = sorted(result.changes, key=importance)
+            cases += [self._case(group, one, comparison, minor) for one in changes]
 
-    def _case(self, group: str, change: DegradationInfo, comparison: Comparison) -> _Case:
+    def _case(self, group: str, change: DegradationInfo, comparison: Comparison, minor: str) -> _Case:
         kind = change.result
-        message = f"{NAMES[kind]}: {values_of(change)}"
+        message = f"{name_of(change)}: {values_of(change, once_of(change, comparison, minor))}"
         outcome = ""
         if (entry := comparison.acknowledged.get(change.location)) is not None:
             message += f"; {entry.text}"

@@ -10,6 +10,7 @@ from perun.cli.answers.changes import (
     factor_of,
     importance,
     is_better,
+    is_unconfirmed,
     is_worse,
     percent_interval,
     percent_of,
@@ -32,6 +33,7 @@ from perun.cli.table import one_line
 from perun.core.errors import PerunError, ProfileError
 from perun.core.wording import plural
 from perun.history.check.report import Comparison, MethodResult, VersionReport
+from perun.measurement.present import MARKS
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
 
@@ -234,6 +236,8 @@ class Manual(Tree):
         size = f" ({size})" if size else ""
         confidence = f" (with {confidence})" if confidence else ""
         say(f"{prefix}  from: {before} -> to: {after}{size}{confidence}")
+        if is_unconfirmed(change):
+            say(f"{prefix}  {paint(MARKS['!?'], 'dim')}")
         if change.rule:
             say(f"{prefix}  {paint('why: ' + one_line(change.rule), 'dim')}")
         for part in parts_of(change):

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from perun.cli.answers.changes import NAMES, importance, is_worse, sides_of
+from perun.cli.answers.changes import importance, is_worse, name_of, sides_of
 from perun.cli.answers.check.wording import (
     Page,
     Tally,
     command_of,
     confidence_of,
     is_severe,
+    once_of,
     size_of,
     units_of,
 )
@@ -75,12 +76,12 @@ class Markdown:
         version = report.version
         head = f"{code(version.checksum[:10])} {code(version.subject)}"
         for comparison in report.comparisons:
-            self._note(comparison, head)
+            self._note(comparison, head, version.checksum)
 
     def pair(self, comparison: Comparison) -> None:
         """Note the changes between two profiles."""
         self._tally.add_pair(comparison)
-        self._note(comparison, code(comparison.target.source))
+        self._note(comparison, code(comparison.target.source), "")
 
     def end(self) -> None:
         """Write it all."""
@@ -107,7 +108,7 @@ class Markdown:
                 f"{code(f'perun {self._page.command}')} shows all of them."
             )
 
-    def _note(self, comparison: Comparison, head: str) -> None:
+    def _note(self, comparison: Comparison, head: str, minor: str) -> None:
         target, version = comparison.target, comparison.baseline_version
         against = ""
         if version is not None:
@@ -121,8 +122,8 @@ class Markdown:
             for change in result.changes:
                 if self._page.verbose or change.result is not PerformanceChange.NoChange:
                     self._number += 1
-                    row = _Row(importance(change), self._number, _row(change, result.method, comparison))
-                    section.rows.append(row)
+                    text = _row(change, result.method, comparison, minor)
+                    section.rows.append(_Row(importance(change), self._number, text))
         if section.rows:
             self._sections.append(section)
             self._kept += len(section.rows)
@@ -182,18 +183,19 @@ def _title(tally: Tally) -> str:
     return f"Performance: {', '.join(tally.words()) or 'no change'}"
 
 
-def _row(change: DegradationInfo, method: str, comparison: Comparison) -> str:
-    name = NAMES[change.result]
+def _row(change: DegradationInfo, method: str, comparison: Comparison, minor: str) -> str:
+    name = name_of(change)
     entry = comparison.acknowledged.get(change.location)
     accepted = "" if entry is None else entry.text
     if is_worse(change.result) and entry is None:
         name = f"**{name}**" + (" :rotating_light:" if is_severe(change.result) else "")
+    remarks = accepted, confidence_of(change), once_of(change, comparison, minor), change.rule
     cells: Iterable[str] = (
         name,
         code(change.location),
         *map(code, sides_of(change)),
         plain_text(size_of(change)),
-        code("; ".join(filter(None, (accepted, confidence_of(change), change.rule)))),
+        code("; ".join(filter(None, remarks))),
         code(method),
     )
     return f"| {' | '.join(cells)} |\n"

@@ -18,8 +18,16 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from perun import __version__
-from perun.cli.answers.changes import NAMES, importance, is_worse
-from perun.cli.answers.check.wording import Page, Tally, command_of, is_severe, units_of, values_of
+from perun.cli.answers.changes import importance, is_worse, name_of
+from perun.cli.answers.check.wording import (
+    Page,
+    Tally,
+    command_of,
+    is_severe,
+    once_of,
+    units_of,
+    values_of,
+)
 from perun.cli.answers.data import change_data
 from perun.cli.table import one_line
 from perun.history.check.report import Comparison, VersionReport
@@ -129,7 +137,8 @@ def _result(
     program = {"uri": _uri(target)}
     against = f"{minor[:10] or target.source} against {baseline[:10]}".removesuffix(" against ")
     text = (
-        f"{NAMES[kind]} at {one_line(change.location)}: {values_of(change)} "
+        f"{name_of(change)} at {one_line(change.location)}: "
+        f"{values_of(change, once_of(change, comparison, minor))} "
         f"({command}, collected by {units}; {one_line(against)})"
     )
     data: dict[str, Any] = {"kind": "fail", "level": _level(kind)}

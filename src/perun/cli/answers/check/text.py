@@ -6,13 +6,11 @@ The line form of the manual is :mod:`perun.cli.answers.check.manual`.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from perun.cli.answers.changes import (
     MAX_WIDTH,
-    NAMES,
     aligned,
     certainty_of,
     counts_of,
@@ -20,19 +18,23 @@ from perun.cli.answers.changes import (
     importance,
     is_better,
     is_maybe,
+    is_unconfirmed,
     is_worse,
+    name_of,
     percent_of,
     sides_of,
-    style_of,
+    style_for,
 )
 from perun.cli.answers.check.manual import Tree
 from perun.cli.answers.check.wording import (
     Page,
     command_of,
     conditions_of,
+    deciding,
     details_of,
     incomplete_of,
     parts_of,
+    quoted,
     series_of,
     units_of,
 )
@@ -77,21 +79,29 @@ class Following:
 
     @property
     def hidden(self) -> str:
-        """How much is not listed, and the command that decides on the most of it; empty if all is."""
+        """In how many pairs something is not listed that the tally has counted, and the command that decides
+        on the most of it; empty if all is listed."""
         if not self._undecided:
             return ""
-        maybe, unknown = sum(one[0] for one in self._undecided), sum(one[1] for one in self._undecided)
-        counts = ", ".join(f"{n} {word}" for n, word in ((maybe, "maybe"), (unknown, "unknown")) if n)
         *_, comparison, version = max(self._undecided, key=lambda one: one[:2])
         command = self._deciding(comparison, version)
-        return f"{counts} in {plural(len(self._undecided), 'pair')}" + (f"; {command}" if command else "")
+        return f"undecided in {plural(len(self._undecided), 'pair')}" + (f"; {command}" if command else "")
 
     def _deciding(self, comparison: Comparison, version: MinorVersion) -> str:
         base = comparison.baseline_version
         if base is None or comparison.session is not None:
             return ""
-        words = ["perun", "compare", self._name(base, version), self._name(version, None)]
-        return f"to decide: {_quoted([*words, *comparison.target.configuration.options])}"
+        return deciding(comparison, (self._name(base, version), self._name(version, None)))
+
+    @property
+    def once(self) -> str:
+        """That the most important change was seen once only, with the command that decides; empty if it was
+        not."""
+        if self._found is None or not is_unconfirmed(self._found[0]):
+            return ""
+        _, comparison, version = self._found
+        command = self._deciding(comparison, version) if version else deciding(comparison, ())
+        return f"unconfirmed: seen once; {command}"
 
     @property
     def command(self) -> str:
@@ -127,7 +137,7 @@ class Following:
                 return ""  # which sees the functions of the interpreter only
             collector.append("--python")
         options = comparison.target.configuration.options
-        return f"why: {_quoted(['perun', 'collect', *versions, *options, *collector])}"
+        return f"why: {quoted(['perun', 'collect', *versions, *options, *collector])}"
 
     def _flamegraph(self, comparison: Comparison, version: MinorVersion | None) -> str:
         base = comparison.baseline_version
@@ -138,7 +148,7 @@ class Following:
             baseline, target = self._page.profiles
         else:
             return ""
-        return f"why: {_quoted(['perun', 'show', target, 'flamegraph', '--diff', baseline])}"
+        return f"why: {quoted(['perun', 'show', target, 'flamegraph', '--diff', baseline])}"
 
     def _table(self, comparison: Comparison, version: MinorVersion | None) -> str:
         if version is not None:
@@ -147,7 +157,7 @@ class Following:
             target = self._page.profiles[1]
         else:
             return ""
-        return f"why: {_quoted(['perun', 'show', target])}"
+        return f"why: {quoted(['perun', 'show', target])}"
 
     def _name(self, version: MinorVersion, child: MinorVersion | None) -> str:
         """`HEAD`, or `HEAD~1` of the first parent of that, or the beginning of the checksum."""
@@ -174,12 +184,6 @@ def _is_python(command: str) -> bool:
 
 def _tag(info: ProfileInfo) -> str:
     return f"{identity(info)}@i"
-
-
-def _quoted(words: list[str]) -> str:
-    """The words for a shell. `HEAD~1` needs no quotes: a tilde stands for a folder at a beginning only."""
-    bare = re.compile(r"[\w@%+=:,./-][\w@%+=:,./~-]*", re.ASCII)
-    return one_line(" ".join(word if bare.fullmatch(word) else shlex.quote(word) for word in words))
 
 
 _NOTHING: Final = (3, 0, 0.0)
@@ -220,6 +224,8 @@ class Text(Tree):
         super().end()
         if hidden := self._following.hidden:
             self._page.say(self._page.paint(f"{hidden}; list them with: -v", "dim"))
+        if once := self._following.once:
+            self._page.say(once)
         if command := self._following.command:
             self._page.say(command)
 
@@ -296,7 +302,7 @@ class Text(Tree):
     def _table(self, lines: list[_Line], target: ProfileInfo, prefix: str) -> None:
         rows = [_cells(line, target) for line in lines]
         for line, cells in zip(lines, aligned(rows, MAX_WIDTH), strict=True):
-            cells[0] = self._page.paint(cells[0], style_of(line.change.result))
+            cells[0] = self._page.paint(cells[0], style_for(line.change))
             cells[1] = self._page.paint(cells[1], "bold")
             self._page.say(f"{prefix}{'  '.join(cells)}".rstrip())
             if self._page.verbose:
@@ -319,7 +325,7 @@ def _worst(comparison: Comparison) -> tuple[int, int, float]:
 def _cells(line: _Line, target: ProfileInfo) -> tuple[str, ...]:
     change = line.change
     return (
-        NAMES[change.result],
+        name_of(change),
         series_of(change, target),
         " -> ".join(sides_of(change)),
         percent_of(change),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
+import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, TextIO
 
 from perun.cli.answers.changes import (
     NAMES,
     factor_of,
     is_better,
+    is_unconfirmed,
     is_worse,
     percent_interval,
     percent_of,
@@ -88,13 +91,43 @@ def series_of(change: DegradationInfo, target: ProfileInfo) -> str:
     return location[len(start) : -1] if location.startswith(start) and location.endswith("]") else location
 
 
-def values_of(change: DegradationInfo) -> str:
+def values_of(change: DegradationInfo, once: str = "") -> str:
     """`from 1.50 s to 3.10 s, +107 % (2.07x), confidence r_square = 0.98`, and the rule that decided if it is
-    known."""
+    known.
+
+    :param once: as of :func:`once_of`.
+    """
     before, after = sides_of(change)
     size, confidence = size_of(change), confidence_of(change)
     text = ", ".join(filter(None, (f"from {before} to {after}", size, confidence)))
-    return text + (f"; {one_line(change.rule)}" if change.rule else "")
+    return "; ".join(filter(None, (text, one_line(change.rule), once)))
+
+
+def once_of(change: DegradationInfo, comparison: Comparison, minor: str) -> str:
+    """Of what was seen once only, that it was, and the command that decides; empty of anything else.
+
+    :param minor: the version of the target; empty where it has none.
+    """
+    if not is_unconfirmed(change):
+        return ""
+    base = comparison.baseline_version
+    versions = (base.checksum[:10], minor[:10]) if base is not None and minor else ()
+    return f"seen once; {deciding(comparison, versions)}"
+
+
+def deciding(comparison: Comparison, versions: Sequence[str]) -> str:
+    """`to decide: perun compare HEAD~1 HEAD -c ./prog`.
+
+    :param versions: of baseline and target; none where they are not known.
+    """
+    words = ["perun", "compare", *versions, *(comparison.target.configuration.options if versions else ())]
+    return f"to decide: {quoted(words)}"
+
+
+def quoted(words: Sequence[str]) -> str:
+    """The words for a shell. `HEAD~1` needs no quotes: a tilde stands for a folder at a beginning only."""
+    bare = re.compile(r"[\w@%+=:,./-][\w@%+=:,./~-]*", re.ASCII)
+    return one_line(" ".join(word if bare.fullmatch(word) else shlex.quote(word) for word in words))
 
 
 def units_of(target: ProfileInfo) -> str:
