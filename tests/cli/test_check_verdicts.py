@@ -208,7 +208,7 @@ def test_waiting_alone_is_reported_of_real_time_only(
     outcome = slower(2.9, 1.0, "--fail-on", "degradation")
     assert outcome.code == 1
     (line,) = [line for line in outcome.lines if "Degradation" in line]
-    told = "| Severe Degradation real 0.422 s -> 1.22 s +190 % ["
+    told = "| Severe Degradation, unconfirmed real 0.422 s -> 1.22 s +190 % ["
     assert " ".join(line.split()).startswith(told)
     # Status has the same numbers as the check, and a line for each of them.
     tally = next(line for line in outcome.lines if "compared: " in line).partition(": ")[2]
@@ -219,7 +219,7 @@ def test_waiting_alone_is_reported_of_real_time_only(
     assert sorted(numbers) == sorted(one for one in re.findall(r"\d+ \w+", tally) if "severe" not in one)
     assert len(status) - status.index(counts) - 1 == int(counts.partition(" ")[0])
     assert " ".join(status[status.index(counts) + 1].split()) == (
-        "Severe Degradation ./prog [real] 0.422 s -> 1.22 s +190 % 2.9x"
+        "Severe Degradation, unconfirmed ./prog [real] 0.422 s -> 1.22 s +190 % 2.9x"
     )
 
 

@@ -24,7 +24,7 @@ def ratio(change: str, middle: float, half: float = 0.5) -> findings.Tested:
     [
         (ratio("NoChange", 1.0), "repaired"),
         (ratio("Optimization", 0.8, 0.1), "repaired"),
-        (ratio("MaybeDegradation", 1.1), "improved"),
+        (ratio("MaybeDegradation", 1.1), "unknown"),
         (ratio("Degradation", 5.0), "improved"),
         (ratio("Degradation", 9.5), "remains"),
         (ratio("SevereDegradation", 10.2), "remains"),
@@ -44,6 +44,7 @@ def test_executed_lines_decide_where_no_time_does(lines: float, state: str) -> N
     unknown = findings.Tested("ok", Confirmation("Unknown", 0.0, "m", reason="too few runs"))
     assert judged(replace(SLOW_ONE, confirmation=None), unknown, lines)[0] == state
     assert judged(SLOW_ONE, unknown, None) == ("unknown", "too few runs")
+    assert judged(SLOW_ONE, ratio("MaybeDegradation", 900.0), lines)[0] == state
 
 
 def test_hangs_and_faults_are_repaired_once_the_program_ends() -> None:

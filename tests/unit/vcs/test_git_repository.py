@@ -392,6 +392,7 @@ def test_ctrl_c_while_git_starts_leaves_no_stream_open(repo: Any, tmp_path: Path
         signal.raise_signal(signal.SIGINT)
 
     repo.vcs._git.alter("tag", "made")  # the guard itself has descriptors
+    gc.collect()
     before = os.listdir("/proc/self/fd")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_Git, "guard", guard_and_interrupt)
@@ -400,7 +401,7 @@ def test_ctrl_c_while_git_starts_leaves_no_stream_open(repo: Any, tmp_path: Path
         with pytest.raises(KeyboardInterrupt):
             list(git.stream("status"))
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert len(os.listdir("/proc/self/fd")) <= len(before)  # others may have closed some
 
 
 def test_another_thread_may_change_the_repository(repo: Any) -> None:

@@ -6,8 +6,7 @@ are patched when it imports them.
 
 from __future__ import annotations
 
-from perun.island.recorder.base import Recorder
-
+from ..recorder.base import Recorder
 from . import files, sockets, waiting
 from .imports import Patching
 

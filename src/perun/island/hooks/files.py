@@ -14,9 +14,9 @@ import stat
 import sys
 from time import monotonic_ns
 
-from perun.island.layout import NUMBERS
-from perun.island.recorder.base import Recorder
-from perun.island.recorder.rules import (
+from ..layout import NUMBERS
+from ..recorder.base import Recorder
+from ..recorder.rules import (
     ALWAYS,
     CLOSES,
     LENGTH_OF_RESULT,
@@ -33,7 +33,7 @@ TYPE_CHECKING = False  # the module `typing` takes longer to load than all of th
 if TYPE_CHECKING:
     from typing import Any
 
-    from perun.island.recorder.rules import Describe
+    from ..recorder.rules import Describe
 
 
 _READ, _WRITE, _LINE = NUMBERS["file.read"], NUMBERS["file.write"], NUMBERS["file.readline"]
@@ -97,7 +97,7 @@ def _install_native(recorder: Any, methods: list[tuple[type, str, Rule]], openin
 
 
 def _install_pure(recorder: Any, methods: list[tuple[type, str, Rule]], opening: Rule) -> None:
-    from perun.island.recorder.pure_files import classes, opener
+    from ..recorder.pure_files import classes, opener
 
     methods = [*methods, *((io.IOBase, name, rule) for name, rule in _LINES.items())]
     methods += [(owner, "__next__", Rule(_NEXT, LENGTH_OF_RESULT, OF_SELF)) for owner in _ITERATED]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from typing import Any
 
-    from perun.island.recorder.base import Recorder
+    from ..recorder.base import Recorder
 
     Patch = Callable[[Recorder, Any], None]
 

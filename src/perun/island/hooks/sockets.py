@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from time import monotonic_ns
 
-from perun.island.layout import KINDS, NOTE_ARRIVED, NUMBERS, text
-from perun.island.recorder.base import Recorder
-from perun.island.recorder.rules import (
+from ..layout import KINDS, NOTE_ARRIVED, NUMBERS, text
+from ..recorder.base import Recorder
+from ..recorder.rules import (
     ALWAYS,
     BY_KIND,
     CLOSES,

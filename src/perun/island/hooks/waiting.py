@@ -7,9 +7,9 @@ import sys
 import time
 from time import monotonic_ns
 
-from perun.island.layout import CONCURRENT, NUMBERS, RAISED
-from perun.island.recorder.base import Recorder
-from perun.island.recorder.rules import (
+from ..layout import CONCURRENT, NUMBERS, RAISED
+from ..recorder.base import Recorder
+from ..recorder.rules import (
     LENGTH_OF_RESULT,
     NANOSECONDS_OF_FIRST,
     NOTHING,

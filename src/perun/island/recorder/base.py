@@ -8,8 +8,7 @@ import sys
 from itertools import count
 from time import monotonic_ns
 
-from perun.island import layout
-
+from .. import layout
 from .rules import Limited, Rule
 
 TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder

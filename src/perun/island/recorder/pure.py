@@ -12,8 +12,7 @@ from struct import calcsize, pack
 from time import monotonic_ns as now
 from time import thread_time_ns, time_ns
 
-from perun.island import layout
-
+from .. import layout
 from .base import Recorder
 from .rules import (
     ALWAYS,

@@ -11,9 +11,8 @@ import io
 import os
 from time import monotonic_ns as now
 
-from perun.island import layout
-from perun.island.layout import NUMBERS
-
+from .. import layout
+from ..layout import NUMBERS
 from .pure import OBJECT, PureRecorder, Thread, wrapped
 from .rules import LENGTH_OF_RESULT, RESULT, Limited, Rule
 

@@ -201,7 +201,7 @@ def _to_json(planned: Plan) -> dict[str, Any]:
     known: dict[str, MinorVersion] = {slot.version.checksum: slot.version for slot in planned.slots}
     numbers = {id(job): number for number, job in enumerate(planned.jobs)}
     return {
-        "jobs": [repr(job) for job in planned.jobs],
+        "jobs": [_described(job) for job in planned.jobs],
         "versions": list(known.values()),
         "stops": [
             [slot.version.checksum, slot.round, [[one.number, numbers[id(one.job)]] for one in slot.tasks]]
@@ -215,11 +215,16 @@ def _to_json(planned: Plan) -> dict[str, Any]:
     }
 
 
+def _described(job: Job) -> str:
+    """The job as journals of all releases have it, which call a configured plugin a unit."""
+    return repr(job).replace("PluginConfig(name=", "Unit(name=")
+
+
 def _from_json(repo: Repository, written: Mapping[str, Any], what: str) -> Plan:
     template = written.get("template")
     seed = written.get("seed")
     jobs = _checked_jobs(repo, template, seed)
-    if written.get("jobs") != [repr(job) for job in jobs]:
+    if written.get("jobs") != [_described(job) for job in jobs]:
         raise ConfigError(
             f"the job matrix in {repo.root / PERUN_FOLDER / 'local.yml'} has changed since {what}",
             "undo the change, or run what is missing with: perun run matrix --missing",
