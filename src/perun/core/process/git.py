@@ -234,11 +234,11 @@ class GitCommand:
             try:
                 stdout, stderr = process.answer(given)
             except BaseException:
-                if shield:
-                    process.wait()
-                else:
-                    process.end()
-                process.close()
+                with process:  # nobody reads its streams any more
+                    if shield:
+                        process.wait()
+                    else:
+                        process.end()
                 raise
             finally:
                 process.unguard()
@@ -363,9 +363,9 @@ class GitCommand:
             raise VersionControlError(f"git cannot be started: {problem}") from None
         except BaseException:
             if process is not None:
-                process.end()
+                with process:
+                    process.end()
                 process.unguard()
-                process.close()
             raise
         return process
 
@@ -415,12 +415,6 @@ class _Git(subprocess.Popen[bytes]):
         self.wait()
         stdout, stderr = (b"".join(found) for found in pieces.values())
         return stdout, stderr
-
-    def close(self) -> None:
-        """Close its streams, which nobody reads any more."""
-        for stream in (self.stdin, self.stdout, self.stderr):
-            if stream is not None:
-                stream.close()
 
     def unguard(self) -> None:
         """It has ended."""

@@ -86,10 +86,8 @@ class Program(Popen[bytes]):
                     self._guard = protector
         except BaseException as problem:
             if hasattr(self, "pid") and not isinstance(problem, OSError):
-                self.end()
-                for stream in (self.stdin, self.stdout, self.stderr):
-                    if stream is not None:
-                        stream.close()
+                with self:  # nobody reads its streams any more
+                    self.end()
             raise
 
     def __exit__(
