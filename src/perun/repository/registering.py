@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.core.config.schema import is_true
 from perun.core.errors import PerunError, ProfileError, ProfileNotFound, UsageError
 from perun.repository import lookup
 from perun.repository.lookup import parse_tag
@@ -153,11 +152,6 @@ def check_template(text: str) -> None:
     from perun.profile.helpers import file_name
 
     file_name(text, {}, now=datetime.now(UTC), counter=0)
-
-
-def registers_after_run(repo: Repository) -> bool:
-    """Whether `profiles.register_after_run` is set to a true value."""
-    return is_true(repo.config.get("profiles.register_after_run"))
 
 
 def register(repo: Repository, path: Path, profile: Profile, minor_version: str) -> str:

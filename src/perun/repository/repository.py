@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.core.config.layers import Config, load, refresh_cache
+from perun.core.config.schema import is_true
 from perun.core.errors import (
     ConfigError,
     ForeignRepository,
@@ -165,6 +166,11 @@ class Repository(_Opened):
         vcs = factory(root, self.environ)
         assert isinstance(vcs, Vcs)
         return vcs
+
+    @property
+    def registers_after_run(self) -> bool:
+        """Whether `profiles.register_after_run` is set to a true value."""
+        return is_true(self.config.get("profiles.register_after_run"))
 
     @property
     def in_place_journal(self) -> Path:

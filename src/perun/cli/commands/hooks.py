@@ -20,7 +20,6 @@ from perun.core.process import programs
 from perun.core.regular import open_for_writing
 from perun.repository import hooks as operations
 from perun.repository.hooks import CHECKING, MEASURING
-from perun.repository.registering import registers_after_run
 from perun.repository.repository import Repository
 from perun.running.run import background
 
@@ -88,7 +87,7 @@ def install(session: Session, names: list[str]) -> None:
         session.note(
             "note: commits are measured in a fresh working directory; set execute.pre_run to build there"
         )
-    if measuring and not _registers(repo):
+    if measuring and not repo.registers_after_run:
         session.note(
             "note: profiles stay pending, and nothing is checked; "
             "to register them: perun config set profiles.register_after_run true"
@@ -261,7 +260,7 @@ def _measure(session: Session, version: str, path: Path, log: IO[str]) -> str:
     parent, too, which says whether the time has grown."""
     code = _perun(session, "run", "-m", version, "--in-a-copy", "matrix", "--missing", log=log)
     news = "" if code == 0 else "could not be measured completely"
-    if _registers(session.repository):
+    if session.repository.registers_after_run:
         code = _perun(session, "check", "--fail-on", "degradation", "head", version, log=log)
         if code == _DEGRADED:
             confirmed = _confirmed(session, version, log) or _unconfirmed(session, version)
@@ -296,7 +295,3 @@ def _unconfirmed(session: Session, version: str) -> str:
 def _measures_times(repo: Repository) -> bool:
     collectors = repo.config.get("collectors") or []
     return "time" in [one if isinstance(one, str) else one.get("name") for one in collectors]
-
-
-def _registers(repo: Repository) -> bool:
-    return registers_after_run(repo)

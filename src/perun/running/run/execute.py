@@ -160,7 +160,7 @@ def run_jobs(
         # Besides the commands themselves: checking versions out runs the filters of the version control.
         repo.require_trust("measuring")
         saving.check_naming(repo, naming.name, naming.template)
-        registering = saving.registers_after_run(repo) if register is None else register
+        registering = repo.registers_after_run if register is None else register
         tally = tally or Tally(schedule)
         if not schedule:
             report("done", 0, 0)

@@ -85,7 +85,7 @@ def plan(repo: Repository, wanted: BatchOptions) -> Plan:
     slots = schedule.plan_slots(jobs, chosen, wanted.rounds)
     if wanted.missing:
         slots = schedule.missing(repo, slots)
-    register = registering.registers_after_run(repo)
+    register = repo.registers_after_run
     return Plan(tuple(jobs), tuple(slots), wanted.placement, wanted.template, register, wanted.seed)
 
 
