@@ -62,12 +62,13 @@ def add(
             for one in linked
         ]
         write_json(session.out, {"schema": "perun.add/1", "profiles": rows})
-    for one in () if as_json else linked:
-        name, version = one_line(one.name), one.minor_version[:10]
-        if one.is_new:
-            session.say(f"registered {session.paint(name, 'bold')} in {version}")
-        elif not one.clashes:
-            session.warn(f"{name} was registered in {version} already")
+    else:
+        for one in linked:
+            name, version = one_line(one.name), one.minor_version[:10]
+            if one.is_new:
+                session.say(f"registered {session.paint(name, 'bold')} in {version}")
+            elif not one.clashes:
+                session.warn(f"{name} was registered in {version} already")
     for one in linked:
         if one.clashes:
             raise ProfileError(

@@ -30,8 +30,9 @@ def rm(session: Session, profile: tuple[str, ...], minor: str | None, as_json: b
     if as_json:
         rows = [{"name": one.name, "minor_version": one.minor_version} for one in removed]
         write_json(session.out, {"schema": "perun.rm/1", "profiles": rows})
-    for one in () if as_json else removed:
-        where = "the pending profiles" if one.minor_version is None else one.minor_version[:10]
-        session.say(f"removed {session.paint(one_line(one.name), 'bold')} from {where}")
+    else:
+        for one in removed:
+            where = "the pending profiles" if one.minor_version is None else one.minor_version[:10]
+            session.say(f"removed {session.paint(one_line(one.name), 'bold')} from {where}")
     if not removed:
         session.note("no profile is in this range; perun status shows the tags")
