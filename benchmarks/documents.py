@@ -48,7 +48,7 @@ def once(name: str) -> float:
 
 
 def ours(groups: list[tuple[str, np.ndarray, np.ndarray]]) -> str:
-    from perun.view._common.chart import Axis, Chart, ChartSeries
+    from perun.view._common import Axis, Chart, ChartSeries
     from perun.view._common.plot_document import document
 
     series = [

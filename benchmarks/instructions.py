@@ -20,7 +20,7 @@ from report import Measured, Place, Row
 
 PROGRAM = "import json, argparse; json.dumps([{str(i): i} for i in range(500)])"
 COMMAND = f'/usr/bin/python3 -c "{PROGRAM}"'
-READ = "import sys; from pathlib import Path; from perun.collect.instructions.callgrind_file import read; "
+READ = "import sys; from pathlib import Path; from perun.collect.instructions.callgrind import read; "
 READ += "print(read(Path(sys.argv[1])).total)"
 CALLERS = 20
 STARTED = (

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness import cpu
-from perun.models.kernel.bandwidth import EstimatorSettings
-from perun.models.kernel.estimates import estimator_settings
+from perun.models.kernel.estimates import EstimatorSettings, estimator_settings
 from perun.models.kernel.local import KernelEstimate
 from report import Place, Row
 

@@ -30,6 +30,10 @@ class Measured(float):
         return made
 
 
+_UNITS = {"s": (1000, 1, "ms"), "%": (1, 2, "%")}
+"""By what amounts are multiplied, with how many digits they are told, and in which unit."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One comparison: ours and the peer's amount in `unit`, and how large their ratio may be.
@@ -75,7 +79,7 @@ class Row:
         return f"| {self.what} | {ours} | {self.peer_name} | {peer} | {self.ratio:.3f} | {limit} |"
 
     def _amount(self, value: float) -> str:
-        factor, digits, unit = (1000, 1, "ms") if self.unit == "s" else (1, 0, self.unit)
+        factor, digits, unit = _UNITS.get(self.unit, (1, 0, self.unit))
         told = f"{value * factor:.{digits}f} {unit}"
         if not isinstance(value, Measured):
             return told

@@ -28,6 +28,7 @@ import callgraph
 import changes
 import check
 import documents
+import duet
 import fuzz
 import fuzz_speed
 import history
@@ -39,6 +40,7 @@ import moving_average
 import optimizations
 import profiles
 import regression
+import rounds
 import sharing
 import sharing_git
 import stores
@@ -83,6 +85,8 @@ SCENARIOS: Mapping[ModuleType, tuple[Callable[[Place], Iterator[Row | Count]], .
         verdicts.loaded_default,
         verdicts.powers,
     ),
+    duet: (duet.duet,),
+    rounds: (rounds.rounds,),
 }
 
 

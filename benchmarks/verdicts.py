@@ -200,7 +200,7 @@ def loaded_default(place: Place, settings: Settings = BRIEF) -> Iterator[Count]:
 def _under_load(
     versions: Versions, changed: _Tally, same: _Tally, settings: Settings, how: str
 ) -> Iterator[Count]:
-    with _load(BUSY * (os.cpu_count() or 1)):
+    with load(BUSY * (os.cpu_count() or 1)):
         for case in range(settings.short):
             seconds, factor = list(SHORT.items())[case % len(SHORT)]
             base = versions.rounds(seconds)
@@ -255,7 +255,7 @@ def _curves(noise: simulated.Noise, levels: Mapping[int, float]) -> dict[str, li
 
 
 @contextmanager
-def _load(processes: int) -> Iterator[None]:
+def load(processes: int) -> Iterator[None]:
     """So many processes that do nothing but use a processor."""
     command = [sys.executable, "-I", "-S", "-c", "while True: pass"]
     busy = [subprocess.Popen(command) for _ in range(processes)]

@@ -56,12 +56,12 @@ run "perun config set profiles.register_after_run true"
 echo
 echo "The newest twelve commits:"
 run "perun run matrix --since HEAD~12 --dry-run | tail -n 4"
-run "perun run matrix --since HEAD~12"
+run "perun run matrix --since HEAD~12 --budget 4"
 run "perun run matrix --since HEAD~12 --missing"
 run "perun check all"
 run "perun changes"
 run "perun log --short"
-run "perun show HEAD:time tableof models --headers subtype --headers model --headers explained --sort-by explained"
+run "perun show HEAD:0@i tableof models --headers subtype --headers model --headers explained --sort-by explained"
 
 echo
 python3 "$here/verify.py" history

@@ -70,6 +70,7 @@ class Difference(Struct):
     verdict: str
     reason: str
     decides: bool
+    limit: float | None
     confirmed: bool
     since: str
 
@@ -388,12 +389,36 @@ class RunFailure(Job):
     hint: str | None
 
 
+class RunResult(Job):
+    """What a session of rounds says of a version and a job, beside the nearest version of it before."""
+
+    minor_version: str
+    rounds: int
+    registered: bool
+    measured: Value | None
+    difference: Difference | None
+
+
+class RunChange(Job):
+    """A change that a search of the history has found; `between` counts versions that cannot be measured."""
+
+    since: str
+    minor_version: str
+    between: int
+    measured: Value
+    difference: Difference | None
+
+
 class Run(Struct):
-    """`perun collect`, `perun run job` and `perun run matrix`."""
+    """`perun collect`, `perun run job` and `perun run matrix`; of a search for changes (`--find-changes`)
+    these, and how many pairs of neighbours are undecided."""
 
     schema: Literal["perun.run/1"]
     interrupted: bool
     profiles: list[RunProfile]
+    results: list[RunResult]
+    changes: list[RunChange] | None
+    undecided: int | None
     failures: list[RunFailure]
     answers: list[dict[str, Any]]
 
@@ -647,6 +672,8 @@ class Gc(Struct):
     waiting: int
     moved: int
     unknown: int
+    builds: int
+    builds_removed: int
 
 
 class Machine(Struct):
@@ -716,6 +743,7 @@ class Doctor(Struct):
     schema: Literal["perun.doctor/1"]
     versions: dict[str, str]
     machine: str | None
+    speed: Found | None
     conditions: list[Condition]
     project: list[Found]
     collectors: list[Found]

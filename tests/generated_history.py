@@ -90,9 +90,11 @@ class Told(NamedTuple):
         return [int(one.version.checksum, 16) for one in self.changes]
 
 
-def told(own: list[Point], *, exact: bool = False, effect: float = change_points.EFFECT) -> Told:
+def told(
+    own: list[Point], *, exact: bool = False, type: str = "time", effect: float = change_points.EFFECT
+) -> Told:
     """What is told of a history of one series."""
-    key = KEY._replace(exact=exact, type="instructions" if exact else "time", location="main")
+    key = KEY._replace(exact=exact, type="instructions" if exact else type, location="main")
     columns = [cell(one) for one in own]
     kinds = (np.float64, np.float32, np.float32, np.int32, np.int32, np.int32, np.uint32)
     cells = tuple(
@@ -103,6 +105,7 @@ def told(own: list[Point], *, exact: bool = False, effect: float = change_points
         MinorVersion("2026-01-01 00:00:00", "A", "a@example.org", name(number), "", ())
         for number in range(len(own))
     ]
-    history = History(versions, list(range(len(own))), [key], cells, frozenset({key}), [{}] * len(own), [])
+    under = [{(key.configuration, key.machine): tuple(("speed", it) for it in one.speeds)} for one in own]
+    history = History(versions, list(range(len(own))), [key], cells, frozenset({key}), under, [])
     found = detect(history, effect, Rules(), NothingKept(), Kept(own), lambda done, total: None)
     return Told(by_version(history, found.steps), len(found.drifts))

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -14,8 +15,30 @@ from types import ModuleType
 import hypothesis
 import pytest
 
+from perun.core import conditions
+
+two_cores = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2 or (conditions.quota() or 2) < 2, reason="it needs two processors"
+)
 THOROUGH = 200
 """Examples of hypothesis in `make test-all`, of a test that names no number."""
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 120.0) -> None:
+    """Wait until it holds: for what others do, which takes as long as they have to wait for a processor."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def is_running(process: int) -> bool:
+    """Whether it has not ended; a killed one does when it gets a processor."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
 
 
 def folder_of_run(factory: pytest.TempPathFactory) -> Path:

@@ -35,6 +35,7 @@ BUILT = {
     "perun/core/process/perun_guard",
     "perun/collect/memory/libperun_memory_analysis.so",
     "perun/core/process/perun_launch",
+    "perun/core/process/perun_speed",
 }
 WITH_CLANG = {"perun/collect/trace/perun_trace", "perun/collect/trace/trace.bpf.o"}
 """What is built besides where clang and libbpf are there."""

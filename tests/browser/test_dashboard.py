@@ -23,13 +23,9 @@ OpenPage = Callable[..., "Page"]
 SERIES = "000000000001"
 READY = "html[data-ready]"
 KINDS = {
-    "overview": "",
-    "series": f"?id={SERIES}",
-    "commit": "?c=HEAD",
-    "compare": "?a=v1.3&b=v1.4",
-    "grid": "",
-    "coverage": "",
-}
+    "overview": "", "series": f"?id={SERIES}", "commit": "?c=HEAD", "compare": "?a=v1.3&b=v1.4", "grid": "",
+    "coverage": ""
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -71,18 +67,10 @@ def tip(page: Page) -> str:
 
 def test_the_made_up_data_have_the_form_of_real_data(sample: web_sample.Sample) -> None:
     kinds = {
-        "site": form.Site,
-        "history": form.History,
-        "commits": form.Commits,
-        "series": form.SeriesList,
-        "changes": form.ChangeList,
-        "overview": form.Overview,
-        "values": form.Values,
-        "grid": form.Grid,
-        "coverage": form.Coverage,
-        "compare": form.Comparison,
-        "explained": form.Explained,
-    }
+        "site": form.Site, "history": form.History, "commits": form.Commits, "series": form.SeriesList,
+        "changes": form.ChangeList, "overview": form.Overview, "values": form.Values, "grid": form.Grid,
+        "coverage": form.Coverage, "compare": form.Comparison, "explained": form.Explained
+    }  # fmt: skip
     for one in (sample, web_sample.Sample(0)):
         for name, piece in one.pieces().items():
             kind = form.SeriesPage if name.startswith("series/") else kinds[name.partition("/")[0]]
@@ -94,9 +82,7 @@ def test_the_made_up_data_have_the_form_of_real_data(sample: web_sample.Sample) 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_page_is_whole_and_open_to_all_people(
-    visit: OpenPage, kind: str, dark: bool, width: int
-) -> None:
+def test_each_page_is_whole_and_open_to_all_people(visit, kind, dark, width) -> None:
     page = visit(kind, KINDS[kind], dark=dark, width=width)
     assert page.get_attribute("html", "data-ready") == "yes"
     assert page.locator("main [aria-busy]:visible").count() == 0  # nothing is loading for ever
@@ -122,9 +108,7 @@ def found_by_axe(page: Page) -> list[str]:
     ]
 
 
-def test_the_overview_says_the_verdict_first_and_then_what_changed(
-    visit: OpenPage, sample: web_sample.Sample
-) -> None:
+def test_the_overview_says_the_verdict_first_and_then_what_changed(visit, sample) -> None:
     page = visit("overview")
     assert page.locator("h1").inner_text().startswith("2 changes made 2 of 14 benchmarks worse since v1.4")
     assert page.locator(".counts li").all_inner_texts()[:3] == [
@@ -148,9 +132,7 @@ def test_the_overview_says_the_verdict_first_and_then_what_changed(
     goes_to(page, f"commit.html?c={sample.commits[-1]['checksum']}")
 
 
-def test_a_benchmark_is_a_line_and_its_workloads_and_parts_are_below_it_on_demand(
-    visit: OpenPage, sample: web_sample.Sample
-) -> None:
+def test_a_benchmark_is_a_line_and_its_workloads_and_parts_are_below_it_on_demand(visit, sample) -> None:
     page = visit("overview")
     lines = page.locator(".benchmark")
     assert lines.count() == 12  # of 14 series three are of one family
@@ -258,9 +240,7 @@ def test_the_theme_can_be_chosen_and_stays(visit: OpenPage, screenshot: Callable
     assert page.get_attribute("html", "data-dark") is None
 
 
-def test_a_chart_is_walked_by_keys_and_two_points_are_compared(
-    visit: OpenPage, sample: web_sample.Sample
-) -> None:
+def test_a_chart_is_walked_by_keys_and_two_points_are_compared(visit, sample) -> None:
     page = visit("series", f"?id={SERIES}")
     page.locator("#chart summary").click()
     page.locator("#chart tbody tr").first.wait_for()
@@ -282,9 +262,7 @@ def test_a_chart_is_walked_by_keys_and_two_points_are_compared(
     assert page.locator("#sentence").inner_text().startswith(newest["checksum"][:7])
 
 
-def test_a_click_on_a_point_opens_its_commit(
-    visit: OpenPage, sample: web_sample.Sample, screenshot: Callable[..., Path]
-) -> None:
+def test_a_click_on_a_point_opens_its_commit(visit, sample, screenshot) -> None:
     page = visit("series", f"?id={SERIES}&n=120", height=760)
     x, y, at = page.evaluate(
         """() => {
@@ -363,24 +341,17 @@ def test_a_second_tab_has_a_view_of_its_own_and_links_keep_the_context(visit: Op
         other.close()
 
 
-@pytest.mark.parametrize(
-    "kinds",
-    [
-        ("overview", "coverage", "grid"),
-        pytest.param(("overview", "series", "commit", "coverage", "grid"), marks=pytest.mark.slow),
-    ],
-)
-def test_one_machine_is_chosen_on_each_page_and_links_keep_it(
-    visit: OpenPage, kinds: Sequence[str]
-) -> None:
+@pytest.mark.parametrize("kinds", [
+    ("overview", "coverage", "grid"),
+    pytest.param(("overview", "series", "commit", "coverage", "grid"), marks=pytest.mark.slow),
+])  # fmt: skip
+def test_one_machine_is_chosen_on_each_page_and_links_keep_it(visit: OpenPage, kinds: Sequence[str]) -> None:
     page = visit("grid")
     rows = page.locator(".heat .labels li")
     every = rows.count()
     page.locator("#context select").select_option(label="laptop")
     page.wait_for_url(lambda address: "machine=laptop" in address)
-    page.wait_for_function(
-        "count => document.querySelectorAll('.heat .labels li').length < count", arg=every
-    )
+    page.wait_for_function("count => document.querySelectorAll('.heat .labels li').length < count", arg=every)
     exact = rows.count()  # what is counted is the same on all machines
     assert 0 < exact < every
     for kind in kinds:
@@ -414,9 +385,7 @@ def spikes_are_kept(page: Page) -> None:
     assert found == [800, 99, 43210 * 800 // 99999, -7]
 
 
-def test_a_commit_says_what_it_changed_and_why(
-    visit: OpenPage, sample: web_sample.Sample, screenshot: Callable[..., Path]
-) -> None:
+def test_a_commit_says_what_it_changed_and_why(visit, sample, screenshot) -> None:
     change = next(one for one in sample.changes if one["report"])
     page = visit("commit", f"?c={change['version']['checksum'][:7]}")
     assert page.locator("h1").inner_text() == change["version"]["subject"]
@@ -445,9 +414,7 @@ def test_what_is_not_there_is_said(visit: OpenPage) -> None:
 
 
 @pytest.mark.parametrize("commits", [0, pytest.param(5, marks=pytest.mark.slow)])
-def test_a_repository_without_profiles_is_told_what_to_run(
-    visit: OpenPage, tmp_path: Path, commits: int
-) -> None:
+def test_a_repository_without_profiles_is_told_what_to_run(visit, tmp_path, commits) -> None:
     web_sample.Sample(commits, measured=False).write(tmp_path)
     for kind in ("overview", "series", "coverage") if commits == 0 else ("overview", "commit", "grid"):
         page = visit(kind, folder=tmp_path)
@@ -480,9 +447,7 @@ def test_what_is_damaged_is_said_and_the_rest_is_shown(visit: OpenPage, tmp_path
     "kinds",
     [("overview", "series", "commit", "compare"), pytest.param(("grid", "coverage"), marks=pytest.mark.slow)],
 )
-def test_names_are_text_on_all_pages(
-    visit: OpenPage, hostile_names: Sequence[str], tmp_path: Path, kinds: Sequence[str]
-) -> None:
+def test_names_are_text_on_all_pages(visit, hostile_names, tmp_path, kinds) -> None:
     sample = web_sample.Sample(60, names=hostile_names)
     sample.write(tmp_path)
     checksum = sample.changes[1]["version"]["checksum"]

@@ -23,18 +23,16 @@ from perun.running.explain.data import (
 from perun.view.flamegraph import PLUGIN as FlameGraph
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    pass
 
 
 def profile_of(names: Sequence[str], amount: int) -> Profile:
     profile = Profile({"header": {"type": "mixed", "units": {"instructions": "instr"}}})
-    profile.update_resources(
-        [
-            {"uid": {"function": name}, "trace": [{"function": name}, {"function": "main"}], "amount": amount,
-             "type": "instructions", "subtype": "exclusive"}
-            for name in names
-        ]
-    )  # fmt: skip
+    profile.update_resources([
+        {"uid": {"function": name}, "trace": [{"function": name}, {"function": "main"}], "amount": amount,
+         "type": "instructions", "subtype": "exclusive"}
+        for name in names
+    ])  # fmt: skip
     return profile
 
 
@@ -56,9 +54,7 @@ def graph_of(names: Sequence[str], written: Callable[..., Path]) -> str:
     return written(FlameGraph(), profile_of(names, 30), context, diff="before").read_text("utf-8")
 
 
-def test_texts_of_others_are_only_texts(
-    open_page: Callable[..., Page], written: Callable[..., Path], hostile_names: Sequence[str], tmp_path: Path
-) -> None:
+def test_texts_of_others_are_only_texts(open_page, written, hostile_names, tmp_path) -> None:
     graph = graph_of(hostile_names, written)
     path = tmp_path / "why.html"
     name = " ".join(hostile_names)

@@ -261,14 +261,10 @@ def test_colours_by_module_function_and_share(graph: Callable[..., Page]) -> Non
 def test_lines_are_told_apart_where_asked(graph: Callable[..., Page]) -> None:
     profile = Profile(header={"type": "memory", "cmd": "a", "units": {"memory": "B"}})
     profile.update_resources(
-        {
-            "type": "memory",
-            "amount": 10,
-            "uid": "f",
-            "trace": [{"function": "f", "source": "a.c", "line": line}],
-        }
+        {"type": "memory", "amount": 10, "uid": "f",
+         "trace": [{"function": "f", "source": "a.c", "line": line}]}
         for line in (7, 9)
-    )
+    )  # fmt: skip
     page = graph(profile)
     page.mouse.move(*point(page, 0.1, 1, levels=2))
     assert "a.c:7, 9" in page.locator("#tip").inner_text()
@@ -324,9 +320,7 @@ def test_light_and_dark(graph: Callable[..., Page], screenshot: Any) -> None:
     assert brightness[False, "text"] < 200 < 600 < brightness[True, "text"]
 
 
-def test_a_differential_graph(
-    written: Callable[..., Path], open_page: Callable[..., Page], screenshot: Any
-) -> None:
+def test_a_differential_graph(written, open_page, screenshot) -> None:
     before = profile_of({**STACKS, ("main", "gone"): 200}, SOURCES)
     now = profile_of({**STACKS, ("main", "read"): 900, ("main", "new"): 100}, SOURCES)
     ctx = ViewContext(load=lambda spec: before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,7 @@ sys.path.append(str(Path(__file__).parents[1] / "fuzzing"))
 import campaigns
 
 
-def test_the_page_shows_results_charts_and_inputs(
-    tmp_path: Path, open_page: Callable[..., Page], screenshot: Callable[[Page, str], Path]
-) -> None:
+def test_the_page_shows_results_charts_and_inputs(tmp_path, open_page, screenshot) -> None:
     campaigns.folder_of(tmp_path)
     campaigns.understood(tmp_path)
     pages.write(tmp_path, results.load(tmp_path), plots=False)
@@ -47,9 +45,7 @@ def test_it_fits_a_narrow_window(tmp_path: Path, open_page: Callable[..., Page])
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_names_and_contents_are_only_text(
-    tmp_path: Path, open_page: Callable[..., Page], hostile_names: Sequence[str]
-) -> None:
+def test_names_and_contents_are_only_text(tmp_path, open_page, hostile_names) -> None:
     everything = " ".join(hostile_names)
     campaign = campaigns.folder_of(tmp_path, text=everything.encode("utf-8", "replace").decode())
     for number, one in enumerate(campaign.results):

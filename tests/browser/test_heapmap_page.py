@@ -227,9 +227,7 @@ def test_light_and_dark(heap: Callable[..., Page]) -> None:
     assert light > 700 > 200 > dark
 
 
-def test_a_long_place_does_not_widen_the_page_of_a_phone(
-    open_page: Callable[..., Page], written: Callable[..., Path]
-) -> None:
+def test_a_long_place_does_not_widen_the_page_of_a_phone(open_page, written) -> None:
     profile = profile_of([resource("malloc", 0x1000, 32, "/home/somebody/a/long/path/" * 4 + "list.c")])
     page = open_page(written(HeapMapView(), profile), width=390)
     page.wait_for_selector("html[data-drawn]")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perun.pages.theme import SERIES
+import profiles
+from perun.pages import SERIES
 from perun.profile.amounts import readable
 from perun.profile.factory import Profile
 from perun.view._common.chart_view import write_plots
@@ -20,7 +21,7 @@ from perun.view.flow import FlowParams, FlowView
 from perun.view.flow import chart as flow
 from perun.view.histogram import HistogramView
 from perun.view.scatter import ScatterParams, ScatterView
-from perun.view.scatter.charts import charts as scatter
+from perun.view.scatter import charts as scatter
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -45,22 +46,7 @@ MODELS = [
 
 
 def profile_of(resources: list[dict[str, Any]], **regions: Any) -> Profile:
-    made = Profile(
-        {
-            "header": {
-                "type": "mixed",
-                "cmd": "./app",
-                "args": "",
-                "workload": "in.txt",
-                "units": {"mixed": "us"},
-            },
-            "collector_info": {"name": "trace", "params": {}},
-            "postprocessors": [],
-            **regions,
-        }
-    )
-    made.update_resources({"type": "mixed", **resource} for resource in resources)
-    return made
+    return profiles.profile_of(resources, "mixed", "us", workload="in.txt", collector="trace", **regions)
 
 
 def model(uid: str, kind: str, r_square: float, values: dict[str, Any]) -> dict[str, Any]:
@@ -82,15 +68,11 @@ def lists(*names: str) -> Profile:
 
 def memory() -> Profile:
     rows = [
-        {
-            "type": "memory",
-            "subtype": ("malloc", "calloc", "realloc", "free")[n % 4],
-            "uid": f"/home/me/project/list.c:{('insert', 'search', 'grow')[n % 3]}:{n % 3 * 10 + 12}",
-            "amount": 0 if n % 4 == 3 else 64 * (n % 7 + 1) * (n // 12 + 1),
-            "snapshot": n // 12,
-        }
+        {"type": "memory", "subtype": ("malloc", "calloc", "realloc", "free")[n % 4],
+         "uid": f"/home/me/project/list.c:{('insert', 'search', 'grow')[n % 3]}:{n % 3 * 10 + 12}",
+         "amount": 0 if n % 4 == 3 else 64 * (n % 7 + 1) * (n // 12 + 1), "snapshot": n // 12}
         for n in range(180)
-    ]
+    ]  # fmt: skip
     head = {"type": "memory", "cmd": "./app", "args": "", "workload": "in.txt", "units": {"memory": "B"}}
     return profile_of(rows, header=head, collector_info={"name": "memory", "params": {}})
 
@@ -188,9 +170,7 @@ def labels(page: Page, side: str) -> list[str]:
 
 def test_scatter_with_models(opened: Open, screenshot: Any) -> None:
     page = opened(ScatterView(), lists("SLList_search(SLList*, int)"))
-    assert page.locator("h1").inner_text() == (
-        "Time of ./app in.txt per size: SLList_search(SLList*, int)"
-    )
+    assert page.locator("h1").inner_text() == ("Time of ./app in.txt per size: SLList_search(SLList*, int)")
     assert page.locator("#chooser").count() == 0
     assert list(visible(page)) == [
         "measured (500 points)",
@@ -276,13 +256,11 @@ def test_a_logarithmic_axis_has_powers_of_ten(opened: Open) -> None:
 
 
 def test_whiskers_are_hidden_with_their_series(opened: Open, screenshot: Any) -> None:
-    profile = profile_of(
-        [
-            {"uid": "./app", "subtype": clock, "amount": 100 * part + 20 * (run * run % 7), "order": run}
-            for run in range(10)
-            for part, clock in ((5, "real"), (3, "user"), (1, "sys"))
-        ]
-    )
+    profile = profile_of([
+        {"uid": "./app", "subtype": clock, "amount": 100 * part + 20 * (run * run % 7), "order": run}
+        for run in range(10)
+        for part, clock in ((5, "real"), (3, "user"), (1, "sys"))
+    ])  # fmt: skip
     page = opened(BarsView(), profile, function="mean", per="uid", by="subtype", grouped=True)
     kinds = page.evaluate(f"{FIGURE}.renderers.map(one => one.glyph.type)")
     assert kinds == ["VBar", "Segment", "Scatter", "Scatter"] * 3
@@ -300,18 +278,14 @@ def runs(number: int) -> Profile:
     """Times of repeated runs, some of which take longer."""
     return profile_of(
         [
-            {
-                "uid": "./app",
-                "subtype": clock,
-                "amount": share * (50_000 + 900 * (run * 37 % 11) + 16_000 * (run % 5 == 4)),
-                "order": run,
-            }
+            {"uid": "./app", "subtype": clock,
+             "amount": share * (50_000 + 900 * (run * 37 % 11) + 16_000 * (run % 5 == 4)), "order": run}
             for run in range(number)
             for clock, share in (("real", 1.0), ("user", 0.8), ("sys", 0.15 + run % 9 / 300))
         ],
         header={"type": "time", "cmd": "./app", "args": "", "workload": "in.txt", "units": {"mixed": "us"}},
         collector_info={"name": "time", "params": {}},
-    )
+    )  # fmt: skip
 
 
 def test_boxplot(opened: Open, screenshot: Any) -> None:
@@ -409,14 +383,12 @@ def test_flow_stacked(opened: Open, screenshot: Any) -> None:
 
 @pytest.mark.slow
 def test_flow(opened: Open, screenshot: Any) -> None:
-    profile = profile_of(
-        [
-            {"uid": uid, "amount": amount + n % 7 / 10, "structure-unit-size": size}
-            for size in range(0, 10_000, 250)
-            for n in range(20)
-            for uid, amount in (("SLList_insert", 4 + size / 4000), ("SLList_search", 2 + size / 250))
-        ]
-    )
+    profile = profile_of([
+        {"uid": uid, "amount": amount + n % 7 / 10, "structure-unit-size": size}
+        for size in range(0, 10_000, 250)
+        for n in range(20)
+        for uid, amount in (("SLList_insert", 4 + size / 4000), ("SLList_search", 2 + size / 250))
+    ])  # fmt: skip
     options = {"of": "amount", "through": "structure-unit-size", "by": "uid", "function": "mean"}
     page = opened(FlowView(), profile, accumulate=False, **options)
     assert list(visible(page)) == ["SLList_search", "SLList_insert"]
@@ -495,14 +467,7 @@ def named(name: str) -> Profile:
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("view", CHARTS)
-def test_hostile_names_are_text(
-    view: str,
-    every: bool,
-    hostile_names: tuple[str, ...],
-    most_hostile_names: tuple[str, ...],
-    open_page: Open,
-    tmp_path: Path,
-) -> None:
+def test_hostile_names_are_text(view, every, hostile_names, most_hostile_names, open_page, tmp_path) -> None:
     # The first chart is in the page itself, not only in its data: another one for each view.
     # Where views share the names out, each name is in one of them.
     first = list(CHARTS).index(view)

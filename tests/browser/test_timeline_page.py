@@ -80,9 +80,7 @@ def test_calls_are_where_they_were(page: Page) -> None:
     assert pixel(page, 0.5, 1) == waiting
 
 
-def test_a_long_call_right_behind_a_short_one_is_drawn(
-    open_page: Callable[..., Page], written: Callable[..., Path]
-) -> None:
+def test_a_long_call_right_behind_a_short_one_is_drawn(open_page, written) -> None:
     """Both begin in one column of pixels, of which one call is drawn."""
     short = tuple((0, WRITE, "/tmp/out.txt#1", 400 * MS + number * 1000, 500, 8) for number in range(5))
     calls = (*short, (0, SLEEP, "", 400 * MS + 6000, 300 * MS, 300 * MS), CALLS[2])
@@ -139,9 +137,7 @@ def test_tables_tell_times_and_objects(page: Page) -> None:
     assert page.locator("#details h2").inner_text() == "socket.recv"
 
 
-def test_the_address_keeps_what_is_shown(
-    open_page: Callable[..., Page], written: Callable[..., Path]
-) -> None:
+def test_the_address_keeps_what_is_shown(open_page, written) -> None:
     path = written(TimelineView(), shown())
     page = open_page(path)
     page.mouse.dblclick(*at(page, 0.2, 0))
@@ -160,9 +156,7 @@ def test_threads_without_calls_are_folded(page: Page) -> None:
     assert page.locator("#sheet").evaluate("sheet => sheet.offsetHeight") == tall + 23
 
 
-def test_calls_at_one_time_have_rows_of_their_own(
-    open_page: Callable[..., Page], written: Callable[..., Path]
-) -> None:
+def test_calls_at_one_time_have_rows_of_their_own(open_page, written) -> None:
     calls: list[Call] = [(0, SLEEP, "", 100 * MS, 500 * MS, 0), (0, WRITE, "a#1", 200 * MS, 100 * MS, 1)]
     page = open_page(written(TimelineView(), shown(["loop"], calls)))
     page.mouse.click(*at(page, 0.25, 0))
@@ -172,9 +166,7 @@ def test_calls_at_one_time_have_rows_of_their_own(
     assert page.locator("#details h2").inner_text() == "file.write"
 
 
-def test_100_000_calls_are_drawn_in_a_frame(
-    open_page: Callable[..., Page], written: Callable[..., Path]
-) -> None:
+def test_100_000_calls_are_drawn_in_a_frame(open_page, written) -> None:
     """The work of a frame is counted in what it draws, which does not depend on the speed of the machine."""
     step = SECOND // 50_000
     calls: list[Call] = [
@@ -199,9 +191,7 @@ def test_100_000_calls_are_drawn_in_a_frame(
     assert page.locator("#found").inner_text().startswith("2,000 calls")
 
 
-def test_hostile_names(
-    open_page: Callable[..., Page], written: Callable[..., Path], hostile_names: Sequence[str]
-) -> None:
+def test_hostile_names(open_page, written, hostile_names) -> None:
     calls: list[Call] = [(n, WRITE, name, n * 10 * MS, 5 * MS, 1) for n, name in enumerate(hostile_names)]
     rows = [
         real(1.0),
@@ -224,9 +214,7 @@ def test_dark_and_narrow(open_page: Callable[..., Page], written: Callable[..., 
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_a_busy_program(
-    open_page: Callable[..., Page], written: Callable[..., Path], screenshot: Callable[..., Path]
-) -> None:
+def test_a_busy_program(open_page, written, screenshot) -> None:
     """What the manual shows: threads that read, write, wait and sleep."""
     random = Random(4)
     kinds = ((WRITE, "build/out.log#1"), (READ, "data.csv#1"), (RECV, "tcp example.org:443#1"), (SLEEP, ""))

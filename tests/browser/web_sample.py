@@ -1,7 +1,5 @@
 """A static site of made-up data, for the tests of the pages: each piece as the interface describes it."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -45,49 +43,30 @@ class Sample:
         author = self.random.choice(("Ada Lovelace", "Grace Hopper", "Edsger Dijkstra", "Barbara Liskov"))
         subject = f"{self.random.choice(verbs)} {self.random.choice(things)}"
         return {
-            "checksum": f"{self.random.getrandbits(160):040x}",
-            "date": NOW - (self.count - at) * 31_000,
-            "author": self.name(at + 1, author),
-            "subject": self.name(at, subject),
+            "checksum": f"{self.random.getrandbits(160):040x}", "date": NOW - (self.count - at) * 31_000,
+            "author": self.name(at + 1, author), "subject": self.name(at, subject),
             "parents": [at - 1] if at else [],
             "tags": ["v1.4"] if at == self.count - 40 else ["v1.3"] if at == self.count // 3 else [],
-            "branch": 0,
-            "profiles": self._profiles(at) if self.measured and at % 7 != 3 else [],
-            "damaged": "",
-            "checks": self._checks(at),
-        }
+            "branch": 0, "profiles": self._profiles(at) if self.measured and at % 7 != 3 else [],
+            "damaged": "", "checks": self._checks(at)
+        }  # fmt: skip
 
     def _checks(self, at: int) -> list[dict[str, Any]]:
         if not self.measured or at != self.count - 12:
             return []
         return [
-            {
-                "result": "Degradation",
-                "location": self.name(4, "insert"),
-                "before": "99.7 ms",
-                "after": "257 ms",
-                "rate": 2.6,
-                "baseline": "0" * 40,
-                "command": self.name(5, COMMANDS[0]),
-                "word": "Degradation",
-            }
-        ]
+            {"result": "Degradation", "location": self.name(4, "insert"), "before": "99.7 ms",
+             "after": "257 ms", "rate": 2.6, "baseline": "0" * 40, "command": self.name(5, COMMANDS[0]),
+             "word": "Degradation"}
+        ]  # fmt: skip
 
     def _profiles(self, at: int) -> list[dict[str, Any]]:
         return [
-            {
-                "id": f"{at:06x}{number:02x}",
-                "name": f"time-app-{at}-{number}.perf",
-                "collector": "time",
-                "command": self.name(number, command.split()[0]),
-                "workload": command.split()[1],
-                "time": NOW - 5000,
-                "incomplete": None,
-                "machine": 0,
-                "views": ["flamegraph"],
-            }
+            {"id": f"{at:06x}{number:02x}", "name": f"time-app-{at}-{number}.perf", "collector": "time",
+             "command": self.name(number, command.split()[0]), "workload": command.split()[1],
+             "time": NOW - 5000, "incomplete": None, "machine": 0, "views": ["flamegraph"]}
             for number, command in enumerate(COMMANDS)
-        ]
+        ]  # fmt: skip
 
     def _series(self, number: int) -> dict[str, Any]:
         command = COMMANDS[number % 3]
@@ -98,23 +77,13 @@ class Sample:
             else command
         )
         return {
-            "id": f"{number:012x}",
-            "title": self.name(number, title),
-            "location": self.name(number, title),
-            "command": self.name(number + 1, command),
-            "collector": "time" if timed else "instructions",
-            "metric": "real time" if timed else "instructions",
-            "unit": "ms" if timed else "instr",
-            "exact": not timed,
-            "larger_is_better": number == 5,
-            "latest": None,
-            "latest_at": None,
-            "interval": None,
-            "spark": [],
-            "changes": 0,
-            "name": self.name(number, f"{command} [real]" if number < 3 else title),
-            "text": "",
-        }
+            "id": f"{number:012x}", "title": self.name(number, title), "location": self.name(number, title),
+            "command": self.name(number + 1, command), "collector": "time" if timed else "instructions",
+            "metric": "real time" if timed else "instructions", "unit": "ms" if timed else "instr",
+            "exact": not timed, "larger_is_better": number == 5, "latest": None, "latest_at": None,
+            "interval": None, "spark": [], "changes": 0,
+            "name": self.name(number, f"{command} [real]" if number < 3 else title), "text": ""
+        }  # fmt: skip
 
     def _steps(self) -> list[tuple[int, int, float]]:
         end = self.count
@@ -157,48 +126,30 @@ class Sample:
         exact = series["exact"]
         start = max(0, at - 25)
         return {
-            "version": self.ref(at),
-            "since": self.ref(since),
-            "possible": at - since,
-            "series": series["id"],
-            "title": series["title"],
-            "location": series["location"],
-            "command": series["command"],
-            "machine": None if exact else 0,
-            "unit": series["unit"],
-            "exact": exact,
-            "result": "Degradation" if ratio > 1 else "Optimization",
-            "remark": "",
-            "degradation": (ratio > 1) != series["larger_is_better"],
-            "ratio": ratio,
+            "version": self.ref(at), "since": self.ref(since), "possible": at - since, "series": series["id"],
+            "title": series["title"], "location": series["location"], "command": series["command"],
+            "machine": None if exact else 0, "unit": series["unit"], "exact": exact,
+            "result": "Degradation" if ratio > 1 else "Optimization", "remark": "",
+            "degradation": (ratio > 1) != series["larger_is_better"], "ratio": ratio,
             "interval": [ratio, ratio] if exact else [ratio * 0.97, ratio * 1.03],
             "before": {"value": before, "interval": [before * 0.99, before * 1.01], "versions": 60},
             "after": {"value": after, "interval": [after * 0.99, after * 1.01], "versions": 30},
             "acknowledged": {"until": "", "because": "the table is larger"} if number == 0 else None,
-            "taken_back": "",
-            "takes_back": "",
-            "moved_with": [],
-            "report": number == 4,
+            "taken_back": "", "takes_back": "", "moved_with": [], "report": number == 4,
             "conditions": ["governor"] if number == 7 else [],
-            "spark": {"value": self.values[number][start : at + 15], "change": at - start},
-            "decides": True,
+            "spark": {"value": self.values[number][start : at + 15], "change": at - start}, "decides": True,
             "word": "Degradation" if ratio > 1 else "Optimization",
             "text": percent(ratio - 1, None if exact else (0.97 * ratio - 1, 1.03 * ratio - 1)),
-            "sides": list(readable_pair(before, after, series["unit"])),
-            "name": series["name"],
-        }
+            "sides": list(readable_pair(before, after, series["unit"])), "name": series["name"]
+        }  # fmt: skip
 
     def pieces(self) -> dict[str, Any]:
         """All pieces by name."""
         found: dict[str, Any] = {
-            "site": self._site(),
-            "history": self._history(),
-            "series": {"series": self.series, "more": 0},
+            "site": self._site(), "history": self._history(), "series": {"series": self.series, "more": 0},
             "changes": {"changes": self.changes[::-1], "total": len(self.changes), "doubtful": []},
-            "overview": self._overview(),
-            "grid": self._grid(),
-            "coverage": self._coverage(),
-        }
+            "overview": self._overview(), "grid": self._grid(), "coverage": self._coverage()
+        }  # fmt: skip
         for number in range(math.ceil(self.count / CHUNK)):
             part = slice(number * CHUNK, number * CHUNK + CHUNK)
             found[f"commits/{number}"] = {"first": part.start, "commits": self.commits[part]}
@@ -207,9 +158,7 @@ class Sample:
                 "series": [one["id"] for one in self.series],
                 "machine": [None if one["exact"] else 0 for one in self.series],
                 "value": [values[part] for values in self.values],
-                "half": [
-                    None if one["exact"] else [10_000] * len(self.commits[part]) for one in self.series
-                ],
+                "half": [None if one["exact"] else [10_000] * len(self.commits[part]) for one in self.series],
             }
         for number, one in enumerate(self.series):
             found[f"series/{one['id']}"] = self._one(number)
@@ -264,35 +213,19 @@ class Sample:
         rows = [self._row(number, places) for number in range(len(self.series))]
         sentence = "2 changes made 2 of 14 benchmarks worse since v1.4: most compare [exclusive] +160 %."
         none = {
-            "sentence": "Nothing is measured yet",
-            "kind": "unknown",
-            "tag": None,
-            "worse": 0,
-            "better": 0,
-            "same": 0,
-            "unknown": 0,
-            "details": "",
-            "acknowledged": 0,
-            "changes": 0,
-            "doubtful": 0,
-            "decides": "",
-        }
+            "sentence": "Nothing is measured yet", "kind": "unknown", "tag": None, "worse": 0, "better": 0,
+            "same": 0, "unknown": 0, "details": "", "acknowledged": 0, "changes": 0, "doubtful": 0,
+            "decides": ""
+        }  # fmt: skip
         return {
             "verdict": none
             if not self.measured
             else {
-                "sentence": self.name(0, sentence),
-                "kind": "worse",
-                "tag": {"name": "v1.4", "at": self.count - 40, "date": self.commits[-40]["date"]},
-                "worse": 2,
-                "better": 1,
-                "same": 10,
-                "unknown": 1,
-                "acknowledged": 1,
-                "changes": 3,
-                "doubtful": 2,
+                "sentence": self.name(0, sentence), "kind": "worse",
+                "tag": {"name": "v1.4", "at": self.count - 40, "date": self.commits[-40]["date"]}, "worse": 2,
+                "better": 1, "same": 10, "unknown": 1, "acknowledged": 1, "changes": 3, "doubtful": 2,
                 "decides": "perun compare 0123456 1234567 -c ./app -w big.txt",
-                "details": "34 of 40 commits since then are measured. One series is too noisy to say.",
+                "details": "34 of 40 commits since then are measured. One series is too noisy to say."
             },
             "changes": sorted(self.changes, key=lambda one: (bool(one["acknowledged"]), -one["ratio"])),
             "total": len(self.changes),
@@ -301,39 +234,30 @@ class Sample:
             if self.measured
             else [],
             "more": 0,
-        }
+        }  # fmt: skip
 
     def _benchmark(self, *numbers: int) -> dict[str, Any]:
         members = []
         for number in numbers:
             one = self.series[number]
             change = next((step for step in self.changes if step["series"] == one["id"]), None)
-            members.append(
-                {
-                    "series": one,
-                    "machine": None if one["exact"] else 0,
-                    "state": "same" if change is None else "worse" if change["degradation"] else "better",
-                    "change": change,
-                    "spark": self.values[number][-60:],
-                    "spark_at": [],
-                    "parts": [other["id"] for other in self.series[3:6]] if number < 3 else [],
-                }
-            )
+            members.append({
+                "series": one, "machine": None if one["exact"] else 0,
+                "state": "same" if change is None else "worse" if change["degradation"] else "better",
+                "change": change, "spark": self.values[number][-60:], "spark_at": [],
+                "parts": [other["id"] for other in self.series[3:6]] if number < 3 else []
+            })  # fmt: skip
         name = self.series[numbers[0]]["name"]
         return {"name": name, "metric": "real time", "members": members}
 
     def _row(self, number: int, places: Sequence[int]) -> dict[str, Any]:
         one = self.series[number]
         return {
-            "series": one["id"],
-            "title": one["title"],
-            "unit": one["unit"],
-            "larger_is_better": one["larger_is_better"],
-            "machine": None if one["exact"] else 0,
-            "value": [self.values[number][at] for at in places],
-            "command": one["command"],
-            "name": one["name"],
-        }
+            "series": one["id"], "title": one["title"], "unit": one["unit"],
+            "larger_is_better": one["larger_is_better"], "machine": None if one["exact"] else 0,
+            "value": [self.values[number][at] for at in places], "command": one["command"],
+            "name": one["name"]
+        }  # fmt: skip
 
     def _grid(self) -> dict[str, Any]:
         places = [at for at in range(self.count) if self.commits[at]["profiles"]]
@@ -348,24 +272,14 @@ class Sample:
         for number, command in enumerate(COMMANDS if self.measured else ()):
             cells = "".join("1" if one["profiles"] else "." for one in self.commits)
             cells = "." * (40 * number) + cells[40 * number :]
-            rows.append(
-                {
-                    "title": self.name(number, command),
-                    "collector": "time",
-                    "command": command,
-                    "workload": "",
-                    "machine": 0,
-                    "cells": cells[:60] + "d" + cells[61:],
-                }
-            )
+            rows.append({
+                "title": self.name(number, command), "collector": "time", "command": command,
+                "workload": "", "machine": 0, "cells": cells[:60] + "d" + cells[61:]
+            })  # fmt: skip
         missing = [
-            {
-                "title": self.name(1, "./sort -n numbers"),
-                "count": 120,
-                "machine": 0,
-                "command": "perun run matrix",
-            }
-        ]
+            {"title": self.name(1, "./sort -n numbers"), "count": 120, "machine": 0,
+             "command": "perun run matrix"}
+        ]  # fmt: skip
         return {
             "rows": rows,
             "at": differences(range(self.count)),
@@ -394,28 +308,21 @@ class Sample:
         return {
             "series": one,
             "configuration": {
-                "collector": one["collector"],
-                "cmd": one["command"],
-                "args": "",
-                "workload": "",
-                "postprocessors": [],
+                "collector": one["collector"], "cmd": one["command"], "args": "", "workload": "",
+                "postprocessors": []
             },
             "lines": lines,
             "tail": 0,
             "chunks": [],
             "changes": [change for change in self.changes if change["series"] == one["id"]],
             "related": [other["id"] for other in self.series if other is not one][:6],
-        }
+        }  # fmt: skip
 
     def _line(self, machine: int, branch: int, points: Mapping[int, float]) -> dict[str, Any]:
         return {
-            "machine": machine,
-            "branch": branch,
-            "at": differences(points),
-            "value": list(points.values()),
-            "half": [self.random.randrange(6000, 24000) for _ in points],
-            "n": 10,
-        }
+            "machine": machine, "branch": branch, "at": differences(points), "value": list(points.values()),
+            "half": [self.random.randrange(6000, 24000) for _ in points], "n": 10
+        }  # fmt: skip
 
     def _report(self, change: Mapping[str, Any]) -> dict[str, Any]:
         def side(value: float) -> dict[str, Any]:
@@ -427,24 +334,15 @@ class Sample:
         for number, name in enumerate((*FUNCTIONS, "hash", "grow")):
             ratio = (2.6, 1.31, 1.002, 0.997, 0.82, 1.0, 1.01)[number]
             result = "Degradation" if ratio > 1.2 else "Optimization" if ratio < 0.9 else "NoChange"
-            rows.append(
-                {
-                    "location": self.name(number, name),
-                    "metric": "exclusive",
-                    "unit": "ms",
-                    "exact": False,
-                    "larger_is_better": False,
-                    "series": self.series[number]["id"],
-                    "a": side(3.0 + number),
-                    "b": side((3.0 + number) * ratio),
-                    "ratio": ratio,
-                    "interval": [ratio * 0.97, ratio * 1.03],
-                    "result": result,
-                    "reason": "12 lines of it changed in table.c:40" if number == 0 else "",
-                    "word": result.replace("NoC", "No C"),
-                    "text": percent(ratio - 1, (0.97 * ratio - 1, 1.03 * ratio - 1)),
-                }
-            )
+            rows.append({
+                "location": self.name(number, name), "metric": "exclusive", "unit": "ms", "exact": False,
+                "larger_is_better": False, "series": self.series[number]["id"], "a": side(3.0 + number),
+                "b": side((3.0 + number) * ratio), "ratio": ratio,
+                "interval": [ratio * 0.97, ratio * 1.03], "result": result,
+                "reason": "12 lines of it changed in table.c:40" if number == 0 else "",
+                "word": result.replace("NoC", "No C"),
+                "text": percent(ratio - 1, (0.97 * ratio - 1, 1.03 * ratio - 1))
+            })  # fmt: skip
         draw = [self.random.gauss(10, 0.4) for _ in range(30)]
         samples = [
             {"name": self.name(0, "real time"), "unit": "ms", "a": draw, "b": [one * 1.3 for one in draw]}
@@ -454,29 +352,19 @@ class Sample:
             "b": change["version"],
             "notes": [self.name(1, "The governor was powersave.")],
             "cases": [
-                {
-                    "title": self.name(2, "./app big.txt"),
-                    "rows": rows,
-                    "samples": samples,
-                    "flame": None,
-                    "models": [{"name": self.name(3, "insert"), "a": "2.1 us * n", "b": "0.3 us * n^2"}],
-                }
+                {"title": self.name(2, "./app big.txt"), "rows": rows, "samples": samples, "flame": None,
+                 "models": [{"name": self.name(3, "insert"), "a": "2.1 us * n", "b": "0.3 us * n^2"}]}
             ],
-        }
+        }  # fmt: skip
 
     def _explained(self, change: Mapping[str, Any]) -> dict[str, Any]:
         def cost(metric: str, before: float, after: float) -> dict[str, Any]:
             return {
-                "metric": metric,
-                "unit": "B" if metric == "peak" else "instr",
-                "before": before,
-                "after": after,
-                "ratio": after / before,
-                "interval": None,
-                "share": (after - before) / 4e6,
+                "metric": metric, "unit": "B" if metric == "peak" else "instr", "before": before,
+                "after": after, "ratio": after / before, "interval": None, "share": (after - before) / 4e6,
                 "text": f"{before:.3g} -> {after:.3g}  {percent(after / before - 1)}",
-                "of_whole": percent((after - before) / 4e6),
-            }
+                "of_whole": percent((after - before) / 4e6)
+            }  # fmt: skip
 
         lines = [
             {"mark": " ", "old": 40, "new": 40, "text": "static bool insert(table *t, long key)"},
@@ -486,30 +374,22 @@ class Sample:
         ]
         sentence = "insert() executes 2.6x the instructions [exact], 1.2 M -> 3.1 M instr"
         worse = {
-            "location": "table.c:insert",
-            "sentence": self.name(2, sentence),
-            "worse": True,
+            "location": "table.c:insert", "sentence": self.name(2, sentence), "worse": True,
             "costs": [cost("instructions", 1.2e6, 3.1e6), cost("peak", 4096, 8192)],
             "growth": ["12 * n", "0.3 * n^2"],
-            "diffs": [{"place": self.name(3, "src/table.c:40-58"), "lines": lines, "more": 3}],
-        }
+            "diffs": [{"place": self.name(3, "src/table.c:40-58"), "lines": lines, "more": 3}]
+        }  # fmt: skip
         better = {**worse, "sentence": self.name(4, "hash() executes 0.82x the instructions [exact]")}
         better |= {"worse": False, "costs": [cost("instructions", 1e6, 8.2e5)], "growth": None, "diffs": []}
         case = {
-            "title": self.name(5, "./app big.txt"),
-            "totals": [cost("instructions", 4e6, 5.7e6)],
-            "functions": [worse, better],
-            "more": 0,
-            "smaller": 4,
-            "unseen": [self.name(6, "calls: those of Python functions are not recorded")],
-        }
+            "title": self.name(5, "./app big.txt"), "totals": [cost("instructions", 4e6, 5.7e6)],
+            "functions": [worse, better], "more": 0, "smaller": 4,
+            "unseen": [self.name(6, "calls: those of Python functions are not recorded")]
+        }  # fmt: skip
         return {
-            "a": change["since"],
-            "b": change["version"],
-            "notes": [],
-            "cases": [case],
-            "others": [self.name(7, "Makefile (build): +1 -1")],
-        }
+            "a": change["since"], "b": change["version"], "notes": [], "cases": [case],
+            "others": [self.name(7, "Makefile (build): +1 -1")]
+        }  # fmt: skip
 
     def write(self, folder: Path) -> Path:
         """Write the static site; the file of its first page."""

@@ -1,7 +1,5 @@
 """Holds that an answer in JSON is of the form that its schema names."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

@@ -70,12 +70,7 @@ class Server:
         streams: tuple[int, int, int],
     ) -> Child:
         """Start the command with these descriptors as its streams."""
-        order = {
-            "arguments": arguments,
-            "cwd": str(cwd),
-            "environ": dict(environ),
-            "umask": _umask(),
-        }
+        order = {"arguments": arguments, "cwd": str(cwd), "environ": dict(environ), "umask": _umask()}
         data = json.dumps(order).encode()
         reading, writing = os.pipe()
         try:

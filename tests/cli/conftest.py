@@ -3,8 +3,6 @@
 A command runs in the current directory: an empty folder, or with the fixture `project` the project.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -22,12 +20,12 @@ import pytest
 
 import perun as package
 from answer_forms import hold_form
-from command_server import Child, Server
-from perun.profile.factory import Profile
+from command_server import Child
 from perun.profile.format.json import dumps_pending
 from perun.repository import trust
 from perun.repository.repository import open_repository
 from pools import PoolProject
+from profiles import profile_of
 from shared import folder_of_run, made_once
 
 FIRST_PROFILE = 1_714_557_600
@@ -86,14 +84,11 @@ def environment(isolated_environment: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def perun(
-    command: list[str],
-    environment: Mapping[str, str],
-    command_server: Callable[[Mapping[str, str]], Server | None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[..., Outcome]:
-    """Run the command: `perun("add", "0@p")`; `check=False` where it may fail.
+def perun(command, environment, command_server, tmp_path, monkeypatch) -> Callable[..., Outcome]:
+    """Run the command: `perun("add", "0@p")`, which must succeed.
+
+    Where it must fail, with the code 6, and say something: `perun("add", "0@q", code=6, err="no profile")`;
+    `err` and `out` are texts that the streams must contain. With `check=False` it may end as it will.
 
     That is a fork of a process that has imported it (:mod:`command_server`), where nothing speaks against it.
 
@@ -107,6 +102,9 @@ def perun(
         *arguments: str | Path,
         cwd: Path | None = None,
         check: bool = True,
+        code: int = 0,
+        err: str | tuple[str, ...] = (),
+        out: str | tuple[str, ...] = (),
         input: str = "",
         env: Mapping[str, str | None] | None = None,
         program: list[str] | None = None,
@@ -118,35 +116,28 @@ def perun(
         called = program or command
         server = command_server(environment) if called == COMMAND else None
         if server is not None and server.suits(given):
-            code, *streams = server.run(words, cwd or Path.cwd(), given, input.encode(), TIME_LIMIT)
+            ended, *streams = server.run(words, cwd or Path.cwd(), given, input.encode(), TIME_LIMIT)
         else:
             done = subprocess.run(
-                [*called, *words],
-                cwd=cwd,
-                env=given,
-                input=input.encode(),
-                capture_output=True,
-                timeout=TIME_LIMIT,
-                check=False,
-            )
-            code, *streams = done.returncode, done.stdout, done.stderr
-        outcome = Outcome(code, *(stream.decode(errors="surrogateescape") for stream in streams))
+                [*called, *words], cwd=cwd, env=given, input=input.encode(), capture_output=True,
+                timeout=TIME_LIMIT, check=False
+            )  # fmt: skip
+            ended, *streams = done.returncode, done.stdout, done.stderr
+        outcome = Outcome(ended, *(stream.decode(errors="surrogateescape") for stream in streams))
         assert traced or "Traceback" not in outcome.out + outcome.err, outcome.err
         assert "Warning" not in outcome.err, outcome.err  # of Python: a file left open, something deprecated
         if check:
-            assert outcome.code == 0, f"{' '.join(map(str, arguments))}: {outcome}"
+            assert outcome.code == code, f"{' '.join(words)}: {outcome}"
+        for texts, stream in ((err, outcome.err), (out, outcome.out)):
+            for text in [texts] if isinstance(texts, str) else texts:
+                assert text in stream, f"{' '.join(words)}: {text!r} is not in: {outcome}"
         return outcome
 
     return run
 
 
 @pytest.fixture
-def terminal(
-    command: list[str],
-    perun: Callable[..., Outcome],
-    environment: Mapping[str, str],
-    command_server: Callable[[Mapping[str, str]], Server | None],
-) -> Any:
+def terminal(command, perun, environment, command_server) -> Any:
     """Run the command on a terminal: `terminal("show", "x", "raw", keys="y\\n", columns=60)`.
 
     What it wrote, on either stream, is `out`; what was typed is echoed there. `seen` is called with all that
@@ -200,12 +191,7 @@ def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(
-    git_repository: Callable[..., Any],
-    perun: Callable[..., Outcome],
-    _template: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Any:
+def project(git_repository, perun, _template, monkeypatch) -> Any:
     """A git repository with three commits and `perun init`, which is the current directory.
 
     It is a `GitRepository`: `project.path`, `project.head`, `project.git(...)`, `project.commit(...)`.
@@ -220,11 +206,38 @@ def project(
 
     # A copy is ten times as quick.
     repository = git_repository(commits=3, template=made_once(_template, make) / "project")
-    # `perun init` was in the home folder of another test.
-    opened = open_repository(repository.path, os.environ)
-    trust.grant(opened.root, opened.config, opened.environ)
+    trusting(repository)
     monkeypatch.chdir(repository.path)
     return repository
+
+
+@pytest.fixture
+def made_before(project, tmp_path_factory, monkeypatch) -> Callable[[str, Callable[[], object]], None]:
+    """Bring the project into a state that the first test that asks makes: `made_before("measured", make)`.
+
+    The states have names of their own. The times of `write_profile` begin anew after it.
+    """
+
+    def bring(name: str, make: Callable[[], object]) -> None:
+        def fill(folder: Path) -> None:
+            make()
+            shutil.copytree(project.path, folder / "project", symlinks=True)
+            (folder / "commits").write_text(str(project._commits))
+
+        kept = made_once(folder_of_run(tmp_path_factory) / f"state-{name}", fill)
+        shutil.rmtree(project.path)
+        shutil.copytree(kept / "project", project.path, symlinks=True)
+        project._commits = int((kept / "commits").read_text())
+        trusting(project)
+        monkeypatch.chdir(project.path)
+
+    return bring
+
+
+def trusting(project: Any) -> None:
+    """Let the user of this test trust the project: `perun init` was in the home folder of another one."""
+    opened = open_repository(project.path, os.environ)
+    trust.grant(opened.root, opened.config, opened.environ)
 
 
 @pytest.fixture
@@ -267,27 +280,12 @@ def write_profile(project: Any) -> Callable[..., Path]:
         amounts: Iterable[float] = (1.0, 1.5, 2.0),
         seconds_since_1970: int | None = None,
     ) -> Path:
-        profile = Profile(
-            {
-                "header": {
-                    "type": type_,
-                    "cmd": cmd,
-                    "args": args,
-                    "workload": workload,
-                    "units": {type_: "s"},
-                },
-                "collector_info": {"name": collector, "params": {}},
-                "postprocessors": [{"name": unit, "params": {}} for unit in postprocessors],
-            }
-        )
-        profile.update_resources(
-            [
-                {"amount": amount, "order": n, "uid": cmd, "type": type_, "subtype": "real"}
-                for n, amount in enumerate(amounts)
-            ]
-        )
+        profile = profile_of(
+            ({"amount": one, "order": n, "uid": cmd, "subtype": "real"} for n, one in enumerate(amounts)),
+            type_, cmd=cmd, args=args, workload=workload, collector=collector, postprocessors=postprocessors,
+        )  # fmt: skip
         if origin is not None:
-            profile["origin"] = project.git("rev-parse", origin)
+            profile["origin"] = project.head if origin == "HEAD" else project.git("rev-parse", origin)
         path = (folder or project.path / ".perun" / "jobs") / name
         path.write_bytes(dumps_pending(profile))
         moment = next(seconds) if seconds_since_1970 is None else seconds_since_1970
@@ -298,9 +296,7 @@ def write_profile(project: Any) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def pool(
-    project: Any, command: list[str], environment: dict[str, str], tmp_path: Path
-) -> Iterator[PoolProject]:
+def pool(project, command, environment, tmp_path) -> Iterator[PoolProject]:
     """A project for a pool, whose machines have locks of their own."""
     made = PoolProject(project, command, environment, tmp_path)
     yield made
@@ -308,14 +304,50 @@ def pool(
 
 
 @pytest.fixture
-def fake(project: Any, environment: dict[str, str]) -> str:
+def share(environment) -> Callable[[str], None]:
+    """Write the configuration that all projects of the user share."""
+
+    def write(text: str) -> None:
+        folder = Path(environment["PERUN_CONFIG_DIR"])
+        folder.mkdir(exist_ok=True)
+        (folder / "shared.yml").write_text(text)
+
+    return write
+
+
+@pytest.fixture
+def trusted(project, share) -> Any:
+    """The project, whose plugins the user trusts."""
+    share(f"plugins: {{trusted: [{project.path}]}}\n")
+    return project
+
+
+@pytest.fixture
+def start(command, environment) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start the command in the current directory with pipes, and go on; `env` adds to the environment."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run(*arguments: str, program: Iterable[str] = (), env: Any = None, **options: Any) -> Any:
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        words = [*(program or command), *arguments]
+        started.append(subprocess.Popen(words, env={**environment, **(env or {})}, **{**pipes, **options}))
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+@pytest.fixture
+def fake(trusted) -> str:
     """The collector `fake` of the module :mod:`fake_collector`, which the project has and the user trusts."""
-    plugins = project.path / ".perun/plugins/collect"
+    plugins = trusted.path / ".perun/plugins/collect"
     plugins.mkdir(parents=True)
     shutil.copy(Path(__file__).with_name("fake_collector.py"), plugins / "fake.py")
-    shared = Path(environment["PERUN_CONFIG_DIR"])
-    shared.mkdir(exist_ok=True)
-    (shared / "shared.yml").write_text(f"plugins: {{trusted: [{project.path}]}}\n")
     return "{name: fake}"
 
 

@@ -6,8 +6,6 @@ Each collection is noted as a line of the file that the variable RECORD names, w
 the file `version`, and the arguments.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,13 +40,11 @@ class FakeCollector:
         if "fails" in words and not Path(run.cwd, "mended").exists():
             raise JobFailed(f"the command {str(run)!r} failed: {words['fails']}")
         header = {"type": "time", "units": {"time": "s"}, "cmd": run.cmd, "args": run.args}
-        profile = Profile(
-            {
-                "header": {**header, "workload": run.workload},
-                "collector_info": {"name": self.name, "params": to_mapping(params)},
-                "postprocessors": [],
-            }
-        )
+        profile = Profile({
+            "header": {**header, "workload": run.workload},
+            "collector_info": {"name": self.name, "params": to_mapping(params)},
+            "postprocessors": [],
+        })  # fmt: skip
         amount = float(words.get("amount", 1))
         profile.update_resources(
             {"amount": amount, "type": "time", "subtype": "real", "uid": run.cmd, "order": number}

@@ -6,8 +6,6 @@ compared, as they depend on the machine. A comment `<!-- setup ... -->` holds co
 not need.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -27,7 +25,8 @@ _REPLACED: Final = (
     (re.compile(r"\bN s ago\b|\bjust now\b"), "AGO"),
     (re.compile(r"[-─━═]{3,}"), "---"),
     (re.compile(r"[▏▎▍▌▋▊▉▁▂▃▄▅▆▇█]+"), "BAR"),
-    (re.compile(r"(Maybe |Severe |Total )?(Degradation|Optimization)|Unknown|No Change"), "VERDICT"),
+    (re.compile(r"(Maybe |Severe |Total )?(Degradation|Optimization)|Unknown"), "VERDICT"),
+    (re.compile(r"No Change( above N %)?"), "VERDICT"),
     (re.compile(r" \[N( !!N)?\]$| [-+]+$"), ""),
     (re.compile(r"(?<=compared: ).*"), "..."),
     # Two profiles of one second; and what depends on the load of the machine: which clock of a command stands
@@ -87,15 +86,10 @@ def run(page: Path, folder: Path, path: str) -> list[str]:
     planned = list(steps(page.read_text("utf-8")))
     script = "".join(f"{_quickly(step.command)}\nprintf '\\n{_MARK}%d\\n' $?\n" for step in planned)
     done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "COLUMNS": "110"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
+        ["bash", "-c", script], cwd=folder, env={**os.environ, "PATH": path, "COLUMNS": "110"},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors="replace"
+    )  # fmt: skip
     answers = re.split(rf"\n?{_MARK}(\d+)\n", done.stdout)
     wrong = []
     for number, step in enumerate(planned):

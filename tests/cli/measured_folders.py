@@ -1,13 +1,11 @@
 """What tests share that measure versions in folders: what is measured notes where it runs."""
 
-from __future__ import annotations
-
 import contextlib
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from shared import wait_for
 
 QUICK = "{name: time, params: {warmup: 0, repeat: 1}}"
 MEASURED = "sh -c 'echo $PWD $(git rev-parse HEAD) $(cat file.txt) >>$RECORD'"
@@ -18,13 +16,6 @@ def write_config(project: Any, text: str = "", *, cmds: str = MEASURED) -> None:
     (project.path / ".perun/local.yml").write_text(
         f"vcs: {{type: git, url: ..}}\ncmds: [{cmds!r}]\ncollectors: [{QUICK}]\n{text}"
     )
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def settle(folder: Path) -> None:

@@ -131,13 +131,9 @@ class PoolProject:
     def perun(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run `perun` with these words to its end, however busy the machine is."""
         done = subprocess.run(
-            [*self.command, *words],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-            check=False,
-        )
+            [*self.command, *words], env=self.environment, capture_output=True, text=True, timeout=LIMIT,
+            check=False
+        )  # fmt: skip
         assert "Traceback" not in done.stdout + done.stderr, done
         return done
 
@@ -211,12 +207,9 @@ class Farm:
         environment = {**self._pool.environment, "PERUN_POOL_MACHINE": machine or self._pool.machine}
         with open(self._pool.folder / f"{name}.log", "ab") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "dask", *words],
-                env=environment,
-                cwd=self._pool.folder,
-                stdout=log,
-                stderr=log,
-            )
+                [sys.executable, "-m", "dask", *words], env=environment, cwd=self._pool.folder, stdout=log,
+                stderr=log
+            )  # fmt: skip
 
     def kill(self, name: str) -> None:
         """Kill it, and wait for its end."""

@@ -1,7 +1,5 @@
 """A real `sshd` of the tests' own, with a port and keys of its own, and an `ssh` that knows it by names."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Whatever lies in a file of the store or stands on the command line: a named error, and nothing changes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -57,11 +55,9 @@ BINARY: Mapping[str, Callable[[Path], object]] = {
     "bytes": lambda path: path.write_bytes(bytes(range(256)) * 2),
 }
 DAMAGE: Mapping[str, Callable[[Path], object]] = {
-    **BINARY,
-    "deep": lambda path: path.write_bytes(DEEP),
-    "huge": lambda path: path.write_bytes(HUGE),
-    "types": lambda path: path.write_bytes(b'[1, {"a": null}, "b"]'),
-}
+    **BINARY, "deep": lambda path: path.write_bytes(DEEP), "huge": lambda path: path.write_bytes(HUGE),
+    "types": lambda path: path.write_bytes(b'[1, {"a": null}, "b"]')
+}  # fmt: skip
 
 
 def damages(of: Mapping[str, Any], often: str, *but: str) -> pytest.MarkDecorator:
@@ -69,14 +65,11 @@ def damages(of: Mapping[str, Any], often: str, *but: str) -> pytest.MarkDecorato
 
     All files are opened by the same function, so that each kind is tried on some of them.
     """
-    return pytest.mark.parametrize(
-        "damage",
-        [
-            pytest.param(name, marks=[pytest.mark.slow] * (name not in often.split()))
-            for name in of
-            if name not in but
-        ],
-    )
+    return pytest.mark.parametrize("damage", [
+        pytest.param(name, marks=[pytest.mark.slow] * (name not in often.split()))
+        for name in of
+        if name not in but
+    ])  # fmt: skip
 
 
 def damaged(project: Any) -> list[Path]:
@@ -138,11 +131,9 @@ def places(filled: Any) -> dict[str, Path]:
     entry = next(entry for entry in store.indexes.read(filled.head) if entry.path == "r.perf")
     return {
         "object": folder / "objects" / entry.checksum[:2] / entry.checksum[2:],
-        "index": store.indexes.path(filled.head),
-        "changes": store.changes.path(filled.head),
-        "pending": folder / "jobs" / "p.perf",
-        "journal": folder / "in-place.json",
-    }
+        "index": store.indexes.path(filled.head), "changes": store.changes.path(filled.head),
+        "pending": folder / "jobs" / "p.perf", "journal": folder / "in-place.json"
+    }  # fmt: skip
 
 
 @pytest.fixture
@@ -151,8 +142,7 @@ def refused(perun: Callable[..., Any], filled: Any) -> Callable[..., Any]:
 
     def run(code: int, what: str, *arguments: str) -> Any:
         before = snapshot(filled)
-        outcome = perun(*arguments, check=False)
-        assert outcome.code == code, (arguments, outcome)
+        outcome = perun(*arguments, code=code)
         assert what in (outcome.out if code == 10 else outcome.err), (arguments, outcome)
         assert outcome.err.startswith("error: ") or code == 10
         assert snapshot(filled) == before, arguments
@@ -196,8 +186,7 @@ def test_indexes(places: dict[str, Path], filled: Any, refused: Any, damage: str
 def test_one_damaged_index_in_the_log(places: dict[str, Path], filled: Any, perun: Any, damage: str) -> None:
     DAMAGE[damage](places["index"])
     kept = snapshot(filled)
-    outcome = perun("log", "--short", check=False)
-    assert outcome.code == 6
+    outcome = perun("log", "--short", code=6)
     first, parent, root = outcome.lines[1:]
     assert first.startswith(filled.head[:6])
     assert "--damaged--" in first
@@ -209,14 +198,12 @@ def test_one_damaged_index_in_the_log(places: dict[str, Path], filled: Any, peru
 
 def test_damage_in_the_long_log_and_in_json(places: dict[str, Path], filled: Any, perun: Any) -> None:
     DAMAGE["truncated"](places["index"])
-    outcome = perun("log", check=False)
-    assert outcome.code == 6
+    outcome = perun("log", code=6)
     assert outcome.out.count(f"damaged: {places['index']}") == 1
     assert outcome.out.count("Minor Version") == 3
     assert outcome.out.count("2 registered profiles") == 1
     assert f"warning: {places['index']}" in outcome.err
-    outcome = perun("log", "--json", check=False)
-    assert outcome.code == 6
+    outcome = perun("log", "--json", code=6)
     first, second, third = outcome.json["versions"]
     assert str(places["index"]) in first["damage"]
     assert first["profiles"] == {}
@@ -235,9 +222,7 @@ def test_changes(places: dict[str, Path], filled: Any, refused: Any, perun: Any,
 
 
 @damages(DAMAGE, "empty loop deep huge types")
-def test_pending_profiles(
-    places: dict[str, Path], filled: Any, refused: Any, perun: Any, damage: str
-) -> None:
+def test_pending_profiles(places, filled, refused, perun, damage) -> None:
     path = places["pending"]
     DAMAGE[damage](path)
     refused(6, str(path), "add", "q.perf", "p.perf")
@@ -284,9 +269,7 @@ CONFIGURATIONS: Mapping[str, Callable[[Path], object]] = {
 @pytest.mark.each_value("damage", "name")
 @pytest.mark.parametrize("damage", CONFIGURATIONS)
 @pytest.mark.parametrize("name", ["local.yml", "shared.yml"])
-def test_configurations(
-    filled: Any, environment: Mapping[str, str], refused: Any, name: str, damage: str
-) -> None:
+def test_configurations(filled, environment, refused, name, damage) -> None:
     folder = filled.path / ".perun" if name == "local.yml" else Path(environment["PERUN_CONFIG_DIR"])
     folder.mkdir(exist_ok=True)
     (folder / name).write_text("general:\n  editor: vim\n")
@@ -321,15 +304,12 @@ def test_wrong_types_in_a_profile(places: dict[str, Path], refused: Any) -> None
         refused(6, f"{path}: {name}", "add", "q.perf", "p.perf")
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        "1e999",
-        "1" + "0" * 400,
-        '"x"',
-        *(pytest.param(number, marks=pytest.mark.slow) for number in ("NaN", "1e308")),
-    ],
-)
+@pytest.mark.parametrize("number", [
+    "1e999",
+    "1" + "0" * 400,
+    '"x"',
+    *(pytest.param(number, marks=pytest.mark.slow) for number in ("NaN", "1e308")),
+])  # fmt: skip
 def test_numbers_that_are_huge_or_none(places: dict[str, Path], perun: Any, number: str) -> None:
     """They are no damage: JSON can spell them, so they are stored, shown and compared."""
     path = places["pending"]
@@ -423,22 +403,15 @@ def within(command: list[str], environment: Mapping[str, str], filled: Any) -> C
 
     def run(size: int, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*command, *arguments],
-            cwd=filled.path,
-            env=dict(environment),
-            capture_output=True,
-            text=True,
-            check=False,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)),
-        )
+            [*command, *arguments], cwd=filled.path, env=dict(environment), capture_output=True, text=True,
+            check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size))
+        )  # fmt: skip
 
     return run
 
 
 @pytest.mark.parametrize("length", [GIBIBYTE + GIBIBYTE // 10, 1_000])
-def test_an_object_that_expands_to_more_than_a_gibibyte(
-    places: dict[str, Path], within: Callable[..., Any], length: int
-) -> None:
+def test_an_object_that_expands_to_more_than_a_gibibyte(places, within, length) -> None:
     data = bomb(b"profile time %d\0" % length, GIBIBYTE + GIBIBYTE // 10)
     assert len(data) < 2_000_000
     places["object"].write_bytes(data)
@@ -450,9 +423,7 @@ def test_an_object_that_expands_to_more_than_a_gibibyte(
 
 
 @pytest.mark.slow
-def test_an_object_within_the_limit_that_expands_to_much(
-    places: dict[str, Path], within: Callable[..., Any], filled: Any, environment: Mapping[str, str]
-) -> None:
+def test_an_object_within_the_limit_that_expands_to_much(places, within, filled, share) -> None:
     size = 256 << 20
     objects = FileObjects(places["object"].parents[1])
     body = objects.get_body("".join(places["object"].parts[-2:]))
@@ -471,9 +442,7 @@ def test_an_object_within_the_limit_that_expands_to_much(
     done = within(size, "fsck")
     assert done.returncode == 0, done
     assert objects.head(name).cmd == objects.head("".join(places["object"].parts[-2:])).cmd
-    shared = Path(environment["PERUN_CONFIG_DIR"])
-    shared.mkdir(exist_ok=True)
-    (shared / "shared.yml").write_text("profiles: {max_size: 100}\n")
+    share("profiles: {max_size: 100}\n")
     done = within(size, "fsck")
     assert done.returncode == 10
     assert f"{path} holds {size + len(body)} characters, more than the limit of {100 << 20}" in done.stdout
@@ -586,10 +555,7 @@ def test_any_statistics_are_some_or_damaged(project: Any, data: bytes, pack: boo
     path = stats.path(minor, "calls")
     path.parent.mkdir(parents=True, exist_ok=True)
     content = zlib.compress(data) if pack else data
-    for place, read in (
-        (path, lambda: stats.get(minor, "calls")),
-        (stats.root / ".index", stats.versions),
-    ):
+    for place, read in ((path, lambda: stats.get(minor, "calls")), (stats.root / ".index", stats.versions)):
         place.write_bytes(content)
         try:
             read()
@@ -616,9 +582,7 @@ def test_any_index_of_temporary_files_is_one_or_damaged(project: Any, data: byte
 
 @quick
 @given(length=st.integers(0, 1 << 80), size=st.integers(0, 3000), content=st.binary(max_size=40))
-def test_no_header_makes_an_object_larger_than_the_limit(
-    project: Any, length: int, size: int, content: bytes
-) -> None:
+def test_no_header_makes_an_object_larger_than_the_limit(project, length, size, content) -> None:
     objects = FileObjects(project.path / ".perun" / "objects", limit=1_000)
     path = objects.root / "ab" / ("c" * 38)
     path.parent.mkdir(exist_ok=True)
@@ -629,6 +593,4 @@ def test_no_header_makes_an_object_larger_than_the_limit(
 
 def test_parameters_that_are_not_utf8(perun: Any, project: Any) -> None:
     given = os.fsdecode(b"warmup=\xff")
-    failed = perun("run", "job", "-b", "true", "-c", "time", "-cp", "time", given, check=False)
-    assert failed.code == 5
-    assert "is not UTF-8" in failed.err
+    perun("run", "job", "-b", "true", "-c", "time", "-cp", "time", given, code=5, err="is not UTF-8")

@@ -1,7 +1,5 @@
 """`perun changes`: the versions that changed the level of a series."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -20,12 +18,10 @@ def values_of(number: int, noise: np.ndarray) -> dict[str, float]:
     """What the commit of that number measured: one step that is taken back, one exact, one that moved."""
     slow = SLOWER <= number < REVERTED
     return {
-        "main": (2.0 if slow else 1.0) * noise[0],
-        "steady": noise[1],
-        "sort": (0.9 if number >= 20 else 0.3) * noise[2],
-        "merge": (0.3 if number >= 20 else 0.9) * noise[3],
-        **({"old": noise[4]} if number < 30 else {}),
-    }
+        "main": (2.0 if slow else 1.0) * noise[0], "steady": noise[1],
+        "sort": (0.9 if number >= 20 else 0.3) * noise[2], "merge": (0.3 if number >= 20 else 0.9) * noise[3],
+        **({"old": noise[4]} if number < 30 else {})
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -148,10 +144,9 @@ def test_ranges_and_patterns(perun, history):
     assert [
         step["taken_back"] for change in early["changes"] for step in change["steps"] if step["decides"]
     ] == [""]
-    failed = perun("changes", "--series", "nothing", check=False)
-    assert failed.code == 6 and "no series matches 'nothing'" in failed.err and "main" in failed.err
-    assert perun("changes", "nowhere", check=False).code == 4
-    assert perun("changes", "A..B", "--since", "C", check=False).code == 2
+    perun("changes", "--series", "nothing", code=6, err=("no series matches 'nothing'", "main"))
+    perun("changes", "nowhere", code=4)
+    perun("changes", "A..B", "--since", "C", code=2)
     named = perun("changes", f"{checksums[25]}..", "--format", "junit").lines[1]
     assert named == '<testsuites name="perun changes">'
 

@@ -1,14 +1,11 @@
 """`perun check`: changes of performance between versions, found in profiles whose amounts are made up."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -17,39 +14,16 @@ from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
 from perun.store import Store
 from perun.store.pending import link
+from profiles import columns_of, profile_of
 
 SEARCH = "SLList_search(SLList*, int)"
 Amounts = Mapping[str, Sequence[float]]
 
 
-def made(
-    amounts: Amounts,
-    *,
-    type_: str = "time",
-    cmd: str = "mybin",
-    args: str = "",
-    workload: str = "",
-    collector: str = "complexity",
-    postprocessors: Iterable[str] = (),
-) -> Profile:
+def made(amounts: Amounts, *, type_: str = "time", **configuration: Any) -> Profile:
     """A profile in which each uid took these milliseconds."""
-    profile = Profile(
-        {
-            "header": {
-                "type": type_, "cmd": cmd, "args": args, "workload": workload, "units": {type_: "ms"}
-            },
-            "collector_info": {"name": collector, "params": {}},
-            "postprocessors": [{"name": name, "params": {}} for name in postprocessors],
-        }
-    )  # fmt: skip
-    profile.update_resources(
-        [
-            {"uid": uid, "type": type_, "amount": amount}
-            for uid, several in amounts.items()
-            for amount in several
-        ]
-    )
-    return profile
+    configuration = {"cmd": "mybin", "collector": "complexity", **configuration}
+    return profile_of(columns_of(amounts), type_, "ms", **configuration)
 
 
 @pytest.fixture
@@ -176,9 +150,7 @@ def test_colours(terminal: Callable[..., Any], history: Any) -> None:
     assert "\x1b[32m*\x1b[0m" in outcome.out
 
 
-def test_the_nearest_ancestor_is_the_baseline(
-    perun: Callable[..., Any], project: Any, register: Callable[..., None]
-) -> None:
+def test_the_nearest_ancestor_is_the_baseline(perun, project, register) -> None:
     """Along first parents, and only where none of them has one, what was merged."""
     project.git("checkout", "-q", "-b", "side", "HEAD~2")
     project.commit("On the side")
@@ -197,19 +169,14 @@ def test_the_nearest_ancestor_is_the_baseline(
     assert comparison["changes"][0]["rate"] == 10.0
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"cmd": "other"},
-        {"args": "-O2"},
-        {"workload": "big"},
-        {"collector": "trace"},
-        {"postprocessors": ["normalizer"]},
-    ],
-)
-def test_configurations_are_kept_apart(
-    perun: Callable[..., Any], linear: list[str], register: Callable[..., None], other: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("other", [
+    {"cmd": "other"},
+    {"args": "-O2"},
+    {"workload": "big"},
+    {"collector": "trace"},
+    {"postprocessors": ["normalizer"]},
+])  # fmt: skip
+def test_configurations_are_kept_apart(perun, linear, register, other) -> None:
     register(linear[0], {"f": [1.0]})
     register(linear[1], {"f": [5.0]}, **other)
     register(linear[2], {"f": [1.5]})
@@ -219,21 +186,13 @@ def test_configurations_are_kept_apart(
     assert [[change["rate"] for change in one["changes"]] for one in found] in ([[], [4.0]], [[4.0], []])
 
 
-def test_either_spelling_of_a_unit(
-    perun: Callable[..., Any], linear: list[str], register: Callable[..., None]
-) -> None:
+def test_either_spelling_of_a_unit(perun, linear, register) -> None:
     register(linear[0], {"f": [1.0]}, postprocessors=["regression-analysis"], collector="my-own")
     register(linear[1], {"f": [5.0]}, postprocessors=["regression_analysis"], collector="my_own")
     assert len(changes(perun("check", "head", linear[1], "--json"))) == 1
 
 
-def test_profiles_of_one_configuration_are_pooled(
-    perun: Callable[..., Any],
-    linear: list[str],
-    register: Callable[..., None],
-    project: Any,
-    configure: Callable[[str], None],
-) -> None:
+def test_profiles_of_one_configuration_are_pooled(perun, linear, register, project, configure) -> None:
     """Each of these alone is a change in one direction or the other; together they are none."""
     configure("degradation: {strategies: [{method: average_amount_threshold}]}")
     for amount in (10.0, 50.0, 30.0):
@@ -246,16 +205,13 @@ def test_profiles_of_one_configuration_are_pooled(
     (change,) = found["changes"]
     assert (change["result"], change["from"], change["to"]) == ("NoChange", "30.0ms", "25.5ms")
     register(linear[1], {"f": [300.0]})
-    outcome = perun("-v", "check", "head", linear[1])
-    assert "pooled profiles: 3 of the baseline, 3 of the target" in outcome.out
+    perun("-v", "check", "head", linear[1], out="pooled profiles: 3 of the baseline, 3 of the target")
     assert [record.info.result.name for record in Store(project.path / ".perun").changes.read(linear[1])] == [
         "Unknown"
     ]
 
 
-def test_models_of_pooled_profiles_are_made_of_all_their_points(
-    perun: Callable[..., Any], linear: list[str], project: Any, configure: Callable[[str], None]
-) -> None:
+def test_models_of_pooled_profiles_are_made_of_all_their_points(perun, linear, project, configure) -> None:
     from perun.plugin.api import NO_POSTPROCESS_CONTEXT
     from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 
@@ -278,9 +234,7 @@ def test_models_of_pooled_profiles_are_made_of_all_their_points(
     assert (75 < before < 110, 60 < after < 80) == (True, True)
 
 
-def test_results_by_severity(
-    perun: Callable[..., Any], linear: list[str], register: Callable[..., None]
-) -> None:
+def test_results_by_severity(perun, linear, register) -> None:
     register(linear[0], {"better": [9.0], "gone": [1.0], "worse": [1.0], "zero": [0.0]})
     register(linear[1], {"better": [1.0], "new": [1.0], "worse": [9.0], "zero": [1.0]})
     outcome = perun("check", "--format", "manual", "head", linear[1])
@@ -317,16 +271,8 @@ CONDITIONS = [
 ]
 
 
-def test_conditions_of_a_rule(
-    perun: Callable[..., Any],
-    linear: list[str],
-    register: Callable[..., None],
-    configure: Callable[[str], None],
-    environment: dict[str, str],
-) -> None:
-    shared = Path(environment["PERUN_CONFIG_DIR"])
-    shared.mkdir(exist_ok=True)
-    (shared / "shared.yml").write_text("{}\n")  # without this the built-in rule would apply as well
+def test_conditions_of_a_rule(perun, linear, register, configure, share) -> None:
+    share("{}\n")  # without this the built-in rule would apply as well
     configuration: dict[str, Any] = {
         "args": "-O2", "workload": "10", "collector": "my_own", "postprocessors": ["regression-analysis"]
     }  # fmt: skip
@@ -340,14 +286,7 @@ def test_conditions_of_a_rule(
         assert outcome.lines[-1] == (found if applies else nothing), rule
 
 
-def test_first_or_all_of_the_gathered_rules(
-    perun: Callable[..., Any],
-    project: Any,
-    linear: list[str],
-    register: Callable[..., None],
-    configure: Callable[[str], None],
-    environment: dict[str, str],
-) -> None:
+def test_first_or_all_of_the_gathered_rules(perun, project, linear, register, configure, share) -> None:
     """Rules of the repository come before those of the user; a method is applied once for each pair."""
     folder = project.path / ".perun/plugins/check"
     folder.mkdir(parents=True)
@@ -358,9 +297,7 @@ def test_first_or_all_of_the_gathered_rules(
             f"def {name}(baseline_profile, target_profile):\n"
             f"    yield DegradationInfo(PerformanceChange.{kind}, 'f', 'a', 'b', t='{name}', ct='c', cr=.5)\n"
         )
-    shared = Path(environment["PERUN_CONFIG_DIR"])
-    shared.mkdir(exist_ok=True)
-    (shared / "shared.yml").write_text(
+    share(
         f"plugins: {{trusted: [{project.path}]}}\n"
         "degradation: {strategies: [{method: aw}, {method: aat}, {method: ab}]}\n"
     )
@@ -395,27 +332,15 @@ WRONG_RULES = [
 def test_wrong_rules(perun: Callable[..., Any], history: Any, configure: Callable[[str], None]) -> None:
     for text, code, message in WRONG_RULES:
         configure(f"degradation:\n  {text}\n")
-        outcome = perun("check", "head", check=False)
-        assert outcome.code == code
-        assert message in outcome.err, outcome
-        assert outcome.out == ""
+        assert perun("check", "head", code=code, err=message).out == ""
 
 
-def test_settings_of_a_method(
-    perun: Callable[..., Any], history: Any, configure: Callable[[str], None]
-) -> None:
+def test_settings_of_a_method(perun, history, configure) -> None:
     configure("degradation:\n  average_amount_threshold: {degradation: 1.2}\n")
-    outcome = perun("check", "--format", "manual", "head")
-    assert "| - Degradation         at push" in outcome.lines
+    assert "| - Degradation         at push" in perun("check", "--format", "manual", "head").lines
 
 
-def test_exit_code(
-    perun: Callable[..., Any],
-    linear: list[str],
-    register: Callable[..., None],
-    project: Any,
-    environment: dict[str, str],
-) -> None:
+def test_exit_code(perun, linear, register, project, environment) -> None:
     register(linear[0], {"f": [1.0]})
     register(linear[1], {"f": [5.0]})
     register(linear[2], {"f": [1.0]})
@@ -431,23 +356,18 @@ def test_exit_code(
             for number, entry in enumerate(store.indexes.read(linear[0]) + store.indexes.read(linear[1])):
                 path = project.path / f"p{number}.perf"
                 path.write_bytes(dumps_pending(store.objects.get(entry.checksum)))
-        assert perun(*arguments, check=False).code == 1, arguments
+        perun(*arguments, code=1)
     assert perun("check", "head", linear[1]).code == 0
     assert perun("check", "head", linear[2], "--fail-on", "maybe").code == 0
     for level in ("maybe", "inconclusive"):
         for output in ([], ["--json"]):
-            assert perun("check", "head", linear[0], "--fail-on", level, *output, check=False).code == 13
+            perun("check", "head", linear[0], "--fail-on", level, *output, code=13)
     assert perun("check", "head", linear[0]).code == 0
-    assert perun("check", "--fail-on", "optimization", "head", check=False).code == 2
+    perun("check", "--fail-on", "optimization", "head", code=2)
 
 
 def test_possible_degradations_fail_only_where_asked_for(
-    perun: Callable[..., Any],
-    linear: list[str],
-    register: Callable[..., None],
-    project: Any,
-    configure: Callable[[str], None],
-    environment: dict[str, str],
+    perun, linear, register, project, configure, share
 ) -> None:
     folder = project.path / ".perun/plugins/check"
     folder.mkdir(parents=True)
@@ -456,9 +376,7 @@ def test_possible_degradations_fail_only_where_asked_for(
         "def doubtful(baseline_profile, target_profile):\n"
         "    yield DegradationInfo(PerformanceChange.MaybeDegradation, 'f', '1', '2')\n"
     )
-    shared = Path(environment["PERUN_CONFIG_DIR"])
-    shared.mkdir(exist_ok=True)
-    (shared / "shared.yml").write_text(f"plugins: {{trusted: [{project.path}]}}\n")
+    share(f"plugins: {{trusted: [{project.path}]}}\n")
     configure("degradation: {strategies: [{method: doubtful}]}\n")
     register(linear[0], {"f": [1.0]})
     register(linear[1], {"f": [1.0]})
@@ -493,39 +411,18 @@ def test_json(perun: Callable[..., Any], history: Any) -> None:
         "session": None,
         "same": False,
         "changes": [
-            {
-                "method": "average_amount_threshold",
-                "result": "Optimization",
-                "location": SEARCH,
-                "type": "ratio",
-                "from": "60677.98ms",
-                "to": "135.29ms",
-                "rate": pytest.approx(135.29 / 60677.98),
-                "relative_rate": 0.0,
-                "confidence_type": "no",
-                "confidence": 0.0,
-                "interval": None,
-                "p_value": None,
-                "sizes": None,
-                "detectable": None,
-                "rule": None,
-                "ratio": None,
-                "ratio_low": None,
-                "ratio_high": None,
-                "verdict": "Optimization",
-                "reason": None,
-                "decides": True,
-                "confirmed": True,
-                "from_value": {"value": 60677.98, "unit": "ms"},
-                "to_value": {"value": 135.29, "unit": "ms"},
-                "factor": pytest.approx(135.29 / 60677.98),
-                "percent": pytest.approx(100 * (135.29 / 60677.98 - 1)),
-                "percent_interval": None,
-                "acknowledged": None,
-                "parts": [],
-            }
+            {"method": "average_amount_threshold", "result": "Optimization", "location": SEARCH,
+             "type": "ratio", "from": "60677.98ms", "to": "135.29ms",
+             "rate": pytest.approx(135.29 / 60677.98), "relative_rate": 0.0, "confidence_type": "no",
+             "confidence": 0.0, "interval": None, "p_value": None, "sizes": None, "detectable": None,
+             "rule": None, "ratio": None, "ratio_low": None, "ratio_high": None, "verdict": "Optimization",
+             "reason": None, "decides": True, "limit": None, "confirmed": True,
+             "from_value": {"value": 60677.98, "unit": "ms"}, "to_value": {"value": 135.29, "unit": "ms"},
+             "factor": pytest.approx(135.29 / 60677.98),
+             "percent": pytest.approx(100 * (135.29 / 60677.98 - 1)), "percent_interval": None,
+             "acknowledged": None, "parts": []}
         ],
-    }
+    }  # fmt: skip
     assert [change["result"] for change in new["changes"]] == ["Degradation"]
     assert (root["baseline"], root["baseline_profile"], root["changes"]) == (None, None, [])
     assert root["reason"] == "no ancestor has a profile of the same configuration"
@@ -542,18 +439,14 @@ def test_nothing_compared_without_profiles(perun: Callable[..., Any], project: A
     assert outcome.err == "nothing compared: no profile is registered (3x)\n"
 
 
-def test_nothing_compared_without_a_baseline(
-    perun: Callable[..., Any], linear: list[str], register: Callable[..., None]
-) -> None:
+def test_nothing_compared_without_a_baseline(perun, linear, register) -> None:
     reason = "no ancestor has a profile of the same configuration"
     register("HEAD", {"f": [1.0]})
-    outcome = perun("check", "head")
-    assert outcome.lines == [f"* {linear[-1][:6]}: Commit 6", f"nothing compared: {reason}"]
+    assert perun("check", "head").lines == [f"* {linear[-1][:6]}: Commit 6", f"nothing compared: {reason}"]
     # Beside others that are compared it is named, too.
     register("HEAD", {"f": [1.0]}, workload="a b")
     register("HEAD~1", {"f": [1.0]}, workload="a b")
-    outcome = perun("check", "--format", "manual", "head")
-    assert outcome.lines[1:] == [
+    assert perun("check", "--format", "manual", "head").lines[1:] == [
         "| > collected by complexity for cmd: '$ mybin'",
         f"| > not compared: {reason}",
         "1 pair of profiles compared: no change",
@@ -563,9 +456,7 @@ def test_nothing_compared_without_a_baseline(
     assert perun("-v", "check", "all").out.count("not compared") == 2
 
 
-def test_nothing_compared_in_a_shallow_clone(
-    perun: Callable[..., Any], project: Any, linear: list[str], register: Callable[..., None], tmp_path: Path
-) -> None:
+def test_nothing_compared_in_a_shallow_clone(perun, project, linear, register, tmp_path) -> None:
     register(linear[2], {"f": [1.0]})
     register(linear[5], {"f": [5.0]})
     register(linear[4], {"f": [1.0]}, workload="other")
@@ -582,9 +473,7 @@ def test_nothing_compared_in_a_shallow_clone(
     assert perun("check", "--format", "manual", "head", cwd=clone).lines[-1].endswith("1 degradation(-)")
 
 
-def test_two_profiles_wherever_they_are(
-    perun: Callable[..., Any], project: Any, linear: list[str], register: Callable[..., None], tmp_path: Path
-) -> None:
+def test_two_profiles_wherever_they_are(perun, project, linear, register, tmp_path) -> None:
     register("HEAD", {"f": [1.0]})
     (project.path / ".perun/jobs/mine.perf").write_bytes(dumps_pending(made({"f": [3.0]})))
     (tmp_path / "elsewhere.perf").write_bytes(dumps_pending(made({"f": [9.0]})))
@@ -599,8 +488,7 @@ def test_two_profiles_wherever_they_are(
         (comparison,) = data["comparisons"]
         assert "minor_version" not in comparison
         assert comparison["changes"][0]["rate"] == pytest.approx(rate)
-    outcome = perun("check", "--format", "manual", "profiles", "0@i", "0@p")
-    assert outcome.lines == [
+    assert perun("check", "--format", "manual", "profiles", "0@i", "0@p").lines == [
         "> collected by complexity for cmd: '$ mybin'",
         "> applying 'average_amount_threshold' method",
         "- Degradation         at f",
@@ -611,9 +499,7 @@ def test_two_profiles_wherever_they_are(
     register("HEAD~1", {"f": [2.0]})
     assert perun("check", "profiles", "-m", "HEAD~1", "0@i", "0@p").lines[-1].endswith("no change")
     assert Store(project.path / ".perun").changes.read(linear[-1]) == []  # of no version, so not stored
-    outcome = perun("check", "profiles", "0@i", "absent", check=False)
-    assert outcome.code == 6
-    assert "no profile matches 'absent'" in outcome.err
+    perun("check", "profiles", "0@i", "absent", code=6, err="no profile matches 'absent'")
 
 
 DIFFERENT: list[tuple[dict[str, Any], str]] = [
@@ -629,8 +515,7 @@ def test_two_profiles_of_different_configurations(perun: Callable[..., Any], pro
     for other, difference in DIFFERENT:
         for name, amount, configuration in (("one", 1.0, {}), ("two", 5.0, other)):
             (project.path / f"{name}.perf").write_bytes(dumps_pending(made({"f": [amount]}, **configuration)))
-        outcome = perun("check", "profiles", "one.perf", "two.perf")
-        assert outcome.out == (
+        assert perun("check", "profiles", "one.perf", "two.perf").out == (
             f"nothing compared: the configurations differ in {difference}; "
             "compare nevertheless with --force\n"
         )
@@ -638,9 +523,7 @@ def test_two_profiles_of_different_configurations(perun: Callable[..., Any], pro
         assert "  Degradation  f  " in perun("check", "-f", "profiles", "one.perf", "two.perf").out
 
 
-def test_forced_comparison_of_versions(
-    perun: Callable[..., Any], linear: list[str], register: Callable[..., None]
-) -> None:
+def test_forced_comparison_of_versions(perun, linear, register) -> None:
     register(linear[0], {"f": [1.0]}, cmd="python3.10")
     register(linear[1], {"f": [2.5]}, cmd="python3.11")
     assert perun("check", "head", linear[1]).out.splitlines()[-1].startswith("nothing compared: ")
@@ -649,9 +532,7 @@ def test_forced_comparison_of_versions(
     assert "|   from: 1.0ms -> to: 2.5ms (2.5x)" in outcome.lines
 
 
-def test_found_changes_are_stored_and_shown(
-    perun: Callable[..., Any], project: Any, history: Any, register: Callable[..., None]
-) -> None:
+def test_found_changes_are_stored_and_shown(perun, project, history, register) -> None:
     assert not list((project.path / ".perun/objects").rglob("*.changes"))
     perun("check", "all")
     file = project.path / ".perun/objects" / project.head[:2] / f"{project.head[2:]}.changes"
@@ -672,13 +553,7 @@ def test_found_changes_are_stored_and_shown(
     assert (change["result"], change["location"], change["baseline"]) == ("Optimization", SEARCH, search)
 
 
-def test_a_later_check_replaces_and_adds(
-    perun: Callable[..., Any],
-    project: Any,
-    linear: list[str],
-    register: Callable[..., None],
-    configure: Callable[[str], None],
-) -> None:
+def test_a_later_check_replaces_and_adds(perun, project, linear, register, configure) -> None:
     store = Store(project.path / ".perun")
 
     def stored() -> list[tuple[str, str, str]]:
@@ -735,12 +610,7 @@ PLUGIN = Mild
 
 @pytest.mark.parametrize("methods", ["[{method: aat}, {method: mild}]", "[{method: mild}, {method: aat}]"])
 def test_of_two_methods_the_worse_result_is_stored(
-    perun: Callable[..., Any],
-    project: Any,
-    linear: list[str],
-    register: Callable[..., None],
-    configure: Callable[[str], None],
-    methods: str,
+    perun, project, linear, register, configure, methods
 ) -> None:
     plugin = project.path / ".perun/plugins/check/mild.py"
     plugin.parent.mkdir(parents=True)
@@ -769,9 +639,7 @@ def test_checking_again_writes_nothing(perun: Callable[..., Any], project: Any, 
     }
 
 
-def test_runs_of_versions_without_profiles_are_one_line(
-    perun: Callable[..., Any], project: Any, linear: list[str], register: Callable[..., None]
-) -> None:
+def test_runs_of_versions_without_profiles_are_one_line(perun, project, linear, register) -> None:
     register(linear[4], {"f": [1.0]})
     register(linear[1], {"f": [1.0]})
     assert perun("check", "all").lines == [
@@ -786,23 +654,18 @@ def test_runs_of_versions_without_profiles_are_one_line(
     assert len(perun("-v", "check", "all").lines) > 6
 
 
-def test_a_damaged_profile_is_named(
-    perun: Callable[..., Any], project: Any, linear: list[str], register: Callable[..., None]
-) -> None:
+def test_a_damaged_profile_is_named(perun, project, linear, register) -> None:
     register(linear[0], {"f": [1.0]})
     register(linear[1], {"f": [5.0]})
     (entry,) = Store(project.path / ".perun").indexes.read(linear[0])
     path = project.path / ".perun/objects" / entry.checksum[:2] / entry.checksum[2:]
     path.chmod(0o644)
     path.write_bytes(path.read_bytes()[:-3])
-    outcome = perun("check", "head", linear[1], check=False)
-    assert outcome.code == 6
+    outcome = perun("check", "head", linear[1], code=6)
     assert entry.checksum[2:] in outcome.err.replace("/", "")
 
 
-def test_a_long_history_needs_few_calls_of_git(
-    perun: Callable[..., Any], git_repository: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_long_history_needs_few_calls_of_git(perun, git_repository, tmp_path) -> None:
     repository = git_repository()
     stream = "".join(
         "commit refs/heads/main\n"

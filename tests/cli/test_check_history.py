@@ -15,8 +15,6 @@
 
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from perun.core.errors import DamagedStore, JobFailed, ProfileNotFound
-from perun.history.check import baselines
+from perun.history.check import pairing
 from perun.history.check.check import History, check_all, check_diff, check_head
 from perun.history.check.report import Options, VersionReport, exit_code, is_degradation
 from perun.profile.changes import PerformanceChange
@@ -32,6 +30,7 @@ from perun.profile.factory import Profile
 from perun.repository.repository import Repository, open_repository
 from perun.store import Store
 from perun.store.pending import link
+from profiles import profile_of
 
 
 class Project(NamedTuple):
@@ -46,22 +45,9 @@ class Project(NamedTuple):
 
 
 def profile(workload: str, amount: float, more: dict[str, float] | None = None) -> Profile:
-    made = Profile(
-        {
-            "header": {
-                "type": "time",
-                "cmd": "./app",
-                "args": "",
-                "workload": workload,
-                "units": {"time": "ms"},
-            },
-            "collector_info": {"name": "time", "params": {}},
-            "postprocessors": [],
-        }
-    )
     amounts = {"work": amount, **(more or {})}
-    made.update_resources([{"uid": uid, "type": "time", "amount": one} for uid, one in amounts.items()])
-    return made
+    resources = [{"uid": uid, "amount": one} for uid, one in amounts.items()]
+    return profile_of(resources, "time", "ms", workload=workload)
 
 
 def register(path: Path, minor: str, workload: str, amount: float, **more: float) -> None:
@@ -143,7 +129,7 @@ def test_the_right_pairs_are_compared(branched: Project, repo: Repository) -> No
 @pytest.mark.parametrize("worth", [1, 2])
 @pytest.mark.parametrize("unreadable", ["", "trunk", "root"])
 def test_counting_what_the_others_have_changes_no_pair(
-    branched: Project, repo: Repository, monkeypatch: pytest.MonkeyPatch, worth: int, unreadable: str
+    branched, repo, monkeypatch, worth, unreadable
 ) -> None:
     register(branched.path, branched.versions["head"], "new", 5)
     register(branched.path, branched.versions["l1"], "other", 5)
@@ -152,21 +138,17 @@ def test_counting_what_the_others_have_changes_no_pair(
         damage(repo.store.indexes.path(branched.versions[unreadable]))
     expected = pairs(branched, list(check_all(repo, None)))
     assert (expected["head", "new"] == ("", "damaged")) == bool(unreadable)
-    monkeypatch.setattr(baselines, "COUNT_CONFIGURATIONS_AFTER", worth)
-    monkeypatch.setattr(baselines, "KEPT_LISTS", 1)
+    monkeypatch.setattr(pairing, "COUNT_CONFIGURATIONS_AFTER", worth)
+    monkeypatch.setattr(pairing, "KEPT_LISTS", 1)
     assert pairs(branched, list(check_all(repo, None))) == expected
     head = {key: found for key, found in expected.items() if key[0] == "head"}
     assert pairs(branched, [check_head(repo, None)]) == head
     # None is the nearest of its configuration, so that any of the same collector will do.
-    forced = pairs(branched, [check_head(repo, None, Options(force=True))])
-    assert forced["head", "new"][0] == "left"
+    assert pairs(branched, [check_head(repo, None, Options(force=True))])["head", "new"][0] == "left"
 
 
 def test_history_is_walked_once_for_all_profiles_of_a_version(
-    git_repository: Callable[..., Any],
-    perun: Callable[..., Any],
-    environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
+    git_repository, perun, environment, monkeypatch
 ) -> None:
     git = git_repository(commits=8)
     perun("init", cwd=git.path)
@@ -207,12 +189,10 @@ def test_the_damaged_object_is_named(branched: Project, repo: Repository) -> Non
 def test_the_command_goes_on_and_tells(branched: Project, perun: Callable[..., Any]) -> None:
     right = branched.versions["right"]
     for arguments in (["check", "all"], ["check", "diff", right, "HEAD"], ["check", "all", "--json"]):
-        outcome = perun(*arguments, cwd=branched.path, check=False)
-        assert outcome.code == 6, outcome
+        outcome = perun(*arguments, cwd=branched.path, code=6)
         assert str(branched.damaged) in outcome.out + outcome.err
         assert "diff" in arguments or "900 ms" in outcome.out or "900.0ms" in outcome.out
-    outcome = perun("check", "head", "--fail-on", "degradation", cwd=branched.path, check=False)
-    assert outcome.code == 1
+    perun("check", "head", "--fail-on", "degradation", cwd=branched.path, code=1)
 
 
 def test_a_damaged_index_hides_no_other_version(branched: Project, repo: Repository) -> None:
@@ -274,16 +254,14 @@ def test_a_chosen_baseline(branched: Project, repo: Repository) -> None:
     versions = branched.versions
     # A release without profiles stands for the nearest of its ancestors that has one.
     for baseline in ("root", "trunk", "r1"):
-        report = check_head(repo, None, baseline=versions[baseline])
-        assert pairs(branched, [report]) == {
+        assert pairs(branched, [check_head(repo, None, baseline=versions[baseline])]) == {
             ("head", "fast"): ("root", [4.0]),
             ("head", "slow"): ("root", [9.0]),
         }
     report = check_head(repo, versions["l1"], baseline="HEAD")
     assert pairs(branched, [report]) == {("l1", "fast"): ("head", [0.5])}
     # On the main branch itself, what came before is meant.
-    report = check_head(repo, "main", baseline="main")
-    assert pairs(branched, [report])["head", "slow"] == ("left", [3.0])
+    assert pairs(branched, [check_head(repo, "main", baseline="main")])["head", "slow"] == ("left", [3.0])
     report = check_head(repo, versions["left"], baseline=versions["root"])
     assert pairs(branched, [report]) == {("left", "slow"): ("root", [3.0])}
     register(branched.path, versions["head"], "new", 5)
@@ -337,15 +315,11 @@ PLUGIN = NeedsModels
 """
 
 
-def test_a_method_that_cannot_be_applied(
-    branched: Project, environment: dict[str, str], perun: Callable[..., Any]
-) -> None:
+def test_a_method_that_cannot_be_applied(branched, environment, perun, share) -> None:
     folder = branched.path / ".perun/plugins/check"
     folder.mkdir(parents=True)
     (folder / "needs_models.py").write_text(METHOD)
-    shared = Path(environment["PERUN_CONFIG_DIR"])
-    shared.mkdir(exist_ok=True)
-    (shared / "shared.yml").write_text(f"plugins: {{trusted: ['{branched.path}']}}\n")
+    share(f"plugins: {{trusted: ['{branched.path}']}}\n")
     local = branched.path / ".perun/local.yml"
     minor = branched.versions["l1"]
 
@@ -384,5 +358,4 @@ def test_a_failed_measurement_has_its_own_code(git_repository: Callable[..., Any
     matrix = "cmds: ['false']\ncollectors: [{name: time, params: {warmup: 0, repeat: 1}}]\n"
     (git.path / ".perun/local.yml").write_text("vcs: {type: git, url: ..}\n" + matrix)
     for which in ("head", "all"):
-        outcome = perun("check", "-c", which, "--fail-on", "degradation", cwd=git.path, check=False)
-        assert outcome.code == JobFailed.exit_code, outcome
+        perun("check", "-c", which, "--fail-on", "degradation", cwd=git.path, code=JobFailed.exit_code)

@@ -1,9 +1,7 @@
 """`perun check` with methods that have settings, or need what the profile may lack."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,41 +10,24 @@ import pytest
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.postprocess.regressogram import Regressogram, RegressogramParams
-from perun.profile.factory import Profile, store_profile
+from perun.profile.factory import store_profile
+from profiles import profile_of
 
 
 def traced(path: Path, slope: float, **exclusive: float) -> str:
     """A trace profile with models of `search`: what it takes at 100 sizes, and exclusive times in ms."""
-    profile = Profile(
-        {
-            "header": {
-                "type": "mixed",
-                "cmd": "./list",
-                "args": "",
-                "workload": "",
-                "units": {"mixed": "us"},
-            },
-            "collector_info": {"name": "trace", "params": {}},
-            "postprocessors": [{"name": "regression_analysis", "params": {}}],
-        }
-    )
-    profile.update_resources(
-        [
-            {"uid": "search", "type": "mixed", "amount": slope * size, "structure-unit-size": size}
-            for size in range(1, 101)
-        ]
-    )
+    search = ({"uid": "search", "amount": slope * n, "structure-unit-size": n} for n in range(1, 101))
+    done = ["regression_analysis"]
+    profile = profile_of(search, "mixed", "us", cmd="./list", collector="trace", postprocessors=done)
     if slope:
         RegressionAnalysis().process(profile, RegressionParams(method="full"), NO_POSTPROCESS_CONTEXT)
         Regressogram().process(profile, RegressogramParams(), NO_POSTPROCESS_CONTEXT)
-    profile.update_resources(
-        [
-            {"uid": uid, "type": "mixed", "exclusive": time / 4 * 1e6, "location": f"/build/{place}"}
-            for place in ("list", "libutil.so")
-            for uid, time in {**exclusive, f"only_{place}": 1.0}.items()
-            for _ in range(4)
-        ]
-    )
+    profile.update_resources([
+        {"uid": uid, "type": "mixed", "exclusive": time / 4 * 1e6, "location": f"/build/{place}"}
+        for place in ("list", "libutil.so")
+        for uid, time in {**exclusive, f"only_{place}": 1.0}.items()
+        for _ in range(4)
+    ])  # fmt: skip
     store_profile(profile, path)
     return str(path)
 
@@ -90,23 +71,17 @@ def test_by_short_string(check: Callable[..., Any]) -> None:
 
 
 def test_types_of_models(check: Callable[..., Any]) -> None:
-    found = check("int", options=("-m", "best-both"))
-    assert found["integral_comparison"].keys() == {
+    assert check("int", options=("-m", "best-both"))["integral_comparison"].keys() == {
         ("search", "integral of parametric"),
         ("search", "integral of non-parametric"),
     }
 
 
-@pytest.mark.parametrize(
-    ("settings", "changes"),
-    [
-        ({"integral_comparison": {"maybe": 0.5}}, {"search": "MaybeDegradation"}),
-        ({"integral_comparison": {"no-change": 0.5}}, {}),
-    ],
-)
-def test_limits_of_integrals(
-    check: Callable[..., Any], settings: Mapping[str, Any], changes: Mapping[str, str]
-) -> None:
+@pytest.mark.parametrize(("settings", "changes"), [
+    ({"integral_comparison": {"maybe": 0.5}}, {"search": "MaybeDegradation"}),
+    ({"integral_comparison": {"no-change": 0.5}}, {}),
+])  # fmt: skip
+def test_limits_of_integrals(check, settings, changes) -> None:
     found = check("int", **settings).get("integral_comparison", {})
     assert {location: result for (location, _), result in found.items()} == changes
 
@@ -117,8 +92,7 @@ def test_settings_of_exclusive_times(check: Callable[..., Any]) -> None:
         ("libutil.so", "time"): "TotalDegradation",
         ("push", "time"): "Degradation",
     }
-    found = check("eto", cutoff=99, exclusive_time_outliers={"total": 99})
-    assert "exclusive_time_outliers" not in found
+    assert "exclusive_time_outliers" not in check("eto", cutoff=99, exclusive_time_outliers={"total": 99})
 
 
 def test_what_a_profile_lacks(project: Any, perun: Callable[..., Any], tmp_path: Path) -> None:

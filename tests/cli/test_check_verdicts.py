@@ -1,7 +1,5 @@
 """`perun check` in a new repository: intervals, what takes their place, and what is not comparable."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import shlex
@@ -16,6 +14,7 @@ import pytest
 from perun.profile import session
 from perun.profile.factory import Profile, load_profile, store_profile
 from perun.store.changes import parse
+from profiles import profile_of
 
 KERNEL = {"machine": {"release": "6.1.0", "build": "CFLAGS=-O2"}}
 
@@ -24,20 +23,12 @@ def timed(path: Path, factor: float, side: str = "", sigma: float = 0.01, **regi
     """A profile of 20 runs of a program; those with a side belong together pair by pair."""
     seed = {"": 1, "base": 2, "head": 3}[side]
     noise = np.random.default_rng(seed).lognormal(0, sigma, 20)
-    profile = Profile(
-        {
-            "header": {"type": "time", "cmd": "./prog", "args": "", "workload": "", "units": {"time": "s"}},
-            "collector_info": {"name": "time", "params": {}},
-            "postprocessors": [],
-            **regions,
-        }
-    )
-    profile.update_resources(
-        {"uid": "./prog", "type": "time", "subtype": subtype, "order": order, "amount": share * value}
+    resources = [
+        {"uid": "./prog", "subtype": subtype, "order": order, "amount": share * value}
         for order, value in enumerate((factor * noise).tolist(), 1)
         for subtype, share in (("real", 1.0), ("user", 0.7), ("sys", 0.1))
-    )
-    profile.update_resources([{"uid": "setup", "type": "time", "amount": 3.0 * factor}])
+    ]
+    profile = profile_of([*resources, {"uid": "setup", "amount": 3.0 * factor}], cmd="./prog", **regions)
     if side:
         session.mark(profile, session.Session("s", side, runs_are_rounds=True))  # type: ignore[arg-type]
     store_profile(profile, path)
@@ -62,9 +53,7 @@ def check(project: Any, perun: Callable[..., Any], tmp_path: Path) -> Callable[.
     return run
 
 
-def test_a_new_repository_answers_with_intervals(
-    perun: Callable[..., Any], check: Callable[..., Any]
-) -> None:
+def test_a_new_repository_answers_with_intervals(perun, check) -> None:
     outcome = check(2.2, "--fail-on", "severe")
     assert outcome.code == 1
     clocks = dict.fromkeys(
@@ -107,9 +96,7 @@ def test_unlike_conditions_are_named_and_can_be_forced(check: Callable[..., Any]
     assert "--force" in outcome.json["comparisons"][0]["changes"][0]["rule"]
 
 
-def test_of_several_profiles_that_of_the_same_session_is_the_baseline(
-    project: Any, perun: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_of_several_profiles_that_of_the_same_session_is_the_baseline(project, perun, tmp_path) -> None:
     for revision, side, session_id in (
         ("HEAD~1", "base", "first"), ("HEAD", "head", "first"), ("HEAD~1", "base", "second")
     ):  # fmt: skip
@@ -125,9 +112,7 @@ def test_of_several_profiles_that_of_the_same_session_is_the_baseline(
     assert results(outcome)["./prog [cpu]"] == ("hodges_lehmann_ratio", "Degradation")
 
 
-def test_what_is_stored_of_a_change_is_what_older_releases_read(
-    project: Any, perun: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_what_is_stored_of_a_change_is_what_older_releases_read(project, perun, tmp_path) -> None:
     for revision, factor, side in (("HEAD~1", 1.0, "base"), ("HEAD", 2.5, "head")):
         file = timed(tmp_path / f"{side}.perf", factor, side)
         perun("add", "-m", revision, "--force", "--keep-profile", file)
@@ -202,9 +187,7 @@ def test_twice_as_slow_on_all_clocks_is_reported(slower: Callable[..., Any]) -> 
         assert change["sizes"] == [10, 10]
 
 
-def test_waiting_alone_is_reported_of_real_time_only(
-    slower: Callable[..., Any], perun: Callable[..., Any]
-) -> None:
+def test_waiting_alone_is_reported_of_real_time_only(slower, perun) -> None:
     outcome = slower(2.9, 1.0, "--fail-on", "degradation")
     assert outcome.code == 1
     (line,) = [line for line in outcome.lines if "Degradation" in line]
@@ -223,9 +206,7 @@ def test_waiting_alone_is_reported_of_real_time_only(
     )
 
 
-def test_workloads_are_told_apart_and_repeated_profiles_pooled(
-    project: Any, perun: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_workloads_are_told_apart_and_repeated_profiles_pooled(project, perun, tmp_path) -> None:
     for workload, factor in (("small", 1.0), ("big", 2.9)):
         for revision, times in (("HEAD~1", 1.0), ("HEAD", factor), ("HEAD", factor)):
             recorded(perun, tmp_path, revision, times, times, workload)
@@ -240,9 +221,7 @@ def test_workloads_are_told_apart_and_repeated_profiles_pooled(
 
 
 @pytest.mark.slow  # test_precollect.py and the examples for CI in test_check_formats.py show it as well
-def test_a_program_that_computes_much_more_is_found(
-    project: Any, perun: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_program_that_computes_much_more_is_found(project, perun, tmp_path) -> None:
     """Measured for real: so much slower that no load of the machine hides it."""
     source = tmp_path / "spin.c"
     source.write_text(
@@ -261,8 +240,7 @@ def test_a_program_that_computes_much_more_is_found(
     )
     for times in (2, 24):
         project.commit(f"Loop {times} times", {"run.sh": f"exec {tmp_path / 'spin'} {times}\n"})
-    outcome = perun("check", "-c", "head", "--fail-on", "degradation", "--json", check=False)
-    assert outcome.code == 1, outcome
+    outcome = perun("check", "-c", "head", "--fail-on", "degradation", "--json", code=1)
     found = {one["location"]: one["result"] for one in outcome.json["comparisons"][0]["changes"]}
     assert found["sh run.sh [cpu]"] in ("Degradation", "SevereDegradation")
 
@@ -275,10 +253,8 @@ def allocating(perun: Callable[..., Any], folder: Path, revision: str, amount: i
         {"function": name, "source": "prog.c", "line": line} for name, line in (("build", 3), ("main", 9))
     ]
     profile.update_resources(
-        {
-            "uid": trace[0], "type": "memory", "subtype": "malloc", "address": order, "amount": amount,
-            "order": order, "trace": trace,
-        }
+        {"uid": trace[0], "type": "memory", "subtype": "malloc", "address": order, "amount": amount,
+         "order": order, "trace": trace}
         for order in range(1, 4)
     )  # fmt: skip
     file = folder / f"memory-{revision[-1]}.perf"
@@ -303,3 +279,22 @@ def test_the_last_line_can_be_typed(project: Any, perun: Callable[..., Any], tmp
         told = perun("check", "profiles", *named).lines[-1]
         assert told == "why: perun show HEAD:0@i flamegraph --diff HEAD~1:0@i"
     perun(*shlex.split(told)[2:])
+
+
+def test_two_sessions_on_a_machine_that_became_slower(perun, project, tmp_path) -> None:
+    def told(before: float, after: float) -> tuple[str, str]:
+        paths = []
+        for name, factor, speed in (("old", 1.0, before), ("new", 1.3, after)):
+            times = [round(speed * 1e6)] * 12
+            machine = {"speed": {"loop": 1, "processor": times, "wall": times}} if speed else {}
+            paths.append(timed(tmp_path / f"{name}.perf", factor, machine=machine))
+        outcome = perun("check", "--json", "profiles", *paths)
+        found = {one["location"]: one for one in outcome.json["comparisons"][0]["changes"]}["./prog [real]"]
+        return found["result"], found["rule"]
+
+    perun("config", "set", "degradation.hodges_lehmann_ratio.apart", "0.1")
+    plain = told(0.0, 0.0)
+    assert plain[0] == "Degradation" and "machine was" not in plain[1]
+    assert told(20.0, 0.0) == told(20.0, 20.1) == plain
+    slower, reason = told(20.0, 25.0)
+    assert slower == "Unknown" and "the machine was 25 % slower for the target" in reason

@@ -1,7 +1,5 @@
 """Profiles that are stored by columns: every command treats them as those that are JSON."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -103,8 +101,7 @@ def test_damage_is_found(columns, perun, damage):
     assert done.code == 10 and f"{columns}" in done.out + done.err
     assert "damaged" in done.out
     for command in (("show", "c.perf", "raw"), ("add", "c.perf")):
-        done = perun(*command, check=False)
-        assert done.code == 6 and "c.perf: the " in done.err and "hint: restore the file" in done.err
+        perun(*command, code=6, err=("c.perf: the ", "hint: restore the file"))
     assert columns.exists()
     assert [one["name"] for one in perun("status", "--json").json["pending"]] == ["c.perf"]
 
@@ -115,5 +112,4 @@ def test_json_always(columns, perun, project):
     others = [path for path in columns.parent.glob("*.perf") if path != columns]
     assert [path.read_bytes()[:2] for path in others] == [b"{\n"]
     perun("config", "--local", "set", "profiles.columnar_from", "1e99")
-    done = perun("status", check=False)
-    assert done.code == 5 and "profiles.columnar_from is 1e+99" in done.err
+    perun("status", code=5, err="profiles.columnar_from is 1e+99")

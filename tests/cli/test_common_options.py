@@ -1,9 +1,9 @@
-"""The options that commands have in common do the same in each: `--minor`, `--since`, `--series`, `-o` ..."""
-
-from __future__ import annotations
+"""The options that commands have in common do the same in each: `--minor`, `--since`, `--metrics` ..."""
 
 import csv
 import io
+import json
+import re
 
 import pytest
 
@@ -33,9 +33,7 @@ def test_a_version_is_an_argument_or_an_option(perun, measured, verb):
     "verb", [("status",), ("changes",), ("check", "all"), ("push", "team")], ids=" ".join
 )
 def test_a_version_is_named_once(perun, measured, verb):
-    failed = perun(*verb, "HEAD", "--minor", "HEAD", check=False)
-    assert failed.code == 2
-    assert "and --minor are the same: give one of them" in failed.err
+    perun(*verb, "HEAD", "--minor", "HEAD", code=2, err="and --minor are the same: give one of them")
 
 
 def test_what_stands_behind_a_version_stays_the_argument(perun, measured):
@@ -43,11 +41,8 @@ def test_what_stands_behind_a_version_stays_the_argument(perun, measured):
     (entry,) = perun("ack", "--list", "--json").json["acknowledged"]
     assert (entry["version"], entry["location"]) == (measured.git("rev-parse", "HEAD"), "compare")
     perun("ack", "--remove", "HEAD", "compare")
-    failed = perun("ack", "-m", "HEAD", "HEAD~1", "compare", check=False)
-    assert failed.code == 2
-    missing = perun("explain", check=False)
-    assert missing.code == 2
-    assert "Missing argument 'VERSION|A..B'" in missing.err
+    perun("ack", "-m", "HEAD", "HEAD~1", "compare", code=2)
+    perun("explain", code=2, err="Missing argument 'VERSION|A..B'")
 
 
 def test_versions_begin_behind_one(perun, measured):
@@ -88,13 +83,14 @@ def test_the_matrix_begins_with_a_version_or_a_day(perun, measured):
     (version,) = planned["versions"]
     assert version["minor_version"] == measured.git("rev-parse", "HEAD")
     assert [(job["cmd"], job["collector"]) for job in version["jobs"]] == [("./app", "time")]
-    assert len(perun("run", "matrix", "--since", "2000-01-01", "--dry-run", "--json").json["versions"]) == 3
+    since = ("--since", "2000-01-01", "--rounds", "1")
+    assert len(perun("run", "matrix", *since, "--dry-run", "--json").json["versions"]) == 3
 
 
 def test_a_series_is_an_argument_or_an_option_of_trend(perun, measured):
     assert perun("trend", "-s", "app", "--json").json == perun("trend", "app", "--json").json
     assert "no series matches 'other'" in perun("trend", "--series", "other", check=False).err
-    assert perun("trend", "app", "-s", "app", check=False).code == 2
+    perun("trend", "app", "-s", "app", code=2)
 
 
 def test_answers_go_to_a_file(perun, measured):
@@ -112,8 +108,8 @@ def test_bench_takes_a_command_as_others_do(perun, project):
     assert [one["command"] for one in found["benchmarks"]] == ["sleep 0.001"]
     found = perun("bench", "-w", "0", "-r", "3", "-c", "sleep", "--workload", "0.001", "true", "--json").json
     assert [one["command"] for one in found["benchmarks"]] == ["true", "sleep 0.001"]
-    assert perun("bench", check=False).code == 2
-    assert perun("bench", "true", "-a", "1", check=False).code == 2
+    perun("bench", code=2)
+    perun("bench", "true", "-a", "1", code=2)
 
 
 def test_what_makes_profiles_names_them_as_json(perun, project):
@@ -143,3 +139,95 @@ def test_what_failed_is_in_the_json(perun, project):
     job = perun("run", "job", "-c", "time", "-b", "false", "--json", check=False)
     assert [one["cmd"] for one in job.json["failures"]] == ["false"]
     perun("run", "matrix", "--missing", "--json", check=False)
+
+
+# -- --metrics -----------------------------------------------------------------------------------------------
+
+
+def test_a_record(perun, project, tmp_path):
+    path = tmp_path / "metrics.json"
+    perun("--metrics", path, "first", "status")
+    perun("-m", path, "second", "log", "nope", check=False)
+    records = json.loads(path.read_text())
+    assert list(records) == ["first", "second"]
+    assert (records["first"]["command"], records["first"]["exit_code"]) == ("status", 0)
+    assert (records["second"]["command"], records["second"]["exit_code"]) == ("log", 4)
+    for record in records.values():
+        assert 0 < record["wall_s"] < 60
+        assert 0 < record["cpu_s"] < 60
+        assert record["children_cpu_s"] >= 0
+        assert record["peak_memory_kb"] > 1000
+
+
+def test_a_record_of_the_same_id_is_replaced_and_others_stay(perun, project, tmp_path):
+    path = tmp_path / "metrics.json"
+    path.write_text('{"mine": {"anything": [1]}, "id": 3}')
+    perun("--metrics", path, "id", "status")
+    records = json.loads(path.read_text())
+    assert records["mine"] == {"anything": [1]}
+    assert records["id"]["command"] == "status"
+
+
+@pytest.mark.parametrize("content", ["[", "[]", "3", "\0"])
+def test_a_file_of_something_else_is_left_alone(perun, project, write_profile, tmp_path, content):
+    profile = write_profile()
+    path = tmp_path / "other"
+    path.write_text(content)
+    perun("--metrics", path, "id", "rm", "0@p", code=2, err=str(path))
+    assert path.read_text() == content
+    assert profile.exists()  # nothing was done
+
+
+def test_a_folder_that_cannot_be_made(perun, project, tmp_path):
+    (tmp_path / "file").touch()
+    perun("--metrics", tmp_path / "file" / "metrics.json", "id", "status", code=2, err="file/metrics.json")
+    perun("--metrics", tmp_path, "id", "status", code=2)
+
+
+def test_commands_at_the_same_time(command, environment, project, tmp_path):
+    import subprocess
+
+    path = tmp_path / "metrics.json"
+    arguments = [*command, "--metrics", str(path), "slow", "config", "edit"]
+    go = tmp_path / "go"
+    editor = f"sh -c 'while ! [ -e {go} ]; do sleep 0.02; done'"
+    slow = subprocess.Popen(arguments, env={**environment, "EDITOR": editor})
+    done = subprocess.run(
+        [*command, "--metrics", str(path), "quick", "--help"], env=environment, check=True,
+        capture_output=True
+    )  # fmt: skip
+    subprocess.run(
+        [*command, "--metrics", str(path), "quick", "status"], env=environment, check=True,
+        capture_output=True
+    )  # fmt: skip
+    go.touch()
+    assert slow.wait(60) == 0
+    assert b"Usage" in done.stdout
+    assert list(json.loads(path.read_text())) == ["quick", "slow"]
+
+
+PHASES = ["prepare", "collect", "postprocess", "save"]
+
+
+def test_phases_of_jobs(perun, project, fake, tmp_path):
+    path = tmp_path / "metrics.json"
+    job = ("run", "job", "-b", "./app", "-a", "amount=1", "-a", "amount=2", "-c", "fake", "-p", "normalizer")
+    done = perun("-v", "--metrics", path, "jobs", *job)
+    phases = json.loads(path.read_text())["jobs"]["phases_s"]
+    assert list(phases) == PHASES
+    assert all(0 < seconds < 60 for seconds in phases.values())
+    lines = [line for line in done.lines if not re.search("(real|cpu) time", line)]
+    prepared, first, timed, second, again = lines
+    assert re.fullmatch(r"prepare [\d.]+ [mµ]?s", prepared)
+    assert first.startswith("stored ") and second.startswith("stored ")
+    for line in (timed, again):
+        assert re.fullmatch(r"collect [\d.]+ [mµ]?s, postprocess [\d.]+ [mµ]?s, save [\d.]+ [mµ]?s", line)
+
+
+def test_phases_are_no_part_of_the_usual_answer(perun, project, fake, tmp_path):
+    path = tmp_path / "metrics.json"
+    done = perun("--metrics", path, "one", "collect", "-c", "./app", "fake")
+    assert [line.split()[0] for line in done.lines] == ["stored", "real"]
+    assert list(json.loads(path.read_text())["one"]["phases_s"]) == ["prepare", "collect", "save"]
+    perun("--metrics", path, "two", "status")
+    assert "phases_s" not in json.loads(path.read_text())["two"]

@@ -1,7 +1,5 @@
 """The scripts of `perun completion`, and what they are answered (click's protocol for shells)."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 
@@ -60,7 +58,7 @@ def test_in_bash_itself(environment, command, project, profiles, tmp_path):
     )
     # As bash divides `perun show HEAD:0`, of which it replaces the last word.
     script += (
-        '\nCOMP_WORDS=(perun show HEAD : 0); COMP_CWORD=4; COMPREPLY=(); _perun_completion perun; '
+        "\nCOMP_WORDS=(perun show HEAD : 0); COMP_CWORD=4; COMPREPLY=(); _perun_completion perun; "
         'echo "${COMPREPLY[@]}"'
     )
     done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, check=True)

@@ -1,7 +1,5 @@
 """`perun config` (manual 3.2.2-3.2.5 and chapter 11)."""
 
-from __future__ import annotations
-
 import pytest
 
 
@@ -83,22 +81,17 @@ def test_what_a_file_does_not_set(perun, project):
     assert "perun config --local set general.editor" in failed.err
 
 
-@pytest.mark.parametrize(
-    ("key", "hint"),
-    [
-        ("vcs.typ", "vcs.type"),
-        ("fromat.status", "format.status"),
-        ("general.pagin", "general.paging"),
-        ("nope.nope", "sections and keys are"),
-        ("", "sections and keys are"),
-    ],
-)
+@pytest.mark.parametrize(("key", "hint"), [
+    ("vcs.typ", "vcs.type"),
+    ("fromat.status", "format.status"),
+    ("general.pagin", "general.paging"),
+    ("nope.nope", "sections and keys are"),
+    ("", "sections and keys are"),
+])  # fmt: skip
 def test_an_unknown_key_names_the_nearest(perun, local, key, hint):
     before = local.read_bytes()
     for arguments in (("get", key), ("set", key, "x")):
-        failed = perun("config", *arguments, check=False)
-        assert failed.code == 5
-        assert f"unknown configuration key '{key}'" in failed.err
+        failed = perun("config", *arguments, code=5, err=f"unknown configuration key '{key}'")
         assert hint in failed.err.splitlines()[1]
     assert local.read_bytes() == before
 
@@ -130,9 +123,7 @@ WRONG = [
 def test_a_wrong_value_changes_nothing(perun, local):
     for key, value, message in WRONG:
         before = local.read_bytes()
-        failed = perun("config", "--local", "set", key, value, check=False)
-        assert failed.code == 5
-        assert message in failed.err
+        perun("config", "--local", "set", key, value, code=5, err=message)
         assert local.read_bytes() == before
 
 
@@ -146,16 +137,13 @@ def test_outside_of_any_repository(perun, shared):
     perun("config", "set", "general.paging", "never")
     assert "paging: never" in shared.read_text()
     for arguments in (("get", "vcs.type"), ("set", "vcs.type", "git"), ("edit",), ("reset", "-y")):
-        failed = perun("config", "--local", *arguments, check=False)
-        assert failed.code == 3
-        assert "perun init" in failed.err
+        perun("config", "--local", *arguments, code=3, err="perun init")
 
 
 def test_edit_opens_the_local_file_and_checks_it(perun, local, editor):
     perun("config", "edit", env=editor("cmds: [./edited]"))
     assert perun("config", "get", "cmds").out == 'cmds: ["./edited"]\n'
-    failed = perun("config", "--edit", env=editor("cmdds: [x]"), check=False)
-    assert failed.code == 5
+    failed = perun("config", "--edit", env=editor("cmdds: [x]"), code=5)
     lines = local.read_text().splitlines()
     assert f"{local}:{len(lines)}" in failed.err
     assert "did you mean cmds" in failed.err
@@ -172,16 +160,13 @@ def test_edit_uses_the_configured_editor(perun, project, tmp_path, editor, share
     [("/no/such/editor", "cannot be started"), ("false", "ended with status 1"), ("'x", "cannot be split")],
 )
 def test_an_editor_that_fails(perun, project, editor, message):
-    failed = perun("config", "edit", env={"VISUAL": editor}, check=False)
-    assert failed.code == 5
-    assert message in failed.err
+    perun("config", "edit", env={"VISUAL": editor}, code=5, err=message)
 
 
 def test_reset(perun, local, write_profile):
     write_profile()
     perun("config", "set", "cmds", "./app")
-    done = perun("config", "reset", "developer", "--yes")
-    assert done.out == f"reset {local}\n"
+    assert perun("config", "reset", "developer", "--yes").out == f"reset {local}\n"
     assert perun("config", "get", "cmds").out == "cmds: []\n"
     assert perun("config", "get", "degradation.log_collect").out == "degradation.log_collect: true\n"
     assert "1 pending profile" in perun("status").out
@@ -189,7 +174,7 @@ def test_reset(perun, local, write_profile):
 
 def test_reset_mends_a_broken_file(perun, local):
     local.write_text("{{{")
-    assert perun("status", check=False).code == 5
+    perun("status", code=5)
     perun("config", "reset", "-y")
     perun("status")
 
@@ -198,17 +183,14 @@ def test_reset_of_the_shared_file(perun, project, shared):
     perun("config", "--shared", "set", "general.paging", "never")
     perun("config", "--shared", "reset", "-y")
     assert perun("config", "get", "general.paging").out == "general.paging: only-log\n"
-    failed = perun("config", "--shared", "reset", "user", "-y", check=False)
-    assert failed.code == 2
+    perun("config", "--shared", "reset", "user", "-y", code=2)
 
 
 def test_reset_does_not_ask_where_nobody_answers(perun, local):
     perun("config", "set", "cmds", "./app")
     before = local.read_bytes()
-    failed = perun("config", "reset", input="y\n", check=False)
-    assert failed.code == 2
-    assert "--yes" in failed.err
-    assert perun("config", "reset", "nope", "-y", check=False).code == 2
+    perun("config", "reset", input="y\n", code=2, err="--yes")
+    perun("config", "reset", "nope", "-y", code=2)
     assert local.read_bytes() == before
 
 
@@ -218,19 +200,14 @@ def test_without_a_command_the_help(perun, tmp_path):
 
 def test_a_broken_file_is_told_with_line_and_key(perun, local):
     local.write_text("vcs:\n  type: git\n  url: ..\nformat:\n  statsu: x\n")
-    failed = perun("status", check=False)
-    assert failed.code == 5
-    assert f"{local}:5: unknown key 'format.statsu'" in failed.err
-    assert "did you mean format.status" in failed.err
+    perun("status", code=5, err=(f"{local}:5: unknown key 'format.statsu'", "did you mean format.status"))
 
 
 def test_old_spellings_are_taken_with_a_warning(perun, local):
     text = local.read_text()
     assert "\n  strategies:\n" in text
     local.write_text(text.replace("\n  strategies:\n", "\n  strategy:\n"))
-    done = perun("status")
-    assert "warning:" in done.err
-    assert "degradation.strategies" in done.err
+    perun("status", err=("warning:", "degradation.strategies"))
 
 
 def test_at_the_same_time_no_setting_is_lost(command, environment, local):

@@ -1,7 +1,5 @@
 """What Perun says of the machine: before a matrix, in `status`, and in `doctor`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -39,6 +37,15 @@ def test_a_matrix_tells_what_makes_times_uncertain(perun: Any, project: Any, mat
     for path in (project.path / ".perun/jobs").glob("*.perf"):
         profile = json.loads(path.read_bytes())
         assert profile["machine"]["conditions"] == [one.key for one in observe() if not one.momentary]
+        speed = profile["machine"]["speed"]
+        assert (speed["loop"], len(speed["processor"]), len(speed["wall"])) == (1, 1, 1)
+        assert speed["processor"][0] > 0 and speed["wall"][0] > 0
+
+
+def test_what_counts_knows_no_speed(perun: Any, project: Any) -> None:
+    perun("collect", "-c", "true", "memory")
+    (path,) = (project.path / ".perun/jobs").glob("*.perf")
+    assert "speed" not in json.loads(path.read_bytes())["machine"]
 
 
 def elsewhere(project: Any) -> None:
@@ -64,17 +71,13 @@ def test_status_marks_profiles_of_other_machines(perun: Any, project: Any, matri
     assert sorted(str(one["other_machine"]) for one in registered) == [CLASS, "None"]
 
 
-def test_pending_profiles_of_other_machines(
-    perun: Any, project: Any, matrix: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pending_profiles_of_other_machines(perun, project, matrix, monkeypatch) -> None:
     perun("run", "matrix")
     cache = Cache(project.path / ".perun/cache" / FILE)
     [(key, fact)] = cache.all("facts", bytes).items()
     assert class_of(describe()).encode() in fact
     cache.put("facts", {key: fact.replace(class_of(describe()).encode(), CLASS.encode())})
-    done = perun("status")
-    assert "other machine" in done.out
-    assert CLASS in done.err
+    perun("status", err=CLASS, out="other machine")
     for content in (b"", b"{", b"[]", b"3", b'["y"]'):
         cache.put("facts", {key: content})
         done = perun("status")
@@ -91,12 +94,15 @@ def test_doctor(perun: Any, project: Any, matrix: Path) -> None:
             assert condition.message in done.out
             assert condition.advice in done.out
     project.write({"Makefile": "all:\n"})
-    done = perun("doctor")
-    assert "warn  execute.pre_run: not set" in done.out
-    assert "perun config set execute.pre_run '[\"make\"]'" in done.out
+    assert "speed: a loop of fixed work takes" in done.out
+    perun("run", "-ot", "first", "matrix")
+    perun("add", "0@p")
+    perun("doctor", out=" for the newest profile of such a machine")
+    perun("doctor", out=("warn  execute.pre_run: not set", "perun config set execute.pre_run '[\"make\"]'"))
     answer = perun("doctor", "--json").json
     assert answer["schema"] == "perun.doctor/1"
     assert answer["machine"] == class_of(describe())
+    assert answer["speed"]["name"] == "speed"
     assert {"perun", "python", "git"} == answer["versions"].keys()
     assert [one["name"] for one in answer["project"]] == [
         "repository",
@@ -115,8 +121,7 @@ def test_doctor_outside_of_a_repository_and_in_a_broken_one(perun: Any, tmp_path
     assert "there is none here" in perun("doctor").out
     perun("init")
     (tmp_path / ".perun/local.yml").write_text("cmds: [\n")
-    done = perun("doctor")
-    assert f"warn  repository: {tmp_path}/.perun/local.yml:" in done.out
+    perun("doctor", out=f"warn  repository: {tmp_path}/.perun/local.yml:")
     (tmp_path / ".perun/local.yml").write_text("cmds: [x]\ncollectors: [none]\n")
     assert "warn  job matrix: " in perun("doctor").out
     assert perun("doctor", "--json").json["project"][1]["ok"] is False
@@ -166,23 +171,20 @@ PLUGIN = Engines
 """
 
 
-def test_doctor_tells_what_collectors_lack(perun: Any, project: Any, environment: Any) -> None:
-    project.write(
-        {
-            ".perun/plugins/collect/engines.py": PLUGIN,
-            ".perun/plugins/collect/broken.py": "import nothing_at_all\n",
-            ".perun/plugins/check/worse.py": "1 / 0\n",
-        }
-    )
-    shared = Path(environment["PERUN_CONFIG_DIR"])
-    shared.mkdir(exist_ok=True)
-    (shared / "shared.yml").write_text(f"plugins: {{trusted: [{project.path}]}}\n")
-    done = perun("doctor")
-    assert "ok    engines (one): can run here" in done.out
-    assert "warn  engines (two): bpftrace is not installed\n        apt-get install bpftrace" in done.out
-    assert "warn  broken: " in done.out
-    assert "plugins that cannot be used" in done.out
-    assert "warn  worse: " in done.out
+def test_doctor_tells_what_collectors_lack(perun, project, share) -> None:
+    project.write({
+        ".perun/plugins/collect/engines.py": PLUGIN,
+        ".perun/plugins/collect/broken.py": "import nothing_at_all\n",
+        ".perun/plugins/check/worse.py": "1 / 0\n",
+    })  # fmt: skip
+    share(f"plugins: {{trusted: [{project.path}]}}\n")
+    perun("doctor", out=(
+        "ok    engines (one): can run here",
+        "warn  engines (two): bpftrace is not installed\n        apt-get install bpftrace",
+        "warn  broken: ",
+        "plugins that cannot be used",
+        "warn  worse: ",
+    ))  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -190,9 +192,7 @@ def test_doctor_tells_what_collectors_lack(perun: Any, project: Any, environment
 )
 def test_init_proposes_how_to_build(template: str, word: str, perun: Any, tmp_path: Path) -> None:
     (tmp_path / "Makefile").touch()
-    done = perun("init", "-t", template)
-    assert "this project is built by make (Makefile)" in done.err
-    assert word in done.err
+    perun("init", "-t", template, err=("this project is built by make (Makefile)", word))
     assert perun("config", "get", "execute.pre_run").out.strip() == (
         'execute.pre_run: ["make"]' if template == "user" else "execute.pre_run: []"
     )

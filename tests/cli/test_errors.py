@@ -1,8 +1,6 @@
 """How commands end that cannot do their work: the codes of `perun.core.errors.EXIT_CODES`, and what is
 told."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re
@@ -16,44 +14,14 @@ from perun.core.errors import EXIT_CODES
 
 
 @pytest.fixture
-def start(command, environment):
-    """Start the command with pipes, and go on; `env` is added to the environment."""
-    started = []
-
-    def start(*arguments, env=None, **options):
-        options = {
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.PIPE,
-            "stdin": subprocess.DEVNULL,
-            **options,
-        }
-        started.append(
-            subprocess.Popen([*command, *arguments], env={**environment, **(env or {})}, **options)
-        )
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
-
-
-@pytest.fixture
 def shell(command, environment):
     """Run a line of the shell in which `$PERUN` is the command."""
 
     def run(line, **env):
         return subprocess.run(
-            ["bash", "-c", line],
-            env={**environment, **env, "PERUN": " ".join(command)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+            ["bash", "-c", line], env={**environment, **env, "PERUN": " ".join(command)}, capture_output=True,
+            text=True, timeout=60, check=False
+        )  # fmt: skip
 
     return run
 
@@ -72,28 +40,15 @@ def broken(tmp_path, environment):
 
 
 LINES = [
-    "status",
-    "log",
-    "log --json",
-    "add 0@p",
-    "rm 0@p",
-    "show 0@p raw",
-    "show x raw",
-    "check head",
-    "check all",
-    "run matrix",
-    "fsck",
-    "recover",
-    "collect -c ls time",
-    "status --sort-by time",
-    "config --local get vcs.type",
-]
+    "status", "log", "log --json", "add 0@p", "rm 0@p", "show 0@p raw", "show x raw", "check head",
+    "check all", "run matrix", "fsck", "recover", "collect -c ls time", "status --sort-by time",
+    "config --local get vcs.type"
+]  # fmt: skip
 
 
 def test_outside_of_a_repository(perun, tmp_path):
     for line in LINES:
-        failed = perun(*line.split(), check=False)
-        assert failed.code == 3
+        failed = perun(*line.split(), code=3)
         assert failed.err.startswith(f"error: no Perun repository at {tmp_path} or above it\nhint: ")
         assert "perun init" in failed.err
         assert failed.out == ""
@@ -117,9 +72,7 @@ WRONG = [
 
 def test_wrong_usage(perun, project):
     for line, message in WRONG:
-        failed = perun(*line.split(), check=False)
-        assert failed.code == 2
-        assert message in failed.err
+        failed = perun(*line.split(), code=2, err=message)
         error, hint = failed.err.splitlines()
         assert error.startswith("error: ")
         assert hint.startswith(("hint: usage: perun ", "hint: see: perun"))
@@ -137,26 +90,18 @@ MISPLACED = [
 
 def test_an_option_in_the_wrong_place(perun, project):
     for line, hint in MISPLACED:
-        failed = perun(*line.split(), check=False)
-        assert failed.code == 2
-        assert failed.err.splitlines()[1] == f"hint: {hint}"
+        assert perun(*line.split(), code=2).err.splitlines()[1] == f"hint: {hint}"
 
 
 def test_a_broken_repository_of_git(perun, project):
     (project.path / ".git").rename(project.path / "git")
     for line in ("status", "log", "add 0@p", "check head"):
-        failed = perun(*line.split(), check=False)
-        assert failed.code in (4, 6)
-    failed = perun("status", check=False)
-    assert failed.code == 4
-    assert f"{project.path} is not in a git repository" in failed.err
+        assert perun(*line.split(), check=False).code in (4, 6)
+    perun("status", code=4, err=f"{project.path} is not in a git repository")
 
 
 def test_without_git(perun, project, tmp_path):
-    failed = perun("status", env={"PATH": str(tmp_path)}, check=False)
-    assert failed.code == 4
-    assert "git" in failed.err
-    assert "hint:" in failed.err
+    perun("status", env={"PATH": str(tmp_path)}, code=4, err=("git", "hint:"))
 
 
 def test_a_damaged_index(perun, project, write_profile):
@@ -169,13 +114,9 @@ def test_a_damaged_index(perun, project, write_profile):
     index.write_bytes(index.read_bytes()[:-7])
     files = {path: path.read_bytes() for path in (project.path / ".perun").rglob("*") if path.is_file()}
     for line in ("status", "show 0@i raw", "show a.perf raw", "add 0@p", "rm 0@i", "rm a.perf", "check head"):
-        failed = perun(*line.split(), check=False)
-        assert failed.code == 6, line
-        assert str(index) in failed.err
+        perun(*line.split(), code=6, err=str(index))
     assert perun("show", "-m", "HEAD~1", "0@i", "raw").json["header"]["cmd"] == "./app"
-    history = perun("log", "--short", check=False)
-    assert history.code == 6
-    assert str(index) in history.err
+    history = perun("log", "--short", code=6, err=str(index))
     assert len(history.lines) == 4
     assert re.search(r"\(1\|0\|0\|1 profiles\) .* Commit 2", history.out)
     changed = {path for path, content in files.items() if path.read_bytes() != content}
@@ -185,9 +126,7 @@ def test_a_damaged_index(perun, project, write_profile):
 def test_more_than_one_error_is_no_reason_to_lose_the_first(perun, project):
     local = project.path / ".perun" / "local.yml"
     local.write_text("vcs: {type: git}\ncmds: {a: 1}\n")
-    failed = perun("run", "matrix", check=False)
-    assert failed.code == 5
-    assert f"{local}:2" in failed.err
+    perun("run", "matrix", code=5, err=f"{local}:2")
 
 
 @pytest.mark.parametrize(
@@ -272,8 +211,7 @@ def _has_open(pid, path):
 
 
 def test_a_bug_is_reported(perun, project, broken):
-    failed = perun("status", "--short", env=broken, check=False)
-    assert failed.code == 70
+    failed = perun("status", "--short", env=broken, code=70)
     [report] = (project.path / ".perun" / "logs").glob("crash-*.txt")
     assert "Perun failed unexpectedly: ZeroDivisionError: induced \\x1b[31m" in failed.err
     assert str(report) in failed.err
@@ -290,8 +228,7 @@ def test_a_bug_outside_of_a_repository_is_reported_elsewhere(perun, environment,
         "import perun.repository.config as config\nconfig.get_value = lambda *given: 1 / 0\n"
     )
     env = {"PYTHONPATH": f"{folder}{os.pathsep}{environment['PYTHONPATH']}", "TMPDIR": str(tmp_path)}
-    failed = perun("config", "get", "vcs.type", env=env, check=False)
-    assert failed.code == 70
+    failed = perun("config", "get", "vcs.type", env=env, code=70)
     [report] = tmp_path.glob("crash-*.txt")
     assert str(report) in failed.err
 
@@ -350,14 +287,11 @@ def failing(perun, project, write_profile, environment):
     return project.path / ".perun"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "what"),
-    [
-        (("show", "0@p", "boom"), "the view 'boom'"),
-        (("postprocessby", "0@p", "boom"), "the postprocessor 'boom'"),
-        (("check", "profiles", "0@p", "1@p"), "the check 'boom'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "what"), [
+    (("show", "0@p", "boom"), "the view 'boom'"),
+    (("postprocessby", "0@p", "boom"), "the postprocessor 'boom'"),
+    (("check", "profiles", "0@p", "1@p"), "the check 'boom'"),
+])  # fmt: skip
 def test_a_bug_of_a_plugin_is_not_one_of_perun(perun, failing, arguments, what):
     failed = perun(*arguments, check=False)
     assert failed.code in (8, 9)
@@ -370,8 +304,7 @@ def test_a_bug_of_a_plugin_is_not_one_of_perun(perun, failing, arguments, what):
     [report] = (failing / "logs").glob("crash-*.txt")
     assert f"the traceback is also in {report}" in shown.err
     assert "return [][3]" in report.read_text()
-    developers = perun("--dev-mode", *arguments, check=False, traced=True)
-    assert "return [][3]" in developers.err
+    assert "return [][3]" in perun("--dev-mode", *arguments, check=False, traced=True).err
     assert len(list((failing / "logs").iterdir())) == 1
 
 
@@ -380,9 +313,7 @@ def test_a_collector_that_raises_ends_its_job_not_the_batch(perun, project, fake
     text = plugin.read_text()
     plugin.write_text(text.replace("raise JobFailed(", "raise KeyError("))
     job = ("run", "job", "-b", "./app", "-a", "fails=odd", "-a", "amount=2", "-c", "fake")
-    failed = perun(*job, check=False)
-    assert failed.code == 8
-    assert "the collector 'fake' failed: KeyError: " in failed.out
+    perun(*job, code=8, out="the collector 'fake' failed: KeyError: ")
     assert [one["args"] for one in perun("status", "--json").json["pending"]] == ["amount=2"]
     shown = perun("-vv", *job, check=False, traced=True)
     assert "raise KeyError(" in shown.out  # with the line of the job

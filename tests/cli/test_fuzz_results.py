@@ -1,7 +1,5 @@
 """`perun fuzz --keep` and `--replay`: what a campaign found becomes workloads, and is measured again."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -62,14 +60,12 @@ def kept(project: Any) -> dict[str, bytes]:
 
 
 def test_kept_results_are_measured_by_the_matrix_in_each_version(
-    perun: Any, project: Any, folder: Path, environment: dict[str, str], tmp_path: Path
+    perun, project, folder, environment, tmp_path
 ) -> None:
     environment["RECORD"] = str(tmp_path / "record")
     project.write({"prog": RECORDING})
     project.commit("Record")
-    answer = perun("fuzz", "--keep", folder)
-    assert "kept: slow-words.txt" in answer.out
-    assert "added to the job matrix: workloads: fuzz" in answer.out
+    perun("fuzz", "--keep", folder, out=("kept: slow-words.txt", "added to the job matrix: workloads: fuzz"))
     assert kept(project) == {"slow-words.txt": b"slow"}
     project.commit("Another", {"other": "1"})
     perun("config", "set", "collectors", "[{name: time, params: {warmup: 0, repeat: 1}}]")
@@ -80,9 +76,7 @@ def test_kept_results_are_measured_by_the_matrix_in_each_version(
     assert loads == {"slow-words.txt"}
 
 
-def test_keeping_again_changes_nothing_and_another_content_gets_another_name(
-    perun: Any, project: Any, folder: Path
-) -> None:
+def test_keeping_again_changes_nothing_and_another_content_gets_another_name(perun, project, folder) -> None:
     first = perun("fuzz", "--keep", folder, "--json").json
     assert [one["is_new"] for one in first["files"]] == [True]
     config = (project.path / ".perun/local.yml").read_bytes()
@@ -108,9 +102,7 @@ def test_hangs_are_kept_only_by_name_and_names_become_safe(perun: Any, project: 
 @pytest.mark.parametrize(
     ("way", "workload", "content"), [("stdin", "< fuzz", False), ("argument", "fuzz", True)]
 )
-def test_inputs_reach_the_program_as_in_the_campaign(
-    way: str, workload: str, content: bool, perun: Any, project: Any
-) -> None:
+def test_inputs_reach_the_program_as_in_the_campaign(way, workload, content, perun, project) -> None:
     project.write({"prog": REPAIRED})
     (project.path / "prog").chmod(0o755)
     found = campaign_in(project.path / "results", input=way)
@@ -119,21 +111,16 @@ def test_inputs_reach_the_program_as_in_the_campaign(
     assert ("content: true" in (project.path / ".perun/local.yml").read_text()) is content
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--keep", "nowhere"], "nowhere holds no results.json"),
-        (["--keep", "results", "--result", "nix"], "holds no result 'nix'"),
-        (["--keep", "results", "-b", "./prog"], "--cmd cannot be combined"),
-        (["--keep", "results", "--replay", "results"], "--replay cannot be combined"),
-        (["--replay", "results", "--resume"], "--resume cannot be combined"),
-        (["--replay", "results", "-m", "nix"], "nix"),
-        (["--result", "x"], "belong to --keep and --replay"),
-    ],
-)
-def test_a_mistake_is_named_before_anything_happens(
-    arguments: list[str], message: str, perun: Any, project: Any, folder: Path
-) -> None:
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--keep", "nowhere"], "nowhere holds no results.json"),
+    (["--keep", "results", "--result", "nix"], "holds no result 'nix'"),
+    (["--keep", "results", "-b", "./prog"], "--cmd cannot be combined"),
+    (["--keep", "results", "--replay", "results"], "--replay cannot be combined"),
+    (["--replay", "results", "--resume"], "--resume cannot be combined"),
+    (["--replay", "results", "-m", "nix"], "nix"),
+    (["--result", "x"], "belong to --keep and --replay"),
+])  # fmt: skip
+def test_a_mistake_is_named_before_anything_happens(arguments, message, perun, project, folder) -> None:
     before = (project.path / ".perun/local.yml").read_bytes()
     answer = perun("fuzz", *arguments, check=False)
     assert answer.code != 0
@@ -155,8 +142,7 @@ def test_a_matrix_with_another_command_is_left_as_it_is(perun: Any, project: Any
 def test_replay_says_what_is_repaired_and_what_remains(perun: Any, project: Any, folder: Path) -> None:
     names = ["--result", "hang-words.txt", "--result", "fault-words.txt"]
     folder = campaign_in(project.path / "short", hang=4.0)  # which the hang takes
-    answer = perun("fuzz", "--replay", folder, *names, "--json", "--fail-on", "remaining", check=False)
-    assert answer.code == 1
+    answer = perun("fuzz", "--replay", folder, *names, "--json", "--fail-on", "remaining", code=1)
     assert [(one["kind"], one["state"]) for one in answer.json["results"]] == [
         ("hang", "remains"),
         ("fault", "remains"),

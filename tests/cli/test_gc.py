@@ -1,7 +1,5 @@
 """`perun gc`: what is not kept goes, here or at a remote, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time
@@ -9,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from perun.repository.repository import open_repository
+from perun.running.run.builds import Builds
 from perun.store import Store
 
 DAY = 86400
@@ -20,18 +20,20 @@ def url(tmp_path):
 
 
 @pytest.fixture
-def history(perun, project, write_profile):
+def history(perun, project, write_profile, made_before):
     """Four versions with a profile each: measured 400 days ago and later, the last one now; v1 is a tag."""
-    versions = []
-    for number, days in enumerate((400, 300, 200, 0)):
-        version = project.commit(f"version {number}", {"file": str(number)})
-        if number == 1:
-            project.git("tag", "v1")
-        moment = int(time.time()) - days * DAY
-        write_profile(f"p{number}.perf", workload=f"w{number}", seconds_since_1970=moment)
-        versions.append(version)
-    perun("add", "--to-origin", "0@p-3@p")
-    return versions
+
+    def make():
+        for number, days in enumerate((400, 300, 200, 0)):
+            project.commit(f"version {number}", {"file": str(number)})
+            if number == 1:
+                project.git("tag", "v1")
+            moment = int(time.time()) - days * DAY
+            write_profile(f"p{number}.perf", workload=f"w{number}", seconds_since_1970=moment)
+        perun("add", "--to-origin", "0@p-3@p")
+
+    made_before("four ages", make)
+    return project.git("rev-list", "--reverse", "-n", "4", "HEAD").split()
 
 
 def kept(project, versions):
@@ -48,18 +50,15 @@ def objects(project):
     return set(Store(project.path / ".perun").objects.ids())
 
 
-@pytest.mark.parametrize(
-    "options, left",
-    [
-        ((), [0, 1, 2, 3]),
-        (("--keep-days", "250"), [2, 3]),
-        (("--keep-last", "1"), [3]),
-        (("--keep-tags",), [1]),
-        (("--keep-days", "10", "--keep-tags"), [1, 3]),
-        (("--keep-last", "2", "--keep-tags"), [1, 2, 3]),
-        (("--keep-last", "0"), []),
-    ],
-)
+@pytest.mark.parametrize("options, left", [
+    ((), [0, 1, 2, 3]),
+    (("--keep-days", "250"), [2, 3]),
+    (("--keep-last", "1"), [3]),
+    (("--keep-tags",), [1]),
+    (("--keep-days", "10", "--keep-tags"), [1, 3]),
+    (("--keep-last", "2", "--keep-tags"), [1, 2, 3]),
+    (("--keep-last", "0"), []),
+])  # fmt: skip
 def test_what_is_kept(perun, project, history, options, left):
     before = objects(project)
     planned = perun("gc", *options, "--dry-run", "--json").json
@@ -111,8 +110,32 @@ def test_a_damaged_index_stops_it(perun, project, history):
     path = project.path / f".perun/objects/{history[1][:2]}/{history[1][2:]}"
     path.write_bytes(b"pidx damaged")
     before = objects(project)
-    assert perun("gc", "--keep-days", "1", check=False).code == 6
+    perun("gc", "--keep-days", "1", code=6)
     assert objects(project) == before
+
+
+def test_built_versions_are_told_and_removed(perun, project, terminal):
+    version = project.git("rev-parse", "HEAD~1")
+    with Builds(open_repository(project.path, os.environ)) as built:
+        built.enter(version)
+    folder = project.path / ".perun/cache/builds"
+    note = "note: 1 built version ("
+    assert note in (told := perun("gc")).err and "perun gc --built removes them" in told.err
+    assert told.out == "nothing to remove\n"
+    planned = perun("gc", "--built", "--dry-run")
+    assert planned.lines[0].startswith("would have removed 1 built version: ") and "note" not in planned.err
+    told = perun("gc", "--built", "--dry-run", "--json").json
+    assert perun("gc", "--json").json["builds"] == told["builds_removed"] > 0
+    assert "remove 1 built version?" in terminal("gc", "--built", keys="n\n").out
+    assert len(list(folder.iterdir())) == 1 and perun("fsck").out == "no damage found\n"
+    (folder / "unfinished").mkdir()
+    with Builds(open_repository(project.path, os.environ)) as built:
+        built.enter(version)
+        assert perun("gc", "--built").out == "nothing to remove\n"
+        assert len(list(folder.iterdir())) == 1  # it is in use
+    assert "removed 1 built version: " in terminal("gc", "--built", keys="y\n").out
+    assert list(folder.iterdir()) == [] and perun("gc").err == ""
+    perun("gc", "--built", "--remote", code=2, err="--built is about this machine")
 
 
 def test_a_remote_is_cleaned_up(perun, project, history, url, tmp_path):
@@ -127,8 +150,7 @@ def test_a_remote_is_cleaned_up(perun, project, history, url, tmp_path):
     assert first.lines[0] == f"removed 2 profiles of 2 versions from {url}"
     assert "more are deleted by perun gc --remote after the grace" in first.lines[1]
     assert len(list(packs.iterdir())) == 4
-    again = perun("gc", "--remote", "team", "--grace", "0")
-    assert again.lines[0].startswith("deleted 2 pieces: ")
+    assert perun("gc", "--remote", "team", "--grace", "0").lines[0].startswith("deleted 2 pieces: ")
     assert len(list(packs.iterdir())) == 2
     assert perun("gc", "--remote").out == f"nothing to remove from {url}\n"
     assert perun("fsck", "--remote").out == "no damage found\n"
@@ -264,7 +286,7 @@ def test_statistics_of_versions_that_a_clone_does_not_know_are_kept(perun, clone
     # Those that are known have the dates of their commits, the others the ones that the index had.
     assert len(set(dates).intersection(date for _, date in stats.versions())) == 2
     assert perun("fsck").out == "no damage found\n"
-    assert perun("stats", "clean", "--unknown", "--keep-custom", check=False).code == 2
+    perun("stats", "clean", "--unknown", "--keep-custom", code=2)
     forced = perun("stats", "clean", "--unknown")
     assert len(forced.lines) >= 2 and "statistics of 2 versions that this clone does not know" in forced.err
     assert len(stats.found()) == 2
@@ -293,15 +315,12 @@ def test_on_a_terminal_a_remote_is_asked_for(perun, terminal, project, history, 
     assert not perun(*command, "--dry-run", "--json").json["profiles"]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--grace", "1"),
-        ("--keep-days", "-1"),
-        ("--keep-last", "-1"),
-        ("--remote", "--grace", "-1"),
-        ("--unknown", "--keep-days", "1"),
-    ],
-)
+@pytest.mark.parametrize("options", [
+    ("--grace", "1"),
+    ("--keep-days", "-1"),
+    ("--keep-last", "-1"),
+    ("--remote", "--grace", "-1"),
+    ("--unknown", "--keep-days", "1"),
+])  # fmt: skip
 def test_wrong_use(perun, project, options):
-    assert perun("gc", *options, check=False).code == 2
+    perun("gc", *options, code=2)

@@ -1,7 +1,5 @@
 """`--in-place`: versions are checked out in the user's folder, which is given back whatever happens."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -15,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from measured_folders import settle, wait_for, write_config
+from measured_folders import settle, write_config
+from shared import wait_for
 
 
 @pytest.fixture
@@ -38,25 +37,6 @@ def dirty(project: Any) -> Any:
     return project
 
 
-@pytest.fixture
-def start(
-    project: Any, command: list[str], environment: dict[str, str]
-) -> Callable[..., subprocess.Popen[bytes]]:
-    """Start perun in the project, and go on."""
-
-    def run(*arguments: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [*command, *arguments],
-            cwd=project.path,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    return run
-
-
 def picture(project: Any) -> dict[str, Any]:
     """Files with their modes and contents, the index, HEAD, branches and stash."""
     files = {}
@@ -68,18 +48,12 @@ def picture(project: Any) -> dict[str, Any]:
     branches = project.git("for-each-ref", "refs/heads")
     stash = project.git("stash", "list", "--format=%H %gs")
     return {
-        "files": files,
-        "index": project.git("ls-files", "--stage"),
-        "status": project.git("status", "--short"),
-        "head": head,
-        "branches": branches,
-        "stash": stash,
-    }
+        "files": files, "index": project.git("ls-files", "--stage"),
+        "status": project.git("status", "--short"), "head": head, "branches": branches, "stash": stash
+    }  # fmt: skip
 
 
-def test_versions_in_the_folder_itself(
-    perun: Callable[..., Any], dirty: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_versions_in_the_folder_itself(perun, dirty, record, configure) -> None:
     configure("execute: {pre_run: [sh -c 'echo built >>built.o']}\n")
     before = picture(dirty)
     outcome = perun("run", "-c", "--in-place", "matrix", "--quiet-env")
@@ -97,9 +71,7 @@ def test_versions_in_the_folder_itself(
     assert dirty.git("worktree", "list").count("\n") == 0
 
 
-def test_a_clean_folder_and_a_detached_head(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_a_clean_folder_and_a_detached_head(perun, project, record, configure) -> None:
     configure()
     project.git("checkout", "-q", "--detach", "HEAD~1")
     before = picture(project)
@@ -108,9 +80,7 @@ def test_a_clean_folder_and_a_detached_head(
     assert picture(project) == before
 
 
-def test_what_the_run_changes_is_kept_apart(
-    perun: Callable[..., Any], dirty: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_what_the_run_changes_is_kept_apart(perun, dirty, record, configure) -> None:
     """A build that writes to tracked files must neither reach the next version nor be lost."""
     before = picture(dirty)
     configure("execute: {pre_run: [sh -c 'echo by the build >>file.txt']}\n")
@@ -131,20 +101,14 @@ def test_what_the_run_changes_is_kept_apart(
     assert after | {"stash": ""} == before | {"stash": ""}
 
 
-def test_a_failing_version_in_between(
-    perun: Callable[..., Any], dirty: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_a_failing_version_in_between(perun, dirty, record, configure) -> None:
     configure("execute: {pre_run: [grep -v 2 file.txt]}\n")
     before = picture(dirty)
-    outcome = perun("run", "-c", "--in-place", "matrix", check=False)
-    assert outcome.code == 8
-    assert "3 profiles collected, 1 version skipped" in outcome.err
+    perun("run", "-c", "--in-place", "matrix", code=8, err="3 profiles collected, 1 version skipped")
     assert picture(dirty) == before
 
 
-def test_a_version_that_would_overwrite_a_file_is_skipped(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_a_version_that_would_overwrite_a_file_is_skipped(perun, project, record, configure) -> None:
     configure()
     project.commit("With", {"notes.txt": "of the commit\n"})
     project.git("rm", "-q", "notes.txt")
@@ -158,27 +122,20 @@ def test_a_version_that_would_overwrite_a_file_is_skipped(
     assert picture(project) == before
 
 
-def test_changes_that_cannot_be_put_aside_end_the_run(
-    perun: Callable[..., Any], dirty: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_changes_that_cannot_be_put_aside_end_the_run(perun, dirty, record, configure) -> None:
     """An untracked file is where the current version itself has a folder."""
     configure()
     dirty.git("rm", "-q", "-r", "--force", "a")
     dirty.write({"a": "mine\n"})
     before = picture(dirty)
-    outcome = perun("run", "-c", "--in-place", "matrix", check=False)
-    assert outcome.code == 4
-    assert "would overwrite files" in outcome.err
-    assert outcome.out == ""
+    assert perun("run", "-c", "--in-place", "matrix", code=4, err="would overwrite files").out == ""
     assert not record.exists()
     assert picture(dirty) == before
     assert not (dirty.path / ".perun/in-place.json").exists()
     assert perun("status").err == ""
 
 
-def test_conflicts_end_the_run(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_conflicts_end_the_run(perun, project, record, configure) -> None:
     configure()
     project.write({"file.txt": "put aside\n"})
     project.git("stash")
@@ -186,24 +143,18 @@ def test_conflicts_end_the_run(
     subprocess.run(["git", "stash", "pop", "--quiet"], cwd=project.path, capture_output=True, check=False)
     assert project.git("ls-files", "--unmerged")
     before = picture(project)
-    outcome = perun("run", "-c", "--in-place", "matrix", check=False)
-    assert outcome.code == 4
-    assert "git cannot put aside the uncommitted changes" in outcome.err
+    perun("run", "-c", "--in-place", "matrix", code=4, err="git cannot put aside the uncommitted changes")
     assert not record.exists()
     assert picture(project) == before
 
 
-def test_in_the_middle_of_a_merge(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_in_the_middle_of_a_merge(perun, project, record, configure) -> None:
     configure()
     project.git("checkout", "-q", "-b", "side", "HEAD~1")
     project.commit("Other", {"other.txt": ""})
     project.git("merge", "-q", "--no-commit", "--no-ff", "main")
     before = picture(project)
-    outcome = perun("run", "-c", "--in-place", "matrix", check=False)
-    assert outcome.code == 4
-    assert "a merge is in progress" in outcome.err
+    perun("run", "-c", "--in-place", "matrix", code=4, err="a merge is in progress")
     assert not record.exists()
     assert picture(project) == before
     perun("run", "-c", "matrix")  # beside it there is no hindrance
@@ -213,15 +164,7 @@ def test_in_the_middle_of_a_merge(
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
 )
-def test_interruption(
-    perun: Callable[..., Any],
-    dirty: Any,
-    record: Path,
-    configure: Callable[..., None],
-    start: Callable[..., subprocess.Popen[bytes]],
-    number: int,
-    code: int,
-) -> None:
+def test_interruption(perun, dirty, record, configure, start, number, code) -> None:
     configure(cmds="sh -c 'cat file.txt >>$RECORD; grep -q 3 file.txt || exec sleep 300'")
     before = picture(dirty)
     run = start("run", "-c", "--in-place", "matrix", "--quiet-env")
@@ -237,12 +180,7 @@ def test_interruption(
 
 
 @pytest.fixture
-def interrupted(
-    dirty: Any,
-    record: Path,
-    configure: Callable[..., None],
-    start: Callable[..., subprocess.Popen[bytes]],
-) -> dict[str, Any]:
+def interrupted(dirty, record, configure, start) -> dict[str, Any]:
     """A run in place was killed while an old version was measured; how everything was before."""
     configure(cmds="sh -c 'echo $$ >$RECORD.pid; cat file.txt >>$RECORD; sleep 300'")
     before = picture(dirty)
@@ -264,14 +202,11 @@ def test_recovery(perun: Callable[..., Any], dirty: Any, interrupted: dict[str, 
         ["collect", "-c", "true", "time"],
         ["collect", "-m", "HEAD~1", "--in-place", "-c", "true", "time"],
     ):
-        outcome = perun(*arguments, check=False)
-        assert outcome.code == 3
-        assert outcome.err == (
+        assert perun(*arguments, code=3).err == (
             f"error: {said}\nhint: restore it and your uncommitted changes with: perun recover\n"
         )
     for arguments in (["status"], ["log"], ["check", "head"]):
-        outcome = perun(*arguments)
-        assert outcome.err.startswith(
+        assert perun(*arguments).err.startswith(
             f"warning: {said}; perun recover restores it and your uncommitted changes\n"
         )
     outcome = perun("recover")
@@ -282,9 +217,7 @@ def test_recovery(perun: Callable[..., Any], dirty: Any, interrupted: dict[str, 
     perun("collect", "-c", "true", *("time", "-r", "1", "-w", "0"))
 
 
-def test_recovery_was_cut_off_at_its_very_end(
-    perun: Callable[..., Any], dirty: Any, interrupted: dict[str, Any]
-) -> None:
+def test_recovery_was_cut_off_at_its_very_end(perun, dirty, interrupted) -> None:
     journal = dirty.path / ".perun/in-place.json"
     noted = journal.read_bytes()
     perun("recover")
@@ -295,33 +228,28 @@ def test_recovery_was_cut_off_at_its_very_end(
     journal.write_bytes(noted)
     dirty.write({"file.txt": "newer\n"})
     before = picture(dirty)
-    outcome = perun("recover", check=False)
-    assert outcome.code == 4
-    assert f"git stash apply --index {json.loads(noted)['stash']}" in outcome.err
-    assert f"then: rm {journal}" in outcome.err
+    perun(
+        "recover",
+        code=4,
+        err=(f"git stash apply --index {json.loads(noted)['stash']}", f"then: rm {journal}"),
+    )
     assert picture(dirty) == before
 
 
 def test_recovery_is_hindered(perun: Callable[..., Any], dirty: Any, interrupted: dict[str, Any]) -> None:
     """A file that somebody has made meanwhile is not overwritten."""
     (dirty.path / "added.txt").write_text("made meanwhile\n")
-    outcome = perun("recover", check=False)
-    assert outcome.code == 4
-    assert "added.txt" in outcome.err
-    assert "your changes are safe in the stash entry" in outcome.err
+    perun("recover", code=4, err=("added.txt", "your changes are safe in the stash entry"))
     assert (dirty.path / "added.txt").read_text() == "made meanwhile\n"
     (dirty.path / "added.txt").unlink()
     perun("recover")
     assert picture(dirty) == interrupted
 
 
-def test_recovery_from_another_working_tree(
-    perun: Callable[..., Any], dirty: Any, interrupted: dict[str, Any], tmp_path: Path
-) -> None:
+def test_recovery_from_another_working_tree(perun, dirty, interrupted, tmp_path) -> None:
     linked = tmp_path / "linked"
     dirty.git("worktree", "add", "-q", "-b", "other", str(linked), "main")
-    outcome = perun("recover", cwd=linked, check=False)
-    assert outcome.code == 3
+    outcome = perun("recover", cwd=linked, code=3)
     assert outcome.err.splitlines()[1] == f"hint: run perun recover there: cd {dirty.path}"
     assert (linked / "file.txt").read_text() == "3\n"
     perun("recover", cwd=dirty.path)
@@ -332,18 +260,10 @@ def test_a_damaged_journal(perun: Callable[..., Any], dirty: Any, interrupted: d
     (dirty.path / ".perun/in-place.json").write_text("{")
     assert "in-place.json is not readable" in perun("status").err
     for arguments in (["recover"], ["run", "matrix"]):
-        outcome = perun(*arguments, check=False)
-        assert outcome.code == 6
-        assert "git stash list" in outcome.err
+        perun(*arguments, code=6, err="git stash list")
 
 
-def test_while_a_run_is_at_work(
-    perun: Callable[..., Any],
-    dirty: Any,
-    record: Path,
-    configure: Callable[..., None],
-    start: Callable[..., subprocess.Popen[bytes]],
-) -> None:
+def test_while_a_run_is_at_work(perun, dirty, record, configure, start) -> None:
     configure(cmds="sh -c 'cat file.txt >>$RECORD; sleep 300'")
     before = picture(dirty)
     run = start("run", "-m", "HEAD~2", "--in-place", "matrix")
@@ -354,18 +274,16 @@ def test_while_a_run_is_at_work(
         ["run", "--in-place", "-m", "HEAD~1", "matrix"],
         ["collect", "-c", "true", "time"],
     ):
-        outcome = perun(*arguments, check=False)
-        assert outcome.code == 7
-        assert f"process {run.pid} " in outcome.err
-        assert "wait until it ends" in outcome.err
+        perun(*arguments, code=7, err=(f"process {run.pid} ", "wait until it ends"))
     run.send_signal(signal.SIGINT)
     run.communicate()
     assert picture(dirty) == before
 
 
-def killed_again_and_again(
-    perun: Callable[..., Any], dirty: Any, start: Callable[..., subprocess.Popen[bytes]], times: int
-) -> None:
+@pytest.mark.slow  # tests/unit/vcs/test_git_inplace_killed.py kills it between calls of git
+@pytest.mark.parametrize("times", [2, 100])
+def test_killed_at_random_moments(perun, dirty, record, configure, start, times) -> None:
+    configure()
     arguments = ("run", "-m", "HEAD", "-m", "HEAD~2", "--in-place", "matrix")
     before = picture(dirty)
     journal = dirty.path / ".perun/in-place.json"
@@ -405,27 +323,3 @@ def killed_again_and_again(
     assert recovered >= times // 5
     perun(*arguments)
     assert picture(dirty) == before
-
-
-@pytest.mark.slow  # tests/unit/vcs/test_git_inplace_killed.py kills it between calls of git
-def test_killed_at_random_moments(
-    perun: Callable[..., Any],
-    dirty: Any,
-    record: Path,
-    configure: Callable[..., None],
-    start: Callable[..., subprocess.Popen[bytes]],
-) -> None:
-    configure()
-    killed_again_and_again(perun, dirty, start, 2)
-
-
-@pytest.mark.slow
-def test_killed_at_many_random_moments(
-    perun: Callable[..., Any],
-    dirty: Any,
-    record: Path,
-    configure: Callable[..., None],
-    start: Callable[..., subprocess.Popen[bytes]],
-) -> None:
-    configure()
-    killed_again_and_again(perun, dirty, start, 100)

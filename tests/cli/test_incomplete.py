@@ -1,14 +1,12 @@
 """Profiles that lack a part of their run: made, kept, displayed, and never compared silently."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -110,11 +108,9 @@ def interrupt(
     return process.returncode, out
 
 
-@pytest.mark.parametrize(
-    "batch", ["memory", pytest.param("trace", marks=pytest.mark.slow)], indirect=True
-)
+@pytest.mark.parametrize("batch", ["memory", pytest.param("trace", marks=pytest.mark.slow)], indirect=True)
 def test_an_interruption_ends_the_batch_and_its_profile_says_so(
-    perun: Any, project: Any, command: list[str], environment: dict[str, str], batch: str
+    perun, project, command, environment, batch
 ) -> None:
     """One Ctrl-C during the first of three jobs: the others do not run, and nobody believes the first."""
     write_matrix(project, COLLECTORS[batch], registering=True)
@@ -126,26 +122,21 @@ def test_an_interruption_ends_the_batch_and_its_profile_says_so(
     assert "incomplete: interrupted after" in out
     assert "3 of 3 jobs are left; run them with: perun run matrix --resume" in out
 
-    status = perun("status")
-    assert "interrupted after" in status.out
+    perun("status", out="interrupted after")
     assert perun("status", "--json").json["pending"][0]["incomplete"].startswith("interrupted after")
     shown = perun("show", "0@p", "raw")
     assert shown.err.startswith("warning: this profile is incomplete: interrupted after")
     perun("add", "0@p")
-    listed = perun("run", "--force-dirty", "matrix", "--missing", "--dry-run")
-    assert "3 jobs in 1 version" in listed.out
+    perun("run", "--force-dirty", "matrix", "--missing", "--dry-run", out="3 jobs in 1 version")
 
     (project.path / "go").touch()
-    resumed = perun("run", "matrix", "--resume")
-    assert resumed.out.count("registered") == 3
+    assert perun("run", "matrix", "--resume").out.count("registered") == 3
     missing = perun("run", "--force-dirty", "matrix", "--missing")
     assert missing.out == "nothing to run: no profile is missing\n"
-    assert perun("run", "matrix", "--resume", check=False).code == 2
+    perun("run", "matrix", "--resume", code=2)
 
 
-def test_an_interruption_says_that_nothing_is_stored(
-    project: Any, command: list[str], environment: dict[str, str]
-) -> None:
+def test_an_interruption_says_that_nothing_is_stored(project, command, environment) -> None:
     (project.path / "wait.sh").write_text("touch waiting; exec sleep 60\n")
     one = ("collect", "-c", "sh wait.sh", "time", "--warmup", "0")
     code, out = interrupt(command, environment, project.path, *one)
@@ -158,9 +149,7 @@ def test_an_interruption_says_that_nothing_is_stored(
 
 
 @pytest.mark.parametrize("batch", ["memory"], indirect=True)
-def test_check_does_not_compare_it(
-    perun: Any, project: Any, command: list[str], environment: dict[str, str], batch: str
-) -> None:
+def test_check_does_not_compare_it(perun, project, command, environment, batch) -> None:
     (project.path / ".perun/local.yml").write_text(
         MATRIX.format(collector=COLLECTORS[batch], registering="false").replace("[a, b, c]", "[a]")
     )
@@ -216,13 +205,9 @@ def test_a_time_limit_keeps_what_was_recorded(perun: Any, project: Any, batch: s
 
 
 @pytest.mark.parametrize("batch", ["memory"], indirect=True)
-def test_a_killed_command_and_termination(
-    perun: Any, project: Any, command: list[str], environment: dict[str, str], batch: str
-) -> None:
+def test_a_killed_command_and_termination(perun, project, command, environment, batch) -> None:
     write_matrix(project, "{name: memory, params: {unwind: none}}")
-    code, _ = interrupt(
-        command, environment, project.path, "run", "-f", "matrix", number=signal.SIGTERM
-    )
+    code, _ = interrupt(command, environment, project.path, "run", "-f", "matrix", number=signal.SIGTERM)
     assert code == 128 + signal.SIGTERM
     (profile,) = pending(project)
     assert profile["header"]["incomplete"][0]["reason"] == "interrupted"
@@ -233,9 +218,7 @@ def test_a_killed_command_and_termination(
     assert "killed by SIGKILL" in perun("status").out
 
 
-def test_nothing_is_kept_of_interrupted_times(
-    perun: Any, project: Any, command: list[str], environment: dict[str, str]
-) -> None:
+def test_nothing_is_kept_of_interrupted_times(perun, project, command, environment) -> None:
     compile_steps(project.path)
     write_matrix(project, "{name: time, params: {warmup: 0, repeat: 1}}")
     code, out = interrupt(command, environment, project.path, "run", "-f", "matrix")
@@ -243,9 +226,7 @@ def test_nothing_is_kept_of_interrupted_times(
     assert "3 of 3 jobs are left" in out
 
 
-def test_a_later_release_may_know_more_reasons(
-    perun: Any, project: Any, write_profile: Callable[..., Path]
-) -> None:
+def test_a_later_release_may_know_more_reasons(perun, project, write_profile) -> None:
     path = write_profile("a.perf")
     profile = json.loads(path.read_bytes())
     profile["header"]["incomplete"] = [{"reason": "throttled", "amount": 3, "unit": "times"}, "odd"]
@@ -272,6 +253,5 @@ def test_lost_events_are_tried_again(perun: Any, project: Any, fake: str) -> Non
     shutil.rmtree(project.path / ".perun/cache")
     assert perun("run", "matrix", "--missing", "--dry-run").lines[1].startswith("  app lost=7 (fake")
     project.write({"mended": ""})
-    resumed = perun("run", "-f", "matrix", "--missing")
-    assert resumed.out.count("registered") == 1
+    assert perun("run", "-f", "matrix", "--missing").out.count("registered") == 1
     assert perun("run", "matrix", "--missing").out == "nothing to run: no profile is missing\n"

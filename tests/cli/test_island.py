@@ -1,7 +1,5 @@
 """`perun collect island`: Python programs that are recorded by the real command, and what is told of them."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -142,8 +140,7 @@ def test_other_programs_are_refused(project: Any, perun: Callable[..., Any]) -> 
             f"the collector island needs a Python program, but '{command.split()[0]}' is not one" in done.err
         )
         assert "perun collect trace" in done.err
-    done = perun("collect", "-c", f"{sys.executable} -", "island", check=False)
-    assert "standard input" in done.err
+    assert "standard input" in perun("collect", "-c", f"{sys.executable} -", "island", check=False).err
 
 
 def test_an_interpreter_that_is_too_old_is_refused(project: Any, perun: Callable[..., Any]) -> None:
@@ -156,11 +153,8 @@ def test_an_interpreter_that_is_too_old_is_refused(project: Any, perun: Callable
 
 
 @pytest.mark.parametrize("limit", ["filewrite", "filewrite=", "filewrite=x", "nonsense=3", "cpu=-1"])
-def test_wrong_limits_are_refused(
-    collect: Callable[..., Collected], perun: Callable[..., Any], limit: str
-) -> None:
-    done = perun("collect", "-c", f"{sys.executable} prog.py", "island", "--limit", limit, check=False)
-    assert done.code == 2
+def test_wrong_limits_are_refused(collect, perun, limit) -> None:
+    done = perun("collect", "-c", f"{sys.executable} prog.py", "island", "--limit", limit, code=2)
     assert limit.partition("=")[0] in done.err and "Traceback" not in done.err
 
 
@@ -189,9 +183,7 @@ def test_views_of_an_island(collect: Callable[..., Collected], perun: Callable[.
     perun("show", "0@p", "bars", "sum", "--of", "seconds", "--per", "subtype", "--by", "thread", "--terminal")
 
 
-def test_check_names_the_file_that_is_written_more(
-    project: Any, collect: Callable[..., Collected], perun: Callable[..., Any]
-) -> None:
+def test_check_names_the_file_that_is_written_more(project, collect, perun) -> None:
     project.commit("Write")
     collect("")
     perun("add", "0@p")

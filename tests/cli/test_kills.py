@@ -1,7 +1,5 @@
 """Perun is ended by a signal while what it has started runs: nothing of that goes on."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import signal
@@ -134,19 +132,11 @@ TIMES = 7
 """Kills of each command by each signal, in the slow run."""
 
 
-@pytest.mark.parametrize(
-    ("what", "how", "times"),
-    [
-        *(pytest.param(*one, 1, id=f"{one[0]}-{one[1].name}") for one in USUAL),
-        *(
-            pytest.param(*one, TIMES, id=f"{one[0]}-{one[1].name}-often", marks=pytest.mark.slow)
-            for one in CASES
-        ),
-    ],
-)
-def test_nothing_goes_on(
-    what: str, how: signal.Signals, times: int, scene: Path, perun: Any, environment: Any, command: list[str]
-) -> None:
+@pytest.mark.parametrize(("what", "how", "times"), [
+    *(pytest.param(*one, 1, id=f"{one[0]}-{one[1].name}") for one in USUAL),
+    *(pytest.param(*one, TIMES, id=f"{one[0]}-{one[1].name}-often", marks=pytest.mark.slow) for one in CASES),
+])  # fmt: skip
+def test_nothing_goes_on(what, how, times, scene, perun, environment, command) -> None:
     configuration = "vcs: {type: git, url: ..}\ncmds: [./prog]\ncollectors: [{name: time}]\n"
     if what == "a generator of workloads":
         made = f'{{id: w, type: external, cmd: "{LONG}"}}'

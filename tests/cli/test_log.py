@@ -1,7 +1,5 @@
 """`perun log` (manual 3.2.9 and 12.2)."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest
@@ -43,11 +41,9 @@ def test_short(perun, project, write_profile):
     perun("config", "set", "format.shortlog", MANUAL)
     heads = [project.git("rev-parse", f"HEAD~{n}")[:8] for n in range(3)]
     assert perun("log", "--short").lines == [
-        HEADER,
-        f"{heads[0]} (4|1|1|2 profiles) Commit 3",
-        f"{heads[1]} (1|0|0|1 profiles) Commit 2",
-        f"{heads[2]} (--no--profiles--) Commit 1",
-    ]
+        HEADER, f"{heads[0]} (4|1|1|2 profiles) Commit 3", f"{heads[1]} (1|0|0|1 profiles) Commit 2",
+        f"{heads[2]} (--no--profiles--) Commit 1"
+    ]  # fmt: skip
 
 
 def test_long(perun, merged, write_profile):
@@ -106,20 +102,14 @@ def test_from_a_version(perun, project, spelling):
 @pytest.mark.parametrize("option", [(), ("--short",), ("--json",)])
 def test_an_unknown_version(perun, project, option):
     for revision in ("nope", "HEAD~9", "-x", "HEAD:file.txt"):
-        failed = perun("log", *option, "--", revision, check=False)
-        assert failed.code == 4
-        assert repr(revision) in failed.err
-        assert failed.out == ""
+        assert perun("log", *option, "--", revision, code=4, err=repr(revision)).out == ""
 
 
 @pytest.mark.parametrize("option", [(), ("--short",), ("--json",)])
 def test_before_the_first_commit(perun, git_repository, option):
     repository = git_repository("unborn")
     perun("init", cwd=repository.path)
-    failed = perun("log", *option, cwd=repository.path, check=False)
-    assert failed.code == 4
-    assert "has no commits yet" in failed.err
-    assert failed.out == ""
+    assert perun("log", *option, cwd=repository.path, code=4, err="has no commits yet").out == ""
 
 
 def test_merges_in_the_order_of_git(perun, merged):
@@ -152,9 +142,7 @@ def test_raw_text_and_lone_percent_signs(shortlog, project):
 
 def test_an_unknown_tag(perun, project):
     (project.path / ".perun" / "local.yml").write_text("format: {shortlog: '%checksum% %colour%'}\n")
-    failed = perun("log", "--short", check=False)
-    assert failed.code == 5
-    assert "format.shortlog: there is no tag %colour%" in failed.err
+    failed = perun("log", "--short", code=5, err="format.shortlog: there is no tag %colour%")
     assert "%checksum%" in failed.err.splitlines()[1]
     assert failed.out == ""
     perun("log")
@@ -215,9 +203,7 @@ def test_odd_encodings(perun, project):
     assert subjects[1].startswith("Not text: ")
     assert subjects[2] == "Opraveno: žluťoučký kůň"
     for encoding in ("ascii", "latin-1"):
-        done = perun("log", env={"PYTHONIOENCODING": encoding})
-        assert "\\u65e5\\u672c" in done.out
-        assert "Author: Zden\\u011bk <" in done.out
+        perun("log", env={"PYTHONIOENCODING": encoding}, out=("\\u65e5\\u672c", "Author: Zden\\u011bk <"))
 
 
 def test_colours(perun, terminal, project):
@@ -242,8 +228,7 @@ def test_only_versions_with_changes(perun, project):
         told = perun(*way, "log", "--changes-only", "--json").json["versions"]
         assert [(one["optimizations"], one["degradations"]) for one in told] == [(1, 0), (0, 1)]
         assert perun(*way, "log", "--changes-only").out.count("Minor Version") == 2
-    done = perun("log", "--changes-only", "HEAD~1")
-    assert done.out.startswith(f"Minor Version {third}\n")
+    assert perun("log", "--changes-only", "HEAD~1").out.startswith(f"Minor Version {third}\n")
     changes.merge(
         third, [ChangeRecord(DegradationInfo(PerformanceChange.NoChange, "f", "", ""), third, "time ./app")]
     )
@@ -289,11 +274,9 @@ def test_a_long_history(perun, git_repository):
         lines += [f"data {len(str(number))}", str(number)]
         lines += [f"from :{number - 1}"] if number > 1 else []
     subprocess.run(
-        ["git", "fast-import", "--quiet"],
-        cwd=repository.path,
-        input="\n".join(lines).encode() + b"\n",
-        check=True,
-    )
+        ["git", "fast-import", "--quiet"], cwd=repository.path, input="\n".join(lines).encode() + b"\n",
+        check=True
+    )  # fmt: skip
     perun("init", cwd=repository.path)
     shown = perun("log", "-s", cwd=repository.path).lines
     subjects = [line.rpartition(") ")[2].strip() for line in shown[1:]]

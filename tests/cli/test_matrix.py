@@ -1,7 +1,5 @@
 """`perun run matrix` as a batch: its plan, rounds, what is missing, resuming, and failures."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -75,23 +73,14 @@ def headings(outcome: Any) -> list[str]:
 # -- which versions, and how often ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "versions"),
-    [
-        (["--since", "HEAD~3"], [6, 5, 4]),
-        (["--since", "HEAD~4", "--every", "2"], [6, 4]),
-        (["--every", "2"], [6, 4, 2]),
-        (["--every", "100"], [6]),
-        (["--since", "HEAD~1"], [6]),
-    ],
-)
-def test_some_of_history(
-    perun: Callable[..., Any],
-    project: Any,
-    configure: Callable[[str], None],
-    options: list[str],
-    versions: list[int],
-) -> None:
+@pytest.mark.parametrize(("options", "versions"), [
+    (["--since", "HEAD~3"], [6, 5, 4]),
+    (["--since", "HEAD~4", "--every", "2"], [6, 4]),
+    (["--every", "2"], [6, 4, 2]),
+    (["--every", "100"], [6]),
+    (["--since", "HEAD~1"], [6]),
+])  # fmt: skip
+def test_some_of_history(perun, project, configure, options, versions) -> None:
     for number in (4, 5, 6):
         project.commit(f"Commit {number}")
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\n")
@@ -101,9 +90,7 @@ def test_some_of_history(
     assert len(stored(project)) == len(versions)
 
 
-def test_the_history_is_drawn(
-    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
-) -> None:
+def test_the_history_is_drawn(perun, project, configure) -> None:
     """Lanes beside the versions, and below each what became of its jobs; with -q neither."""
     project.git("checkout", "-q", "-b", "side", "HEAD~1")
     project.commit("On the side")
@@ -147,26 +134,19 @@ def test_the_history_is_drawn(
     assert not re.search("[*|]", perun("run", "-c", *options, "-q").out)
 
 
-def test_since_goes_with_other_heads(
-    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
-) -> None:
+def test_since_goes_with_other_heads(perun, project, configure) -> None:
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\n")
-    outcome = perun("run", "-m", "HEAD~1", "matrix", "--since", "HEAD~2", "--dry-run")
-    assert headings(outcome) == ["Commit 2"]
+    assert headings(perun("run", "-m", "HEAD~1", "matrix", "--since", "HEAD~2", "--dry-run")) == ["Commit 2"]
 
 
 def test_no_version_left(perun: Callable[..., Any], project: Any, configure: Callable[[str], None]) -> None:
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\n")
-    outcome = perun("run", "matrix", "--since", "HEAD", check=False)
-    assert outcome.code == 2
-    assert "there is no version after HEAD" in outcome.err
-    assert perun("run", "matrix", "--since", "no-such", check=False).code == 4
-    assert perun("run", "matrix", "--every", "0", check=False).code == 2
+    perun("run", "matrix", "--since", "HEAD", code=2, err="there is no version after HEAD")
+    perun("run", "matrix", "--since", "no-such", code=4)
+    perun("run", "matrix", "--every", "0", code=2)
 
 
-def test_rounds_are_interleaved_in_random_order(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
-) -> None:
+def test_rounds_are_interleaved_in_random_order(perun, project, record, configure) -> None:
     configure(f"cmds: [sh run.sh]\nargs: [a, b]\ncollectors: [{QUICK}]\n")
     outcome = perun("run", "matrix", "--since", "HEAD~2", "--rounds", "3")
     lines = record.read_text().splitlines()
@@ -194,13 +174,7 @@ def test_the_order_of_a_round_is_decided_by_dice() -> None:
 
 
 @pytest.mark.parametrize("registering", [True, False])
-def test_rounds_of_one_version_prepare_it_once(
-    perun: Callable[..., Any],
-    project: Any,
-    record: Path,
-    configure: Callable[[str], None],
-    registering: bool,
-) -> None:
+def test_rounds_of_one_version_prepare_it_once(perun, project, record, configure, registering) -> None:
     """Profiles of one second, and of one name, are all kept."""
     configure(
         f"cmds: [sh run.sh]\ncollectors: [{QUICK}]\nexecute: {{pre_run: [sh run.sh build]}}\n"
@@ -215,13 +189,7 @@ def test_rounds_of_one_version_prepare_it_once(
 
 
 @pytest.mark.parametrize("registering", [True, False])
-def test_missing(
-    perun: Callable[..., Any],
-    project: Any,
-    record: Path,
-    configure: Callable[[str], None],
-    registering: bool,
-) -> None:
+def test_missing(perun, project, record, configure, registering) -> None:
     profiles = f"profiles: {{register_after_run: {registering}}}\n"
     configure(f"cmds: [sh run.sh]\nargs: [a]\ncollectors: [{QUICK}]\n{profiles}")
     perun("run", "-m", "HEAD~1", "matrix")
@@ -236,9 +204,7 @@ def test_missing(
     assert journals(project) == []
 
 
-def test_missing_with_the_same_collector_twice(
-    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
-) -> None:
+def test_missing_with_the_same_collector_twice(perun, project, configure) -> None:
     other = "{name: time, params: {warmup: 0, repeat: 2}}"
     configure(f"cmds: ['true']\ncollectors: [{other}]\n")
     perun("run", "matrix")
@@ -276,32 +242,21 @@ PLUGIN = Sampled
 
 
 @pytest.mark.parametrize("spelled", ["[{func: f, sample: 2}]", "[[f, 2]]", "{f: '2'}"])
-def test_missing_where_pairs_are_spelled_in_any_way(
-    perun: Callable[..., Any],
-    project: Any,
-    configure: Callable[[str], None],
-    environment: dict[str, str],
-    spelled: str,
-) -> None:
+def test_missing_where_pairs_are_spelled_in_any_way(perun, project, configure, spelled, share) -> None:
     project.write({".perun/plugins/collect/sampled.py": SAMPLED})
-    shared = Path(environment["PERUN_CONFIG_DIR"])
-    shared.mkdir(exist_ok=True)
-    (shared / "shared.yml").write_text(f"plugins: {{trusted: [{project.path}]}}\n")
+    share(f"plugins: {{trusted: [{project.path}]}}\n")
     perun("collect", "-c", "true", "sampled", "-s", "f", "2")
     other = "{name: sampled, params: {sampling: {f: 3}}}"
     configure(f"cmds: ['true']\ncollectors: [{{name: sampled, params: {{sampling: {spelled}}}}}, {other}]\n")
     assert perun("run", "matrix", "--missing").out.count("stored") == 1
     assert perun("run", "matrix", "--missing").out == "nothing to run: no profile is missing\n"
-    noted = sorted(json.loads(params)["sampling"][0]["sample"] for *_, params in stored(project))
-    assert noted == [2, 3]
+    assert sorted(json.loads(params)["sampling"][0]["sample"] for *_, params in stored(project)) == [2, 3]
 
 
 # -- the plan ------------------------------------------------------------------------------------------------
 
 
-def test_dry_run(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
-) -> None:
+def test_dry_run(perun, project, record, configure) -> None:
     configure(f"cmds: [sh run.sh]\nargs: [a, b]\ncollectors: [{QUICK}]\nexecute: {{pre_run: ['true']}}\n")
     before = sorted(project.path.rglob("*"))
     outcome = perun("run", "matrix", "--since", "HEAD~2", "--dry-run")
@@ -333,9 +288,7 @@ def test_dry_run(
     )
 
 
-def test_estimates_know_the_parameters(
-    perun: Callable[..., Any], project: Any, configure: Callable[[str], None], fake: str
-) -> None:
+def test_estimates_know_the_parameters(perun, project, configure, fake) -> None:
     slow = "{name: fake, params: {repeat: 5}}"
     for collector, seconds in ((slow, 1.5), (fake, 0.2)):
         configure(f"cmds: [fake]\ncollectors: [{collector}]\n")
@@ -343,8 +296,8 @@ def test_estimates_know_the_parameters(
         took(project, {"": seconds})
         perun("add", "-m", "HEAD~1", "0@p")
     configure(f"cmds: [fake]\ncollectors: [{slow}, {fake}]\n")
-    outcome = perun("run", "matrix", "--dry-run")
-    assert re.findall(r"about (\S+ m?s)\)", outcome.out) == ["1.5 s", "200 ms"]
+    told = perun("run", "matrix", "--alone", "--dry-run")
+    assert re.findall(r"about (\S+ m?s)\)", told.out) == ["1.5 s", "200 ms"]
 
 
 def took(project: Any, seconds: Mapping[str, float]) -> None:
@@ -355,13 +308,7 @@ def took(project: Any, seconds: Mapping[str, float]) -> None:
         path.write_text(json.dumps(profile))
 
 
-def test_remaining_time_on_a_terminal(
-    perun: Callable[..., Any],
-    terminal: Callable[..., Any],
-    project: Any,
-    configure: Callable[[str], None],
-    tmp_path: Path,
-) -> None:
+def test_remaining_time_on_a_terminal(perun, terminal, project, configure, tmp_path) -> None:
     """It comes from stored profiles: the first job is known to take ten hours, the second twenty."""
     wait = tmp_path / "wait"
     configure(f"cmds: [sh {wait}]\nargs: [first, second]\ncollectors: [{QUICK}]\n")
@@ -383,9 +330,7 @@ def test_remaining_time_on_a_terminal(
 # -- failures ------------------------------------------------------------------------------------------------
 
 
-def test_summary_names_all_that_failed(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
-) -> None:
+def test_summary_names_all_that_failed(perun, project, record, configure) -> None:
     configure(
         f"cmds: [sh run.sh, 'false']\ncollectors: [{QUICK}]\nexecute: {{pre_run: [grep -q -v 5 run.sh]}}\n"
     )
@@ -405,19 +350,14 @@ def test_summary_names_all_that_failed(
     )
 
 
-def test_versions_that_do_not_build(
-    perun: Callable[..., Any],
-    project: Any,
-    record: Path,
-    environment: dict[str, str],
-    configure: Callable[[str], None],
-) -> None:
+def test_versions_that_do_not_build(perun, project, record, environment, configure) -> None:
     def matrix(*options: str) -> Any:
         record.write_text("")
         return perun("run", "matrix", "--since", "HEAD~3", "--quiet-env", *options, check=False)
 
     build = "sh -c 'sh run.sh build; test -n \"$MENDED\" || grep -q -v 5 run.sh'"
-    configure(f"cmds: ['true']\ncollectors: [{QUICK}]\nexecute: {{pre_run: [{json.dumps(build)}]}}\n")
+    each = f"build_cache: 0, pre_run: [{json.dumps(build)}]"
+    configure(f"cmds: ['true']\ncollectors: [{QUICK}]\nexecute: {{{each}}}\n")
     assert matrix().code == 8
     assert record.read_text().splitlines() == ["6 build", "5 build", "4 build"]
     again = matrix()
@@ -442,12 +382,10 @@ def test_versions_that_do_not_build(
     assert matrix().out.count("stored") == 3  # other commands may well build it
 
 
-def test_uncommitted_changes_say_nothing_of_the_version(
-    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
-) -> None:
+def test_uncommitted_changes_say_nothing_of_the_version(perun, project, configure) -> None:
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\nexecute: {{pre_run: [grep -q 3 file.txt]}}\n")
     project.write({"file.txt": "changed\n"})
-    assert perun("run", "--force-dirty", "matrix", check=False).code == 8
+    perun("run", "--force-dirty", "matrix", code=8)
     project.git("checkout", "file.txt")
     perun("run", "matrix")
 
@@ -462,34 +400,28 @@ SIXTY_OPTIONS = ("run", "-c", "matrix", "--rounds", "2")
 def expected(project: Any, rounds: int = 2) -> Counter[tuple[str, ...]]:
     """What an undisturbed run of the sixty jobs gives."""
     (real,) = {key[4] for key in stored(project)} or {json.dumps({"repeat": 1})}
-    return Counter(
-        {
-            (version, cmd, arg, "", real): rounds
-            for version in project.git("rev-list", "HEAD").split()
-            for cmd in ("one", "other")
-            for arg in "abcde"
-        }
-    )
+    return Counter({
+        (version, cmd, arg, "", real): rounds
+        for version in project.git("rev-list", "HEAD").split()
+        for cmd in ("one", "other")
+        for arg in "abcde"
+    })  # fmt: skip
 
 
 def test_nothing_to_resume(perun: Callable[..., Any], project: Any, configure: Callable[[str], None]) -> None:
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\n")
     for _ in range(2):
-        outcome = perun("run", "matrix", "--resume", check=False)
-        assert outcome.code == 2
-        assert "no batch was interrupted" in outcome.err
+        perun("run", "matrix", "--resume", code=2, err="no batch was interrupted")
         perun("run", "matrix")
     assert journals(project) == []
 
 
-def test_what_failed_is_tried_again(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
-) -> None:
+def test_what_failed_is_tried_again(perun, project, record, configure) -> None:
     configure(f"cmds: [sh run.sh, test -e mended]\ncollectors: [{QUICK}]\n")
-    assert perun("run", "matrix", check=False).code == 8
+    perun("run", "matrix", code=8)
     (journal,) = (project.path / ".perun/batches").glob("*.jsonl")
     assert '["resumed", ' not in journal.read_text()
-    assert perun("run", "matrix", "--resume", check=False).code == 8
+    perun("run", "matrix", "--resume", code=8)
     assert journal.read_text().count('["resumed", ') == 1
     project.write({"mended": ""})
     outcome = perun("run", "matrix", "--resume", "--dry-run")
@@ -499,32 +431,25 @@ def test_what_failed_is_tried_again(
     assert record.read_text().splitlines() == ["6"]
     assert set(stored(project).values()) == {1}
     assert len(stored(project)) == 2
-    assert perun("run", "matrix", "--resume", check=False).code == 2
+    perun("run", "matrix", "--resume", code=2)
 
 
 @pytest.mark.parametrize(
     "options", [["--since", "HEAD~1"], ["--every", "2"], ["--rounds", "2"], ["--missing"]]
 )
-def test_resume_goes_with_no_other_plan(
-    perun: Callable[..., Any], project: Any, configure: Callable[[str], None], options: list[str]
-) -> None:
+def test_resume_goes_with_no_other_plan(perun, project, configure, options) -> None:
     configure(SIXTY)
-    outcome = perun("run", "matrix", "--resume", *options, check=False)
-    assert outcome.code == 2
+    outcome = perun("run", "matrix", "--resume", *options, code=2)
     refusal = "--resume runs the rest of an existing plan and takes no option that changes the plan"
     assert refusal in outcome.err
-    assert perun("run", "-m", "HEAD", "matrix", "--resume", check=False).code == 2
+    perun("run", "-m", "HEAD", "matrix", "--resume", code=2)
 
 
-def test_a_changed_matrix_is_not_resumed(
-    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
-) -> None:
+def test_a_changed_matrix_is_not_resumed(perun, project, configure) -> None:
     configure(f"cmds: ['true', 'false']\ncollectors: [{QUICK}]\n")
     perun("run", "matrix", check=False)
     configure(f"cmds: ['true', 'echo']\ncollectors: [{QUICK}]\n")
-    outcome = perun("run", "matrix", "--resume", check=False)
-    assert outcome.code == 5
-    assert f"has changed since the batch of {journals(project)[0]}" in outcome.err
+    perun("run", "matrix", "--resume", code=5, err=f"has changed since the batch of {journals(project)[0]}")
 
 
 def commands_of(pid: int) -> list[list[str]]:
@@ -534,13 +459,7 @@ def commands_of(pid: int) -> list[list[str]]:
     return []
 
 
-def test_an_interruption_says_how_to_go_on(
-    project: Any,
-    perun: Callable[..., Any],
-    command: list[str],
-    environment: dict[str, str],
-    configure: Callable[[str], None],
-) -> None:
+def test_an_interruption_says_how_to_go_on(project, perun, command, environment, configure) -> None:
     configure(f"cmds: [sleep]\nargs: ['0', '30', '0.01']\ncollectors: [{QUICK}]\n")
     process = subprocess.Popen(
         [*command, "run", "matrix"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -576,16 +495,7 @@ STEPS = [
 @pytest.mark.parametrize(("owner", "name"), STEPS, ids=[name for _, name in STEPS])
 @pytest.mark.parametrize("registering", [True, False], ids=["registering", "pending"])
 @pytest.mark.each_value("owner name", "after", "registering")
-def test_ended_at_each_step(
-    project: Any,
-    fake: str,
-    configure: Callable[[str], None],
-    monkeypatch: pytest.MonkeyPatch,
-    owner: Any,
-    name: str,
-    after: bool,
-    registering: bool,
-) -> None:
+def test_ended_at_each_step(project, fake, configure, monkeypatch, owner, name, after, registering) -> None:
     """A batch of two jobs is ended at every call of a function that writes; each profile is there once."""
     configure(
         f"cmds: [fake]\nargs: [a, b]\ncollectors: [{fake}]\nprofiles: {{register_after_run: {registering}}}\n"
@@ -655,32 +565,16 @@ def clear(project: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("registering", [True, False], ids=["registering", "pending"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill"])
-def test_interrupted_at_random(
-    project: Any,
-    fake: str,
-    command: list[str],
-    environment: dict[str, str],
-    configure: Callable[[str], None],
-    number: signal.Signals,
-    registering: bool,
-) -> None:
+def test_interrupted_at_random(project, fake, command, environment, configure, number, registering) -> None:
     configure(f"{SIXTY}profiles: {{register_after_run: {registering}}}\n")
-    interruptions = _interrupt_until_done(project, command, environment, number, random.Random(number))
-    assert interruptions
+    assert _interrupt_until_done(project, command, environment, number, random.Random(number))
     assert stored(project) == expected(project)
     assert journals(project) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
-def test_interrupted_at_random_often(
-    project: Any,
-    fake: str,
-    command: list[str],
-    environment: dict[str, str],
-    configure: Callable[[str], None],
-    seed: int,
-) -> None:
+def test_interrupted_at_random_often(project, fake, command, environment, configure, seed) -> None:
     configure(f"{SIXTY}profiles: {{register_after_run: {bool(seed % 2)}}}\n")
     chance = random.Random(seed)
     number = chance.choice([signal.SIGINT, signal.SIGKILL, signal.SIGTERM])

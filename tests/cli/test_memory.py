@@ -1,7 +1,5 @@
 """`perun collect memory`: programs of C, C++ and Python recorded by the real command, and what it says."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -15,53 +13,11 @@ import pytest
 from perun.collect.memory.collector import LIBRARY
 from perun.collect.memory.records import ROOM
 
-C_PROGRAM = """\
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <signal.h>
-struct node { struct node *next; long value; };
-static struct node *push(struct node *list, long value) {
-    struct node *node = malloc(sizeof *node);
-    node->next = list;
-    node->value = value;
-    return node;
-}
-static void leak(void) { if (!strdup("eleven byte")) abort(); }
-static void temporary(void) {
-    for (int i = 0; i < 50; i++) { volatile char *p = malloc(200); p[0] = 1; free((void *)p); }
-}
-int main(int count, char **words) {
-    long size = count > 1 ? atol(words[1]) : 100;
-    struct node *list = NULL;
-    for (long i = 0; i < size; i++) list = push(list, i);
-    char *grown = realloc(calloc(1000, 5), 100000);
-    temporary();
-    leak(); leak(); leak();
-    if (count > 2 && !strcmp(words[2], "kill")) raise(SIGKILL);
-    while (list) { struct node *next = list->next; free(list); list = next; }
-    free(grown);
-    return count > 2 ? atoi(words[2]) : 0;
-}
-"""
-CPP_PROGRAM = """\
-#include <map>
-#include <string>
-#include <thread>
-#include <vector>
-static void worker(int count) {
-    std::map<int, std::string> known;
-    for (int i = 0; i < count; i++) known[i] = std::string(100, 'x');
-    try { throw known.at(0); } catch (std::string &) { }
-}
-int main() {
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 3; i++) threads.emplace_back(worker, 100);
-    for (auto &one : threads) one.join();
-    auto *leaked = new std::vector<long>(1000);
-    return leaked->size() != 1000;
-}
-"""
+PROGRAMS = Path(__file__).with_name("programs")
+C_PROGRAM, CPP_PROGRAM, LOSING, FORKING, HISTORY = (
+    (PROGRAMS / name).read_text()
+    for name in ("allocating.c", "containers.cpp", "losing.c", "forking.c", "parsing.c")
+)
 PLACES = ("fill", "<listcomp>")
 """Where a list of `fill` is made: a function of its own before Python 3.12."""
 PYTHON_PROGRAM = """\
@@ -167,8 +123,7 @@ def test_every_allocation_is_found(perun: Callable[..., Any], built: Any) -> Non
         "type": "memory", "cmd": "./list", "args": "", "workload": "300",
         "units": {"memory": "B", "memory (allocations)": "", "memory (temporary)": ""},
     }  # fmt: skip
-    found = rows(profile, "function", "line", "subtype", "count", "amount", "leaked", "temporary")
-    assert sorted(found) == [
+    assert sorted(rows(profile, "function", "line", "subtype", "count", "amount", "leaked", "temporary")) == [
         ("leak", 12, "malloc", 3, 36, 36, 0),
         ("main", 20, "calloc", 1, 5000, 0, 0),
         ("main", 20, "realloc", 1, 100_000, 0, 0),
@@ -190,26 +145,6 @@ def test_every_allocation_is_found(perun: Callable[..., Any], built: Any) -> Non
             ]
     assert profile["memory"]["ended"] == "normally"
     assert profile["memory"]["notes"] == []
-
-
-LOSING = """\
-#include <stdlib.h>
-#include <string.h>
-struct node { struct node *next; char bytes[100]; } *kept;
-static void keep(void) { kept = malloc(sizeof *kept); kept->next = malloc(50); }
-static void lose(void) {
-    struct node *volatile node = malloc(sizeof *node);
-    node->next = malloc(30);
-    node = 0;
-}
-static int wipe(void) { volatile char bytes[5000]; memset((void *)bytes, 0, sizeof bytes); return bytes[9]; }
-int main(int count, char **words) {
-    keep();
-    for (int i = 0; i < 4; i++) lose();
-    if (count > 1) abort();
-    return wipe();
-}
-"""
 
 
 def test_what_is_lost_and_what_can_be_reached(perun: Callable[..., Any], project: Any) -> None:
@@ -301,21 +236,17 @@ def test_threads_and_containers(perun: Callable[..., Any], built: Any) -> None:
 
 
 def test_how_the_run_ends_is_told(perun: Callable[..., Any], built: Any) -> None:
-    outcome = perun("collect", "-c", "./list 10 3", "memory", check=False)
-    assert (outcome.code, "exited with status 3" in outcome.err) == (8, True)
+    outcome = perun("collect", "-c", "./list 10 3", "memory", code=8, err="exited with status 3")
     assert "--ignore-failure" in outcome.err
     perun("collect", "-c", "./list 10 3", "memory", "-i")
     assert latest(built)["memory"]["ended"] == "normally"
-    outcome = perun("collect", "-c", "./list 10 kill", "memory")
-    assert "the run ended early: it was killed by SIGKILL" in outcome.out
+    perun("collect", "-c", "./list 10 kill", "memory", out="the run ended early: it was killed by SIGKILL")
     profile = latest(built)
     assert profile["memory"]["ended"].startswith("early: was killed by SIGKILL")
     assert ("push", 10, 160) in rows(profile, "function", "count", "amount")
 
 
-def test_children_and_what_a_script_becomes_are_recorded_on_request(
-    perun: Callable[..., Any], built: Any
-) -> None:
+def test_children_and_what_a_script_becomes_are_recorded_on_request(perun, built) -> None:
     built.write({"both.sh": "#!/bin/sh\n./list 10\nexec ./list 20\n"})
     (built.path / "both.sh").chmod(0o755)
     hint = "--follow-children also records a program that it executed"
@@ -332,9 +263,9 @@ def test_what_is_missing_is_told(perun: Callable[..., Any], built: Any, environm
     outcome = perun("collect", "-c", "./stripped", "memory")
     assert "sources and lines of stripped are unknown; compile with -g" in outcome.out
     assert all(name.startswith("stripped+0x") for (name,) in rows(latest(built), "function"))
-    outcome = perun("collect", "-c", "./static", "memory", check=False)
-    assert outcome.code == 8
-    assert "is linked statically" in outcome.err and "link it without -static" in outcome.err
+    perun(
+        "collect", "-c", "./static", "memory", code=8, err=("is linked statically", "link it without -static")
+    )
     only = built.path / "bin"
     only.mkdir()
     (only / "git").symlink_to("/usr/bin/git")
@@ -369,23 +300,6 @@ def test_a_full_disk_is_named(perun: Callable[..., Any], built: Any, small_disk:
     assert latest(built)["memory"]["allocations"] == 155
 
 
-FORKING = """\
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-int main(int count, char **words) {
-    static char zeros[4096];
-    if (count > 1) {
-        int filler = open(words[1], O_WRONLY | O_CREAT, 0600);
-        while (write(filler, zeros, sizeof zeros) > 0) ;
-    }
-    if (fork() == 0) { free(malloc(100)); _exit(0); }
-    wait(NULL);
-    if (count > 2) unlink(words[1]);
-    return 0;
-}
-"""
 GROWING = "import os, sys\nif sys.argv[1] == 'fork' and os.fork():\n    os.wait()\n    os._exit(0)\n"
 GROWING += (
     "for i in range(60000):\n    str(i) * 100\nif sys.argv[1] == 'exit':\n    os._exit(0)\nsys.exit()\n"
@@ -393,9 +307,7 @@ GROWING += (
 
 
 @pytest.mark.parametrize("words", ["filler", "filler freed"])
-def test_a_full_disk_at_a_fork_is_named(
-    perun: Callable[..., Any], built: Any, small_disk: Any, words: str
-) -> None:
+def test_a_full_disk_at_a_fork_is_named(perun, built, small_disk, words) -> None:
     """What a child process does is not left out without a word, also where there is room again in the end."""
     built.write({"forking.c": FORKING})
     subprocess.run(["cc", "-g", "forking.c", "-o", "forking"], cwd=built.path, check=True)
@@ -419,9 +331,7 @@ def test_a_full_disk_at_a_fork_is_named(
 @pytest.mark.parametrize(
     "room", [*(pytest.param(one, marks=pytest.mark.slow) for one in (0, 4096)), 400 << 10]
 )
-def test_a_full_disk_is_named_for_python(
-    perun: Callable[..., Any], built: Any, small_disk: Any, room: int, how: str
-) -> None:
+def test_a_full_disk_is_named_for_python(perun, built, small_disk, room, how) -> None:
     pytest.importorskip("memray")
     built.write({"growing.py": GROWING})
     scratch = built.path / ".perun" / "tmp"
@@ -443,51 +353,19 @@ def test_a_full_disk_is_named_for_python(
 def test_programs_with_other_rights(perun: Callable[..., Any], built: Any) -> None:
     os.chown(built.path / "list", 65534, 65534)
     (built.path / "list").chmod(0o4755)
-    outcome = perun("collect", "-c", "./list", "memory", check=False)
-    assert "runs with other privileges than yours" in outcome.err
+    perun("collect", "-c", "./list", "memory", check=False, err="runs with other privileges than yours")
 
 
 def test_the_recorder_was_not_built(built: Any, environment: dict[str, str]) -> None:
     done = subprocess.run(
-        [*with_recorder(built.path / "nowhere.so"), "collect", "-c", "./list", "memory"],
-        cwd=built.path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [*with_recorder(built.path / "nowhere.so"), "collect", "-c", "./list", "memory"], cwd=built.path,
+        env=environment, capture_output=True, text=True, check=False
+    )  # fmt: skip
     assert done.returncode != 0
     assert "the recorder of allocations is missing" in done.stderr and "hint: " in done.stderr
 
 
 # -- a history ----------------------------------------------------------------------------------------------
-
-HISTORY = """\
-#include <stdlib.h>
-#include <string.h>
-#define BUFFER 65536
-static char *read_line(int number) {
-    char *line = malloc(80);
-    memset(line, number, 80);
-    return line;
-}
-static long parse(void) {
-    long sum = 0;
-    for (int i = 0; i < 1000; i++) {
-        char *line = read_line(i);
-        sum += line[3];
-        free(line);
-    }
-    return sum;
-}
-static char *make_buffer(void) { return calloc(1, BUFFER); }
-int main(void) {
-    char *buffer = make_buffer();
-    buffer[0] = (char)parse();
-    free(buffer);
-    return 0;
-}
-"""
 
 
 def test_a_history_with_a_leak_and_a_larger_buffer(perun: Callable[..., Any], project: Any) -> None:
@@ -504,8 +382,7 @@ def test_a_history_with_a_leak_and_a_larger_buffer(perun: Callable[..., Any], pr
     ):
         perun("config", "set", key, value)
     perun("run", "matrix", "--since", "HEAD~3")
-    outcome = perun("check", "--json", "--fail-on", "degradation", "all", check=False)
-    assert outcome.code == 1
+    outcome = perun("check", "--json", "--fail-on", "degradation", "all", code=1)
     found = {
         (pair["minor_version"], change["location"], change["from"], change["to"])
         for pair in outcome.json["comparisons"]
@@ -559,9 +436,7 @@ def many_places(places: int) -> str:
 
 
 @pytest.mark.slow
-def test_ten_million_events_are_a_small_profile(
-    perun: Callable[..., Any], project: Any, command: list[str], environment: dict[str, str]
-) -> None:
+def test_ten_million_events_are_a_small_profile(perun, project, command, environment) -> None:
     project.write({"many.c": many_places(400)})
     subprocess.run(["cc", "-g", "-O1", "-o", "many", "many.c"], cwd=project.path, check=True)
     pid = os.spawnve(
@@ -613,10 +488,7 @@ def test_python_scripts_and_modules(perun: Callable[..., Any], built: Any) -> No
     pytest.importorskip("memray")
     built.write({"script": f"#!{sys.executable}\nkept = [bytes(5000) for _ in range(9)]\n"})
     (built.path / "script").chmod(0o755)
-    for command in (
-        "./script",
-        f"{sys.executable} -X utf8 -m prog",
-    ):
+    for command in ("./script", f"{sys.executable} -X utf8 -m prog"):
         perun("collect", "-c", command, "memory", "--python")
         assert max(amount for (amount,) in rows(latest(built), "amount")) > 45_000
 
@@ -658,8 +530,7 @@ def test_python_programs_that_are_killed_fork_and_have_threads(perun: Callable[.
 
 
 def test_python_is_refused_where_it_cannot_be(perun: Callable[..., Any], built: Any, tmp_path: Path) -> None:
-    outcome = perun("collect", "-c", "./list", "memory", "--python", check=False)
-    assert "'./list' is not one" in outcome.err
+    assert "'./list' is not one" in perun("collect", "-c", "./list", "memory", "--python", check=False).err
     bare = tmp_path / "python3"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
     bare.chmod(0o755)

@@ -1,8 +1,6 @@
 """All views of one memory profile tell the same peak, total and leaks: each number is read from what the view
 writes, and compared with the others."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -46,13 +44,10 @@ int main(void) {
 }
 """
 RUNS = {
-    "sums": ("./list", ()),
-    "single events": ("./list", ("--raw",)),
-    "whole traces": ("./list", ("--all",)),
+    "sums": ("./list", ()), "single events": ("./list", ("--raw",)), "whole traces": ("./list", ("--all",)),
     "short snapshots": ("./list", ("--sampling", "0.001")),
-    "without a function": ("./list", ("--no-func", "push")),
-    "a program of the system": ("sort list.c", ()),
-}
+    "without a function": ("./list", ("--no-func", "push")), "a program of the system": ("sort list.c", ())
+}  # fmt: skip
 NUMBERS = ("peak", "allocated", "leaked")
 
 
@@ -65,12 +60,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(name, marks=pytest.mark.slow if command != "./list" else ())
-        for name, (command, _) in RUNS.items()
-    ]
-)
+@pytest.fixture(params=[
+    pytest.param(name, marks=pytest.mark.slow if command != "./list" else ())
+    for name, (command, _) in RUNS.items()
+])  # fmt: skip
 def profile(request: pytest.FixtureRequest, perun: Callable[..., Any], project: Any, built: Path) -> Profile:
     command, options = RUNS[request.param]
     shutil.copytree(built, project.path, dirs_exist_ok=True)
@@ -78,8 +71,7 @@ def profile(request: pytest.FixtureRequest, perun: Callable[..., Any], project: 
     (path,) = (project.path / ".perun/jobs").glob("*.perf")
     found = load_profile(path)
     # Where the command ends with a size, it is the peak that all views tell.
-    sizes = re.findall(r"[\d.,]+ [KMG]?i?B\b", told)
-    assert set(sizes) <= {readable(found["memory"]["peak"], "B")}
+    assert set(re.findall(r"[\d.,]+ [KMG]?i?B\b", told)) <= {readable(found["memory"]["peak"], "B")}
     return found
 
 
@@ -205,9 +197,7 @@ def test_what_is_left_out_is_said(perun: Callable[..., Any], project: Any, built
     assert "list:peak" not in perun("show", "0@p", "tableof", "resources").out
 
 
-def test_what_has_no_name_is_told_with_its_reason(
-    perun: Callable[..., Any], project: Any, built: Path, tmp_path: Path
-) -> None:
+def test_what_has_no_name_is_told_with_its_reason(perun, project, built, tmp_path) -> None:
     subprocess.run(["strip", "-o", project.path / "list", built / "list"], check=True)
     perun("collect", "-c", "./list", "memory")
     (path,) = (project.path / ".perun/jobs").glob("*.perf")

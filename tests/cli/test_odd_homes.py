@@ -1,10 +1,9 @@
 """Perun where things are not as on its developers' machines: each test goes once through what users do."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
+import random
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from damage import build, mutant
 
 MATRIX = """\
 vcs: {type: git, url: ..}
@@ -50,14 +50,11 @@ HOMES = {
     "one core": Home(before="exec taskset -c 0", needs="taskset"),
 }
 ALL_AT_ONCE = Home(
-    {
-        **{name: value for home in HOMES.values() for name, value in home.env.items()},
-        "LC_ALL": None,
-        "HOME": None,
-    },
+    {**{name: value for home in HOMES.values() for name, value in home.env.items()}, "LC_ALL": None,
+     "HOME": None},
     "umask 077; ulimit -v 2097152;",
     ODD_NAME,
-)
+)  # fmt: skip
 
 
 class Way(NamedTuple):
@@ -140,9 +137,7 @@ NEW_IN_GIT = (
 )
 
 
-def test_git_as_of_debian_11(
-    perun: Any, command: Any, git_repository: Any, tmp_path: Path, environment: Mapping[str, str]
-) -> None:
+def test_git_as_of_debian_11(perun, command, git_repository, tmp_path, environment) -> None:
     """git 2.30: what it has not is refused, and told to the test."""
     tools, refused, asked = tmp_path / "tools", tmp_path / "refused", tmp_path / "asked"
     tools.mkdir()
@@ -155,7 +150,7 @@ def test_git_as_of_debian_11(
         f"  echo \"$*\" >>'{refused}'; exit 129;;\nesac\n"
         'for word; do case "$word" in\n'
         f"  {'|'.join(word.replace('(', chr(92) + '(') for word in NEW_IN_GIT)})\n"
-        f"    echo \"$*\" >>'{refused}'; echo \"error: unknown option $word\" >&2; exit 129;;\n"
+        f'    echo "$*" >>\'{refused}\'; echo "error: unknown option $word" >&2; exit 129;;\n'
         "esac; done\n"
         f'exec {shutil.which("git")} "$@"\n'
     )
@@ -176,9 +171,7 @@ def test_git_as_of_debian_11(
     assert asked.exists()
 
 
-def test_a_checkout_that_is_read_only(
-    perun: Any, command: Any, git_repository: Any, tmp_path: Path
-) -> None:
+def test_a_checkout_that_is_read_only(perun: Any, command: Any, git_repository: Any, tmp_path: Path) -> None:
     made = way(Home(), perun, command, git_repository, tmp_path)
     made.measure()
     folder = str(made.project.path)
@@ -199,9 +192,7 @@ def test_a_checkout_that_is_read_only(
 
 
 @pytest.mark.slow
-def test_a_clock_that_jumps_back(
-    perun: Any, command: Any, git_repository: Any, tmp_path: Path, library: str
-) -> None:
+def test_a_clock_that_jumps_back(perun, command, git_repository, tmp_path, library) -> None:
     made = way(Home(), perun, command, git_repository, tmp_path)
     made.measure()
 
@@ -218,16 +209,11 @@ def test_a_clock_that_jumps_back(
     Way(made.project, made.perun).look(2)
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(errno.ENOLCK, id="ENOLCK"),
-        pytest.param(errno.EOPNOTSUPP, id="EOPNOTSUPP", marks=pytest.mark.slow),
-    ],
-)
-def test_a_file_system_that_cannot_lock(
-    number: int, perun: Any, command: Any, git_repository: Any, tmp_path: Path, library: str
-) -> None:
+@pytest.mark.parametrize("number", [
+    pytest.param(errno.ENOLCK, id="ENOLCK"),
+    pytest.param(errno.EOPNOTSUPP, id="EOPNOTSUPP", marks=pytest.mark.slow),
+])  # fmt: skip
+def test_a_file_system_that_cannot_lock(number, perun, command, git_repository, tmp_path, library) -> None:
     made = way(Home(), perun, command, git_repository, tmp_path)
     (made.project.path / ".perun/local.yml").write_text(MATRIX)
     env = {"LD_PRELOAD": library, "ODD_FLOCK": str(number)}
@@ -240,3 +226,26 @@ def test_a_file_system_that_cannot_lock(
     # What only reads needs no lock.
     perun("status", cwd=made.project.path, env=env)
     perun("log", "--short", cwd=made.project.path, env=env)
+
+
+# -- damaged programs ----------------------------------------------------------------------------------------
+
+
+COMMANDS = (("trace", "--engine", "ebpf"), ("trace", "--engine", "uftrace"), ("memory",), ("complexity",))
+
+
+@pytest.mark.parametrize("programs", [4, pytest.param(12, marks=pytest.mark.slow)])
+def test_no_command_breaks(perun, git_repository, tmp_path, programs) -> None:
+    folder = git_repository("odd", commits=1).path
+    perun("init", cwd=folder)
+    built = build(tmp_path)
+    broken = []
+    for number in range(programs):
+        program = folder / f"program{number}"
+        program.write_bytes(mutant(built[number % len(built)], random.Random(number)))
+        program.chmod(0o755)
+        for command in COMMANDS[number % 2 :: 2]:
+            done = perun("collect", "-c", f"./{program.name}", *command, cwd=folder, check=False)
+            if done.code == 70 or "internal error" in done.err:
+                broken.append((number, command, done.err))
+    assert not broken

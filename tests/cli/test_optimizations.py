@@ -1,7 +1,5 @@
 """Options of the optimisations: on `collect`, on its collectors and in the job matrix."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -62,32 +60,25 @@ def test_the_command_has_the_options_that_its_collectors_have() -> None:
 
 
 @pytest.mark.usefixtures("project")
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("-op", "basic", "time"), "time does not choose functions, so that --optimization-pipeline"),
-        (("-on", "cg-shapes", "trace"), "'cg-shapes' is not one of"),
-        (("-oa", "cg-mod", "match", "trace"), "unknown parameter 'cg-mod'"),
-        (("-oa", "cg-mode", "mach", "trace"), "cg-mode must be one of match, bottom-up, top-down"),
-        (("-p", "optimization_on=[diff-trace]", "trace"), "not 'diff-trace'"),
-        (("-on", "cg-shaping", "-off", "cg-shaping", "trace"), "cg-shaping is both on and off"),
-        (("-oa", "cg-proj-levels", "0", "trace"), "cg-proj-levels must be a whole number of at least 1"),
-        (("-oa", "timed-sample-freq", "nan", "trace"), "timed-sample-freq must be a number of at least"),
-        (("-oa", "cg-proj-levels", "3", "trace"), "parameter of cg-shaping, but no optimization is on"),
-        (("trace", "--json"), "--json needs --dry-run"),
-    ],
-)
-def test_wrong_options_are_named(
-    perun: Callable[..., Any], arguments: tuple[str, ...], message: str
-) -> None:
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("-op", "basic", "time"), "time does not choose functions, so that --optimization-pipeline"),
+    (("-on", "cg-shapes", "trace"), "'cg-shapes' is not one of"),
+    (("-oa", "cg-mod", "match", "trace"), "unknown parameter 'cg-mod'"),
+    (("-oa", "cg-mode", "mach", "trace"), "cg-mode must be one of match, bottom-up, top-down"),
+    (("-p", "optimization_on=[diff-trace]", "trace"), "not 'diff-trace'"),
+    (("-on", "cg-shaping", "-off", "cg-shaping", "trace"), "cg-shaping is both on and off"),
+    (("-oa", "cg-proj-levels", "0", "trace"), "cg-proj-levels must be a whole number of at least 1"),
+    (("-oa", "timed-sample-freq", "nan", "trace"), "timed-sample-freq must be a number of at least"),
+    (("-oa", "cg-proj-levels", "3", "trace"), "parameter of cg-shaping, but no optimization is on"),
+    (("trace", "--json"), "--json needs --dry-run"),
+])  # fmt: skip
+def test_wrong_options_are_named(perun: Callable[..., Any], arguments: tuple[str, ...], message: str) -> None:
     failed = perun("collect", "-c", "true", *arguments, check=False)
     assert failed.code != 0
     assert message in failed.err.replace("\n", " ")
 
 
-def test_what_changed_since_an_earlier_version_is_traced(
-    project: Any, perun: Callable[..., Any], built: Callable[[str, str], str], tmp_path: Path
-) -> None:
+def test_what_changed_since_an_earlier_version_is_traced(project, perun, built, tmp_path) -> None:
     first = built("Begin", CODE)
     graph = tmp_path / "graph.json"
     out = perun("collect", "-c", "./prog", "trace", "-cg", "--callgraph", str(graph)).out
@@ -116,7 +107,7 @@ def test_what_changed_since_an_earlier_version_is_traced(
 
 
 def test_the_graph_of_a_stripped_program_is_kept_though_it_cannot_be_traced(
-    project: Any, perun: Callable[..., Any], built: Callable[[str, str], str], tmp_path: Path
+    project, perun, built, tmp_path
 ) -> None:
     built("Begin", CODE)
     subprocess.run(["strip", "prog"], cwd=project.path, check=True)
@@ -133,9 +124,7 @@ def test_the_graph_of_a_stripped_program_is_kept_though_it_cannot_be_traced(
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_a_large_program_is_read_leaves_nothing(
-    project: Any, command: list[str], environment: dict[str, str]
-) -> None:
+def test_ctrl_c_while_a_large_program_is_read_leaves_nothing(project, command, environment) -> None:
     program = Path("/usr/bin/python3")
     if not program.exists():
         pytest.skip(f"{program} is not installed")
@@ -160,9 +149,7 @@ def test_ctrl_c_while_a_large_program_is_read_leaves_nothing(
 
 
 @pytest.mark.parametrize("commits", [3, pytest.param(len(HISTORY), marks=pytest.mark.slow)])
-def test_in_a_history_exactly_what_each_commit_changed_is_traced(
-    project: Any, perun: Callable[..., Any], built: Callable[[str, str], str], commits: int
-) -> None:
+def test_in_a_history_exactly_what_each_commit_changed_is_traced(project, perun, built, commits) -> None:
     if why := ": ".join(filter(None, EbpfEngine(os.environ).unavailable())):
         pytest.skip(f"ebpf: {why}")
     previous = ""
@@ -182,16 +169,12 @@ def test_in_a_history_exactly_what_each_commit_changed_is_traced(
         previous = version
 
 
-def test_the_job_matrix_has_the_same_parameters(
-    project: Any, perun: Callable[..., Any], built: Callable[[str, str], str]
-) -> None:
+def test_the_job_matrix_has_the_same_parameters(project, perun, built) -> None:
     built("Begin", CODE)
     params = {
-        "optimization_pipeline": "basic",
-        "optimization_off": ["baseline-dynamic"],
-        "optimization_args": {"cg-proj-levels": 1, "cg-proj-keep-leaf": 0},
-        "dry_run": True,
-    }
+        "optimization_pipeline": "basic", "optimization_off": ["baseline-dynamic"],
+        "optimization_args": {"cg-proj-levels": 1, "cg-proj-keep-leaf": 0}, "dry_run": True
+    }  # fmt: skip
     config = {"vcs": {"type": "git", "url": ".."}, "cmds": ["./prog"]}
     config["collectors"] = [{"name": "trace", "params": params}]
     (project.path / ".perun/local.yml").write_text(json.dumps(config))
@@ -200,9 +183,7 @@ def test_the_job_matrix_has_the_same_parameters(
     assert "dropped  middle  cg-shaping: it is on level 1 of 3, the first 1 are kept" in out
 
 
-def test_a_profile_says_what_was_not_traced_and_check_knows(
-    project: Any, perun: Callable[..., Any], built: Callable[[str, str], str]
-) -> None:
+def test_a_profile_says_what_was_not_traced_and_check_knows(project, perun, built) -> None:
     if why := ": ".join(filter(None, EbpfEngine(os.environ).unavailable())):
         pytest.skip(f"ebpf: {why}")
     built("Begin", CODE)
@@ -222,19 +203,13 @@ def test_a_profile_says_what_was_not_traced_and_check_knows(
 
 
 @pytest.mark.slow
-def test_bounds_of_the_source_drop_functions(
-    project: Any, perun: Callable[..., Any], built: Callable[[str, str], str]
-) -> None:
+def test_bounds_of_the_source_drop_functions(project, perun, built) -> None:
     pytest.importorskip("z3", reason="the extra bounds is not installed")
     built("Begin", CODE)
     perun("collect", "bounds", "--source", "prog.c")
     asked = ("collect", "-c", "./prog", "-on", "baseline-static", "-oa", "static-keep-top", "1")
     answer = perun(*asked, "trace", "--dry-run", "--json").json
-    assert rows(answer) == {
-        "main": (True, ""),
-        "middle": (True, ""),
-        "leaf": (False, "baseline-static"),
-    }
+    assert rows(answer) == {"main": (True, ""), "middle": (True, ""), "leaf": (False, "baseline-static")}
     answer = perun(*asked, "-oa", "static-complexity", "linear", "trace", "--dry-run", "--json").json
     assert rows(answer)["middle"] == (False, "baseline-static")
 
@@ -244,9 +219,7 @@ RUNS = 3
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["basic", "advanced", "full"])
-def test_a_tenth_of_the_calls_names_the_same_function(
-    project: Any, perun: Callable[..., Any], built: Callable[[str, str], str], pipeline: str
-) -> None:
+def test_a_tenth_of_the_calls_names_the_same_function(project, perun, built, pipeline) -> None:
     """In each of ten versions, in which another function was made slower, where all are traced alike.
 
     Each is traced several times, as `check` takes the medians of runs of a machine that does other things.

@@ -1,8 +1,8 @@
-"""`perun run matrix --on POOL` on this machine: `local:N`."""
+"""`perun run matrix --on POOL` on this machine: `local:N`, and with `--push` also to a remote."""
 
-from __future__ import annotations
-
+import os
 import signal
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,11 @@ from typing import Any
 import psutil
 import pytest
 
-from pools import LIMIT, PoolProject, eventually, wanted
+from perun.repository.repository import open_repository
+from perun.sharing import remotes
+from perun.sharing.remotes import Sender, open_remote
+from perun.store import Store
+from pools import LIMIT, Farm, PoolProject, eventually, wanted
 
 GENERATED = """\
 workloads: [text]
@@ -55,8 +59,7 @@ def test_what_fails_is_told_with_its_machine(pool: PoolProject) -> None:
     assert f"note: it ran on {pool.machine}" in outcome.stdout
     assert "1 profile collected, 1 job failed, 1 version skipped" in outcome.stderr
     # What a build is known to fail on is not sent again.
-    again = pool.run("--on", "local:2", "--resume")
-    assert "known to fail" in again.stdout
+    assert "known to fail" in pool.run("--on", "local:2", "--resume").stdout
     assert pool.profiles() == {("1", "a0"): 1}
 
 
@@ -104,21 +107,127 @@ def test_wrong_pools(perun: Callable[..., Any], pool: PoolProject) -> None:
         (["--force-dirty", "matrix", "--on", "local:2"], "as they are committed"),
         (["matrix", "--on", "dask://host"], "names no pool"),
     ):
-        outcome = perun("run", *options, check=False)
-        assert outcome.code == 2
-        assert message in outcome.err
+        perun("run", *options, code=2, err=message)
         assert pool.notes.begun == {}
 
 
-def test_without_the_library(
-    perun: Callable[..., Any], pool: PoolProject, tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_without_the_library(perun, pool, tmp_path, environment) -> None:
     pool.fill(versions=1, args=1)
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     (hidden / "distributed.py").write_text("raise ImportError('hidden')\n")
     path = {"PYTHONPATH": f"{hidden}:{environment['PYTHONPATH']}"}
-    outcome = perun("run", "matrix", "--on", "local:2", env=path, check=False)
-    assert outcome.code == 9
-    assert "pip install" in outcome.err
-    assert "distributed" in outcome.err
+    perun("run", "matrix", "--on", "local:2", env=path, code=9, err=("pip install", "distributed"))
+
+
+# -- --push --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other(perun: Callable[..., Any], pool: PoolProject, tmp_path: Path) -> Path:
+    """A clone of the project without profiles; both have the remote `team`, whose folder is `remote`."""
+    pool.fill(versions=2, args=2)
+    folder = tmp_path / "other"
+    pool.project.git("clone", "--quiet", str(pool.project.path), str(folder))
+    perun("init", cwd=folder)
+    for one in (pool.project.path, folder):
+        perun("remote", "add", "team", f"file://{tmp_path / 'remote'}", cwd=one)
+    return folder
+
+
+def registered(pool: PoolProject, folder: Path) -> Counter[tuple[str, str]]:
+    """How many registered profiles there are of each version and argument."""
+    indexes = Store(folder / ".perun").indexes
+    found: Counter[tuple[str, str]] = Counter()
+    for minor in indexes.minors():
+        subject = pool.project.git("log", "-1", "--format=%s", minor).strip()
+        found.update((subject.removeprefix("Number "), one.head.args) for one in indexes.read(minor))
+    return found
+
+
+@pytest.mark.parametrize(
+    "where", [(), pytest.param(("--on", "local:2"), marks=pytest.mark.slow)], ids=["here", "local"]
+)
+def test_what_is_measured_is_pushed(perun, pool, other, where) -> None:
+    outcome = pool.run("--since", "HEAD~2", *where, "--push")
+    assert outcome.returncode == 0, outcome
+    assert f"sent 4 profiles to file://{pool.folder}/remote: " in outcome.stdout
+    perun("pull", cwd=other)
+    assert registered(pool, other) == wanted(2, 2) == registered(pool, pool.project.path)
+    assert pool.stored == []  # none of them is pending
+    again = pool.run("--since", "HEAD~2", "--missing", *where, "--push")
+    assert f"nothing new to push to file://{pool.folder}/remote" in again.stdout
+
+
+def test_nothing_is_measured_where_the_remote_cannot_be_used(pool: PoolProject, other: Path) -> None:
+    outcome = pool.run("--since", "HEAD~2", "--push", "nobody")
+    assert outcome.returncode == 2
+    assert "there is no remote 'nobody'" in outcome.stderr
+    (pool.folder / "remote").mkdir()
+    (pool.folder / "remote/format").write_text("perun-remote 99\n")
+    outcome = pool.run("--since", "HEAD~2", "--push", "team")
+    assert outcome.returncode == 14
+    assert "99" in outcome.stderr
+    assert pool.notes.begun == {}
+    assert pool.journals == []
+
+
+def test_it_is_sent_again_and_again(pool, other, write_profile, perun) -> None:
+    repo = open_repository(pool.project.path, os.environ)
+    now = 1000.0
+    folder = pool.folder / "remote"
+
+    def register(name: str) -> None:
+        write_profile(f"{name}.perf", workload=name)
+        perun("add", f"{name}.perf")
+
+    def there() -> int:
+        return len(perun("fetch", "team", "--json", cwd=other).json["versions"][0]["profiles"])
+
+    with open_remote(repo, "team") as remote:
+        sender = Sender(repo, remote, clock=lambda: now)
+        register("first")
+        assert sender.look() == ""
+        assert there() == 1
+        register("second")
+        now += remotes.EVERY - 1
+        assert sender.look() == ""
+        assert there() == 1
+        now += 1
+        assert sender.look() == ""
+        assert there() == 2
+        # What fails is told once, until it is something else or goes well again.
+        register("third")
+        folder.rename(pool.folder / "away")
+        folder.write_text("")
+        for expected in (True, False):
+            now += remotes.EVERY
+            assert bool(sender.look()) is expected
+        folder.unlink()
+        (pool.folder / "away").rename(folder)
+        assert sender.send()[0] == 3
+        assert there() == 3
+        late = Sender(repo, remote, meanwhile=False, clock=lambda: now)
+        register("fourth")
+        assert late.look() == ""
+        assert there() == 3
+        assert late.send()[0] == 1
+
+
+@pytest.mark.slow
+def test_what_was_pushed_outlives_the_client(perun, pool, other) -> None:
+    with Farm(pool, "ab") as farm:
+        with pool.running("--on", farm.place, "--since", "HEAD~2", "--push", "team") as client:
+            eventually(lambda: list((pool.folder / "remote").glob("registers/*")), client)
+            client.kill()
+            client.communicate(timeout=LIMIT)
+        perun("pull", cwd=other)
+        pushed = registered(pool, other)
+        assert pushed
+        assert pushed <= Counter(wanted(2, 2))
+        outcome = pool.run("--on", farm.place, "--resume", "--push", "team")
+        assert outcome.returncode == 0, outcome
+    perun("pull", cwd=other)
+    assert registered(pool, other) == wanted(2, 2)
+    begun = pool.notes.begun
+    assert set(begun) == set(wanted(2, 2))

@@ -3,8 +3,6 @@
 Three machines, which are this one under three names; a job is known by what its program notes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -82,10 +80,8 @@ class Killer:
         with open(self._log, "ab") as log:
             return subprocess.Popen(
                 [*self._pool.command, "run", "matrix", "--on", self._farm.place, *words],
-                env=self._pool.environment,
-                stdout=log,
-                stderr=log,
-            )
+                env=self._pool.environment, stdout=log, stderr=log
+            )  # fmt: skip
 
     @property
     def said(self) -> str:

@@ -1,7 +1,5 @@
 """`perun postprocessby`, and postprocessors in jobs: each of them called as the manual's 3.4 says."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -15,13 +13,10 @@ from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
 
 UNITS: dict[str, Sequence[str]] = {
-    "normalizer": [],
-    "clusterizer": [],
-    "regression_analysis": ["-m", "full", "-dp", "order"],
-    "regressogram": ["-per", "order"],
-    "moving_average": ["-per", "order", "sma"],
-    "kernel_regression": ["-per", "order", "kernel-smoothing"],
-}
+    "normalizer": [], "clusterizer": [], "regression_analysis": ["-m", "full", "-dp", "order"],
+    "regressogram": ["-per", "order"], "moving_average": ["-per", "order", "sma"],
+    "kernel_regression": ["-per", "order", "kernel-smoothing"]
+}  # fmt: skip
 """Every postprocessor, with what it must be given for profiles that have no size but the order."""
 MODELS = ("regression_analysis", "regressogram", "moving_average", "kernel_regression")
 LINE = [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0]
@@ -54,9 +49,7 @@ def new(project: Any, source: Path) -> Callable[[], dict[str, Any]]:
 @pytest.mark.each_value("name", "dash")
 @pytest.mark.parametrize("dash", ["_", "-"])
 @pytest.mark.parametrize("name", UNITS)
-def test_every_postprocessor_in_both_spellings(
-    name: str, dash: str, perun: Callable[..., Any], project: Any, source: Path, new: Callable[[], Any]
-) -> None:
+def test_every_postprocessor_in_both_spellings(name, dash, perun, project, source, new) -> None:
     before = source.read_bytes()
     outcome = perun("postprocessby", "0@p", name.replace("_", dash), *UNITS[name])
     assert re.fullmatch(r"stored time-app-\[_\]-\[input\.txt\]-[\d-]+\.perf\n", outcome.out)
@@ -80,8 +73,7 @@ def test_every_postprocessor_in_both_spellings(
 
 
 def test_normalizer(perun: Callable[..., Any], source: Path, new: Callable[[], Any]) -> None:
-    outcome = perun("postprocessby", "0@p", "normalizer")
-    assert outcome.err == ""
+    assert perun("postprocessby", "0@p", "normalizer").err == ""
     (columns,) = new()["resources"].values()
     assert columns == {"amount": [amount / 15 for amount in LINE], "order": list(range(8))}
 
@@ -96,46 +88,35 @@ def test_example_of_the_manual(perun: Callable[..., Any], project: Any) -> None:
     (made,) = pending(project)
     assert {
         key: columns["amount"] for key, columns in json.loads(made.read_bytes())["resources"].items()
-    } == {
-        "sys#0": [0.2543103448275862],
-        "user#0": [0.13793103448275865],
-        "real#0": [1.0],
-    }
+    } == {"sys#0": [0.2543103448275862], "user#0": [0.13793103448275865], "real#0": [1.0]}
 
 
-@pytest.mark.parametrize(
-    ("options", "clusters"),
-    [
-        ("", [1, 2, 3, 4, 5, 6, 7, 8]),
-        ("-s sort_order", [1, 2, 3, 4, 5, 6, 7, 8]),
-        ("--strategy sliding_window", [1, 2, 3, 4, 5, 6, 7, 8]),
-        ("-s sliding_window -fww -ww 3 -fwh -wh 100", [1, 1, 1, 2, 2, 2, 3, 3]),
-        ("-s sliding_window -rww -ww 0.5 -rwh -wh 9", [1, 1, 1, 1, 2, 2, 2, 2]),
-        ("-s sliding_window -www -ww 8 -wh 1", [1, 2, 2, 3, 3, 3, 3, 4]),
-        (
-            "-s sliding_window --relative-window-width --window-width 1 --fixed-window-height "
-            "--window-height 4",
-            [1, 1, 1, 2, 2, 2, 3, 3],
-        ),
-        (
-            "-s sliding_window --weighted-window-width --window-width 2 --relative-window-height "
-            "--window-height 100",
-            [1, 1, 2, 2, 3, 3, 4, 4],
-        ),
-        ("-s sliding_window --fixed-window-width -ww 8 -wh 0", [1, 2, 3, 4, 5, 6, 7, 8]),
-    ],
-)
-def test_clusterizer(
-    options: str, clusters: list[int], perun: Callable[..., Any], source: Path, new: Callable[[], Any]
-) -> None:
+@pytest.mark.parametrize(("options", "clusters"), [
+    ("", [1, 2, 3, 4, 5, 6, 7, 8]),
+    ("-s sort_order", [1, 2, 3, 4, 5, 6, 7, 8]),
+    ("--strategy sliding_window", [1, 2, 3, 4, 5, 6, 7, 8]),
+    ("-s sliding_window -fww -ww 3 -fwh -wh 100", [1, 1, 1, 2, 2, 2, 3, 3]),
+    ("-s sliding_window -rww -ww 0.5 -rwh -wh 9", [1, 1, 1, 1, 2, 2, 2, 2]),
+    ("-s sliding_window -www -ww 8 -wh 1", [1, 2, 2, 3, 3, 3, 3, 4]),
+    (
+        "-s sliding_window --relative-window-width --window-width 1 --fixed-window-height "
+        "--window-height 4",
+        [1, 1, 1, 2, 2, 2, 3, 3],
+    ),
+    (
+        "-s sliding_window --weighted-window-width --window-width 2 --relative-window-height "
+        "--window-height 100",
+        [1, 1, 2, 2, 3, 3, 4, 4],
+    ),
+    ("-s sliding_window --fixed-window-width -ww 8 -wh 0", [1, 2, 3, 4, 5, 6, 7, 8]),
+])  # fmt: skip
+def test_clusterizer(options, clusters, perun, source, new) -> None:
     perun("postprocessby", "0@p", "clusterizer", *options.split())
     (columns,) = new()["resources"].values()
     assert columns == {"amount": LINE, "order": list(range(8)), "cluster": clusters}
 
 
-def test_models_depending_on_clusters(
-    perun: Callable[..., Any], source: Path, write_profile: Callable[..., Path]
-) -> None:
+def test_models_depending_on_clusters(perun, source, write_profile) -> None:
     perun("postprocessby", "0@p", "clusterizer", "-s", "sort_order")
     (name,) = [one["name"] for one in perun("status", "--json").json["pending"] if one["postprocessors"]]
     perun("postprocessby", name, "regression_analysis", "-m", "full", "-r", "linear", "-dp", "cluster")
@@ -148,9 +129,7 @@ def test_models_depending_on_clusters(
     assert model["r_square"] == pytest.approx(1)
 
 
-def test_the_order_is_not_taken_unless_it_is_named(
-    perun: Callable[..., Any], project: Any, source: Path
-) -> None:
+def test_the_order_is_not_taken_unless_it_is_named(perun, project, source) -> None:
     for name in MODELS:
         required = [one for one in UNITS[name] if one not in ("-per", "-dp", "order")]
         outcome = perun("postprocessby", "0@p", name, *required, check=False)
@@ -161,25 +140,14 @@ def test_the_order_is_not_taken_unless_it_is_named(
 
 
 @pytest.mark.each_value("name of per", "spelling")
-@pytest.mark.parametrize(
-    ("name", "of", "per"),
-    [
-        ("regression_analysis", ["-o", "--of"], ["-dp", "--depending-on"]),
-        ("regressogram", ["-of", "--of-key"], ["-per", "--per-key"]),
-        ("moving_average", ["-of", "--of-key"], ["-per", "--per-key"]),
-        ("kernel_regression", ["-of", "--of-key"], ["-per", "--per-key"]),
-    ],
-)
+@pytest.mark.parametrize(("name", "of", "per"), [
+    ("regression_analysis", ["-o", "--of"], ["-dp", "--depending-on"]),
+    ("regressogram", ["-of", "--of-key"], ["-per", "--per-key"]),
+    ("moving_average", ["-of", "--of-key"], ["-per", "--per-key"]),
+    ("kernel_regression", ["-of", "--of-key"], ["-per", "--per-key"]),
+])  # fmt: skip
 @pytest.mark.parametrize("spelling", [0, 1])
-def test_fields_are_chosen(
-    name: str,
-    of: list[str],
-    per: list[str],
-    spelling: int,
-    perun: Callable[..., Any],
-    source: Path,
-    new: Callable[[], Any],
-) -> None:
+def test_fields_are_chosen(name, of, per, spelling, perun, source, new) -> None:
     keys = [of[spelling], "order", per[spelling], "amount"]
     rest = [one for one in UNITS[name] if one not in ("-per", "-dp", "order")]
     # The keys are options of the group where the postprocessor has sub-commands.
@@ -196,9 +164,7 @@ def test_modes_in_both_spellings(mode: str, perun: Callable[..., Any], source: P
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_same_models_are_not_added_twice(
-    name: str, perun: Callable[..., Any], project: Any, source: Path, new: Callable[[], Any]
-) -> None:
+def test_the_same_models_are_not_added_twice(name, perun, project, source, new) -> None:
     # A window of three leaves the averages of the first and the last point unknown.
     options = [*UNITS[name], *(["-ww", "3"] if name == "moving_average" else [])]
     perun("postprocessby", "0@p", name, *options)
@@ -211,9 +177,7 @@ def test_the_same_models_are_not_added_twice(
     assert json.dumps(twice["models"]) == json.dumps(once["models"])
 
 
-def test_what_postprocessors_tell_is_told_once_by_jobs(
-    perun: Callable[..., Any], project: Any, new: Callable[[], Any]
-) -> None:
+def test_what_postprocessors_tell_is_told_once_by_jobs(perun, project, new) -> None:
     unit = "{name: regression_analysis, params: {method: full, depending_on: order}}"
     for key, value in (
         ("cmds", "['true']"),
@@ -234,11 +198,7 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["regression-analysis"], 2, "--method"),
     (["regression-analysis", "-m", "full", "-r", "cubic"], 2, "'cubic' is not one of"),
     (["regression-analysis", "-m", "full", "-s", "0"], 2, "--steps"),
-    (
-        ["regression-analysis", "-m", "full", "-dp", "nonsense"],
-        6,
-        "no resource has a number in 'nonsense'",
-    ),
+    (["regression-analysis", "-m", "full", "-dp", "nonsense"], 6, "no resource has a number in 'nonsense'"),
     (["regression-analysis", "-m", "full", "-o", "uid"], 6, "no resource has a number in 'uid'"),
     (["clusterizer", "-s", "bubbles"], 2, "'bubbles' is not one of 'sort_order', 'sliding_window'"),
     (["clusterizer", "-wh", "-1"], 2, "--window-height"),
@@ -262,20 +222,16 @@ WRONG: list[tuple[list[str], int, str]] = [
 
 def test_wrong_usage_makes_no_profile(perun: Callable[..., Any], project: Any, source: Path) -> None:
     for arguments, code, message in WRONG:
-        outcome = perun("postprocessby", "0@p", *arguments, check=False)
-        assert outcome.code == code, outcome
+        outcome = perun("postprocessby", "0@p", *arguments, code=code)
         assert outcome.out == ""
         assert message in outcome.err
         assert pending(project) == [source]
 
 
-def test_profile_without_numbers(
-    perun: Callable[..., Any], project: Any, write_profile: Callable[..., Path]
-) -> None:
+def test_profile_without_numbers(perun, project, write_profile) -> None:
     empty = write_profile(amounts=[])
     for name, options in UNITS.items():
-        outcome = perun("postprocessby", "0@p", name, *options, check=False)
-        assert outcome.code == 6, name
+        outcome = perun("postprocessby", "0@p", name, *options, code=6)
         assert re.match("error: .*\nhint: .*", outcome.err), name
         assert pending(project) == [empty]
 
@@ -291,9 +247,7 @@ def test_damaged_profile(name: str, perun: Callable[..., Any], project: Any) -> 
         "resource_type_map": {"f#0": {"uid": "f", "type": "time"}},
     }
     path.write_text(json.dumps(regions))
-    outcome = perun("postprocessby", "uneven.perf", name, *UNITS[name], check=False)
-    assert outcome.code == 6
-    assert "expected columns of equal length" in outcome.err
+    perun("postprocessby", "uneven.perf", name, *UNITS[name], code=6, err="expected columns of equal length")
     assert pending(project) == []
 
 
@@ -306,15 +260,12 @@ def test_wrong_profile_or_option(perun: Callable[..., Any], project: Any, source
         ("0@p", ["-ot", "%nonsense%"], 5, "%nonsense%"),
     ]
     for profile, options, code, message in cases:
-        outcome = perun("postprocessby", *options, profile, "normalizer", check=False)
-        assert outcome.code == code, outcome
-        assert message in outcome.err
+        perun("postprocessby", *options, profile, "normalizer", code=code, err=message)
         assert pending(project) == [source]
 
 
 def test_outside_of_a_repository(perun: Callable[..., Any], tmp_path: Path) -> None:
-    outcome = perun("postprocessby", "0@p", "normalizer", cwd=tmp_path, check=False)
-    assert outcome.code == 3
+    perun("postprocessby", "0@p", "normalizer", cwd=tmp_path, code=3)
 
 
 def test_help_needs_no_profile(perun: Callable[..., Any], project: Any) -> None:
@@ -347,9 +298,7 @@ def test_template_of_the_name(perun: Callable[..., Any], project: Any, source: P
     assert (source.parent / "mine-sort_order.perf").exists()
 
 
-def test_registered_profile_of_an_older_version(
-    perun: Callable[..., Any], project: Any, write_profile: Callable[..., Path]
-) -> None:
+def test_registered_profile_of_an_older_version(perun, project, write_profile) -> None:
     for number, rev in enumerate(("HEAD~1", "HEAD~1", "HEAD")):
         write_profile(f"{number}.perf", origin=rev, workload=str(number))
     perun("add", "-m", "HEAD~1", "0.perf", "1.perf")
@@ -360,7 +309,7 @@ def test_registered_profile_of_an_older_version(
     assert made["header"]["workload"] == "1"
     assert made["origin"] == project.git("rev-parse", "HEAD~1")
     # It belongs to its version, and is registered there.
-    assert perun("add", "0@p", check=False).code == 6
+    perun("add", "0@p", code=6)
     perun("add", "-m", "HEAD~1", "0@p")
     assert pending(project) == []
     # Without -m it is a profile of HEAD.
@@ -372,9 +321,7 @@ def test_registered_profile_of_an_older_version(
     assert sorted(one["postprocessors"] for one in registered) == [[], ["clusterizer"]]
 
 
-def test_pending_profile_keeps_its_origin(
-    perun: Callable[..., Any], project: Any, write_profile: Callable[..., Path]
-) -> None:
+def test_pending_profile_keeps_its_origin(perun, project, write_profile) -> None:
     path = write_profile(origin="HEAD~2")
     perun("postprocessby", "0@p", "normalizer")
     (made,) = set(pending(project)) - {path}
@@ -395,13 +342,10 @@ postprocessors:
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "params"),
-    [
-        ("regression_analysis", "      method: full\n      steps: 10\n      depending_on: order"),
-        ("regression-analysis", "      - method: full\n      - steps: 10\n      - depending_on: order"),
-    ],
-)
+@pytest.mark.parametrize(("name", "params"), [
+    ("regression_analysis", "      method: full\n      steps: 10\n      depending_on: order"),
+    ("regression-analysis", "      - method: full\n      - steps: 10\n      - depending_on: order"),
+])  # fmt: skip
 def test_job_matrix(name: str, params: str, perun: Callable[..., Any], project: Any) -> None:
     with (project.path / ".perun/local.yml").open("a") as file:
         file.write(MATRIX.format(name=name, params=params))
@@ -473,9 +417,7 @@ def test_what_was_measured_is_kept_without_models(perun: Callable[..., Any], pro
     assert made["models"] == []
 
 
-def test_notes_cannot_give_orders_to_the_terminal(
-    perun: Callable[..., Any], project: Any, write_profile: Callable[..., Path]
-) -> None:
+def test_notes_cannot_give_orders_to_the_terminal(perun, project, write_profile) -> None:
     profile = json.loads(write_profile("a.perf", amounts=LINE, cmd="good").read_bytes())
     profile["resources"]["bad#0"] = {"amount": [1], "order": [1]}
     profile["resource_type_map"]["bad#0"] = {"uid": "\x1b[31mbad\n", "type": "time"}

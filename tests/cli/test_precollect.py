@@ -1,7 +1,5 @@
 """Collecting what is missing before a check: `check -c`, `degradation.collect_before_check`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -40,18 +38,14 @@ def logs(project: Any) -> dict[str, str]:
     return {path.name: path.read_text() for path in (project.path / ".perun/logs").glob("*-precollect.log")}
 
 
-def test_nothing_is_collected_by_default(
-    perun: Callable[..., Any], record: Path, configure: Callable[..., None]
-) -> None:
+def test_nothing_is_collected_by_default(perun, record, configure) -> None:
     configure()
     assert perun("check", "head").lines[-1] == "nothing compared: no profile is registered"
     assert record.read_text() == ""
 
 
 @pytest.mark.parametrize("way", ["before", "behind", "configured"])
-def test_head_and_its_parents(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None], way: str
-) -> None:
+def test_head_and_its_parents(perun, project, record, configure, way) -> None:
     configure("degradation: {collect_before_check: yes}\n" if way == "configured" else "")
     arguments = {
         "before": ["check", "--compute-missing", "head"],
@@ -73,9 +67,7 @@ def test_head_and_its_parents(
     assert record.read_text() == "6 a\n6 b\n5 a\n5 b\n"
 
 
-def test_only_what_is_missing(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_only_what_is_missing(perun, project, record, configure) -> None:
     configure("profiles: {register_after_run: true}\n")
     perun("run", "job", "-c", "time", "-cp", "time", "{warmup: 0, repeat: 1}", "-b", "sh run.sh", "-w", "b")
     record.write_text("")
@@ -83,14 +75,11 @@ def test_only_what_is_missing(
     assert record.read_text() == "6 a\n5 a\n5 b\n"
 
 
-def test_the_whole_history_with_a_log(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_the_whole_history_with_a_log(perun, project, record, configure) -> None:
     """A version that cannot be measured is told of, and does not end the check."""
     configure("degradation: {collect_before_check: true, log_collect: true}\n")
     checksums = project.git("rev-list", "HEAD").split()
-    outcome = perun("check", "all", check=False)
-    assert outcome.code == 8
+    outcome = perun("check", "all", code=8)
     assert record.read_text() == "6 a\n6 b\n5 a\n5 b\n4 a\n4 b\n"
     assert "\n4 pairs of profiles compared: " in outcome.out
     for checksum in checksums[3:]:
@@ -110,12 +99,9 @@ def test_the_whole_history_with_a_log(
     assert project.git("worktree", "list").count("\n") == 0
 
 
-def test_a_version_that_cannot_be_built(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_a_version_that_cannot_be_built(perun, project, record, configure) -> None:
     configure("execute: {pre_run: [grep -q 6 run.sh]}\ndegradation: {log_collect: true}\n")
-    outcome = perun("check", "-c", "head", check=False)
-    assert outcome.code == 8
+    outcome = perun("check", "-c", "head", code=8)
     before = project.git("rev-parse", "HEAD~1")
     assert outcome.lines[1] == (
         f"| not all profiles could be collected: {before[:6]}: "
@@ -125,9 +111,7 @@ def test_a_version_that_cannot_be_built(
     assert logs(project)[f"{before}-precollect.log"] == (
         f"skipped {before}: execute.pre_run: 'grep -q 6 run.sh' ended with status 1\n"
     )
-    outcome = perun("check", "-c", "head", "HEAD~1", check=False)
-    assert outcome.code == 8
-    assert outcome.lines == [
+    assert perun("check", "-c", "head", "HEAD~1", code=8).lines == [
         f"* {before[:6]}: Version 5",
         "| not all profiles could be collected: execute.pre_run: 'grep -q 6 run.sh' ended with status 1",
         "nothing compared: no profile is registered",
@@ -143,9 +127,7 @@ def test_a_version_that_cannot_be_built(
     assert told.endswith(f"not all profiles could be collected: {why}")
 
 
-def test_the_note_comes_first_and_progress_follows(
-    perun: Callable[..., Any], record: Path, configure: Callable[..., None]
-) -> None:
+def test_the_note_comes_first_and_progress_follows(perun, record, configure) -> None:
     configure("degradation: {collect_before_check: yes}\n")
     lines = perun("-v", "check", "head").err.splitlines()
     assert lines[0].startswith("note: 2 versions lack 4 profiles")
@@ -153,14 +135,10 @@ def test_the_note_comes_first_and_progress_follows(
 
 
 def test_without_a_matrix(perun: Callable[..., Any], project: Any) -> None:
-    outcome = perun("check", "-c", "head", check=False)
-    assert outcome.code == 5
-    assert "the job matrix is empty" in outcome.err
+    perun("check", "-c", "head", code=5, err="the job matrix is empty")
 
 
-def test_uncommitted_changes_stay(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_uncommitted_changes_stay(perun, project, record, configure) -> None:
     configure()
     project.write({"run.sh": "echo edited >>$RECORD\n"})
     assert perun("check", "-c", "all", "HEAD~1", check=False).code == 8  # the oldest have nothing to run

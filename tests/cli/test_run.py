@@ -1,7 +1,5 @@
 """`perun run job` and `perun run matrix`: batches of jobs, and what is run before them (manual 7)."""
 
-from __future__ import annotations
-
 import json
 import re
 import stat
@@ -56,14 +54,12 @@ def record(project: Any, tmp_path: Path, environment: dict[str, str]) -> Path:
 
 
 @pytest.fixture
-def plugin(project: Any, environment: dict[str, str]) -> str:
+def plugin(project, share) -> str:
     """A postprocessor in the repository, which the user trusts."""
     folder = project.path / ".perun/plugins/postprocess"
     folder.mkdir(parents=True)
     (folder / "my_scale.py").write_text(POSTPROCESSOR)
-    shared = Path(environment["PERUN_CONFIG_DIR"])
-    shared.mkdir(exist_ok=True)
-    (shared / "shared.yml").write_text(f"plugins:\n  trusted: [{project.path}]\n")
+    share(f"plugins:\n  trusted: [{project.path}]\n")
     return "my_scale"
 
 
@@ -132,9 +128,7 @@ PLUGIN = Forgetful
 
 
 @pytest.mark.parametrize("header", ["{}", "{'cmd': 'other', 'args': '-z', 'workload': 'w', 'type': 'mixed'}"])
-def test_what_was_measured_is_said_whatever_plugins_return(
-    perun: Callable[..., Any], project: Any, record: Path, plugin: str, header: str
-) -> None:
+def test_what_was_measured_is_said_whatever_plugins_return(perun, project, record, plugin, header) -> None:
     result = f"header={header}"
     for family, verb in (("collect", "collect(self, run"), ("postprocess", "process(self, profile")):
         code = FORGETFUL.format(verb=f"{verb}, params, ctx)", result=result)
@@ -152,9 +146,7 @@ def test_what_was_measured_is_said_whatever_plugins_return(
     assert processed["machine"]
 
 
-def test_one_collector_with_several_params(
-    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
-) -> None:
+def test_one_collector_with_several_params(perun, project, configure) -> None:
     configure(
         "cmds: ['true']\n"
         "collectors:\n"
@@ -165,13 +157,7 @@ def test_one_collector_with_several_params(
     assert [one["collector_info"]["params"]["repeat"] for one in pending(project)] == [1, 2]
 
 
-def test_matrix_as_in_the_manual(
-    perun: Callable[..., Any],
-    project: Any,
-    record: Path,
-    plugin: str,
-    configure: Callable[[str], None],
-) -> None:
+def test_matrix_as_in_the_manual(perun, project, record, plugin, configure) -> None:
     configure(
         "cmds:\n  - ./one\n  - ./two\n"
         "args:\n  - log\n  - log --short\n"
@@ -203,64 +189,37 @@ def test_matrix_as_in_the_manual(
         )
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "message"),
-    [
-        ("", 5, "the job matrix is empty: cmds is not set in {local}"),
-        ("cmds: [./one]\n", 5, "the job matrix is empty: collectors is not set in {local}"),
-        ("cmds: []\ncollectors: [time]\n", 5, "the job matrix is empty: cmds"),
-        ("cmds: [./one]\ncollectors: [{name: tima}]\n", 9, "there is no collector 'tima'"),
-        ("cmds: [./one]\ncollectors: [{name: tima}]\n", 9, "time"),
-        (
-            "cmds: [./one]\ncollectors: [{name: time, params: {repaet: 2}}]\n",
-            5,
-            "{local}:7: collector 'time': unknown parameter 'repaet'\nhint: did you mean 'repeat'?",
-        ),
-        (
-            "cmds: [./one]\ncollectors: [{name: time, params: [{repeat: many}]}]\n",
-            5,
-            "{local}:7: collector 'time': repeat must be a whole number, not 'many'",
-        ),
-        ("cmds: [./one]\ncollectors: [{name: time, params: 3}]\n", 5, "params"),
-        (
-            "cmds: [./one]\ncollectors: [{name: time}]\npostprocessors: [{name: no_such}]\n",
-            9,
-            "there is no postprocessor 'no_such'",
-        ),
-        ("cmds: [./one]\ncollectors: [{name: time}]\nformat: {output_profile_template: '%x%'}\n", 5, "%x%"),
-        ("cmds: [./one\n", 5, "{local}"),
-        ("cmds: [./one 'a]\ncollectors: [time]\n", 5, '{local}:6: the command "./one \'a" cannot be split'),
-        (
-            "cmds: [./one]\nworkloads: ['< a b']\ncollectors: [time]\n",
-            5,
-            "{local}:7: workload '< a b' must name",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "code", "message"), [
+    ("", 5, "the job matrix is empty: cmds is not set in {local}"),
+    ("cmds: [./one]\n", 5, "the job matrix is empty: collectors is not set in {local}"),
+    ("cmds: []\ncollectors: [time]\n", 5, "the job matrix is empty: cmds"),
+    ("cmds: [./one]\ncollectors: [{name: tima}]\n", 9, "there is no collector 'tima'"),
+    ("cmds: [./one]\ncollectors: [{name: tima}]\n", 9, "time"),
+    ("cmds: [./one]\ncollectors: [{name: time, params: {repaet: 2}}]\n", 5,
+     "{local}:7: collector 'time': unknown parameter 'repaet'\nhint: did you mean 'repeat'?"),
+    ("cmds: [./one]\ncollectors: [{name: time, params: [{repeat: many}]}]\n", 5,
+     "{local}:7: collector 'time': repeat must be a whole number, not 'many'"),
+    ("cmds: [./one]\ncollectors: [{name: time, params: 3}]\n", 5, "params"),
+    ("cmds: [./one]\ncollectors: [{name: time}]\npostprocessors: [{name: no_such}]\n", 9,
+     "there is no postprocessor 'no_such'"),
+    ("cmds: [./one]\ncollectors: [{name: time}]\nformat: {output_profile_template: '%x%'}\n", 5, "%x%"),
+    ("cmds: [./one\n", 5, "{local}"),
+    ("cmds: [./one 'a]\ncollectors: [time]\n", 5, '{local}:6: the command "./one \'a" cannot be split'),
+    ("cmds: [./one]\nworkloads: ['< a b']\ncollectors: [time]\n", 5, "{local}:7: workload '< a b' must name"),
+])  # fmt: skip
 def test_wrong_matrix_is_found_before_anything_runs(
-    perun: Callable[..., Any],
-    project: Any,
-    record: Path,
-    configure: Callable[[str], None],
-    text: str,
-    code: int,
-    message: str,
+    perun, project, record, configure, text, code, message
 ) -> None:
     configure(f"execute:\n  pre_run: [./two]\n{text}")
-    outcome = perun("run", "matrix", check=False)
-    assert outcome.code == code, outcome
-    assert message.format(local=project.path / ".perun/local.yml") in outcome.err
+    outcome = perun("run", "matrix", code=code, err=message.format(local=project.path / ".perun/local.yml"))
     assert outcome.out == ""
     assert not record.exists()
 
 
-def test_wrong_pre_run_is_found_before_anything_runs(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
-) -> None:
+def test_wrong_pre_run_is_found_before_anything_runs(perun, project, record, configure) -> None:
     configure(f'cmds: [./one]\ncollectors: [{QUICK}]\nexecute: {{pre_run: [./two, "echo \'open"]}}\n')
     for arguments in (["run", "matrix"], ["run", "job", "-b", "./one", "-c", "time"]):
-        outcome = perun(*arguments, check=False)
-        assert outcome.code == 5
+        outcome = perun(*arguments, code=5)
         place = f"{project.path}/.perun/local.yml:6"
         assert f'{place}: execute.pre_run: the command "echo \'open" cannot be split' in outcome.err
     assert not record.exists()
@@ -277,30 +236,19 @@ def test_wrong_job(perun: Callable[..., Any], record: Path) -> None:
         (["-b", "./one", "-c", "time", "-pp", "normalizer", "a=1"], 2, "--postprocessor-params normalizer"),
     ]
     for arguments, code, message in cases:
-        outcome = perun("run", "job", *arguments, check=False)
-        assert outcome.code == code, outcome
-        assert message in outcome.err
+        perun("run", "job", *arguments, code=code, err=message)
         assert not record.exists()
 
 
-@pytest.mark.parametrize(
-    ("spelling", "registered"),
-    [
-        ("True", True), ("on", True), ("'1'", True), ("no", False), ("'False'", False),
-        *(
-            pytest.param(spelling, registered, marks=pytest.mark.slow)
-            for registered, spellings in ((True, "true TRUE yes Yes 1 'true'"), (False, "false 0"))
-            for spelling in spellings.split()
-        ),
-    ],
-)  # fmt: skip
-def test_register_after_run(
-    perun: Callable[..., Any],
-    project: Any,
-    configure: Callable[[str], None],
-    spelling: str,
-    registered: bool,
-) -> None:
+@pytest.mark.parametrize(("spelling", "registered"), [
+    ("True", True), ("on", True), ("'1'", True), ("no", False), ("'False'", False),
+    *(
+        pytest.param(spelling, registered, marks=pytest.mark.slow)
+        for registered, spellings in ((True, "true TRUE yes Yes 1 'true'"), (False, "false 0"))
+        for spelling in spellings.split()
+    ),
+])  # fmt: skip
+def test_register_after_run(perun, project, configure, spelling, registered) -> None:
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\nprofiles:\n  register_after_run: {spelling}\n")
     outcome = perun("run", "matrix")
     status = perun("status", "--json").json
@@ -309,9 +257,7 @@ def test_register_after_run(
     assert outcome.out.startswith("registered " if registered else "stored ")
 
 
-def test_each_profile_is_registered_in_its_own_version(
-    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
-) -> None:
+def test_each_profile_is_registered_in_its_own_version(perun, project, configure) -> None:
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\nprofiles: {{register_after_run: true}}\n")
     perun("run", "-c", "matrix")
     versions = perun("log", "--json").json["versions"]
@@ -319,9 +265,7 @@ def test_each_profile_is_registered_in_its_own_version(
     assert perun("status", "--json").json["pending"] == []
 
 
-def test_pre_run_comes_first(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
-) -> None:
+def test_pre_run_comes_first(perun, project, record, configure) -> None:
     configure(
         f"cmds: [./one]\nworkloads: [a, b]\ncollectors: [{QUICK}]\n"
         "execute:\n  pre_run:\n    - ./two first $HOME * ';' echo no\n    - ./two 'second one'\n"
@@ -343,9 +287,7 @@ def test_pre_run_comes_first(
 
 
 @pytest.mark.parametrize("line", ["./two | ./two b", "./two && ./two b", "./two a; ./two b", "./two >out"])
-def test_pre_run_that_needs_a_shell_is_refused(
-    perun: Callable[..., Any], record: Path, configure: Callable[[str], None], line: str
-) -> None:
+def test_pre_run_that_needs_a_shell_is_refused(perun, record, configure, line) -> None:
     matrix = f"cmds: [./one]\ncollectors: [{QUICK}]\n"
     configure(f"{matrix}execute:\n  pre_run:\n    - ./two first\n    - {line}\n")
     refused = perun("run", "matrix", check=False)
@@ -355,9 +297,7 @@ def test_pre_run_that_needs_a_shell_is_refused(
     assert not record.exists()
 
 
-def test_pre_run_that_takes_too_long_is_stopped(
-    perun: Callable[..., Any], record: Path, configure: Callable[[str], None]
-) -> None:
+def test_pre_run_that_takes_too_long_is_stopped(perun, record, configure) -> None:
     configure(f"cmds: [./one]\ncollectors: [{QUICK}]\nexecute: {{pre_run: [sleep 1000], timeout: 0.2}}\n")
     refused = perun("run", "matrix", check=False)
     assert "execute.pre_run: 'sleep 1000' did not end within 0.2 s" in refused.err
@@ -366,17 +306,13 @@ def test_pre_run_that_takes_too_long_is_stopped(
     assert not record.exists()
 
 
-def test_pre_run_may_be_one_text(
-    perun: Callable[..., Any], record: Path, configure: Callable[[str], None]
-) -> None:
+def test_pre_run_may_be_one_text(perun, record, configure) -> None:
     configure(f"cmds: [./one]\ncollectors: [{QUICK}]\nexecute:\n  pre_run: ./two only\n")
     perun("run", "matrix")
     assert record.read_text().splitlines() == ["two only", "one"]
 
 
-def test_pre_run_runs_in_the_folder_of_each_version(
-    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
-) -> None:
+def test_pre_run_runs_in_the_folder_of_each_version(perun, project, configure) -> None:
     project.commit("Build", {"build.sh": "cp file.txt built; pwd\n"})
     project.commit("Change", {"file.txt": "last\n", "extra": ""})
     configure(f"cmds: [cat built]\ncollectors: [{QUICK}]\nexecute: {{pre_run: [sh build.sh]}}\n")
@@ -386,14 +322,12 @@ def test_pre_run_runs_in_the_folder_of_each_version(
     logs = project.path / ".perun/logs"
     assert (logs / f"{head}-pre-run.log").read_text().splitlines()[1] == str(project.path)
     copy = (logs / f"{before}-pre-run.log").read_text().splitlines()[1]
-    assert copy.startswith(f"{project.path}/.perun/tmp/worktree-")
-    assert not Path(copy).exists()
+    assert copy.startswith(f"{project.path}/.perun/cache/builds/")
+    assert not (project.path / ".git/worktrees").exists()
 
 
 @pytest.mark.parametrize("url", ["..", "../../.."])
-def test_a_perun_root_below_the_top(
-    perun: Callable[..., Any], git_repository: Callable[..., Any], url: str, tmp_path: Path
-) -> None:
+def test_a_perun_root_below_the_top(perun, git_repository, url, tmp_path) -> None:
     repository = git_repository("a project")
     script = "pwd >> $1; cat input >> $1\n"
     repository.commit("Without", {"readme": ""})
@@ -413,21 +347,18 @@ def test_a_perun_root_below_the_top(
     for name in ("prepared", "measured"):
         places = (tmp_path / name).read_text().splitlines()
         assert places[:2] == [str(root), "2"]
-        assert places[2].startswith(f"{root}/.perun/tmp/worktree-")
+        assert places[2].startswith(f"{root}/.perun/cache/builds/")
         assert places[2].endswith("/parts/the part")
         assert places[3:] == ["1"]
     assert repository.git("worktree", "list").count("\n") == 0
 
 
-def test_failing_pre_run_skips_that_version_only(
-    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
-) -> None:
+def test_failing_pre_run_skips_that_version_only(perun, project, configure) -> None:
     project.commit("Break the build", {"build.sh": "seq 30; echo 'no rule' >&2; exit 3\n"})
     broken = project.head
     project.commit("Repair the build", {"build.sh": "true\n"})
     configure(f"cmds: ['true']\ncollectors: [{QUICK}]\nexecute: {{pre_run: [sh build.sh, sh build.sh]}}\n")
-    outcome = perun("run", "-m", "HEAD", "-m", "HEAD~1", "-m", "HEAD~2", "matrix", "--quiet-env", check=False)
-    assert outcome.code == 8
+    outcome = perun("run", "-m", "HEAD", "-m", "HEAD~1", "-m", "HEAD~2", "matrix", "--quiet-env", code=8)
     log = project.path / f".perun/logs/{broken}-pre-run.log"
     assert outcome.lines[0].startswith(f"* {project.head[:10]} Repair")
     assert outcome.lines[1].startswith("| stored ")
@@ -450,42 +381,28 @@ def test_failing_pre_run_skips_that_version_only(
     assert len(pending(project)) == 1
 
 
-@pytest.mark.parametrize(
-    ("first", "message"),
-    [
-        ("no-such-program --now", "'no-such-program' is in no folder of the PATH (running in {here})"),
-        ("sh -c 'kill -9 $$'", "was killed by SIGKILL"),
-    ],
-)
-def test_pre_run_that_cannot_run(
-    perun: Callable[..., Any],
-    project: Any,
-    record: Path,
-    configure: Callable[[str], None],
-    first: str,
-    message: str,
-) -> None:
+@pytest.mark.parametrize(("first", "message"), [
+    ("no-such-program --now", "'no-such-program' is in no folder of the PATH (running in {here})"),
+    ("sh -c 'kill -9 $$'", "was killed by SIGKILL"),
+])  # fmt: skip
+def test_pre_run_that_cannot_run(perun, project, record, configure, first, message) -> None:
     configure(
         f"cmds: [./one]\nworkloads: [a, b]\ncollectors: [{QUICK}]\n"
         f"execute: {{pre_run: [{json.dumps(first)}, ./two]}}\n"
     )
-    outcome = perun("run", "matrix", check=False)
-    assert outcome.code == 8
+    outcome = perun("run", "matrix", code=8)
     assert outcome.lines[0].startswith(f"skipped {project.head[:10]}: execute.pre_run: ")
     assert message.format(here=project.path) in outcome.lines[0]
     assert "1 version skipped" in outcome.err
     assert not record.exists()
 
 
-def test_a_failing_job_leaves_the_others(
-    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
-) -> None:
+def test_a_failing_job_leaves_the_others(perun, project, configure) -> None:
     configure(
         f"cmds: [sh]\nargs: [-c 'echo broken >&2; exit 4', -c 'exit 0']\ncollectors: [{QUICK}]\n"
         "profiles: {register_after_run: true}\n"
     )
-    outcome = perun("run", "-m", "HEAD", "-m", "HEAD~1", "matrix", check=False)
-    assert outcome.code == 8
+    outcome = perun("run", "-m", "HEAD", "-m", "HEAD~1", "matrix", code=8)
     assert outcome.lines[1:5] == [
         "| failed sh -c 'echo broken >&2; exit 4': the command \"sh -c 'echo broken >&2; exit 4'\" "
         "exited with status 4 (run 1 of 1)",
@@ -514,14 +431,7 @@ def test_without_history(perun: Callable[..., Any], project: Any, configure: Cal
     assert outcome.lines[2].startswith(f"skipped {before}: execute.pre_run: 'test -e late' ended with")
 
 
-def test_inside_a_hook_of_git(
-    perun: Callable[..., Any],
-    project: Any,
-    command: list[str],
-    environment: dict[str, str],
-    configure: Callable[[str], None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_inside_a_hook_of_git(perun, project, command, environment, configure, monkeypatch) -> None:
     """Git tells its hooks which index is the user's; what is run for another version must not use that."""
     configure(
         f"cmds: [git status --short]\ncollectors: [{QUICK}]\n"
@@ -539,9 +449,7 @@ def test_inside_a_hook_of_git(
     assert project.git("status", "--short") == ""
 
 
-def test_progress_on_a_terminal(
-    terminal: Callable[..., Any], project: Any, configure: Callable[[str], None]
-) -> None:
+def test_progress_on_a_terminal(terminal, project, configure) -> None:
     """Each line is whole and stands above the bar, which is gone at the end."""
     configure(f"cmds: [sleep 0.3]\nworkloads: ['0', '']\ncollectors: [{QUICK}]\n")
     outcome = terminal("run", "-c", "matrix", "--quiet-env", columns=80)
@@ -564,18 +472,14 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[?\d;]*[A-Za-z]", "", text)
 
 
-def test_template_with_a_counter(
-    perun: Callable[..., Any], project: Any, configure: Callable[[str], None]
-) -> None:
+def test_template_with_a_counter(perun, project, configure) -> None:
     configure(f"cmds: ['true']\nworkloads: [a, b]\ncollectors: [{QUICK}]\n")
     perun("run", "-c", "-ot", "%counter%-%workload%", "matrix")
     names = sorted(path.name for path in (project.path / ".perun/jobs").glob("*.perf"))
     assert names == [f"{number}-[{'ab'[number % 2]}].perf" for number in range(6)]
 
 
-def test_workloads_of_a_generator(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[[str], None]
-) -> None:
+def test_workloads_of_a_generator(perun, project, record, configure) -> None:
     configure(
         f"cmds: [./one]\nworkloads: [plain, made]\ncollectors: [{QUICK}]\n"
         "generators: {workload: [{id: made, type: singleton, value: from generator}]}\n"

@@ -1,4 +1,4 @@
-"""Nothing is lost and nothing is half written: many processes at once, killed processes, a full disk."""
+"""Nothing is lost or half written: many processes, kills, a full disk, and commands that fail."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,24 +116,9 @@ def many(write_profile: Callable[..., Path]) -> Callable[[Sequence[str]], list[s
 
 
 @pytest.fixture
-def start(
-    command: list[str], environment: Mapping[str, str], project: Any
-) -> Callable[..., subprocess.Popen[bytes]]:
+def start(start, project) -> Callable[..., subprocess.Popen[bytes]]:
     """Start the command in the background, in a session of its own."""
-
-    def start(*arguments: str, program: Sequence[str] = (), **options: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [*(program or command), *arguments],
-            cwd=project.path,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            **options,
-        )
-
-    return start
+    return partial(start, cwd=project.path, start_new_session=True)
 
 
 def at_once(
@@ -197,9 +183,7 @@ CUT_DOWN: Mapping[str, tuple[str, ...]] = {
 """What is killed. `collect` measures where the user is, `run` in a copy; both register what they measure."""
 
 
-def kill_again_and_again(
-    perun: Callable[..., Any], start: Any, project: Any, many: Any, times: int
-) -> None:
+def kill_again_and_again(perun: Callable[..., Any], start: Any, project: Any, many: Any, times: int) -> None:
     """Kill commands at random moments, this many times before they end, and look at the store after each."""
     rng = random.Random(20240304)
     perun("config", "set", "profiles.register_after_run", "true")
@@ -249,15 +233,9 @@ def test_killed_two_hundred_times(perun: Callable[..., Any], start: Any, project
 
 @pytest.mark.parametrize("name", ["add", "rm", "collect"])
 @pytest.mark.parametrize(
-    "every",
-    [
-        pytest.param(1, id="each", marks=pytest.mark.slow),
-        pytest.param(16, id="some"),
-    ],
+    "every", [pytest.param(1, id="each", marks=pytest.mark.slow), pytest.param(16, id="some")]
 )
-def test_killed_before_changes_of_files(
-    perun: Callable[..., Any], start: Any, project: Any, many: Any, tmp_path: Path, name: str, every: int
-) -> None:
+def test_killed_before_changes_of_files(perun, start, project, many, tmp_path, name, every) -> None:
     perun("config", "set", "profiles.register_after_run", "true")
     perun("add", *many(["r0.perf", "r1.perf", "r2.perf"]))
     many(["p0.perf", "p1.perf"])
@@ -317,9 +295,7 @@ def test_a_full_disk_can_be_cleared(perun: Callable[..., Any], start: Any, proje
     assert State.of(project).pending == {"p1.perf"}
 
 
-def test_readers_write_nothing(
-    perun: Callable[..., Any], project: Any, many: Any, write_profile: Callable[..., Path]
-) -> None:
+def test_readers_write_nothing(perun, project, many, write_profile) -> None:
     for minor in ("HEAD~1", "HEAD"):
         write_profile("r0.perf", origin=minor)
         perun("add", "-m", minor, "r0.perf")
@@ -353,16 +329,14 @@ def test_readers_write_nothing(
         assert snapshot(project.path) == before, line
 
 
-def test_a_damaged_object_is_stored_anew(
-    perun: Callable[..., Any], project: Any, write_profile: Callable[..., Path]
-) -> None:
+def test_a_damaged_object_is_stored_anew(perun, project, write_profile) -> None:
     path = write_profile("a.perf")
     profile = path.read_bytes()
     perun("add", "a.perf")
     (entry,) = (entry for _, entry in State.of(project).registered)
     stored = project.path / ".perun" / "objects" / entry.checksum[:2] / entry.checksum[2:]
     stored.write_bytes(stored.read_bytes()[:-10])
-    assert perun("fsck", check=False).code == 10
+    perun("fsck", code=10)
     # The file of the profile is removed by `add`, so that the object must be whole by then.
     path.with_name("b.perf").write_bytes(profile)
     perun("add", "b.perf")
@@ -371,9 +345,7 @@ def test_a_damaged_object_is_stored_anew(
 
 
 @pytest.mark.parametrize("room", [200 << 10, 1 << 20])
-def test_the_runtime_of_complexity_on_a_full_disk(
-    perun: Callable[..., Any], project: Any, small_disk: Any, room: int
-) -> None:
+def test_the_runtime_of_complexity_on_a_full_disk(perun, project, small_disk, room) -> None:
     """There is room to compile the program, and none for what it records."""
     project.write({"prog.c": "void work(void) {}\nint main(void) { work(); return 0; }\n"})
     scratch = project.path / ".perun" / "tmp"
@@ -388,3 +360,91 @@ def test_the_runtime_of_complexity_on_a_full_disk(
     assert "/calls: No space left on device\n" in outcome.err
     filler.unlink()
     assert perun(*collect).out.startswith("stored complexity-prog-")
+
+
+# -- commands that fail --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(project):
+    return Store(project.path / ".perun")
+
+
+@pytest.mark.parametrize("what", [("file", "calls"), ("minor", "HEAD"), ("all",)])
+def test_statistics_stay_where_their_index_is_damaged(perun, project, store, what):
+    store.stats.add(project.head, "2024-03-04 09:02:00", "calls", {"a": {"b": 1}})
+    index = store.stats.root / ".index"
+    index.write_bytes(b"x")
+    perun("stats", "delete", *what, code=6, err="perun stats sync")
+    assert store.stats.names(project.head) == ["calls"]
+    perun("stats", "sync")
+    perun("stats", "delete", *what)
+    assert store.stats.names(project.head) == []
+
+
+def test_nothing_is_registered_where_one_index_is_damaged(perun, project, store, write_profile):
+    write_profile("a.perf")
+    write_profile("b.perf", origin="HEAD~1")
+    old = store.indexes.path(project.git("rev-parse", "HEAD~1"))
+    old.parent.mkdir(exist_ok=True)
+    old.write_bytes(b"pidx")
+    perun("add", "--to-origin", "0@p-1@p", code=6)
+    assert store.indexes.read(project.head) == []
+    assert len(store.pending.list()) == 2
+
+
+FULL = """\
+import os, runpy, sys
+replace, index = os.replace, sys.argv[1]
+def full(source, target):
+    if str(target) in (index, os.path.dirname(index)):
+        raise OSError(28, "No space left on device", str(target))
+    replace(source, target)
+os.replace = full
+sys.argv = ["perun", *sys.argv[2:]]
+runpy.run_module("perun", run_name="__main__")
+"""
+
+
+@pytest.fixture
+def full_disk(command, store):
+    """How to call a Perun that finds the disk full when it names the index of the version, or its folder."""
+    return lambda version: [command[0], "-P", "-c", FULL, str(store.indexes.path(version))]
+
+
+def test_what_was_registered_is_said(perun, project, store, write_profile, full_disk):
+    write_profile("a.perf")
+    write_profile("b.perf", origin="HEAD~1")
+    version = project.git("rev-parse", "HEAD~1")
+    failed = perun("add", "--to-origin", "0@p-1@p", program=full_disk(version), check=False)
+    assert failed.code == 3
+    assert f"note: a.perf was registered in {project.head[:10]} before that" in failed.err
+    assert [one.path for one in store.indexes.read(project.head)] == ["a.perf"]
+    assert len(store.pending.list()) == 2
+    perun("add", "--to-origin", "0@p-1@p")
+    assert [one.path for one in store.indexes.read(version)] == ["b.perf"]
+    assert store.pending.list() == []
+
+
+def test_a_profile_that_cannot_be_registered_is_kept_and_named(perun, project, store):
+    (project.path / ".perun/local.yml").write_text(
+        "vcs: {type: git, url: ..}\nprofiles: {register_after_run: true}\n"
+    )
+    index = store.indexes.path(project.head)
+    index.parent.mkdir(exist_ok=True)
+    index.write_bytes(b"pidx")
+    failed = perun("collect", "-c", "true", "time", "-r", "1", "-w", "0", code=6)
+    [info] = store.pending.list()
+    assert f"stored, but not registered: {info.realpath}" in failed.err
+
+
+def test_what_was_removed_is_said(perun, project, store, write_profile, full_disk):
+    write_profile("a.perf")
+    perun("add", "0@p")
+    write_profile("b.perf", origin="HEAD~1")
+    perun("add", "-m", "HEAD~1", "0@p")
+    version = project.git("rev-parse", "HEAD~1")
+    failed = perun("rm", "0@i", "HEAD~1:0@i", program=full_disk(version), check=False)
+    assert failed.code == 3
+    assert f"note: a.perf was removed from {project.head[:10]} before that" in failed.err
+    assert [one.path for one in store.indexes.read(version)] == ["b.perf"]

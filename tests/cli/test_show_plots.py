@@ -1,7 +1,5 @@
 """`perun show bars`, `flow` and `scatter`: files, the browser, the terminal, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from perun.view._common.chart_view import bokeh_script
@@ -38,8 +36,7 @@ def test_a_page_that_is_named_is_replaced(perun, project, write_profile, view):
     write_profile()
     (project.path / "x.html").write_text("what was there")
     labels = ("-gt", "My <title>", "-xl", "the order", "-yl", "how long")
-    shown = perun("show", "0@p", view, *OPTIONS[view], "-f", "x.html", *labels)
-    assert shown.out == "x.html\n"
+    assert perun("show", "0@p", view, *OPTIONS[view], "-f", "x.html", *labels).out == "x.html\n"
     page = (project.path / "x.html").read_text("utf-8")
     assert "<title>My &lt;title&gt;</title>" in page
     assert '"axis_label":"the order"' in page
@@ -81,35 +78,19 @@ def test_as_wide_as_the_terminal_and_with_its_colours(terminal, project, write_p
 
 
 REFUSED = [
-    (
-        ("bars", "--of", "amuont"),
-        "--of: no resource has a key 'amuont'",
-        f"did you mean 'amount'?; {KEYS}",
-    ),
+    (("bars", "--of", "amuont"), "--of: no resource has a key 'amuont'", f"did you mean 'amount'?; {KEYS}"),
     (("bars", "-o", "amount", "-p", "nope"), "--per: no resource has a key 'nope'", KEYS),
     (("bars", "-o", "amount", "-b", "nope"), "--by: no resource has a key 'nope'", KEYS),
-    (
-        ("bars", "-o", "uid"),
-        "--of: no resource has a number in 'uid'",
-        "keys with numbers: amount, order",
-    ),
+    (("bars", "-o", "uid"), "--of: no resource has a number in 'uid'", "keys with numbers: amount, order"),
     (("bars", "-o", "amount", "-s"), "--stacked needs a key to divide the bars by", "add --by"),
     (("bars", "-o", "amount", "-g"), "--grouped needs a key to divide the bars by", "add --by"),
     (("bars", "-o", "amount", "-b", "uid", "-s", "-g"), "--stacked and --grouped", "leave out one"),
     (("bars", "summ", "-o", "amount"), "'summ' is not one of 'sum'", "bars --help"),
-    (
-        ("flow", "-o", "amount", "-b", "uid", "-t", "nope"),
-        "--through: no resource has a key 'nope'",
-        KEYS,
-    ),
+    (("flow", "-o", "amount", "-b", "uid", "-t", "nope"), "--through: no resource has a key 'nope'", KEYS),
     (("bars", "--y-scale", "logarithmic"), "'logarithmic' is not one of 'auto', 'linear', 'log'", "bars"),
     (("flow", "-s", "--y-scale", "log"), "--y-scale log cannot show areas that add up", "leave out --st"),
     (("scatter", "-p", "order", "-o", "uid"), "--of: no resource has a number in 'uid'", "amount, order"),
-    (
-        ("scatter", "-p", "order", "--uid", "./ap"),
-        "no resource has the uid './ap'",
-        "did you mean './app'?",
-    ),
+    (("scatter", "-p", "order", "--uid", "./ap"), "no resource has the uid './ap'", "did you mean './app'?"),
     (("scatter", "-p", "order", "--terminal", "-f", "x"), "--terminal and --filename", "leave out --t"),
     (("scatter", "-p", "order", "--terminal", "-v"), "--terminal and --view-in-browser", "leave out --t"),
     (("scatter", "-p", "order", "-f", "file.txt/x.html"), "cannot write", "--filename"),
@@ -121,8 +102,7 @@ REFUSED = [
 def test_what_is_refused(perun, project, write_profile):
     write_profile()
     for arguments, message, hint in REFUSED:
-        failed = perun("show", "0@p", *arguments, check=False)
-        assert failed.code == 2, arguments
+        failed = perun("show", "0@p", *arguments, code=2)
         assert failed.out == ""
         error, *rest = failed.err.splitlines()
         assert error.startswith("error: ")
@@ -133,7 +113,4 @@ def test_what_is_refused(perun, project, write_profile):
 
 def test_a_profile_without_resources(perun, project, write_profile, view):
     write_profile(amounts=())
-    failed = perun("show", "0@p", view, *OPTIONS[view], check=False)
-    assert failed.code == 6
-    assert "has no resources" in failed.err
-    assert "hint: " in failed.err
+    perun("show", "0@p", view, *OPTIONS[view], code=6, err=("has no resources", "hint: "))

@@ -1,29 +1,22 @@
-"""Starting is a feature: what the quick commands must not load, and the help that is kept in a file."""
-
-from __future__ import annotations
+"""Starting is a feature: what quick commands must not load, answers without click, threads of numpy."""
 
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from perun.cli import helptext
+from perun.cli.boundary import VARIABLE
 from perun.cli.main import COMMANDS, cli
+from perun.cli.quick import recognised
 
 HEAVY = (
-    "numpy",
-    "pandas",
-    "bokeh",
-    "scipy",
-    "jinja2",
-    "rich",
-    "msgspec",
-    "ruamel",
-    "importlib.metadata",
-    "asyncio",
-)
+    "numpy", "pandas", "bokeh", "scipy", "jinja2", "rich", "msgspec", "ruamel", "importlib.metadata",
+    "asyncio"
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -32,12 +25,9 @@ def loaded(command, environment):
 
     def loaded(*arguments):
         done = subprocess.run(
-            [command[0], "-X", "importtime", *command[1:], *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+            [command[0], "-X", "importtime", *command[1:], *arguments], env=environment, capture_output=True,
+            text=True, check=True
+        )  # fmt: skip
         return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.count("|") == 2}
 
     return loaded
@@ -89,8 +79,7 @@ def test_lists_of_known_profiles_load_nothing_that_reads_one(loaded, perun, used
 @pytest.mark.parametrize("line", ["--version", "--help", ""])
 def test_version_and_help_do_without_click(loaded, tmp_path, monkeypatch, line):
     monkeypatch.chdir(tmp_path)
-    modules = loaded(*line.split())
-    assert not modules & {"click", "typing", "json", "subprocess", "dataclasses", "re"}
+    assert not loaded(*line.split()) & {"click", "typing", "json", "subprocess", "dataclasses", "re"}
 
 
 def test_the_first_status_after_init_parses_no_yaml(loaded, perun, git_repository, monkeypatch):
@@ -100,16 +89,13 @@ def test_the_first_status_after_init_parses_no_yaml(loaded, perun, git_repositor
     assert not [name for name in loaded("status") if name.startswith("ruamel")]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "config set cmds ./x",
-        "config reset -y",
-        "add --force 0@p",
-        *(pytest.param(line, marks=pytest.mark.slow) for line in ("config edit", "rm 0@i")),
-        "status -sb type",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "config set cmds ./x",
+    "config reset -y",
+    "add --force 0@p",
+    *(pytest.param(line, marks=pytest.mark.slow) for line in ("config edit", "rm 0@i")),
+    "status -sb type",
+])  # fmt: skip
 def test_commands_that_write_cache_the_configuration(loaded, used, perun, line):
     local = used.path / ".perun" / "local.yml"
     local.write_text(local.read_text() + "\nargs: [changed by hand]\n")
@@ -162,11 +148,9 @@ def test_a_warning_of_a_library_fails_no_command(perun, used, tmp_path, environm
     assert (found.out, found.err) == (expected, "")
     refused = subprocess.run(
         [sys.executable, "-P", "-c", "import tabulate"],
-        env={**environment, "PYTHONPATH": path, "PYTHONWARNINGS": setting},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        env={**environment, "PYTHONPATH": path, "PYTHONWARNINGS": setting}, capture_output=True, text=True,
+        check=False
+    )  # fmt: skip
     assert "DeprecationWarning: tabulate is old" in refused.stderr  # it does warn
 
 
@@ -193,3 +177,98 @@ def test_the_version(perun, tmp_path):
     import perun as package
 
     assert perun("--version").out == perun("--no-color", "--version").out == f"perun {package.__version__}\n"
+
+
+# -- threads of numpy ----------------------------------------------------------------------------------------
+
+
+PROGRAM = """
+import os, subprocess, sys
+from perun.cli import boundary as blas
+blas.keep_to_one_thread()
+import numpy
+print(len(os.listdir("/proc/self/task")))
+print(subprocess.run(["printenv", blas.VARIABLE], stdout=subprocess.PIPE, text=True).stdout.strip())
+print(os.environ.get(blas.VARIABLE, ""))
+print(numpy.__spec__.name, any(isinstance(finder, blas._Finder) for finder in sys.meta_path))
+"""
+
+
+def lines(environ: dict[str, str]) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environ, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def environ() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the system does not list threads")
+def test_one_thread_and_nothing_inherited(environ: dict[str, str]) -> None:
+    assert lines(environ) == ["1", "", "", "numpy False"]
+
+
+def test_the_user_decides(environ: dict[str, str]) -> None:
+    _, inherited, seen, _ = lines({**environ, VARIABLE: "2"})
+    assert (inherited, seen) == ("2", "2")
+
+
+# -- answers without click -----------------------------------------------------------------------------------
+
+
+SPELLINGS = [
+    ["status"],
+    ["status", "--short"],
+    ["status", "-s", "--json"],
+    ["log"],
+    ["log", "-s"],
+    ["log", "--json"],
+    ["log", "--changes-only", "--json"],
+    ["log", "-s", "-n", "2"],
+    ["log", "--max-count", "1", "--graph"],
+    ["--no-pager", "-nc", "log", "--short"],
+    ["-v", "status"],
+]
+
+
+def test_both_ways_answer_the_same(perun, project):
+    for spelling in SPELLINGS:
+        assert recognised(spelling) is not None
+        # `--dev-mode` changes nothing here but that the command tree is asked.
+        through_tree = ["--dev-mode", *spelling]
+        assert recognised(through_tree) is None
+        assert perun(*spelling).out == perun(*through_tree).out != ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["statsu"],
+        ["status", "--sort-by", "time"],
+        ["status", "--help"],
+        ["log", "HEAD~1"],
+        ["log", "-x"],
+        ["log", "-n"],
+        ["log", "-n", "-1"],
+        ["status", "-n", "1"],
+        ["--metrics", "f", "i", "log"],
+        ["add", "--short"],
+        ["status", "--changes-only"],
+        ["--no-pager"],
+    ],
+    ids=" ".join,
+)
+def test_everything_else_goes_to_the_tree(arguments):
+    assert recognised(arguments) is None
+
+
+def test_errors_are_the_same(perun, tmp_path):
+    quick = perun("status", cwd=tmp_path, check=False)
+    assert recognised(["--", "status"]) is None
+    tree = perun("--", "status", cwd=tmp_path, check=False)
+    assert (quick.code, quick.err) == (tree.code, tree.err)
+    assert quick.code == 3

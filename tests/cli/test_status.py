@@ -1,7 +1,5 @@
 """`perun status` (manual 3.2.8 and 12.1)."""
 
-from __future__ import annotations
-
 import pytest
 
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -75,11 +73,8 @@ def test_json(perun, project, write_profile):
     assert (project.path / ".perun" / "objects" / checksum[:2] / checksum[2:]).is_file()
     common = {
         **{"type": "time", "cmd": "./app", "workload": "input.txt", "collector": "time"},
-        "other_machine": None,
-        "incomplete": None,
-        "difference": None,
-        "measured": ANY_VALUE,
-    }
+        "other_machine": None, "incomplete": None, "difference": None, "measured": ANY_VALUE
+    }  # fmt: skip
     for one in (*answer["registered"], *answer["pending"]):
         measured, one["measured"] = one["measured"], ANY_VALUE
         low, high = measured.pop("low"), measured.pop("high")
@@ -89,39 +84,22 @@ def test_json(perun, project, write_profile):
         "schema": "perun.status/2",
         "major_version": "main",
         "minor_version": {
-            "date": "2024-03-04 09:02:00",
-            "author": "Ada Lindqvist",
-            "email": "ada@example.org",
-            "checksum": project.head,
-            "desc": "Commit 3",
-            "parents": [project.git("rev-parse", "HEAD~1")],
+            "date": "2024-03-04 09:02:00", "author": "Ada Lindqvist", "email": "ada@example.org",
+            "checksum": project.head, "desc": "Commit 3", "parents": [project.git("rev-parse", "HEAD~1")]
         },
         "registered": [
-            {
-                **common,
-                "tag": "0@i",
-                "name": "a.perf",
-                "args": "-v",
-                "postprocessors": ["normalizer"],
-                "time": 1714557600,
-            }
+            {**common, "tag": "0@i", "name": "a.perf", "args": "-v", "postprocessors": ["normalizer"],
+             "time": 1714557600}
         ],
         "pending": [
-            {
-                **common,
-                "tag": "0@p",
-                "name": "b.perf",
-                "args": "",
-                "postprocessors": [],
-                "time": 1714557601,
-                "checksum": None,
-            }
+            {**common, "tag": "0@p", "name": "b.perf", "args": "", "postprocessors": [],
+             "time": 1714557601, "checksum": None}
         ],
         "damaged": [],
         "changes": [],
         "steps": [],
         "bisection": None,
-    }
+    }  # fmt: skip
 
 
 def test_format(perun, write_profile):
@@ -135,8 +113,7 @@ def test_format(perun, write_profile):
 def test_an_unknown_tag(perun, project, write_profile):
     write_profile()
     (project.path / ".perun" / "local.yml").write_text("format: {status: '%type% %colour%'}\n")
-    failed = perun("status", check=False)
-    assert failed.code == 5
+    failed = perun("status", code=5)
     assert failed.out == ""
     assert "format.status: there is no tag %colour%" in failed.err
     assert "%workload%" in failed.err.splitlines()[1]
@@ -217,9 +194,7 @@ def test_before_the_first_commit(perun, git_repository):
 
 def test_a_branch_that_names_no_commit_is_not_called_new(perun, project):
     (project.path / ".git" / "refs" / "heads" / "main").write_text("1" * 40 + "\n")
-    failed = perun("status", check=False)
-    assert failed.code == 4
-    assert failed.out == ""
+    assert perun("status", code=4).out == ""
 
 
 def test_with_head_detached(perun, project):
@@ -233,9 +208,7 @@ def test_profiles_of_another_version_are_not_shown(perun, project, write_profile
     write_profile()
     perun("add", "0@p")
     project.git("checkout", "--quiet", "-b", "side", "HEAD~1")
-    done = perun("status")
-    assert "On major version side" in done.out
-    assert "no registered profiles" in done.out
+    perun("status", out=("On major version side", "no registered profiles"))
 
 
 def test_from_a_folder_below(perun, project, write_profile):
@@ -278,9 +251,7 @@ def test_a_submodule_belongs_to_the_project(perun, project, git_repository, tmp_
 def test_a_linked_working_tree_of_a_project_without_perun(perun, git_repository, tmp_path):
     repository = git_repository(commits=1)
     repository.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"))
-    failed = perun("status", cwd=tmp_path / "linked", check=False)
-    assert failed.code == 3
-    assert "no Perun repository at" in failed.err
+    perun("status", cwd=tmp_path / "linked", code=3, err="no Perun repository at")
 
 
 def test_sort_by(perun, project, write_profile):
@@ -289,9 +260,7 @@ def test_sort_by(perun, project, write_profile):
     assert [line[:3] for line in perun("status", "-sb", "workload").lines if "@p" in line] == ["0@p", "1@p"]
     pending = perun("status", "--json").json["pending"]
     assert [(one["tag"], one["name"]) for one in pending] == [("0@p", "b.perf"), ("1@p", "a.perf")]
-    failed = perun("status", "--sort-by", "colour", check=False)
-    assert failed.code == 2
-    assert "realpath" in failed.err
+    perun("status", "--sort-by", "colour", code=2, err="realpath")
 
 
 def test_on_a_narrow_terminal_columns_are_shortened(terminal, write_profile):
@@ -387,24 +356,16 @@ def test_numbers_in_json(perun, measured):
     answer = perun("status", "--json").json
     first, second = answer["registered"]
     assert first["measured"] == {
-        "metric": "real time",
-        "value": pytest.approx(1.5),
-        "low": pytest.approx(1.439, abs=1e-3),
-        "high": pytest.approx(1.564, abs=1e-3),
-        "n": 3,
-        "unit": "s",
-    }
+        "metric": "real time", "value": pytest.approx(1.5), "low": pytest.approx(1.439, abs=1e-3),
+        "high": pytest.approx(1.564, abs=1e-3), "n": 3, "unit": "s"
+    }  # fmt: skip
     difference = first["difference"]
     assert difference.pop("reason").endswith("measure in rounds, perun compare does")
     assert difference == {
-        "ratio": pytest.approx(1.5),
-        "ratio_low": pytest.approx(0.746, abs=1e-3),
-        "ratio_high": pytest.approx(3.018, abs=1e-3),
-        "verdict": "Unknown",
-        "decides": False,
-        "confirmed": True,
-        "since": measured.git("rev-parse", "HEAD~1"),
-    }
+        "ratio": pytest.approx(1.5), "ratio_low": pytest.approx(0.746, abs=1e-3),
+        "ratio_high": pytest.approx(3.018, abs=1e-3), "verdict": "Unknown", "decides": False, "limit": None,
+        "confirmed": True, "since": measured.git("rev-parse", "HEAD~1")
+    }  # fmt: skip
     assert second["measured"]["low"] is second["measured"]["high"] is None
     assert second["difference"] is None
 

@@ -1,7 +1,5 @@
 """A project whose store is in a database: each verb does and answers what it does with files."""
 
-from __future__ import annotations
-
 import gc
 import os
 import re
@@ -115,13 +113,11 @@ def test_profiles_move_from_files_to_a_database(perun, made, tmp_path):
     folder = made()
     perun("add", "0@p", "0@p", cwd=folder)
     expected = perun("log", "--json", cwd=folder).json
-    refused = perun("init", "--store", "sqlite", cwd=folder, check=False)
-    assert (refused.code, "store.url" in refused.err) == (2, True)
+    perun("init", "--store", "sqlite", cwd=folder, code=2, err="store.url")
     perun("remote", "add", "before", f"file://{tmp_path / 'before'}", cwd=folder)
     perun("push", cwd=folder)
     perun("config", "--local", "set", "store.url", "sqlite", cwd=folder)
-    missing = perun("status", cwd=folder, check=False)
-    assert (missing.code, "perun init" in missing.err) == (14, True)
+    perun("status", cwd=folder, code=14, err="perun init")
     perun("init", cwd=folder)
     assert perun("status", "--json", cwd=folder).json["registered"] == []
     perun("pull", cwd=folder)
@@ -129,18 +125,14 @@ def test_profiles_move_from_files_to_a_database(perun, made, tmp_path):
     assert perun("fsck", cwd=folder).out == "no damage found\n"
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "postgresql://me:secret-word@host/perf", "postgresql://host/perf?password=secret-word",
-        "mysql://host/perf", "sqlite://", "sqlite:///", "postgresql://host", "x", "", "sqlite://[",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("url", [
+    "postgresql://me:secret-word@host/perf", "postgresql://host/perf?password=secret-word",
+    "mysql://host/perf", "sqlite://", "sqlite:///", "postgresql://host", "x", "", "sqlite://[",
+])  # fmt: skip
 def test_urls_that_are_none_are_refused_and_nothing_is_made(perun, tmp_path, url):
     folder = tmp_path / "new"
     folder.mkdir()
-    failed = perun("init", "--store", url, cwd=folder, check=False)
-    assert failed.code == 2
+    failed = perun("init", "--store", url, cwd=folder, code=2)
     assert "secret-word" not in failed.out + failed.err
     assert list(folder.iterdir()) == []
 
@@ -148,8 +140,7 @@ def test_urls_that_are_none_are_refused_and_nothing_is_made(perun, tmp_path, url
 def test_a_server_that_cannot_be_reached_is_named(perun, git_repository, tmp_path):
     folder = git_repository(commits=1).path
     url = f"postgresql:///perf?host={tmp_path}"
-    failed = perun("init", "--store", url, cwd=folder, check=False)
-    assert (failed.code, url in failed.err) == (14, True)
+    perun("init", "--store", url, cwd=folder, code=14, err=url)
     assert not (folder / ".perun" / "local.yml").exists()
 
 
@@ -158,8 +149,7 @@ def test_the_database_of_a_strangers_repository_needs_trust(perun, made, environ
     (folder / ".perun" / "trust-mark").unlink()
     shutil.rmtree(Path(environment["PERUN_CONFIG_DIR"]) / "trust")
     for words in (("status",), ("log",), ("fsck",), ("init",)):
-        failed = perun(*words, cwd=folder, check=False)
-        assert (failed.code, "store.url: sqlite" in failed.err) == (11, True), words
+        perun(*words, cwd=folder, code=11, err="store.url: sqlite")
     assert perun("status", cwd=folder, env={"PERUN_TRUST": "1"}).code == 0
 
 
@@ -169,8 +159,7 @@ def test_a_file_that_is_no_database_is_named(perun, made, damage):
     for name in ("store.sqlite-wal", "store.sqlite-shm"):
         (folder / ".perun" / name).unlink(missing_ok=True)
     (folder / ".perun" / "store.sqlite").write_bytes(damage)
-    failed = perun("status", cwd=folder, check=False)
-    assert (failed.code, "store.sqlite" in failed.err) == (14, True)
+    perun("status", cwd=folder, code=14, err="store.sqlite")
 
 
 def test_a_refused_database_is_closed(tmp_path):
@@ -186,5 +175,4 @@ def test_a_newer_format_is_refused(perun, made):
     with sqlite3.connect(folder / ".perun" / "store.sqlite") as connection:
         connection.execute("UPDATE perun_store SET format = 2")
     connection.close()
-    failed = perun("status", cwd=folder, check=False)
-    assert (failed.code, "has the format 2" in failed.err) == (14, True)
+    perun("status", cwd=folder, code=14, err="has the format 2")

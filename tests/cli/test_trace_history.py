@@ -1,7 +1,5 @@
 """A history of a C program, each commit of it traced: `perun check` names which made search quadratic."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -107,9 +105,7 @@ def measure(perun: Callable[..., Any], counting: list[str]) -> Callable[[], None
 
 
 @pytest.mark.slow
-def test_the_commit_that_made_search_quadratic_is_named(
-    project: Any, perun: Callable[..., Any], measure: Callable[[], None], counting_runtime: Path
-) -> None:
+def test_the_commit_that_made_search_quadratic_is_named(project, perun, measure, counting_runtime) -> None:
     (project.path / ".perun/local.yml").write_text(MATRIX.replace("$flags", counted(counting_runtime)))
     by_links, by_position = (LIST.replace("$search", one) for one in (SEARCH, SEARCH_BY_POSITION))
     project.commit("Search keys in a list", {"list.c": by_links})

@@ -1,13 +1,15 @@
-"""`perun trend`: values over the versions, as a table, JSON and CSV."""
-
-from __future__ import annotations
+"""`perun trend`: values over the versions, as a table, JSON and CSV, also of a throughput."""
 
 import csv
 import io
+import os
 
 import pytest
 
+from perun.profile.factory import Profile
+from perun.repository.repository import open_repository
 from perun.store.cache import FILE
+from perun.store.pending import link
 
 
 @pytest.fixture
@@ -45,13 +47,10 @@ def test_series_of_the_same_words_are_told_apart(perun, project, write_profile):
     assert sorted(titles) == ["./app (workload 10)", "./app -v", "./app 10"]
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        *("app", "./app input.txt", "./app input.txt (time)", "./app [real]", "app input.txt"),
-        *("a*in?ut", "time*input"),
-    ],
-)
+@pytest.mark.parametrize("pattern", [
+    *("app", "./app input.txt", "./app input.txt (time)", "./app [real]", "app input.txt"),
+    *("a*in?ut", "time*input"),
+])  # fmt: skip
 def test_a_series_is_chosen(perun, measured, pattern):
     (series,) = perun("trend", pattern, "--json").json["series"]
     assert series["cmd"] == "./app"
@@ -91,7 +90,7 @@ def test_csv(perun, measured):
     assert float(rows[1]["ratio"]) == pytest.approx(1.5)
     assert (rows[1]["since"], rows[1]["verdict"]) == (rows[0]["version"], "Unknown")
     assert rows[0]["ratio"] == rows[2]["low"] == rows[2]["high"] == ""
-    assert perun("trend", "--csv", "--json", check=False).code == 2
+    perun("trend", "--csv", "--json", code=2)
 
 
 def test_which_versions(perun, measured):
@@ -104,8 +103,8 @@ def test_which_versions(perun, measured):
     assert subjects("--since", "HEAD~2") == ["Commit 3"]
     assert subjects("--since", "2024-03-04") == ["Commit 1", "Commit 3"]
     assert subjects("--since", "2024-03-05") == []
-    assert perun("trend", "-m", "no-such-branch", check=False).code == 4
-    assert perun("trend", "--since", "no-such-branch", check=False).code == 4
+    perun("trend", "-m", "no-such-branch", code=4)
+    perun("trend", "--since", "no-such-branch", code=4)
 
 
 def dated(project, date, message):
@@ -113,16 +112,13 @@ def dated(project, date, message):
     project.git("commit", "--quiet", "--allow-empty", "-m", message, environ=made)
 
 
-@pytest.mark.parametrize(
-    "zone, day, shown",
-    [
-        ("UTC", "2024-05-02", ["late", "wrong clock"]),
-        ("UTC", "2024-05-01", ["early", "late", "wrong clock"]),
-        ("XXX-20", "2024-05-02", ["early", "late", "wrong clock"]),  # 20 hours before UTC
-        ("XXX+12", "2024-05-02", ["wrong clock"]),
-        ("XXX+12", "2024-05-01", ["late", "wrong clock"]),
-    ],
-)
+@pytest.mark.parametrize("zone, day, shown", [
+    ("UTC", "2024-05-02", ["late", "wrong clock"]),
+    ("UTC", "2024-05-01", ["early", "late", "wrong clock"]),
+    ("XXX-20", "2024-05-02", ["early", "late", "wrong clock"]),  # 20 hours before UTC
+    ("XXX+12", "2024-05-02", ["wrong clock"]),
+    ("XXX+12", "2024-05-01", ["late", "wrong clock"]),
+])  # fmt: skip
 def test_a_day_is_that_of_the_user_and_a_wrong_clock_ends_nothing(
     perun, project, write_profile, zone, day, shown
 ):
@@ -135,7 +131,7 @@ def test_a_day_is_that_of_the_user_and_a_wrong_clock_ends_nothing(
     perun("add", "--to-origin", "0@p-3@p")
     (series,) = perun("trend", "--since", day, "--json", env={"TZ": zone}).json["series"]
     assert [point["subject"] for point in series["points"]] == shown
-    assert perun("trend", "--since", "2024-13-01", check=False).code == 4
+    perun("trend", "--since", "2024-13-01", code=4)
 
 
 def test_along_first_parents(perun, measured, write_profile):
@@ -182,10 +178,7 @@ def test_a_damaged_index_is_named(perun, measured):
     head = measured.head
     path = measured.path / ".perun" / "objects" / head[:2] / head[2:]
     path.write_bytes(path.read_bytes()[:-3])
-    done = perun("trend", check=False)
-    assert done.code == 6
-    assert "Commit 1" in done.out
-    assert str(path) in done.err
+    perun("trend", code=6, err=str(path), out="Commit 1")
 
 
 def test_a_store_without_facts(perun, measured):
@@ -197,3 +190,77 @@ def test_a_store_without_facts(perun, measured):
 def test_series_are_completed(perun, measured):
     env = {"_PERUN_COMPLETE": "bash_complete", "COMP_WORDS": "perun trend ./o", "COMP_CWORD": "2"}
     assert perun(env=env, check=False).out == "plain,./other -v\n"
+
+
+# -- a throughput in several units ---------------------------------------------------------------------------
+
+
+SCATTER = (1.0, 1.004, 0.996, 1.002, 0.998)
+DROPS = 7
+"""The version from which on it is half as fast."""
+
+
+def throughput(speed: float, unit: str, workload: str) -> Profile:
+    """What the regex collector stores. :param speed: in MB/s."""
+    factor = {"MB/s": 1.0, "KB/s": 1e3, "GB/s": 1e-3}[unit]
+    made = Profile({
+        "header": {
+            "type": "mixed", "cmd": "./copy", "args": "[v2]", "workload": workload,
+            "units": {f"mixed({unit})": unit}, "larger_is_better": [unit],
+        },
+        "collector_info": {"name": "regex", "params": {}},
+        "postprocessors": [],
+    })  # fmt: skip
+    made.update_resources(
+        {"uid": "copy", "type": "mixed", "subtype": unit, "order": n, "amount": speed * factor * one}
+        for n, one in enumerate(SCATTER)
+    )
+    return made
+
+
+@pytest.fixture
+def history(perun, git_repository, monkeypatch):
+    git = git_repository("rates", commits=10)
+    perun("init", cwd=git.path)
+    monkeypatch.chdir(git.path)
+    line = git.git("rev-list", "--reverse", "HEAD").split()
+    store = open_repository(git.path, os.environ).store
+    for number, version in enumerate(line):
+        speed = (50.0 if number >= DROPS else 100.0) * (1 + 0.002 * (number % 3))
+        unit = ("MB/s", "KB/s", "GB/s")[number % 3]
+        made = [throughput(speed * more, unit, size) for more, size in ((1, "small"), (1.2, "large"))]
+        link(store, version, [(one, f"{number}-{n}.perf", 100 * number + n) for n, one in enumerate(made)])
+    return line
+
+
+def test_all_commands_see_one_series_and_one_ratio(perun, history):
+    trend = perun("trend", "small", "--json").json["series"]
+    (series,) = trend
+    assert (series["unit"], len(series["points"])) == ("B/s", len(history))
+    ratio = series["points"][DROPS]["difference"]["ratio"]
+    assert ratio == pytest.approx(0.5, abs=0.005)
+    logged = {one["checksum"]: one["values"] for one in perun("log", "--json").json["versions"]}
+    (own,) = (one for one in logged[history[DROPS]] if one["workload"] == "small")
+    assert own["difference"]["ratio"] == ratio
+    (change,) = perun("changes", "--series", "small", "--json").json["changes"]
+    (step,) = change["steps"]
+    assert (change["version"], step["location"], step["unit"]) == (history[DROPS], "copy [B/s]", "B/s")
+    assert step["ratio"] == pytest.approx(ratio) and step["degradation"]
+    told = perun("check", "head", history[DROPS], "--json").json
+    found = [one for pair in told["comparisons"] if pair["workload"] == "small" for one in pair["changes"]]
+    assert [(one["location"], one["factor"]) for one in found] == [("copy [B/s]", pytest.approx(ratio))]
+
+
+def test_a_family_is_one_line_and_what_is_printed_can_be_pasted(perun, history):
+    lines = perun("changes").lines
+    (line,) = (line for line in lines if "copy [B/s]" in line)
+    assert "mean of 2, " in line and "./copy small (regex), ./copy large (regex)" in line
+    assert "95.4 MiB/s" not in line and " MiB/s -> " in line
+    assert "  ./copy (regex)" in lines
+    names = ("copy [B/s]", "./copy [v2] small (regex)", "./copy small", "./copy [v2] small", "*[[]B/s]")
+    for pasted in names:
+        assert perun("changes", "--series", pasted, "--json").json["changes"], pasted
+    for pasted in ("./copy small", "./copy [v2] small", "./copy [v2] small (regex)"):
+        (series,) = perun("trend", pasted, "--json").json["series"]
+        assert series["workload"] == "small"
+    perun("changes", "--series", "copy [A/s]", code=6)

@@ -3,8 +3,6 @@
 A change touches the files that its section names, and no others; what is about plugins takes one file.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Where versions are measured, that nothing of the user's is touched by it, and that nothing stays behind."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import random
@@ -17,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from measured_folders import QUICK, settle, wait_for, write_config
+from measured_folders import QUICK, settle, write_config
 from perun.core.atomic import process_mark, system
+from shared import is_running, wait_for
 
 LASTING = """\
 #!/bin/sh
@@ -71,17 +70,7 @@ def left_over(project: Any) -> list[str]:
     )
 
 
-def is_running(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
-
-
-def test_a_clean_head_is_measured_where_it_is(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_a_clean_head_is_measured_where_it_is(perun, project, record, configure) -> None:
     configure()
     before = picture(project.path)
     perun("run", "matrix")
@@ -90,9 +79,7 @@ def test_a_clean_head_is_measured_where_it_is(
     assert left_over(project) == []
 
 
-def test_a_history_beside_uncommitted_changes(
-    perun: Callable[..., Any], dirty: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_a_history_beside_uncommitted_changes(perun, dirty, record, configure) -> None:
     """Nothing of the user's changes: no file, no time, nor index, HEAD, reflog or stash."""
     configure("execute: {pre_run: [sh -c 'echo generated > file.o; echo changed >> file.txt']}\n")
     before = picture(dirty.path)
@@ -101,8 +88,10 @@ def test_a_history_beside_uncommitted_changes(
     lines = [line.split() for line in record.read_text().splitlines()]
     assert [line[1] for line in lines] == versions
     assert [line[2:] for line in lines] == [["3", "changed"], ["2", "changed"], ["1", "changed"]]
-    (place,) = {line[0] for line in lines}
-    assert place.startswith(f"{dirty.path}/.perun/tmp/worktree-")
+    places = {line[0] for line in lines}
+    assert len(places) == 3  # each has a folder of its own, with a name as long as the others
+    assert all(place.startswith(f"{dirty.path}/.perun/cache/builds/") for place in places)
+    assert len({len(place) for place in places}) == 1
     assert outcome.err == (
         "warning: uncommitted changes are not measured; --force-dirty (-f) measures them too\n"
     )
@@ -110,9 +99,7 @@ def test_a_history_beside_uncommitted_changes(
     assert left_over(dirty) == []
 
 
-def test_each_version_is_fresh(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_each_version_is_fresh(perun, project, record, configure) -> None:
     """What building and running one version leaves is not there in the next, whatever it is."""
     mess = (
         "sh -c 'test ! -e mess && mkdir -p mess/locked && touch mess/locked/file && chmod 0 mess/locked "
@@ -127,24 +114,18 @@ def test_each_version_is_fresh(
     assert left_over(project) == []
 
 
-def test_versions_by_any_name(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_versions_by_any_name(perun, project, record, configure) -> None:
     configure()
     first, second, third = project.git("rev-list", "--reverse", "HEAD").split()
     project.git("tag", "-a", "-m", "annotated", "v1", first)
     project.git("branch", "old", second)
     perun("run", "-m", "v1", "-m", "old", "-m", third[:8], "-m", "HEAD", "matrix")
     assert [line.split()[1] for line in record.read_text().splitlines()] == [first, second, third]
-    outcome = perun("run", "-m", "HEAD", "-m", "absent", "matrix", check=False)
-    assert outcome.code == 4
-    assert "git knows no commit 'absent'" in outcome.err
+    perun("run", "-m", "HEAD", "-m", "absent", "matrix", code=4, err="git knows no commit 'absent'")
     assert len(record.read_text().splitlines()) == 3  # found out before anything ran
 
 
-def test_merged_history_in_order(
-    perun: Callable[..., Any], project: Any, record: Path, configure: Callable[..., None]
-) -> None:
+def test_merged_history_in_order(perun, project, record, configure) -> None:
     configure()
     project.git("checkout", "-q", "-b", "side", "HEAD~1")
     project.commit("On the side", {"side": ""})
@@ -158,13 +139,7 @@ def test_merged_history_in_order(
             assert measured.index(commit) < measured.index(parent)
 
 
-def test_a_submodule(
-    perun: Callable[..., Any],
-    project: Any,
-    git_repository: Callable[..., Any],
-    record: Path,
-    configure: Callable[..., None],
-) -> None:
+def test_a_submodule(perun, project, git_repository, record, configure) -> None:
     library = git_repository("the library", commits=1)
     allow = ("-c", "protocol.file.allow=always")
     project.git(*allow, "submodule", "--quiet", "add", str(library.path), "library")
@@ -184,9 +159,7 @@ def test_a_submodule(
     assert left_over(project) == []
 
 
-def test_paths_with_blanks(
-    perun: Callable[..., Any], git_repository: Callable[..., Any], record: Path
-) -> None:
+def test_paths_with_blanks(perun, git_repository, record) -> None:
     repository = git_repository("my 'old' project; ü", commits=2)
     perun("init", cwd=repository.path)
     (repository.path / ".perun/local.yml").write_text(
@@ -199,9 +172,7 @@ def test_paths_with_blanks(
     assert len(perun("status", "--json", cwd=repository.path).json["pending"]) == 4
 
 
-def test_a_linked_working_tree(
-    perun: Callable[..., Any], project: Any, record: Path, tmp_path: Path, configure: Callable[..., None]
-) -> None:
+def test_a_linked_working_tree(perun, project, record, tmp_path, configure) -> None:
     configure("profiles: {register_after_run: true}\n")
     linked = tmp_path / "linked"
     project.git("worktree", "add", "-q", "-b", "other", str(linked), "HEAD~1")
@@ -214,9 +185,7 @@ def test_a_linked_working_tree(
     assert list((project.path / ".perun/tmp").iterdir()) == []
 
 
-def test_left_overs_of_dead_runs_are_removed(
-    perun: Callable[..., Any], project: Any, configure: Callable[..., None], record: Path
-) -> None:
+def test_left_overs_of_dead_runs_are_removed(perun, project, configure, record) -> None:
     configure()
     marked = [sys.executable, "-c", "from perun.core.atomic import process_mark; print(process_mark())"]
     dead = subprocess.run(marked, capture_output=True, text=True, check=True).stdout.strip()
@@ -234,8 +203,7 @@ def test_left_overs_of_dead_runs_are_removed(
     perun("status")
     assert len(list(tmp.iterdir())) == 7  # whoever only reads removes nothing
     perun("run", "matrix")
-    kept = sorted(path.name for path in tmp.iterdir())
-    assert kept == [f"collect-{mark}-abc", alive.name, "worktrees.txt"]
+    assert sorted(path.name for path in tmp.iterdir()) == [f"collect-{mark}-abc", alive.name, "worktrees.txt"]
     assert project.git("worktree", "list").splitlines()[1].startswith(str(alive))
 
 
@@ -250,13 +218,7 @@ def container() -> list[str]:
 
 @pytest.mark.parametrize("first", ["container", "host"])
 def test_a_run_of_another_pid_namespace_keeps_its_working_copy(
-    perun: Callable[..., Any],
-    project: Any,
-    command: list[str],
-    environment: dict[str, str],
-    record: Path,
-    container: list[str],
-    first: str,
+    perun, project, command, environment, record, container, first
 ) -> None:
     go = record.with_name("go")
     os.mkfifo(go)
@@ -289,40 +251,12 @@ def test_a_run_of_another_pid_namespace_keeps_its_working_copy(
     assert list(copy.parent.iterdir()) == []
 
 
-@pytest.fixture
-def start(
-    project: Any, command: list[str], environment: dict[str, str]
-) -> Callable[..., subprocess.Popen[bytes]]:
-    """Start perun in the project, and go on."""
-
-    def run(*arguments: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [*command, *arguments],
-            cwd=project.path,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    return run
-
-
 @pytest.mark.each_value("phase", "number code")
 @pytest.mark.parametrize("phase", ["pre_run", "measured"])
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
-def test_interruption(
-    perun: Callable[..., Any],
-    dirty: Any,
-    record: Path,
-    configure: Callable[..., None],
-    start: Callable[..., subprocess.Popen[bytes]],
-    phase: str,
-    number: int,
-    code: int,
-) -> None:
+def test_interruption(perun, dirty, record, configure, start, phase, number, code) -> None:
     """The version before is kept; no process, working copy or word of complaint is left."""
     record.with_name("lasting").write_text(LASTING)
     # The newest version is quick, the next one lasts.
@@ -349,9 +283,10 @@ def test_interruption(
     assert len(perun("status", "--json").json["pending"]) == 1
 
 
-def killed_again_and_again(
-    perun: Callable[..., Any], dirty: Any, start: Callable[..., subprocess.Popen[bytes]], times: int
-) -> None:
+@pytest.mark.slow  # tests/faults kills at each call, and above it is interrupted in each phase
+@pytest.mark.parametrize("times", [2, 100])
+def test_killed_at_random_moments(perun, dirty, record, configure, start, times) -> None:
+    configure("profiles: {register_after_run: true}\n")
     before = picture(dirty.path)
     started = time.monotonic()
     start("run", "-c", "matrix").communicate()
@@ -373,27 +308,3 @@ def killed_again_and_again(
     assert perun("fsck", "--json").json["errors"] == 0
     registered = perun("log", "--json").json["versions"]
     assert all(version["profiles"] for version in registered)
-
-
-@pytest.mark.slow  # tests/faults kills at each call, and above it is interrupted in each phase
-def test_killed_at_random_moments(
-    perun: Callable[..., Any],
-    dirty: Any,
-    record: Path,
-    configure: Callable[..., None],
-    start: Callable[..., subprocess.Popen[bytes]],
-) -> None:
-    configure("profiles: {register_after_run: true}\n")
-    killed_again_and_again(perun, dirty, start, 2)
-
-
-@pytest.mark.slow
-def test_killed_at_many_random_moments(
-    perun: Callable[..., Any],
-    dirty: Any,
-    record: Path,
-    configure: Callable[..., None],
-    start: Callable[..., subprocess.Popen[bytes]],
-) -> None:
-    configure("profiles: {register_after_run: true}\n")
-    killed_again_and_again(perun, dirty, start, 100)

@@ -42,6 +42,7 @@ class Said(NamedTuple):
     ratio_high: float | None = None
     verdict: str | None = None
     reason: str | None = None
+    limit: float | None = None
     confirmed: bool | None = None
     since: str | None = None
 
@@ -118,7 +119,7 @@ def _said(measured: Mapping[str, Any], difference: Mapping[str, Any] | None) -> 
     value = measured["value"], measured["low"], measured["high"], measured["n"]
     if difference is None:
         return Said(*value)
-    names = ("ratio", "ratio_low", "ratio_high", "verdict", "reason", "confirmed", "since")
+    names = ("ratio", "ratio_low", "ratio_high", "verdict", "reason", "limit", "confirmed", "since")
     return Said(*value, *(difference[name] for name in names))
 
 
@@ -177,7 +178,8 @@ def check(asked: Asked, *arguments: str, like: str = "") -> Answers:
 def _of_change(change: Mapping[str, Any], since: str) -> Said:
     size = change["sizes"][1] if change["sizes"] else None
     value = change["to_value"]["value"] if change["to_value"] else None
-    told = (change[name] for name in ("ratio", "ratio_low", "ratio_high", "verdict", "reason", "confirmed"))
+    names = ("ratio", "ratio_low", "ratio_high", "verdict", "reason", "limit", "confirmed")
+    told = (change[name] for name in names)
     return Said(value, None, None, size, *told, since)
 
 

@@ -42,7 +42,8 @@ class Made(NamedTuple):
 
     :param version: the place of its commit. :param benchmark: the place of what was measured.
     :param values: by workload. :param session: empty for one that was measured alone. :param side: of a
-        comparison. :param order: of measuring. :param kernel: and :param load: of the machine.
+        comparison. :param order: of measuring. :param kernel: of the machine, and
+        :param speed: how many times as long as usual it took for the same work; 0 where that is unknown.
     """
 
     version: int
@@ -54,6 +55,7 @@ class Made(NamedTuple):
     round: int = 0
     side: str = ""
     kernel: int = 0
+    speed: float = 0.0
 
 
 class History(NamedTuple):
@@ -95,7 +97,16 @@ def generated(seed: int, versions: tuple[int, int] = (5, 14), *, most: int = 4) 
         truth.append(levels)
         profiles += _measured(chance, number, benchmark, levels)
     profiles.sort(key=lambda one: one.order)
-    return History(seed, parents, benchmarks, tuple(profiles), tuple(truth))
+    return History(seed, parents, benchmarks, tuple(_with_speeds(seed, profiles, count)), tuple(truth))
+
+
+def _with_speeds(seed: int, profiles: Sequence[Made], count: int) -> Iterator[Made]:
+    """In every second history the speed of the machine is mostly known, and changes for good at a version."""
+    chance = random.Random(f"the speed of {seed}")
+    known, factor, at = chance.random() < 0.5, chance.choice((0.6, 1.0, 1.1, 1.5)), chance.randrange(count)
+    for one in profiles:
+        speed = (factor if one.version >= at else 1.0) * math.exp(NOISE * chance.gauss(0, 1))
+        yield one._replace(speed=speed * (known and chance.random() < 0.95))
 
 
 def _parents(chance: random.Random, count: int) -> tuple[tuple[int, ...], ...]:
@@ -237,12 +248,14 @@ def profile_of(history: History, made: Made) -> Profile:
         "printed": ("mixed", "", "printing"),
     }.get(benchmark.kind, ("time", history.unit, "time"))
     cpu = {"model": MACHINES[made.machine], "total": 4}
+    times = [2e7 * made.speed] * (12 if made.side else 1)
+    speed = {"speed": {"loop": 1, "processor": times, "wall": times}} if made.speed else {}
     profile = Profile({
         "header": {
             "type": kind, "cmd": benchmark.cmd, "args": benchmark.args, "workload": benchmark.workload,
             "units": {kind: unit},
         },
-        "machine": {"cpu": cpu, "architecture": "x86_64", "release": KERNELS[made.kernel]},
+        "machine": {"cpu": cpu, "architecture": "x86_64", "release": KERNELS[made.kernel], **speed},
         "collector_info": {"name": collector, "params": {}},
         "postprocessors": [],
     })  # fmt: skip

@@ -41,7 +41,8 @@ def formats(asked: Asked, answer: Mapping[str, Any]) -> Iterator[str]:
         command = " ".join(filter(None, (one["cmd"], one["args"], one["workload"])))
         for change in one["changes"]:
             text = _ratio(change["ratio"], change["ratio_low"], change["ratio_high"])
-            word = word_of(PerformanceChange[change["verdict"]], confirmed=change["confirmed"])
+            verdict = PerformanceChange[change["verdict"]]
+            word = word_of(verdict, confirmed=change["confirmed"], limit=change["limit"])
             wanted.append((one["minor_version"][:10], command, change["location"], word, text))
     found = {
         name: told_in(asked.perun("-v", "check", "all", "--format", name))

@@ -1,7 +1,5 @@
 """A project whose program costs what a file says, counted by a collector: verdicts without clocks."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
@@ -127,9 +125,7 @@ def _compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(
-    git_repository: Callable[..., Any], tmp_path: Path, perun: Callable[..., Any], _compared: Path
-) -> Project:
+def project(git_repository, tmp_path, perun, _compared) -> Project:
     """Three versions whose costs are 1000, 1000 and 1100; the matrix counts them."""
 
     def make(folder: Path) -> None:

@@ -1,7 +1,5 @@
 """What pairs of numbers say, by known numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -31,17 +29,14 @@ def only(metric: Metric, found: Values, looks: InterimPlan | None = None, **more
     return decision
 
 
-@pytest.mark.parametrize(
-    ("ratio", "change"),
-    [
-        (1.0, PerformanceChange.NoChange),
-        (1.1, PerformanceChange.Degradation),
-        (1 / 1.1, PerformanceChange.Optimization),
-        (1.01, PerformanceChange.MaybeDegradation),
-        (1.5, PerformanceChange.SevereDegradation),
-        (1 / 1.5, PerformanceChange.SevereOptimization),
-    ],
-)
+@pytest.mark.parametrize(("ratio", "change"), [
+    (1.0, PerformanceChange.NoChange),
+    (1.1, PerformanceChange.Degradation),
+    (1 / 1.1, PerformanceChange.Optimization),
+    (1.01, PerformanceChange.MaybeDegradation),
+    (1.5, PerformanceChange.SevereDegradation),
+    (1 / 1.5, PerformanceChange.SevereOptimization),
+])  # fmt: skip
 def test_the_interval_decides(ratio: float, change: PerformanceChange) -> None:
     scale = 3.0 if change is PerformanceChange.MaybeDegradation else 1.0
     decision = only(WALL, values(ratio, scale=scale))
@@ -104,6 +99,19 @@ def test_all_looks_together_spend_the_level() -> None:
     assert InterimPlan(4).level(0.01, 4, ends=True) == pytest.approx(0.01)
 
 
+def test_a_long_series_is_looked_at_ever_less_often() -> None:
+    looks = InterimPlan(1000)
+    assert looks.sizes[:20] == (*range(10, 105, 5), 110)
+    assert looks.sizes[-1] == 1000
+    steps = np.diff(looks.sizes[18:-1]) / np.array(looks.sizes[18:-2])
+    assert np.all((steps > 0.06) & (steps <= 0.1))
+    levels = [looks.level(0.01, size, ends=False) for size in looks.sizes]
+    assert levels == pytest.approx(nominal_levels(0.01, looks.sizes, 1000))
+    # The first hundred are nearly as strict as where there are no more, so that ten pairs may decide.
+    assert 1 / 512 < levels[0] < InterimPlan(100).level(0.01, 10, ends=False) < 1.4 * levels[0]
+    assert looks.level(0.01, 100, ends=True) > InterimPlan(100).level(0.01, 100, ends=True) / 2
+
+
 @pytest.mark.slow
 def test_the_level_holds_where_nothing_changed() -> None:
     """Of 1000 series without a change, looked at 5 times each, no more than 1 % and chance are wrong."""
@@ -129,16 +137,13 @@ def test_reachable_pairs() -> None:
     assert reachable(5, 3, 1.0) == 5
 
 
-@pytest.mark.parametrize(
-    ("wall", "cpu", "meaning"),
-    [
-        (1.1, 1.0, "waits more"),
-        (1.0, 1.1, "more work for the processor"),
-        (1 / 1.1, 1.1, "more cores at the same time"),
-        (1.1, 1.1, None),
-        (1.0, 1.0, None),
-    ],
-)
+@pytest.mark.parametrize(("wall", "cpu", "meaning"), [
+    (1.1, 1.0, "waits more"),
+    (1.0, 1.1, "more work for the processor"),
+    (1 / 1.1, 1.1, "more cores at the same time"),
+    (1.1, 1.1, None),
+    (1.0, 1.0, None),
+])  # fmt: skip
 def test_two_clocks_that_disagree(wall: float, cpu: float, meaning: str | None) -> None:
     decisions = decide({WALL: values(wall), CPU: values(cpu)}, InterimPlan(20), DEFAULTS)
     told = list(disagreements(decisions))

@@ -1,6 +1,4 @@
-"""The launcher that measures peak memory: it ends as its command did, and its own size does not count."""
-
-from __future__ import annotations
+"""The launcher that measures peak memory, and what a program prints while it is measured."""
 
 import signal
 import subprocess
@@ -9,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from perun.collect.complexity.build import ComplexityParams
+from perun.collect.trace.params import TraceParams
 from perun.core.process import programs
+from perun.repository.jobs import PluginConfig
+from perun.running.compare.instruments import quiet
 
 TAKES = "import sys; data = bytearray(int(sys.argv[1])); data[::4096] = b'x' * len(data[::4096])"
 
@@ -44,3 +46,48 @@ def test_a_launcher_that_said_nothing(tmp_path: Path) -> None:
     (tmp_path / "usage").write_text("1.0 2")
     with pytest.raises(ValueError, match="not enough values"):
         programs.read(tmp_path / "usage")
+
+
+# -- what a program prints -----------------------------------------------------------------------------------
+
+
+def test_output_that_would_go_to_the_terminal_is_suppressed() -> None:
+    asked = PluginConfig("trace", TraceParams(func=("sort",)))
+    assert quiet(asked).params == TraceParams(func=("sort",), output_handling="suppress")
+
+
+@pytest.mark.parametrize("params", [TraceParams(output_handling="capture"), ComplexityParams(), None])
+def test_others_stay(params: object) -> None:
+    unit = PluginConfig("any", params)
+    assert quiet(unit) is unit
+
+
+def test_the_fixed_loop_does_the_work_of_its_version() -> None:
+    found = programs.fixed_loop()
+    assert found is not None
+    assert {found.version: (found.integers, found.steps)} == {1: (3_750_000, 65_000)}, "of other work"
+    assert found.processor > 0 and found.wall > 0
+
+
+def test_a_loop_that_cannot_run_is_no_speed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(programs, "_LOOP", tmp_path / "missing")
+    assert programs.fixed_loop() is None and programs.speed_now() == {}
+
+
+def test_the_loop_takes_a_small_part_of_a_session() -> None:
+    clock = [0.0]
+
+    def loop() -> programs.FixedLoop:
+        clock[0] += 0.02
+        return programs.FixedLoop(1, 5, 5, 20, 30)
+
+    speed = programs.Speed(loop)
+    for _ in range(1000):
+        speed.visit(lambda: clock[0])
+        clock[0] += 0.01  # a round
+    times = speed.described()["speed"]["processor"]
+    assert 15 < len(times) < 0.04 * clock[0] / 0.02
+    for _ in range(200_000):
+        speed.visit(lambda: clock[0])
+        clock[0] += 0.3
+    assert 100 <= len(speed.described()["speed"]["wall"]) < 200

@@ -1,7 +1,5 @@
 """Pairs until they decide, with readings that are given and a clock that is told."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Mapping
@@ -13,11 +11,13 @@ from perun.core import conditions
 from perun.core.conditions import Moment, Watch
 from perun.core.errors import JobFailed
 from perun.core.process.execution import Sample
+from perun.core.process.programs import FixedLoop, Speed
 from perun.measurement.difference import DEFAULTS
 from perun.measurement.series import Metric
 from perun.plugin.api import MinorVersion
 from perun.profile.changes import PerformanceChange
 from perun.running.compare import trial as trials
+from perun.running.compare.compare import _notes
 from perun.running.compare.decide import PairRunner
 from perun.running.compare.instruments import BudgetSpent, Reading
 from perun.running.compare.plan import Plan, Side
@@ -30,28 +30,34 @@ PLAN = Plan(Side("base", VERSION), Side("head", VERSION._replace(checksum="b" * 
 
 
 class Instrument:
-    """Gives what each folder costs, with noise; each run takes a second of the clock."""
+    """Gives what each folder costs, with noise; each run takes a second of the clock, or as it is told."""
 
     name = "given"
 
-    def __init__(self, costs: Mapping[str, float], noise: float = 0.001, metric: Metric = CPU) -> None:
+    def __init__(
+        self, costs: Mapping[str, float], noise: float = 0.001, metric: Metric = CPU, takes: float = 1
+    ) -> None:
         self.costs = costs
         self.runs: list[str] = []
+        self.notes: list[str] = []
         self.cores: list[int | None] = []
         self.now = 0.0
         self.sample = Sample(1.0, 0.5, 0.1, 0)
+        self.beside: dict[Metric, float] = {}
         self._noise = noise
+        self._takes = takes
         self._metric = metric
         self._rng = random.Random(1)
 
     def measure(self, folder: Path, seconds: float, core: int | None) -> Reading:
-        if seconds < 1:
+        if seconds < min(self._takes, 1):
             raise BudgetSpent
-        self.now += 1
+        self.now += self._takes
         self.runs.append(folder.name)
         self.cores.append(core)
         factor = 1 + self._noise * self._rng.uniform(-1, 1)
-        return Reading({self._metric: self.costs[folder.name] * factor}, self.sample)
+        others = {metric: 1 + noise * self._rng.uniform(-1, 1) for metric, noise in self.beside.items()}
+        return Reading({self._metric: self.costs[folder.name] * factor, **others}, self.sample)
 
     def runner(self, order: str = "random", builds: int = 1, cores: tuple[int, ...] = ()) -> PairRunner:
         folders = {side: [Path(f"{side}{n or ''}") for n in range(builds)] for side in ("base", "head")}
@@ -66,6 +72,7 @@ class Instrument:
             budget,
             lambda *progress: None,
             lambda: self.now,
+            self.notes.append,
         )
 
 
@@ -92,6 +99,16 @@ def test_what_is_not_clear_takes_more() -> None:
     assert len(trial.pairs) % 5 == 0
 
 
+def test_after_many_pairs_one_metric_is_enough() -> None:
+    instrument = Instrument({"base": 1.0, "head": 1.1})
+    instrument.beside = {CPU._replace(subtype="real"): 0.5}
+    trial = instrument.trial(most=200, budget=10_000)
+    assert labels(trial) == [PerformanceChange.Degradation, PerformanceChange.Unknown]
+    assert len(trial.pairs) == 100
+    trial = Instrument({"base": 1.0, "head": 1.0}, noise=0.5).trial(most=200, budget=10_000)
+    assert (labels(trial), len(trial.pairs)) == ([PerformanceChange.Unknown], 200)
+
+
 def test_counts_take_three() -> None:
     trial = Instrument({"base": 1000.0, "head": 1001.0}, noise=0, metric=COUNT).trial()
     assert labels(trial) == [PerformanceChange.Degradation]
@@ -103,16 +120,33 @@ def test_the_end_of_the_pairs_and_of_the_time() -> None:
     trial = noisy.trial(most=12)
     assert (len(trial.pairs), trial.reason) == (12, "")
     assert labels(trial) == [PerformanceChange.Unknown]
-    trial = Instrument({"base": 1.0, "head": 1.0}, noise=0.5).trial(budget=22)
+    assert noisy.notes == []
+    noisy = Instrument({"base": 1.0, "head": 1.0}, noise=0.5)
+    trial = noisy.trial(budget=22)
     assert len(trial.pairs) == 6  # two runs to warm up, and the next pair would be cut off
     assert trial.reason == "the budget of 22 s is spent"
+    assert noisy.notes == [
+        "one run takes about 1 s: the budget of 22 s is enough for about 6 pairs of 3 runs, but 10 decide: "
+        "--budget 33"
+    ]
 
 
-def test_a_budget_for_less_than_a_pair() -> None:
-    for budget in (0.5, 3.5):
-        trial = Instrument({"base": 1.0, "head": 1.0}).trial(budget=budget)
-        assert (trial.pairs, trial.decisions) == ([], [])
-        assert "is spent" in trial.reason
+@pytest.mark.parametrize(
+    ("budget", "takes", "runs", "told"),
+    [
+        (0.5, 1, 0, "so that no pair of 3 runs fits into the budget of 500 ms"),
+        (3.5, 1, 0, "one run takes more than 0 s, so that no pair of 3 runs fits into the budget of 3.5 s"),
+        (8, 2.5, 1, "one run takes 2.5 s, so that no pair of 3 runs fits into the budget of 8 s"),
+        (10.9, 2.5, 4, ""),  # one side to warm up, and a pair
+    ],
+)
+def test_a_budget_for_less_than_a_pair(budget: float, takes: float, runs: int, told: str) -> None:
+    """It is not spent to say so."""
+    instrument = Instrument({"base": 1.0, "head": 1.0}, takes=takes)
+    trial = instrument.trial(budget=budget)
+    assert (len(trial.pairs), len(instrument.runs)) == (bool(runs > 3), runs)
+    assert told in trial.reason
+    assert ("--budget" in trial.advice) == bool(told)
 
 
 def test_each_pair_has_its_own_order() -> None:
@@ -140,8 +174,7 @@ def test_builds_take_turns() -> None:
 
 def test_a_pair_stays_on_one_core() -> None:
     instrument = Instrument({"base": 1.0, "head": 1.1})
-    trial = instrument.trial(cores=(0, 1))
-    assert trial.pinned
+    assert instrument.trial(cores=(0, 1)).pinned
     assert instrument.cores[:2] == [None, None]
     pairs = [set(instrument.cores[start : start + 3]) for start in range(2, 32, 3)]
     assert {len(pair) for pair in pairs} == {1}
@@ -151,8 +184,7 @@ def test_a_pair_stays_on_one_core() -> None:
 def test_what_uses_several_cores_is_left_on_all() -> None:
     instrument = Instrument({"base": 1.0, "head": 1.1})
     instrument.sample = Sample(1.0, 1.5, 0.1, 0)
-    trial = instrument.trial(cores=(0, 1))
-    assert not trial.pinned
+    assert not instrument.trial(cores=(0, 1)).pinned
     assert set(instrument.cores) == {None}
 
 
@@ -217,3 +249,14 @@ def test_moments_are_read_from_the_kernel(tmp_path: Path) -> None:
     assert conditions._waiting(tmp_path / "pressure/cpu") == 2.5
     assert conditions._ticks(tmp_path / "no") == [0] * 8
     assert conditions._waiting(tmp_path / "no") == 0.0
+
+
+def test_a_machine_that_became_slower_meanwhile_is_noted() -> None:
+    trial = Instrument({"base": 1.0, "head": 1.1}).trial()
+    assert not any("the machine" in note for note in _notes(PLAN, trial, None))
+    times = itertools.chain([20_000_000] * 8, [25_000_000] * 8)
+    trial.speed = Speed(lambda: FixedLoop(1, 1, 1, next(times), 1))
+    clock = itertools.count(0.0, 0.0)
+    for _ in range(16):
+        trial.speed.visit(lambda: next(clock))
+    assert "the machine became 25 % slower during the session" in list(_notes(PLAN, trial, None))

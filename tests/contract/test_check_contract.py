@@ -1,7 +1,5 @@
 """What every check keeps to: one suite, run over all of them."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import importlib
@@ -21,6 +19,7 @@ from perun.plugin.params import specs
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
+from profiles import profile_of
 
 _average: Check[ThresholdParams] = AverageAmountThreshold()
 
@@ -41,45 +40,24 @@ def check(request: pytest.FixtureRequest) -> Any:
 
 def profile(**amounts: float) -> Profile:
     """One resource of each uid for each of five sizes, growing with it, and the models of them all."""
-    made = Profile(
-        {
-            "header": {"type": "time", "cmd": "./prog", "args": "", "workload": "", "units": {"time": "s"}},
-            "collector_info": {"name": "time", "params": {}},
-            "postprocessors": [],
-        }
-    )
-    made.update_resources(
-        [
-            {
-                "uid": uid,
-                "type": "time",
-                "amount": amount * size,
-                "exclusive": amount * size * 1e9,
-                "structure-unit-size": size,
-                "order": 1,
-            }
-            for uid, amount in amounts.items()
-            for size in range(1, 6)
-        ]
-    )
+    resources = [
+        {"uid": uid, "amount": amount * size, "exclusive": amount * size * 1e9, "structure-unit-size": size,
+         "order": 1}
+        for uid, amount in amounts.items()
+        for size in range(1, 6)
+    ]  # fmt: skip
+    made = profile_of(resources, cmd="./prog")
     return RegressionAnalysis().process(made, RegressionParams(method="full"), NO_POSTPROCESS_CONTEXT)
 
 
 def bounds(**amounts: float) -> Profile:
     """The same functions as a profile of bounds: as many iterations as :func:`profile` has seconds."""
     made = Profile({"header": {"type": "bound", "units": {"bound": "iterations"}}})
-    made.update_resources(
-        [
-            {
-                "uid": {"source": "a.c", "function": uid, "line": 3, "column": 4},
-                "type": "bound",
-                "subtype": "total bound",
-                "bound": f"{round(10 * amount)} × n",
-                "class": "O(n^1)",
-            }
-            for uid, amount in amounts.items()
-        ]
-    )
+    made.update_resources([
+        {"uid": {"source": "a.c", "function": uid, "line": 3, "column": 4}, "type": "bound",
+         "subtype": "total bound", "bound": f"{round(10 * amount)} × n", "class": "O(n^1)"}
+        for uid, amount in amounts.items()
+    ])  # fmt: skip
     return made
 
 

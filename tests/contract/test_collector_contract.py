@@ -1,7 +1,5 @@
 """What every collector keeps to: one suite, run over all of them."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import importlib
@@ -30,15 +28,10 @@ from perun.profile.format.json import dumps_pending, loads, validate
 _typed: Collector[TimeParams] = TimeCollector()
 
 QUICK: dict[str, Mapping[str, Any]] = {
-    "bounds": {"source": ("prog.c",)},
-    "complexity": {},
-    "instructions": {"callers": 1, "warmup": 0},
-    "island": {},
-    "memory": {},
-    "regex": {"pattern": (r"out (?P<value>\d+)",), "repeat": 2},
-    "time": {"warmup": 1, "repeat": 2},
-    "trace": {"output_handling": "suppress"},
-}
+    "bounds": {"source": ("prog.c",)}, "complexity": {}, "instructions": {"callers": 1, "warmup": 0},
+    "island": {}, "memory": {}, "regex": {"pattern": (r"out (?P<value>\d+)",), "repeat": 2},
+    "time": {"warmup": 1, "repeat": 2}, "trace": {"output_handling": "suppress"}
+}  # fmt: skip
 """Every built-in collector, with parameters that keep its run short."""
 
 
@@ -141,9 +134,7 @@ def descriptors() -> set[tuple[str, str]]:
     return found
 
 
-def test_a_valid_profile_is_made_and_nothing_else_is_done(
-    collector: Any, run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_valid_profile_is_made_and_nothing_else_is_done(collector, run, tmp_path, capfd) -> None:
     """One collection, which may take seconds, shows what it makes and leaves alone; then another is made."""
     guard()  # opened once for a process, by its first run
     before, opened = (os.getcwd(), dict(os.environ)), descriptors()

@@ -1,7 +1,5 @@
 """Checks written as the manual's section 8.4 says, through the registry."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -15,6 +13,7 @@ from perun.plugin.params import FreeParams
 from perun.plugin.registry import Registry
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
+from profiles import columns_of, profile_of
 
 CHECK = '''
 """Compares how many resources there are."""
@@ -53,9 +52,7 @@ def make(tmp_path: Path) -> Make:
 
 
 def profile(count: int) -> Profile:
-    made = Profile({"header": {"type": "time"}})
-    made.update_resources([{"amount": number, "uid": "f", "type": "time"} for number in range(count)])
-    return made
+    return profile_of(columns_of({"f": range(count)}))
 
 
 def compare(plugin: Any, models_type: str = "", **values: Any) -> list[DegradationInfo]:
@@ -85,21 +82,18 @@ def seen(plugin: Any) -> str:
     return change.location
 
 
-@pytest.mark.parametrize(
-    ("parameters", "given", "kept_out"),
-    [
-        ("baseline, target", [], ["models_strategy", "limit"]),
-        ("base, targ, limit=1", ["('limit', '3')"], ["models_strategy"]),
-        ("base, targ, models_strategy='x'", ["('models_strategy', \"'best-param'\")"], ["limit"]),
-        ("base, targ, more=7", ["('more', '7')"], ["limit"]),
-        ("base, targ, *, limit", ["('limit', '3')"], []),
-        (
-            "baseline_profile, targ, **rest",
-            ["'limit': 3", "'models_strategy': 'best-param'", "'target': 4"],
-            [],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "given", "kept_out"), [
+    ("baseline, target", [], ["models_strategy", "limit"]),
+    ("base, targ, limit=1", ["('limit', '3')"], ["models_strategy"]),
+    ("base, targ, models_strategy='x'", ["('models_strategy', \"'best-param'\")"], ["limit"]),
+    ("base, targ, more=7", ["('more', '7')"], ["limit"]),
+    ("base, targ, *, limit", ["('limit', '3')"], []),
+    (
+        "baseline_profile, targ, **rest",
+        ["'limit': 3", "'models_strategy': 'best-param'", "'target': 4"],
+        [],
+    ),
+])  # fmt: skip
 def test_more_parameters(parameters: str, given: list[str], kept_out: list[str], make: Make) -> None:
     text = seen(make(SPY.format(parameters=parameters))).replace('\\"', '"').replace("\\'", "'")
     for part in given:
@@ -109,21 +103,17 @@ def test_more_parameters(parameters: str, given: list[str], kept_out: list[str],
 
 
 def test_without_a_kind_of_models_the_default_of_the_function_holds(make: Make) -> None:
-    plugin = make(SPY.format(parameters="base, targ, models_strategy='mine'"))
-    assert "mine" in compare(plugin)[0].location
+    assert "mine" in compare(make(SPY.format(parameters="base, targ, models_strategy='mine'")))[0].location
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ("pass", "must be a generator, but returns None"),
-        ("return 3", "must be a generator, but returns 3"),
-        ("yield 'slower'", "must yield DegradationInfo, not 'slower'"),
-        ("yield None", "must yield DegradationInfo, not None"),
-        ("yield from [1 / 0]", "failed: ZeroDivisionError: division by zero"),
-        ("raise SystemExit", "failed: SystemExit"),
-    ],
-)
+@pytest.mark.parametrize(("body", "message"), [
+    ("pass", "must be a generator, but returns None"),
+    ("return 3", "must be a generator, but returns 3"),
+    ("yield 'slower'", "must yield DegradationInfo, not 'slower'"),
+    ("yield None", "must yield DegradationInfo, not None"),
+    ("yield from [1 / 0]", "failed: ZeroDivisionError: division by zero"),
+    ("raise SystemExit", "failed: SystemExit"),
+])  # fmt: skip
 def test_a_check_that_fails(body: str, message: str, make: Make) -> None:
     plugin = make(f"def my_degradation_checker(baseline, target):\n    {body}\n")
     with pytest.raises(PluginError) as caught:

@@ -1,7 +1,5 @@
 """Collectors written as the manual's section 4.2 says, through the registry."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable
@@ -95,10 +93,7 @@ def test_the_phases_run_in_order(make: Make, tmp_path: Path) -> None:
 
 def test_what_the_profile_lacks_is_filled_in(make: Make, tmp_path: Path) -> None:
     profile = collect(make(), tmp_path, mode=Path("a/b"), more=(1, 2))
-    assert profile["header"] == {
-        "type": "mixed",
-        "units": {"mixed": "lines"},
-    }
+    assert profile["header"] == {"type": "mixed", "units": {"mixed": "lines"}}
     assert profile["collector_info"] == {"name": "mycollector", "params": {"mode": "a/b", "more": [1, 2]}}
     assert profile["postprocessors"] == []
 
@@ -140,8 +135,7 @@ def collect(**kwargs):
 
 
 def test_old_layouts_are_accepted(make: Make, tmp_path: Path) -> None:
-    profile = collect(make(SNAPSHOTS), tmp_path)
-    assert [number for number, _ in profile.all_snapshots()] == [0]
+    assert [number for number, _ in collect(make(SNAPSHOTS), tmp_path).all_snapshots()] == [0]
 
 
 SPY = """
@@ -155,9 +149,7 @@ def collect(executable, cmd, args, workload, depth=1, **kwargs):
 """
 
 
-def test_what_a_phase_is_given(
-    make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_phase_is_given(make, tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setenv("OUTSIDE", "kept")
     home, environ = Path.cwd(), dict(os.environ)
     place = tmp_path / "version"
@@ -233,27 +225,20 @@ def test_another_status_fails_the_job(status: str, phase: str, make: Make, tmp_p
     assert f"{phase}() of the collector 'mycollector'" in caught.value.message
 
 
-@pytest.mark.parametrize(
-    ("body", "error", "message"),
-    [
-        ("return None", PluginError, "must return (status, message, kwargs), not None"),
-        ("return 0", PluginError, "not 0"),
-        ("return 0, ''", PluginError, "not (0, '')"),
-        ("return 0, '', []", PluginError, "not (0, '', [])"),
-        ("return 0, '', kwargs", PluginError, "must leave a profile in kwargs['profile'], not None"),
-        ("return 0, '', {'profile': 'p.perf'}", PluginError, "not 'p.perf'"),
-        ("return 0, '', {'profile': {'snapshots': 3}}", PluginError, "in no known layout"),
-        (
-            "return 0, '', {'profile': {'global': {'resources': [7]}}}",
-            PluginError,
-            "profile of the collector",
-        ),
-        ("1 / 0", JobFailed, "ZeroDivisionError: division by zero"),
-        ("raise SystemExit(4)", JobFailed, "SystemExit: 4"),
-        ("raise OSError", JobFailed, "failed: OSError ("),
-        ("__import__('json').loads('{')", JobFailed, "JSONDecodeError"),
-    ],
-)
+@pytest.mark.parametrize(("body", "error", "message"), [
+    ("return None", PluginError, "must return (status, message, kwargs), not None"),
+    ("return 0", PluginError, "not 0"),
+    ("return 0, ''", PluginError, "not (0, '')"),
+    ("return 0, '', []", PluginError, "not (0, '', [])"),
+    ("return 0, '', kwargs", PluginError, "must leave a profile in kwargs['profile'], not None"),
+    ("return 0, '', {'profile': 'p.perf'}", PluginError, "not 'p.perf'"),
+    ("return 0, '', {'profile': {'snapshots': 3}}", PluginError, "in no known layout"),
+    ("return 0, '', {'profile': {'global': {'resources': [7]}}}", PluginError, "profile of the collector"),
+    ("1 / 0", JobFailed, "ZeroDivisionError: division by zero"),
+    ("raise SystemExit(4)", JobFailed, "SystemExit: 4"),
+    ("raise OSError", JobFailed, "failed: OSError ("),
+    ("__import__('json').loads('{')", JobFailed, "JSONDecodeError"),
+])  # fmt: skip
 def test_a_broken_phase(body: str, error: type[PerunError], message: str, make: Make, tmp_path: Path) -> None:
     plugin = make(f"def collect(**kwargs):\n    {body}\n")
     with pytest.raises(error) as caught:
@@ -341,8 +326,7 @@ def test_the_click_command_reaches_perun(make: Make, tmp_path: Path) -> None:
     plugin.command.main(["--mode", "slow"], standalone_mode=False, obj=session)
     plugin.command.main([], standalone_mode=False, obj=session)
     assert calls == [("mycollector", {"mode": "slow"}), ("mycollector", {"mode": "fast"})]
-    profile = collect(plugin, tmp_path, **calls[0][1])
-    assert profile["collector_info"]["params"] == {"mode": "slow"}
+    assert collect(plugin, tmp_path, **calls[0][1])["collector_info"]["params"] == {"mode": "slow"}
 
 
 def test_a_collector_without_command(make: Make) -> None:

@@ -1,7 +1,5 @@
 """Postprocessors written as the manual's section 5.2 says, through the registry."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -11,10 +9,11 @@ from typing import Any
 import click
 import pytest
 
-from perun.core.errors import JobFailed, PerunError, PluginError
+from perun.core.errors import JobFailed, PluginError
 from perun.plugin.params import FreeParams
 from perun.plugin.registry import Registry
 from perun.profile.factory import Profile
+from profiles import columns_of, profile_of
 
 INIT = '''
 """Multiplies amounts.
@@ -71,16 +70,7 @@ def make(tmp_path: Path) -> Make:
 
 @pytest.fixture
 def profile() -> Profile:
-    made = Profile(
-        {
-            "header": {"type": "time", "units": {"time": "s"}, "cmd": "ls", "args": "", "workload": ""},
-            "collector_info": {"name": "time", "params": {}},
-            "postprocessors": [],
-            "origin": "f" * 40,
-        }
-    )
-    made.update_resources([{"amount": amount, "uid": "f", "type": "time"} for amount in (1, 2)])
-    return made
+    return profile_of(columns_of({"f": [1, 2]}), cmd="ls", origin="f" * 40)
 
 
 def process(plugin: Any, profile: Profile, **values: Any) -> Profile:
@@ -125,18 +115,13 @@ def test_all_phases_run_in_order(make: Make, profile: Profile) -> None:
     assert process(make(run), profile)["machine"] == ["before", "postprocess", "after"]
 
 
-@pytest.mark.parametrize(
-    ("body", "error", "message"),
-    [
-        ("return 1, 'too few points', {}", JobFailed, "failed with status 1: too few points"),
-        ("return None", PluginError, "must return (status, message, kwargs)"),
-        ("return 0, '', {'profile': None}", PluginError, "must leave a profile"),
-        ("raise KeyError('amount')", JobFailed, "KeyError: 'amount'"),
-    ],
-)
-def test_a_broken_phase(
-    body: str, error: type[PerunError], message: str, make: Make, profile: Profile
-) -> None:
+@pytest.mark.parametrize(("body", "error", "message"), [
+    ("return 1, 'too few points', {}", JobFailed, "failed with status 1: too few points"),
+    ("return None", PluginError, "must return (status, message, kwargs)"),
+    ("return 0, '', {'profile': None}", PluginError, "must leave a profile"),
+    ("raise KeyError('amount')", JobFailed, "KeyError: 'amount'"),
+])  # fmt: skip
+def test_a_broken_phase(body, error, message, make, profile) -> None:
     plugin = make(f"def postprocess(profile, **configuration):\n    {body}\n")
     with pytest.raises(error) as caught:
         process(plugin, profile)
@@ -150,9 +135,7 @@ def test_a_postprocessor_without_postprocess(make: Make) -> None:
         make("def collect(**kwargs): pass")
 
 
-def test_what_it_prints_is_no_answer(
-    make: Make, profile: Profile, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_it_prints_is_no_answer(make, profile, capsys) -> None:
     process(make("def postprocess(**kwargs):\n    print('hm')\n    return 0, '', kwargs"), profile)
     assert capsys.readouterr() == ("", "hm\n")
 

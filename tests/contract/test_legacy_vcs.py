@@ -1,7 +1,5 @@
 """Version control systems written as the manual's section 13.1 says, through the registry."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -201,32 +199,26 @@ def test_functions_that_take_the_path(make: Make) -> None:
     assert list(vcs.walk_major_versions()) == [MajorVersion("main", "one")]
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        "('d', 'a', 'e', 'c', 's', ['p'])",
-        "__import__('types').SimpleNamespace("
-        "date='d', author='a', email='e', checksum='c', desc='s', parents=('p',))",
-    ],
-)
+@pytest.mark.parametrize("made", [
+    "('d', 'a', 'e', 'c', 's', ['p'])",
+    "__import__('types').SimpleNamespace("
+    "date='d', author='a', email='e', checksum='c', desc='s', parents=('p',))",
+])  # fmt: skip
 def test_other_types_of_versions(made: str, make: Make) -> None:
     vcs = make(LINES + f"\n\ndef _version(number):\n    return {made}\n")
     vcs.init({"one": True})
     assert vcs.get_minor_version_info("one") == MinorVersion("d", "a", "e", "c", "s", ("p",))
 
 
-@pytest.mark.parametrize(
-    ("function", "value", "call"),
-    [
-        ("get_minor_version_info", "'one'", lambda vcs: vcs.get_minor_version_info("one")),
-        ("get_minor_head", "None", lambda vcs: vcs.get_minor_head()),
-        ("massage_parameter", "b'one'", lambda vcs: vcs.massage_parameter("one")),
-        ("save_state", "True", lambda vcs: vcs.save_state()),
-        ("walk_minor_versions", "None", lambda vcs: list(vcs.walk_minor_versions("one"))),
-        ("walk_minor_versions", "[(1, 2)]", lambda vcs: list(vcs.walk_minor_versions("one"))),
-        ("walk_major_versions", "['main']", lambda vcs: list(vcs.walk_major_versions())),
-    ],
-)
+@pytest.mark.parametrize(("function", "value", "call"), [
+    ("get_minor_version_info", "'one'", lambda vcs: vcs.get_minor_version_info("one")),
+    ("get_minor_head", "None", lambda vcs: vcs.get_minor_head()),
+    ("massage_parameter", "b'one'", lambda vcs: vcs.massage_parameter("one")),
+    ("save_state", "True", lambda vcs: vcs.save_state()),
+    ("walk_minor_versions", "None", lambda vcs: list(vcs.walk_minor_versions("one"))),
+    ("walk_minor_versions", "[(1, 2)]", lambda vcs: list(vcs.walk_minor_versions("one"))),
+    ("walk_major_versions", "['main']", lambda vcs: list(vcs.walk_major_versions())),
+])  # fmt: skip
 def test_wrong_returns(function: str, value: str, call: Callable[[Vcs], Any], make: Make) -> None:
     vcs = make(LINES + f"\n\ndef {function}(*arguments):\n    return {value}\n")
     with pytest.raises(

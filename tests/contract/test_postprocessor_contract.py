@@ -1,7 +1,5 @@
 """What every postprocessor keeps to: one suite, run over the built-in ones and one of the documented API."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import importlib
@@ -32,13 +30,9 @@ _normalizer: Postprocessor[NoParams] = Normalizer()
 _clusterizer: Postprocessor[ClusterizerParams] = Clusterizer()
 
 QUICK: dict[str, Mapping[str, Any]] = {
-    "clusterizer": {},
-    "kernel_regression": {},
-    "moving_average": {},
-    "normalizer": {},
-    "regression_analysis": {"method": "full"},
-    "regressogram": {},
-}
+    "clusterizer": {}, "kernel_regression": {}, "moving_average": {}, "normalizer": {},
+    "regression_analysis": {"method": "full"}, "regressogram": {}
+}  # fmt: skip
 """Every built-in postprocessor, with the parameters it must be given."""
 CHANGES_RESOURCES = {"clusterizer": {"resources", "resource_type_map"}, "normalizer": {"resources"}}
 """The regions that a postprocessor changes; the others make models."""
@@ -79,22 +73,20 @@ def params(name: str, plugin: Any) -> Any:
 
 
 def made(resources: list[dict[str, Any]]) -> Profile:
-    profile = Profile(
-        {
-            "header": {
-                "type": "mixed",
-                "cmd": "./prog",
-                "args": "-O2",
-                "workload": "a",
-                "units": {"mixed": "us"},
-            },
-            "collector_info": {"name": "trace", "params": {"sampling": 1}},
-            "postprocessors": [{"name": "filter", "params": {"key": [1, None]}}],
-            "origin": "f" * 40,
-            "machine": {"architecture": "x86_64"},
-            "own": [{"region": 1}],
-        }
-    )
+    profile = Profile({
+        "header": {
+            "type": "mixed",
+            "cmd": "./prog",
+            "args": "-O2",
+            "workload": "a",
+            "units": {"mixed": "us"},
+        },
+        "collector_info": {"name": "trace", "params": {"sampling": 1}},
+        "postprocessors": [{"name": "filter", "params": {"key": [1, None]}}],
+        "origin": "f" * 40,
+        "machine": {"architecture": "x86_64"},
+        "own": [{"region": 1}],
+    })  # fmt: skip
     profile.update_resources(resources)
     profile["models"] = [{"uid": "old", "model": "constant", "coeffs": [{"name": "b0", "value": 1.5}]}]
     return profile
@@ -207,13 +199,7 @@ def test_own_result_can_be_processed_again(plugin: Any, params: Any) -> None:
     validate(process(plugin, process(plugin, profile(), params), params), "processed twice")
 
 
-def test_prints_nothing_and_writes_no_files(
-    plugin: Any,
-    params: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_prints_nothing_and_writes_no_files(plugin, params, tmp_path, monkeypatch, capfd) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)
@@ -257,9 +243,7 @@ DEGENERATE: dict[str, list[dict[str, Any]]] = {
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("resources", DEGENERATE.values(), ids=DEGENERATE.keys())
-def test_degenerate_profiles_are_processed_or_refused(
-    resources: list[dict[str, Any]], plugin: Any, params: Any, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_degenerate_profiles_are_processed_or_refused(resources, plugin, params, capfd) -> None:
     given = made(copy.deepcopy(resources))
     numbers_before = dumps_object(given).count(b"NaN") + dumps_object(given).count(b"Infinity")
     try:
@@ -360,10 +344,7 @@ def test_import_is_light(name: str) -> None:
     heavy = {"numpy", "scipy", "pandas", "click", "msgspec", "json"}
     code = f"import perun.postprocess.{name}, sys; print(sys.modules.keys() & {heavy!r})"
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+        [sys.executable, "-c", code], env={"PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True,
+        text=True, check=True
+    )  # fmt: skip
     assert done.stdout.strip() == "set()"

@@ -1,7 +1,5 @@
 """What all stores have in common, in files or in a database. Slow runs of `tests/unit/store` are on all."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess
@@ -38,7 +36,7 @@ for number in range(int(count)):
 LARGE = 1 << 40
 DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
 of_databases = pytest.mark.parametrize("store", DATABASES, indirect=True)
-"""What `tests/unit/store/test_linking.py` shows of files."""
+"""What `tests/unit/store/test_lock.py` shows of files."""
 
 
 @pytest.fixture(scope="session")

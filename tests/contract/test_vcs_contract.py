@@ -3,9 +3,8 @@
 To hold another implementation to it, add a function to :data:`FACTORIES` that makes a project in a folder.
 """
 
-from __future__ import annotations
-
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -144,8 +143,7 @@ def test_walking_from_several_heads_gives_each_version_once(project: Project) ->
 
 
 def test_walk_may_stop_early(project: Project) -> None:
-    walk = project.vcs.walk_minor_versions(project.vcs.get_minor_head())
-    assert next(iter(walk)).subject == "Version 3"
+    assert next(iter(project.vcs.walk_minor_versions(project.vcs.get_minor_head()))).subject == "Version 3"
 
 
 def test_info_agrees_with_the_walk(project: Project) -> None:
@@ -173,12 +171,10 @@ def test_massage_keeps_full_checksums_and_finds_prefixes(project: Project) -> No
 @pytest.mark.parametrize("name", ["no-such-version", "", "--help", "0" * 40])
 def test_unknown_versions_are_refused(project: Project, name: str) -> None:
     calls: list[Callable[[str], object]] = [
-        project.vcs.massage_parameter,
-        project.vcs.check_minor_version_validity,
-        project.vcs.get_minor_version_info,
-        project.vcs.checkout,
-        lambda head: list(project.vcs.walk_minor_versions(head)),
-    ]
+        project.vcs.massage_parameter, project.vcs.check_minor_version_validity,
+        project.vcs.get_minor_version_info, project.vcs.checkout,
+        lambda head: list(project.vcs.walk_minor_versions(head))
+    ]  # fmt: skip
     for call in calls:
         with pytest.raises(VersionControlError):
             call(name)
@@ -256,6 +252,29 @@ def test_working_copy_leaves_the_users_folder_alone(project: Project, tmp_path: 
     assert project.read("file.txt") == "changed\n"
     assert project.read("untracked.txt") == "mine\n"
     assert project.vcs.get_minor_head() == head
+
+
+def test_a_copy_that_is_kept(project: Project, tmp_path: Path) -> None:
+    """It is used again by another process, and is gone with its folder."""
+    project.write({"untracked.txt": "mine\n"})
+    versions = list(project.vcs.walk_minor_versions(project.vcs.get_minor_head()))
+    assert len({project.vcs.content(one.checksum) for one in versions}) == len(versions)
+    for number, version in enumerate(versions):
+        folder, scratch = tmp_path / f"kept-{number}", tmp_path / "scratch"
+        copy = project.vcs.kept_copy(folder, scratch)
+        if copy is None:
+            return
+        place = copy.make(version.checksum)
+        assert (place / "file.txt").read_text(encoding="utf-8") == version.subject[-1] + "\n"
+        assert place.is_relative_to(folder.resolve()) and not scratch.exists()
+        (place / "built").write_text("")
+        again = project.vcs.kept_copy(folder, scratch)
+        assert again is not None and again.renew(version.checksum) == place and (place / "built").exists()
+        shutil.rmtree(folder)
+    assert project.read("untracked.txt") == "mine\n"
+    assert [one.checksum for one in project.vcs.walk_minor_versions("HEAD")] == [
+        one.checksum for one in versions
+    ]
 
 
 def test_it_works_in_any_environment_of_a_hook(project: Project, tmp_path: Path) -> None:

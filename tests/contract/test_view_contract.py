@@ -1,7 +1,5 @@
 """What every view keeps to: one suite, run over all of them."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import importlib
@@ -27,21 +25,16 @@ from perun.profile.factory import Profile
 from perun.running.showing import show
 from perun.view.raw import RawParams, RawView
 from perun.view.tableof import TableOfView, TableParams
+from profiles import profile_of
 
 _raw: View[RawParams] = RawView()
 _table: View[TableParams] = TableOfView()
 
 PAGES: dict[str, dict[str, Any]] = {
-    "bars": {"of": "amount", "by": "uid"},
-    "flamegraph": {},
-    "heapmap": {},
-    "callgraph": {},
-    "flow": {"of": "amount", "through": "order", "by": "uid"},
-    "scatter": {"per": "order"},
-    "boxplot": {},
-    "histogram": {},
-    "timeline": {},
-}
+    "bars": {"of": "amount", "by": "uid"}, "flamegraph": {}, "heapmap": {}, "callgraph": {},
+    "flow": {"of": "amount", "through": "order", "by": "uid"}, "scatter": {"per": "order"}, "boxplot": {},
+    "histogram": {}, "timeline": {}
+}  # fmt: skip
 """Views that write a page to a file, and the parameters that they cannot do without."""
 
 VIEWS = tuple(
@@ -76,47 +69,22 @@ def view(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def profile() -> Profile:
-    made = Profile(
-        {
-            "header": {
-                "type": "memory",
-                "cmd": "./prog",
-                "args": "",
-                "workload": "",
-                "units": {"memory": "B"},
-            },
-            "collector_info": {"name": "memory", "params": {}},
-            "postprocessors": [],
-        }
-    )
-    made["timeline"] = timeline(["main"], [(0, WRITE, "a.txt#1", 100, 50, 8)]).as_region()
     uid = {"source": "a.c", "function": "main"}
-    made.update_resources(
-        [
-            {
-                "uid": uid,
-                "type": "memory",
-                "amount": value,
-                "address": 100 * value,
-                "trace": [uid],
-                "order": value,
-            }
-            for value in (1, 2)
-        ]
-    )
+    made = profile_of(
+        ({"uid": uid, "amount": n, "address": 100 * n, "trace": [uid], "order": n} for n in (1, 2)),
+        "memory", "B", cmd="./prog",
+    )  # fmt: skip
+    made["timeline"] = timeline(["main"], [(0, WRITE, "a.txt#1", 100, 50, 8)]).as_region()
     return made
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ("profile, params, out", "nothing"),
-        ("profile, params, out, ctx", "80"),
-        ("profile, params, out, ctx=None", "80"),
-        ("profile, params, out, *, ctx=None", "nothing"),
-        ("*arguments", "80"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "told"), [
+    ("profile, params, out", "nothing"),
+    ("profile, params, out, ctx", "80"),
+    ("profile, params, out, ctx=None", "80"),
+    ("profile, params, out, *, ctx=None", "nothing"),
+    ("*arguments", "80"),
+])  # fmt: skip
 def test_a_view_may_do_without_a_context(arguments: str, told: str, profile: Profile, tmp_path: Path) -> None:
     (tmp_path / "view").mkdir()
     (tmp_path / "view" / "mine.py").write_text(
@@ -147,13 +115,7 @@ def test_describes_itself(view: Any) -> None:
     assert all(spec.info.help for spec in specs(view.Params))
 
 
-def test_writes_only_where_it_is_told(
-    view: Any,
-    profile: Profile,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_writes_only_where_it_is_told(view, profile, tmp_path, monkeypatch, capfd) -> None:
     monkeypatch.chdir(tmp_path)
     before = copy.deepcopy(profile.serialize())
     out = io.StringIO()
@@ -194,9 +156,7 @@ def test_a_page_needs_nothing_from_elsewhere(name: str, profile: Profile, tmp_pa
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_gets_a_name_of_its_own(
-    name: str, profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_gets_a_name_of_its_own(name, profile, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     view = importlib.import_module(f"perun.view.{name}").PLUGIN()
     outs = [io.StringIO(), io.StringIO()]

@@ -1,7 +1,5 @@
 """What every workload generator keeps to: one suite, run over all of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import itertools

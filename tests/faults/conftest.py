@@ -1,7 +1,5 @@
 """The server of trials, and folders in memory for them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

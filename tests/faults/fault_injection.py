@@ -1,7 +1,5 @@
 """Running perun with faults: the server of trials, the plans of faults, and what is recorded of calls."""
 
-from __future__ import annotations
-
 import enum
 import errno
 import json
@@ -94,13 +92,9 @@ class Plan(NamedTuple):
         """As the library takes it."""
         kinds = ERRORS.get(self.error, frozenset(Kind))
         return {
-            "mode": self.mode,
-            "target": self.target,
-            "error": self.error,
-            "sticky": self.sticky,
-            "alone": self.alone,
-            "kinds": sum(1 << kind for kind in kinds),
-        }
+            "mode": self.mode, "target": self.target, "error": self.error, "sticky": self.sticky,
+            "alone": self.alone, "kinds": sum(1 << kind for kind in kinds)
+        }  # fmt: skip
 
 
 NO_FAULT = Plan(Mode.NOTHING, 0)
@@ -165,27 +159,17 @@ class Server:
             "PYTHONPATH": str(Path(perun.__file__).parents[1]),
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-P", str(HERE / "fault_server.py"), str(self._control), *modules],
-            env=environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=folder,
-        )
+            [sys.executable, "-P", str(HERE / "fault_server.py"), str(self._control), *modules], env=environ,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder
+        )  # fmt: skip
 
     def _preloaded(self) -> dict[str, str]:
         return {"LD_PRELOAD": str(self._library), "FAULTS_CONTROL": str(self._control)}
 
     def run(
-        self,
-        root: Path,
-        arguments: Sequence[str],
-        environ: Mapping[str, str],
-        plan: Plan = NO_FAULT,
-        *,
-        recording: bool = False,
-        sabotage: str = "",
-    ) -> Ended:
+        self, root: Path, arguments: Sequence[str], environ: Mapping[str, str], plan: Plan = NO_FAULT, *,
+        recording: bool = False, sabotage: str = ""
+    ) -> Ended:  # fmt: skip
         """Run perun in `root`; the fault comes at a call that changes something there.
 
         :param sabotage: Python that is executed before perun.
@@ -203,19 +187,15 @@ class Server:
             "sabotage": sabotage,
             "plan": {**plan.numbers(), "recording": recording, "no_flush": 1},
         }
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
+        assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline())
         where = self._part(NUMBERS + PATH_ROOM, PATH_ROOM).partition(b"\0")[0]
         return Ended(
-            answer["code"],
-            out.read_text(errors="replace"),
-            err.read_text(errors="replace"),
-            answer["calls"],
-            os.fsdecode(where),
-        )
+            answer["code"], out.read_text(errors="replace"), err.read_text(errors="replace"), answer["calls"],
+            os.fsdecode(where)
+        )  # fmt: skip
 
     def kinds(self, ended: Ended) -> list[int]:
         """The kinds of the calls of the last run, in their order."""
@@ -245,8 +225,7 @@ class Server:
 
     def close(self) -> None:
         """End the process."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
+        assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()

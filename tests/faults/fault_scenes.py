@@ -1,7 +1,5 @@
 """What is interrupted: commands, each with a project in which it has something to do, and what is there."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -39,12 +37,9 @@ class Project:
     def git(self, *arguments: str) -> str:
         """What git says."""
         done = subprocess.run(
-            ["git", *arguments],
-            cwd=self.path,
-            env={**os.environ, **self.environ},
-            capture_output=True,
-            text=True,
-        )
+            ["git", *arguments], cwd=self.path, env={**os.environ, **self.environ}, capture_output=True,
+            text=True
+        )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -63,20 +58,12 @@ class Project:
 
     def profile(self, name: str, amount: float, origin: str = "") -> None:
         """Write a pending profile of HEAD, or of `origin`."""
-        profile = Profile(
-            {
-                "header": {
-                    "type": "time",
-                    "cmd": "./app",
-                    "args": "",
-                    "workload": "w",
-                    "units": {"time": "s"},
-                },
-                "collector_info": {"name": "time", "params": {}},
-                "postprocessors": [],
-                "origin": origin or self.git("rev-parse", "HEAD"),
-            }
-        )
+        profile = Profile({
+            "header": {"type": "time", "cmd": "./app", "args": "", "workload": "w", "units": {"time": "s"}},
+            "collector_info": {"name": "time", "params": {}},
+            "postprocessors": [],
+            "origin": origin or self.git("rev-parse", "HEAD"),
+        })  # fmt: skip
         resources = [
             {"amount": amount, "order": n, "uid": "main", "type": "time", "subtype": "real"} for n in range(3)
         ]
@@ -179,6 +166,7 @@ def _under_tagit(project: Project) -> None:
 
 
 _TIME_ONCE = "[{name: time, params: {warmup: 0, repeat: 1}}]"
+_ONE_PAIR = ("-c", "true", "-w", "a", "--always", "--max-pairs", "1", "--metric", "wall")
 _JOB_ONCE = ("-c", "time", "-cp", "time", "{warmup: 0, repeat: 1}")
 
 
@@ -210,6 +198,7 @@ SCENES: Mapping[str, Scene] = {
         _registering, ("run", "-m", "HEAD~1", "job", "-b", "true", "-w", "a", *_JOB_ONCE), measures=True
     ),
     "run matrix": Scene(_with_matrix, ("run", "-m", "HEAD~1", "matrix"), measures=True),
+    "compare": Scene(_registering, ("compare", "HEAD~1", "HEAD", *_ONE_PAIR), measures=True),
     "config set": Scene(_with_profiles, ("config", "set", "format.sort_profiles_by", "source")),
     "tag": Scene(_under_tagit, ("tag", "v2"), gone=True),
     "hooks install": Scene(_with_hooks, ("hooks", "install", "--on", "post-commit,pre-push")),
@@ -337,8 +326,10 @@ def locks_of_git(project: Project) -> list[Path]:
 
 
 def left_by_runs(project: Project) -> frozenset[str]:
-    """Working copies and scratch folders of runs in `.perun/tmp`."""
-    return frozenset(one.name for one in project.path.glob(".perun/tmp/*-*") if one.is_dir())
+    """Working copies and scratch folders of runs in `.perun/tmp`, unfinished builds, and what git notes."""
+    found = [one for one in project.path.glob(".perun/tmp/*-*") if one.is_dir()]
+    found += [one for one in project.path.glob(".perun/cache/builds/*") if not (one / "manifest").exists()]
+    return frozenset(one.name for one in (*found, *project.path.glob(".git/worktrees/*")))
 
 
 def run_hooks(project: Project, scratch: Path) -> dict[str, str]:

@@ -4,8 +4,6 @@ Started as a program by `fault_injection.Server`. Each line of standard input is
 folder, environment and the numbers of the plan; each line of standard output says how it ended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import importlib
@@ -20,21 +18,9 @@ from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
 NAMES = (
-    "armed",
-    "mode",
-    "target",
-    "error",
-    "sticky",
-    "kinds",
-    "calls",
-    "fired",
-    "dead",
-    "leader",
-    "alone",
-    "recording",
-    "recorded",
-    "no_flush",
-)
+    "armed", "mode", "target", "error", "sticky", "kinds", "calls", "fired", "dead", "leader", "alone",
+    "recording", "recorded", "no_flush"
+)  # fmt: skip
 """The numbers at the start of the shared file, in the order of `inject.c`."""
 
 

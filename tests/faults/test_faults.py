@@ -1,8 +1,6 @@
 """A kill or an error of the system at every call that changes a file: nothing is lost or half done, the files
 of the user stay, the message names file and reason, and the command typed again succeeds."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence

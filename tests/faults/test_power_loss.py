@@ -1,7 +1,5 @@
 """The power fails at any moment: nothing that is registered is lost, and the store opens."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -74,9 +72,7 @@ def failures(recorded: Recorded, states: Sequence[power_loss.State]) -> list[str
     ("name", "all_of_them"),
     [*((name, False) for name in SCENES_OF_POWER), pytest.param("tag", True, marks=pytest.mark.slow)],
 )
-def test_every_state_after_a_power_loss(
-    name: str, all_of_them: bool, make_project: Callable[[], Project]
-) -> None:
+def test_every_state_after_a_power_loss(name: str, all_of_them: bool, make_project) -> None:
     recorded = Recorded(name, make_project())
     states = list(power_loss.crash_states(recorded.project.path, recorded.before, recorded.calls))
     states = states[:: 1 if all_of_them else max(1, len(states) // QUICK)]

@@ -1,7 +1,5 @@
 """Gives bytes to readers, in bounded memory and time."""
 
-from __future__ import annotations
-
 import resource
 import shutil
 import signal

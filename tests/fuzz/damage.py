@@ -1,8 +1,6 @@
 """Makes damaged programs: changes go into the headers, and into sections that are read, of programs that
 compilers made."""
 
-from __future__ import annotations
-
 import io
 import random
 import struct

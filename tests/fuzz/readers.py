@@ -5,8 +5,6 @@ fail. Where a checksum or compression would keep most changes from what is behin
 of the file as it is, and of what is inside, sealed anew.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import struct
@@ -18,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from perun.cli import formats as cli_formats
+from perun.cli.answers import data as cli_formats
 from perun.collect._calls.sizes import find_size, size_of
-from perun.collect.complexity.programs import programs
 from perun.collect.complexity.records import processes
-from perun.collect.instructions import callgrind_file, perf
+from perun.collect.complexity.selection import programs
+from perun.collect.instructions import callgrind, perf
 from perun.collect.instructions.tree import Frame, Tree, grow
 from perun.collect.memory import preload
 from perun.collect.memory.native import load
@@ -50,14 +48,14 @@ from perun.profile.head import ProfileHeader
 from perun.profile.island import timeline_of, usage_of
 from perun.repository import copies
 from perun.running.compare.identical import loaded_parts
-from perun.running.explain import functions
+from perun.running.explain import sources
 from perun.running.run import journal
 from perun.store import Store, changes, index, tree, unpacking
 from perun.store import stats as stats_file
 from perun.vcs import tagit as tagit_files
 from perun.vcs._common import history as git_history
 from perun.vcs.svs import Svs
-from perun.view.timeline.view import pieces_of, subtitle, summary
+from perun.view.timeline import pieces_of, subtitle, summary
 
 MINOR = "ab" * 20
 _RECORDING, _CHUNK = 128, struct.Struct("=4s11I3Q7sBI12x")
@@ -259,7 +257,7 @@ def _trace(data: bytes, folder: Path) -> object:
 
 def _callgrind(data: bytes, folder: Path) -> object:
     _put(folder / "out", data)
-    graph, tree = callgrind_file.read(folder / "out"), Tree()
+    graph, tree = callgrind.read(folder / "out"), Tree()
     grow(tree, graph, lambda node: Frame(graph.functions[node].name))
     # Whatever the costs of calls are, nothing of what functions cost themselves is lost.
     assert tree.total == graph.total
@@ -316,7 +314,7 @@ def _counters(data: bytes, folder: Path) -> object:
 
 def _lines_of_functions(data: bytes, folder: Path) -> object:
     _put(folder / "program", data)
-    return functions.read(folder / "program", {"p.c"}), loaded_parts(folder / "program")
+    return sources.read(folder / "program", {"p.c"}), loaded_parts(folder / "program")
 
 
 def _machine(data: bytes, folder: Path) -> object:
@@ -343,7 +341,7 @@ def _svs(data: bytes, folder: Path) -> object:
 
 def _format(data: bytes, folder: Path) -> object:
     text = data.decode("utf-8", "surrogateescape")
-    return cli_formats.parse(text, ("type", "cmd", "id"), "format.status")
+    return cli_formats.parse_format(text, ("type", "cmd", "id"), "format.status")
 
 
 def _island(data: bytes, folder: Path) -> object:
@@ -376,57 +374,23 @@ def _island_result(data: bytes, folder: Path) -> object:
 
 
 READERS: Mapping[str, Read] = {
-    "profile": _profile,
-    "profile-header": _header,
-    "columns": _columns,
-    "columns-sealed": _sealed_columns,
-    "chunk": _chunk_of_a_column,
-    "object": _object,
-    "object-content": _content_of_an_object,
-    "index": _index,
-    "index-sealed": _sealed_index,
-    "pending": _pending,
-    "pending-cache": _pending_cache,
-    "changes": _changes,
-    "batch": _batch,
-    "island": _island,
-    "island-stops": _island_stops,
-    "island-timeline": _island_timeline,
-    "island-result": _island_result,
-    "in-place": _in_place,
-    "statistics": _statistics,
-    "statistics-content": _content_of_statistics,
-    "statistics-index": _index_of_statistics,
-    "temp-index": _index_of_temporary_files,
-    "cache": _cache,
-    "facts": _facts,
-    "configuration": _configuration,
-    "parameters": _parameters,
-    "configuration-cache": _configuration_cache,
-    "memory": _memory,
-    "memory-content": _content_of_memory,
-    "complexity": _calls,
-    "trace": _trace,
-    "callgrind": _callgrind,
-    "perf": _perf,
-    "elf": _elf,
-    "elf-functions": _functions,
-    "elf-call-graph": _call_graph,
-    "elf-symbols": _symbols,
-    "elf-counters": _counters,
-    "elf-lines": _lines_of_functions,
-    "machine": _machine,
-    "git-log": _git_log,
-    "tagit-ignore": _tagit_ignore,
-    "svs": _svs,
-    "format": _format,
-}
+    "profile": _profile, "profile-header": _header, "columns": _columns, "columns-sealed": _sealed_columns,
+    "chunk": _chunk_of_a_column, "object": _object, "object-content": _content_of_an_object, "index": _index,
+    "index-sealed": _sealed_index, "pending": _pending, "pending-cache": _pending_cache, "changes": _changes,
+    "batch": _batch, "island": _island, "island-stops": _island_stops, "island-timeline": _island_timeline,
+    "island-result": _island_result, "in-place": _in_place, "statistics": _statistics,
+    "statistics-content": _content_of_statistics, "statistics-index": _index_of_statistics,
+    "temp-index": _index_of_temporary_files, "cache": _cache, "facts": _facts,
+    "configuration": _configuration, "parameters": _parameters, "configuration-cache": _configuration_cache,
+    "memory": _memory, "memory-content": _content_of_memory, "complexity": _calls, "trace": _trace,
+    "callgrind": _callgrind, "perf": _perf, "elf": _elf, "elf-functions": _functions,
+    "elf-call-graph": _call_graph, "elf-symbols": _symbols, "elf-counters": _counters,
+    "elf-lines": _lines_of_functions, "machine": _machine, "git-log": _git_log, "tagit-ignore": _tagit_ignore,
+    "svs": _svs, "format": _format
+}  # fmt: skip
 CORPUS_OF: Mapping[str, str] = {
-    "profile-header": "profile",
-    "columns-sealed": "columns",
-    "pending": "profile",
-    "index-sealed": "index",
+    "profile-header": "profile", "columns-sealed": "columns", "pending": "profile", "index-sealed": "index",
     "pending-cache": "index",
-    **{f"elf-{what}": "elf" for what in ("functions", "call-graph", "symbols", "counters", "lines")},
-}
+    **{f"elf-{what}": "elf" for what in ("functions", "call-graph", "symbols", "counters", "lines")}
+}  # fmt: skip
 """Readers that share the corpus of another one."""

@@ -1,7 +1,5 @@
 """Damaged and odd programs: whatever reads them gives a named error, or goes on with what is left."""
 
-from __future__ import annotations
-
 import random
 import struct
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Whatever bytes a reader gets: a value or the documented error, in bounded memory and time, nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,41 +15,11 @@ QUICK = 25
 THOROUGH = 100_000 // len(READERS) + 1
 """Inputs for each reader, in `make test` and in `make test-all`."""
 TOKENS = [
-    b"",
-    b"\0",
-    b"\n",
-    b" ",
-    b"null",
-    b"NaN",
-    b"Infinity",
-    b"-1",
-    b"0",
-    b"1e999",
-    b"9" * 400,
-    b"true",
-    b'"',
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b"[" * 3000,
-    b'{"a":' * 3000,
-    b"\\ud800",
-    b"\xff",
-    b"\xed\xa0\x80",
-    b"\xef\xbb\xbf",
-    b"\x7f\xff\xff\xff",
-    b"\xff" * 8,
-    b"\x00" * 64,
-    b"..",
-    b"/",
-    b"../" * 8,
-    b"&a [*a]",
-    b"*a",
-    b"!!python/object:os.system",
-    b"%0A",
-    b"~" * 70,
-]
+    b"", b"\0", b"\n", b" ", b"null", b"NaN", b"Infinity", b"-1", b"0", b"1e999", b"9" * 400, b"true", b'"',
+    b"{", b"}", b"[", b"]", b"[" * 3000, b'{"a":' * 3000, b"\\ud800", b"\xff", b"\xed\xa0\x80",
+    b"\xef\xbb\xbf", b"\x7f\xff\xff\xff", b"\xff" * 8, b"\x00" * 64, b"..", b"/", b"../" * 8, b"&a [*a]",
+    b"*a", b"!!python/object:os.system", b"%0A", b"~" * 70
+]  # fmt: skip
 """What parsers stumble over."""
 
 
@@ -106,13 +74,9 @@ def test_the_corpus(name: str, read: Callable[[str, bytes], object]) -> None:
 def check(name: str, read: Callable[[str, bytes], object], count: int, *, always_the_same: bool) -> None:
     """Give mutated inputs to a reader."""
     limits = settings(
-        max_examples=count,
-        deadline=None,
-        derandomize=always_the_same,
-        database=None,
-        print_blob=True,
-        suppress_health_check=list(HealthCheck),
-    )
+        max_examples=count, deadline=None, derandomize=always_the_same, database=None, print_blob=True,
+        suppress_health_check=list(HealthCheck)
+    )  # fmt: skip
 
     @limits
     @given(data=mutated(name))

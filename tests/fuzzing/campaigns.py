@@ -1,10 +1,8 @@
 """A campaign whose results lie in a folder, as a search leaves them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-import counting_programs
+import in_process as programs
 
 from perun.fuzz import results
 from perun.fuzz.after import understand
@@ -46,23 +44,13 @@ def folder_of(folder: Path, name: str = "main.c", text: str = "") -> Campaign:
     (folder / "seeds").mkdir()
     (folder / "seeds" / name).write_bytes(SEED)
     campaign = Campaign(
-        Program(f"./trim{text}", text, "/project", "0123456789abcdef", backend="gcov"),
-        {"timeout": 60},
-        7,
-        (Seed(name, f"seeds/{name}", len(SEED), 3600, 0.001),),
-        3600,
-        tuple(found),
+        Program(f"./trim{text}", text, "/project", "0123456789abcdef", backend="gcov"), {"timeout": 60}, 7,
+        (Seed(name, f"seeds/{name}", len(SEED), 3600, 0.001),), 3600, tuple(found),
         (Rule(f"T.10{text}", "insert_whitespace", f"Insert whitespace {text}", 40, 9, 2),),
         TimeSeries((Point(0.0, 1, 1.0), Point(1.5, 60, 8.0), Point(3.0, 120, 24.5))),
-        TimeSeries((Point(0.0, 0, 0.0), Point(3.0, 120, 1.0))),
-        5000,
-        90,
-        12,
-        60.0,
-        2.0,
-        "the time was over",
-        "1.0",
-    )
+        TimeSeries((Point(0.0, 0, 0.0), Point(3.0, 120, 1.0))), 5000, 90, 12, 60.0, 2.0, "the time was over",
+        "1.0"
+    )  # fmt: skip
     results.save(folder, campaign)
     return campaign
 
@@ -70,12 +58,7 @@ def folder_of(folder: Path, name: str = "main.c", text: str = "") -> Campaign:
 def understood(folder: Path) -> Campaign:
     """The campaign of the folder after its results were minimised and modelled, with the trimming program."""
     campaign = understand(
-        folder,
-        results.load(folder),
-        counting_programs.trim,
-        max_size=3000,
-        hang_timeout=1,
-        seconds=1e9,
-    )
+        folder, results.load(folder), programs.trim, max_size=3000, hang_timeout=1, seconds=1e9
+    )  # fmt: skip
     results.save(folder, campaign)
     return campaign

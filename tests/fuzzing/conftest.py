@@ -1,7 +1,5 @@
 """Programs that are fuzzed, compiled once."""
 
-from __future__ import annotations
-
 import pytest
 
 from compiling import CompilerCache

@@ -1,7 +1,5 @@
 """The three experiments of the manual's chapter 10: programs with `std::regex_search`, and their tables."""
 
-from __future__ import annotations
-
 import os
 import random
 import resource
@@ -18,8 +16,8 @@ from perun.fuzz import rules
 from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Coverage, Target
 from perun.fuzz.coverage.opening import open_coverage
+from perun.fuzz.executing import Pool
 from perun.fuzz.findings import Journal, Tested
-from perun.fuzz.pool import Pool
 from perun.fuzz.seeds import SeedFile, Settings
 
 CPU: Final = 220.0
@@ -78,16 +76,9 @@ LARGE = (
 
 
 def begin(
-    case: Case,
-    program: Path,
-    folder: Path,
-    number: int,
-    *,
-    seconds: float = 1e9,
-    executions: int | None = None,
-    jobs: int = 2,
-    hang: float = HANG,
-) -> tuple[Campaign, Callable[[], None]]:
+    case: Case, program: Path, folder: Path, number: int, *, seconds: float = 1e9,
+    executions: int | None = None, jobs: int = 2, hang: float = HANG
+) -> tuple[Campaign, Callable[[], None]]:  # fmt: skip
     """A campaign of the case, with the program compiled, that :func:`search` makes search, and what ends it.
 
     :param folder: an empty one. :param number: seed of the random numbers.

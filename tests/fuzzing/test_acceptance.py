@@ -1,7 +1,5 @@
 """Programs with known worst cases: the search finds each, and the growth report names its order."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
@@ -62,9 +60,7 @@ CASES = (
 
 
 @pytest.fixture(scope="session")
-def opened(
-    compile_once: CompilerCache, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[Case], Coverage]:
+def opened(compile_once: CompilerCache, tmp_path_factory) -> Callable[[Case], Coverage]:
     """What counts a program, not started yet."""
 
     def make(case: Case) -> Coverage:
@@ -85,14 +81,8 @@ def searched(case: Case, coverage: Coverage, folder: Path, number: int, times: i
     executor = Here(coverage)
     settings = Settings(1e9, LIMIT, 20.0, executions=case.executions * times, tests_between=False)
     journal = Journal(folder)
-    campaign = Campaign(
-        rules.for_seed(case.seed, path),
-        executor,
-        settings,
-        lambda member, seed, seconds: findings.Tested("ok"),
-        journal,
-        random.Random(number),
-    )
+    chosen, nothing_wrong = rules.for_seed(case.seed, path), findings.Tested("ok")
+    campaign = Campaign(chosen, executor, settings, lambda *_: nothing_wrong, journal, random.Random(number))
     try:
         for _ in campaign.run([SeedFile(path, case.seed)]):
             pass
@@ -126,25 +116,19 @@ def found(case: Case, coverage: Coverage, folder: Path, number: int, times: int 
     ],
     ids=[case.program for case in CASES],
 )
-def test_the_search_finds_it_and_the_report_names_the_order(
-    case: Case, opened: Callable[[Case], Coverage], tmp_path: Path
-) -> None:
+def test_the_search_finds_it_and_the_report_names_the_order(case: Case, opened, tmp_path: Path) -> None:
     modelled = found(case, opened(case), tmp_path, 1)
     assert modelled.orders[0].name == case.order, modelled.text
     assert modelled.ends == case.ends
     if case.order == "quadratic":
         low, high = modelled.orders[0].low, modelled.orders[0].high
-        assert low is not None
-        assert high is not None
-        assert 1.8 < low <= high < 2.2
+        assert low is not None and high is not None and 1.8 < low <= high < 2.2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(2, 10))
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
-def test_it_does_so_from_each_seed_of_the_random_numbers(
-    case: Case, number: int, opened: Callable[[Case], Coverage], tmp_path: Path
-) -> None:
+def test_it_does_so_from_each_seed_of_the_random_numbers(case, number: int, opened, tmp_path: Path) -> None:
     modelled = found(case, opened(case), tmp_path, number, times=4)
     assert modelled.orders[0].name == case.order, modelled.text
     assert modelled.ends == case.ends

@@ -1,7 +1,5 @@
 """The loop, with a program that is a function: what it finds, repeats, keeps and survives."""
 
-from __future__ import annotations
-
 import math
 import os
 import time
@@ -34,14 +32,10 @@ def test_it_finds_what_is_quadratic(tmp_path):
     events = events_of(one)
     assert isinstance(events[0], Began)
     assert events[0].base == one.found.base == sum([100, 15, 4, 1])
-    assert isinstance(events[-1], Status)
-    assert one.ended == "600 executions were made"
+    assert isinstance(events[-1], Status) and one.ended == "600 executions were made"
     best = max(one.found.interesting, key=lambda member: member.lines)
-    assert best.icov > 3
-    assert b"     " in best.data
-    assert len(best.data) <= 200
-    assert best.rules
-    assert best.seed == "words.txt"
+    assert best.icov > 3 and b"     " in best.data and len(best.data) <= 200
+    assert best.rules and best.seed == "words.txt"
     values = [point.value for point in one.found.coverage]
     assert values == sorted(set(values))
     assert one.found.coverage[-1].value == one.found.best == best.icov
@@ -81,8 +75,7 @@ def test_it_goes_on_where_the_journal_ends(tmp_path):
     assert restored.compass.best.tolist() == known.compass.best.tolist()
     assert restored.compass.holders.tolist() == known.compass.holders.tolist()
     list(second.search())
-    assert second.executions == 500
-    assert second.found.best >= first.found.best
+    assert second.executions == 500 and second.found.best >= first.found.best
     assert len(second.found.corpus) > len(first.found.corpus)
     assert len({member.number for member in second.found.corpus}) == len(second.found.corpus)
 
@@ -131,8 +124,7 @@ def test_a_kill_at_any_moment_loses_the_last_second_at_most(tmp_path):
     events_of(one)
     whole = (folder / FILE).read_bytes()
     began = next(at for at, (size, *_) in enumerate(moments) if b'"kind":"began"' in whole[:size])
-    assert len(moments) > 60
-    assert one.seconds > 20
+    assert len(moments) > 60 and one.seconds > 20
     for number, (size, seconds, executions, interesting, faults) in enumerate(moments[began::5]):
         killed = tmp_path / str(number)
         (killed / "logs").mkdir(parents=True)
@@ -193,8 +185,7 @@ def test_faults_and_hangs_are_kept_apart(tmp_path):
     events = events_of(one)
     assert one.found.faults
     assert all("SIGSEGV" in member.ending for member in one.found.faults)
-    assert one.found.hangs
-    assert one.found.hangs[0].ending == "did not end within 1 s"
+    assert one.found.hangs and one.found.hangs[0].ending == "did not end within 1 s"
     assert {event.kind for event in events if isinstance(event, Found)} == {"slow", "fault", "hang"}
     written = folders.write(tmp_path, one, PROGRAM, {}, 1)
     for kind, members in (("fault", one.found.faults), ("hang", one.found.hangs)):
@@ -210,8 +201,7 @@ def test_more_faults_than_anybody_reads_are_counted(tmp_path):
 
     one = campaign(tmp_path, Here(Broken()))
     events_of(one)
-    assert len(one.found.faults) == 100
-    assert one.status().faults == 600 - 2
+    assert len(one.found.faults) == 100 and one.status().faults == 600 - 2
 
 
 def test_what_is_stopped_early_is_tried_again(tmp_path):
@@ -233,8 +223,7 @@ def test_what_is_stopped_early_is_tried_again(tmp_path):
 
     one = campaign(tmp_path, Here(Slow()), clock=clock)
     events_of(one)
-    assert stopped
-    assert {member.data for member in one.found.interesting} & set(stopped)
+    assert stopped and {member.data for member in one.found.interesting} & set(stopped)
     assert not one.found.hangs
 
 
@@ -277,8 +266,7 @@ def test_mutations_that_wait_do_not_fill_the_memory(tmp_path, monkeypatch):
 
     one = campaign(tmp_path, Counting(InProcess()), executions=300)
     events_of(one)
-    assert one.executions == 300
-    assert all(sum(sizes[:-1]) < 300 for sizes in waiting[2:])
+    assert one.executions == 300 and all(sum(sizes[:-1]) < 300 for sizes in waiting[2:])
 
 
 def test_no_run_takes_longer_than_the_time_that_is_left(tmp_path):
@@ -305,9 +293,7 @@ def test_no_run_takes_longer_than_the_time_that_is_left(tmp_path):
     batch = [0.0]
     one = campaign(tmp_path, Counting(Measured()), seconds=5.0, clock=clock, executions=None, hang=10.0)
     events_of(one)
-    assert one.ended == "the time is over"
-    assert left[0] == 5.0
-    assert left[-1] < 1.0
+    assert one.ended == "the time is over" and left[0] == 5.0 and left[-1] < 1.0
 
 
 def test_what_is_cut_as_the_time_is_over_is_no_hang(tmp_path):
@@ -319,8 +305,7 @@ def test_what_is_cut_as_the_time_is_over_is_no_hang(tmp_path):
 
     one = campaign(tmp_path, Here(Cut()), hang=1.0, executions=50)
     events_of(one)
-    assert one.executions == 50
-    assert not one.found.hangs
+    assert one.executions == 50 and not one.found.hangs
 
 
 def test_seeds_for_which_there_is_no_time_are_told(tmp_path):
@@ -340,8 +325,7 @@ def test_a_test_raises_the_score_and_its_rules(tmp_path):
     events_of(one)
     list(one.measure_rest(1e6))
     slower = [member for member in one.found.interesting if member.pcr]
-    assert slower
-    assert all(member.score == 2 * member.icov for member in slower)
+    assert slower and all(member.score == 2 * member.icov for member in slower)
     assert sum(tally.degradations for tally in one.mutator.tallies.values())
     written = folders.write(tmp_path, one, PROGRAM, {}, 1)
     assert {found.confirmation.change for found in written.results} == {"Degradation"}
@@ -362,23 +346,16 @@ def test_without_coverage_each_mutation_is_measured(tmp_path):
     program = InProcess()
     one = campaign(tmp_path, Here(program), test=test, coverage=False, tests_between=True, executions=60)
     events_of(one)
-    assert program.runs == 0
-    assert len(measured) == 60
-    assert one.found.interesting
-    assert all(member.pcr for member in one.found.interesting)
-    assert one.found.best == 2.0
-    written = folders.write(tmp_path, one, PROGRAM, {}, 1)
-    assert all(found.lines is None for found in written.results)
+    assert program.runs == 0 and len(measured) == 60 and one.found.interesting
+    assert all(member.pcr for member in one.found.interesting) and one.found.best == 2.0
+    assert all(found.lines is None for found in folders.write(tmp_path, one, PROGRAM, {}, 1).results)
 
 
-@pytest.mark.parametrize(
-    ("data", "code", "says"),
-    [
-        (b"crash", 0, "no seed can be used: the program was killed by SIGSEGV"),
-        (b"stop", 0, "no seed can be used: the program did not end within 10 s"),
-        (b"fine", 3, "fails on every seed .words.txt: status 3"),
-    ],
-)
+@pytest.mark.parametrize(("data", "code", "says"), [
+    (b"crash", 0, "no seed can be used: the program was killed by SIGSEGV"),
+    (b"stop", 0, "no seed can be used: the program did not end within 10 s"),
+    (b"fine", 3, "fails on every seed .words.txt: status 3"),
+])  # fmt: skip
 def test_a_program_that_fails_on_all_seeds_is_refused(tmp_path, data, code, says):
     one = campaign(tmp_path, Here(InProcess(code=code)))
     with pytest.raises(JobFailed, match=says):
@@ -445,5 +422,4 @@ def test_markup_in_inputs_is_text(tmp_path):
     assert written.results
     for found in written.results:
         text = (tmp_path / found.diff).read_text()
-        assert "<script" not in text
-        assert "<b>&" not in text
+        assert "<script" not in text and "<b>&" not in text

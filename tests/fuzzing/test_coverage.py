@@ -1,7 +1,5 @@
 """What programs execute, counted in real ones: in whatever way they end, get their input, and can be run."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -23,6 +21,7 @@ from perun.fuzz.coverage.api import PLACE, Coverage, InputWay, Target
 from perun.fuzz.coverage.gcov import GcovCoverage
 from perun.fuzz.coverage.inputs import build, build_flags
 from perun.fuzz.coverage.opening import open_coverage
+from shared import is_running, wait_for
 
 PROGRAMS = Path(__file__).parent / "programs"
 COUNTING = PROGRAMS / "counting.c"
@@ -98,8 +97,7 @@ def test_lines_are_executed_as_often_as_gcov_says(gcc: Path, opened: Open, tmp_p
         line["line_number"]: line["count"] for file in json.loads(told)["files"] for line in file["lines"]
     }
     counted = {line.number: int(n) for line, n in zip(coverage.lines, ran.counts, strict=True)}
-    assert counted == expected
-    assert ran.total == sum(expected.values())
+    assert counted == expected and ran.total == sum(expected.values())
     assert {line.file for line in coverage.lines} == {str(COUNTING)}
 
 
@@ -118,9 +116,7 @@ def test_work_is_counted_and_each_run_is_a_first_one(program: Path, opened: Open
     "end, outcome, code",
     [(b"!", "fault", -signal.SIGABRT), (b"0", "fault", -signal.SIGSEGV), (b"_", "ok", 3)],
 )
-def test_counters_are_complete_however_the_program_ends(
-    program: Path, opened: Open, end: bytes, outcome: str, code: int
-) -> None:
+def test_counters_are_complete_however_the_program_ends(program, opened, end, outcome, code: int) -> None:
     coverage = opened(program)
     few, many = (coverage.run(b" " * n + end, SECONDS) for n in (1, 11))
     assert (few.outcome, few.code) == (many.outcome, many.code) == (outcome, code)
@@ -146,8 +142,7 @@ THREADS = ("gcc", "-O0", "--coverage", COUNTING, "-DEARLY_THREAD", "-pthread")
 @pytest.fixture(params=["copied", "started", "afl"])
 def any_way(request: pytest.FixtureRequest, compile_once: CompilerCache, gcc: Path) -> Path:
     """A program for each way to run one."""
-    commands = {"started": THREADS, "afl": ("gcc", PROGRAMS / "afl.c")}
-    command = commands.get(request.param)
+    command = {"started": THREADS, "afl": ("gcc", PROGRAMS / "afl.c")}.get(request.param)
     return compile_once(*command) if command else gcc
 
 
@@ -169,8 +164,7 @@ def test_waiting_for_a_core_makes_no_hang(any_way: Path, opened: Open, busy_core
     coverage = opened(any_way)
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     ran = coverage.run(b"~", 0.1)
-    assert ran.outcome == "hang"
-    assert ran.seconds >= 0.1
+    assert ran.outcome == "hang" and ran.seconds >= 0.1
     coverage.close()
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before > 0.06
 
@@ -178,14 +172,10 @@ def test_waiting_for_a_core_makes_no_hang(any_way: Path, opened: Open, busy_core
 def test_what_is_ended_as_there_is_no_time_is_told_from_a_hang(any_way: Path, opened: Open) -> None:
     coverage = opened(any_way)
     ran = coverage.run(b"~", SECONDS, time.monotonic() + 0.05)
-    assert ran.outcome == "hang"
-    assert ran.seconds < SECONDS
-    assert coverage.run(b"a", SECONDS).outcome == "ok"
+    assert ran.outcome == "hang" and ran.seconds < SECONDS and coverage.run(b"a", SECONDS).outcome == "ok"
 
 
-def test_a_copy_that_is_killed_before_its_input_is_there_is_made_again(
-    program: Path, opened: Open, tmp_path: Path
-) -> None:
+def test_a_copy_that_is_killed_before_its_input_is_there_is_made_again(program, opened, tmp_path) -> None:
     """By somebody else, as memory is short."""
     own = tmp_path / "own"
     shutil.copy(program, own)
@@ -196,14 +186,12 @@ def test_a_copy_that_is_killed_before_its_input_is_there_is_made_again(
             parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
             if parent != os.getpid():  # not the server
                 os.kill(pid, signal.SIGKILL)
-                wait_until_gone([pid])
+                wait_for(lambda pid=pid: not is_running(pid))
         assert total(coverage, b"a b") == expected
 
 
 @pytest.mark.parametrize("started", [False, True], ids=["copied", "started"])
-def test_all_ways_of_input_count_the_same(
-    gcc: Path, opened: Open, compile_once: CompilerCache, started: bool
-) -> None:
+def test_all_ways_of_input_count_the_same(gcc: Path, opened: Open, compile_once, started: bool) -> None:
     program = compile_once(*THREADS) if started else gcc
     every = [
         [total(coverage, b"a  b"), total(coverage, b""), total(coverage, b"a  b"), total(coverage, b" " * 9)]
@@ -215,8 +203,7 @@ def test_all_ways_of_input_count_the_same(
     ]
     # The way to read the input takes lines of its own, as many for each.
     relative = [[one - totals[1] for one in totals] for totals in every]
-    assert relative[0] == relative[1] == relative[2]
-    assert relative[0][0] == relative[0][2] < relative[0][3]
+    assert relative[0] == relative[1] == relative[2] and relative[0][0] == relative[0][2] < relative[0][3]
 
 
 def test_the_place_of_the_input_in_the_command(program: Path, opened: Open) -> None:
@@ -227,20 +214,15 @@ def test_the_place_of_the_input_in_the_command(program: Path, opened: Open) -> N
         opened(program, PLACE, PLACE, way="argument")
 
 
-@pytest.mark.parametrize(
-    "flags, note",
-    [
-        (("-DEARLY_THREAD", "-pthread"), "threads before main"),
-        (("-DEARLY_READ",), "reads its input before main"),
-        (("-s",), "stripped"),
-        (("-static",), "linked statically"),
-        (("-DSTARTS_PROCESS",), "starts processes"),
-        (("-fsanitize=address",), "cannot be loaded"),
-    ],
-)
-def test_what_cannot_be_copied_is_started(
-    compile_once: CompilerCache, opened: Open, flags: tuple[str, ...], note: str
-) -> None:
+@pytest.mark.parametrize("flags, note", [
+    (("-DEARLY_THREAD", "-pthread"), "threads before main"),
+    (("-DEARLY_READ",), "reads its input before main"),
+    (("-s",), "stripped"),
+    (("-static",), "linked statically"),
+    (("-DSTARTS_PROCESS",), "starts processes"),
+    (("-fsanitize=address",), "cannot be loaded"),
+])  # fmt: skip
+def test_what_cannot_be_copied_is_started(compile_once, opened: Open, flags, note: str) -> None:
     coverage = opened(sanitized(compile_once, "gcc", "-O0", "--coverage", COUNTING, *flags))
     assert note in coverage.note and "slower" in coverage.note
     one, two, three = (total(coverage, b" " * n) for n in (1, 2, 3))
@@ -250,9 +232,7 @@ def test_what_cannot_be_copied_is_started(
 
 
 @pytest.mark.parametrize("flags", [("-DEARLY_THREAD", "-pthread"), ("-DEARLY_READ",)])
-def test_what_is_started_counts_edges_too(
-    compile_once: CompilerCache, clang: Path, opened: Open, flags: tuple[str, ...]
-) -> None:
+def test_what_is_started_counts_edges_too(compile_once, clang: Path, opened: Open, flags) -> None:
     coverage = opened(compile_once("clang", *CLANG_FLAGS, COUNTING, *flags))
     assert "before main" in coverage.note
     one, two, three = (total(coverage, b" " * n) for n in (1, 2, 3))
@@ -272,8 +252,7 @@ def test_counters_of_a_library_count(compile_once: CompilerCache, opened: Open, 
     work = compile_once("gcc", "--coverage", "-shared", "-fPIC", library)
     for flags in ((), ("--coverage",)):
         coverage = opened(compile_once("gcc", *flags, program, work))
-        assert not coverage.note
-        assert total(coverage, b"d") - total(coverage, b"c") == 2
+        assert not coverage.note and total(coverage, b"d") - total(coverage, b"c") == 2
 
 
 def test_the_program_sees_the_environment_of_the_user(gcc: Path, opened: Open, tmp_path: Path) -> None:
@@ -293,23 +272,7 @@ def test_the_program_sees_the_environment_of_the_user(gcc: Path, opened: Open, t
 
 def test_memory_is_limited(program: Path, opened: Open) -> None:
     coverage = opened(program, memory=512 << 20)
-    assert coverage.run(b"m", SECONDS).code == 4
-    assert coverage.run(b" ", SECONDS).code == 0
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def wait_until_gone(pids: list[int]) -> None:
-    for _ in range(600):
-        if not any(map(alive, pids)):
-            return
-        time.sleep(0.05)
-    pytest.fail(f"still alive: {[pid for pid in pids if alive(pid)]}")
+    assert coverage.run(b"m", SECONDS).code == 4 and coverage.run(b" ", SECONDS).code == 0
 
 
 def processes_of(program: Path) -> list[int]:
@@ -327,17 +290,16 @@ def test_a_hang_takes_what_it_has_started_along(compile_once: CompilerCache, ope
     program = compile_once("gcc", "-O0", "--coverage", COUNTING, "-DSTARTS_PROCESS")
     coverage = opened(program)
     assert coverage.run(b"S~", 0.3).outcome == "hang"
-    wait_until_gone(processes_of(program))
+    wait_for(lambda: not any(map(is_running, processes_of(program))))
     assert coverage.run(b"S", SECONDS).outcome == "ok"
-    wait_until_gone(processes_of(program))
+    wait_for(lambda: not any(map(is_running, processes_of(program))))
 
 
 def test_no_process_is_left_where_perun_is_killed(program: Path, tmp_path: Path) -> None:
     own = tmp_path / "own"
     shutil.copy(program, own)  # so that no other test runs this one
     code = (
-        "import os, sys\nfrom pathlib import Path\n"
-        "from perun.fuzz.coverage.api import Target\n"
+        "import os, sys\nfrom pathlib import Path\nfrom perun.fuzz.coverage.api import Target\n"
         "from perun.fuzz.coverage.opening import open_coverage\n"
         "target = Target((sys.argv[1],), 'file', Path.cwd(), dict(os.environ))\n"
         "coverage = open_coverage(target, Path(sys.argv[2]))\ncoverage.start()\n"
@@ -349,7 +311,7 @@ def test_no_process_is_left_where_perun_is_killed(program: Path, tmp_path: Path)
     process.kill()
     process.wait()
     process.stdout.close()
-    wait_until_gone(processes_of(own))
+    wait_for(lambda: not any(map(is_running, processes_of(own))))
 
 
 def test_closing_ends_all_and_the_next_run_starts_again(program: Path, opened: Open, tmp_path: Path) -> None:
@@ -359,8 +321,7 @@ def test_closing_ends_all_and_the_next_run_starts_again(program: Path, opened: O
     before = total(coverage, b" ")
     coverage.close()
     coverage.close()
-    assert not processes_of(own)
-    assert total(coverage, b" ") == before
+    assert not processes_of(own) and total(coverage, b" ") == before
 
 
 def test_a_program_without_counters_is_refused(compile_once: CompilerCache, opened: Open) -> None:
@@ -427,8 +388,7 @@ def test_programs_of_afl(compile_once: CompilerCache, opened: Open, flags: tuple
     assert len(ran.counts) == 100_000 and ran.counts[ord("a")] == 2 and ran.counts[-1] == 3
     assert coverage.run(b"!", SECONDS).code == -signal.SIGABRT
     assert coverage.run(b"~", 0.2).outcome == "hang"
-    assert coverage.run(b"b", SECONDS).total == 2
-    assert "255" in coverage.note
+    assert coverage.run(b"b", SECONDS).total == 2 and "255" in coverage.note
 
 
 @pytest.mark.slow

@@ -5,8 +5,6 @@ short budget, which executions limit and no clock, and the smaller sizes; in `ma
 ten seeds of the random numbers and all sizes, within two minutes each.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is said where a process of `--jobs` ends by itself, or has a defect."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 
@@ -9,8 +7,7 @@ import pytest
 from in_process import InProcess, ends, is_killed, is_wrong
 
 from perun.core.errors import JobFailed
-from perun.fuzz.executing import Task
-from perun.fuzz.pool import Pool
+from perun.fuzz.executing import Pool, Task
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -23,18 +20,14 @@ def answers_of(counting):
         pool.close()
 
 
-@pytest.mark.parametrize(
-    ("counting", "message", "hint"),
-    [
-        (is_killed, "a process of --jobs was killed by SIGKILL (Killed)", "with fewer jobs"),
-        (ends, "a process of --jobs exited with status 3", "go on with --resume"),
-    ],
-)
+@pytest.mark.parametrize(("counting", "message", "hint"), [
+    (is_killed, "a process of --jobs was killed by SIGKILL (Killed)", "with fewer jobs"),
+    (ends, "a process of --jobs exited with status 3", "go on with --resume"),
+])  # fmt: skip
 def test_a_process_that_ends_is_told_with_how_it_ended(counting, message, hint):
     with pytest.raises(JobFailed) as caught:
         answers_of(counting)
-    assert caught.value.message == message
-    assert hint in caught.value.hint
+    assert caught.value.message == message and hint in caught.value.hint
 
 
 def test_a_defect_in_a_process_is_raised_here_with_where_it_is():

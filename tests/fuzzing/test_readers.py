@@ -1,7 +1,5 @@
 """Files of compilers that are damaged, or of other releases: a named error, or what can be read of them."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 from random import Random

@@ -1,9 +1,9 @@
 """The rules of `perun fuzz`: each does what the manual says of it, on all inputs."""
 
-from __future__ import annotations
-
 import json
+import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perun.core.errors import UsageError
+from perun.core.errors import PluginError, UsageError
 from perun.fuzz import rules
 from perun.fuzz.methods import binary, textfile, xml
 from shared import examples
@@ -42,9 +42,7 @@ def test_all_rules_of_the_manual_are_there() -> None:
 @pytest.mark.parametrize("rule", EVERY, ids=lambda rule: rule.label)
 @settings(max_examples=20, deadline=None)
 @given(data=BYTES, corpus=st.lists(BYTES, max_size=3), seed=SEEDS, limit=st.integers(0, 80))
-def test_a_rule_never_fails_and_repeats_itself(
-    rule: rules.Rule, data: bytes, corpus: list[bytes], seed: int, limit: int
-) -> None:
+def test_a_rule_never_fails_and_repeats_itself(rule, data: bytes, corpus, seed: int, limit: int) -> None:
     made = rules.mutate(rule, data, Random(seed), corpus, limit)
     assert made == rules.mutate(rule, data, Random(seed), corpus, limit)
     assert made is None or (isinstance(made, bytes) and len(made) <= limit and made != data)
@@ -77,8 +75,7 @@ def test_text_rules_obey_their_descriptions(data: bytes, seed: int) -> None:
             line.rstrip(b"\r\n") for line in lines
         )
     if made := apply(textfile.divide_line):
-        assert len(made) == len(lines) + 1
-        assert len(b"".join(made)) - len(text) in (1, 2)
+        assert len(made) == len(lines) + 1 and len(b"".join(made)) - len(text) in (1, 2)
     if made := apply(textfile.change_character):
         old, new = changed_line(made)
         assert len(old) == len(new) and sum(a != b for a, b in zip(old, new, strict=True)) == 1
@@ -138,15 +135,12 @@ def test_binary_rules_obey_their_descriptions(data: bytes, seed: int) -> None:
         assert sum((a ^ b).bit_count() for a, b in zip(data, made, strict=True)) == 1
 
 
-@pytest.mark.parametrize(
-    "function, expected",
-    [
-        (xml.remove_attribute, {b'<book id="bk106">', b'<book pages="457">'}),
-        (xml.remove_attribute_name, {b'<book id="bk106" "457">', b'<book "bk106" pages="457">'}),
-        (xml.remove_attribute_value, {b'<book id="bk106" pages="">', b'<book id="" pages="457">'}),
-        (xml.remove_tag, {b""}),
-    ],
-)
+@pytest.mark.parametrize("function, expected", [
+    (xml.remove_attribute, {b'<book id="bk106">', b'<book pages="457">'}),
+    (xml.remove_attribute_name, {b'<book id="bk106" "457">', b'<book "bk106" pages="457">'}),
+    (xml.remove_attribute_value, {b'<book id="bk106" pages="">', b'<book id="" pages="457">'}),
+    (xml.remove_tag, {b""}),
+])  # fmt: skip
 def test_the_xml_rules_make_what_the_manual_shows(function: object, expected: set[bytes]) -> None:
     made = {
         b"".join(function([b'<book id="bk106" pages="457">'], Random(seed)) or ())  # type: ignore[operator]
@@ -184,24 +178,21 @@ def kinds(seed: bytes, name: str) -> str:
     return "".join(sorted({rule.label[0] for rule in rules.for_seed(seed, Path(name))}))
 
 
-@pytest.mark.parametrize(
-    "seed, name, expected",
-    [
-        (b"hello world\n", "a.txt", "ST"),
-        (b"", "empty", "ST"),
-        ("p\u0159\u00edli\u0161 \u017elu\u0165ou\u010dk\u00fd k\u016f\u0148".encode("latin2"), "a", "ST"),
-        (b'<?xml version="1.0"?><a/>', "seed", "DST"),
-        (b"  <svg></svg>", "seed", "DST"),
-        (b"no tags yet", "page.xhtml", "DST"),
-        (b'{"a": [1]}', "seed", "JST"),
-        (b"broken [", "a.json", "JST"),
-        (b"[section]\nkey=1\n", "a.ini", "ST"),
-        (b"\x89PNG\r\n\x1a\n\0\0", "a.png", "BS"),
-        (b"\x7fELF\2\1\1\0", "a", "BS"),
-        (b"BM looks like a bitmap, is text", "a", "ST"),
-        (bytes(range(256)), "a.xml", "BS"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("seed, name, expected", [
+    (b"hello world\n", "a.txt", "ST"),
+    (b"", "empty", "ST"),
+    ("p\u0159\u00edli\u0161 \u017elu\u0165ou\u010dk\u00fd k\u016f\u0148".encode("latin2"), "a", "ST"),
+    (b'<?xml version="1.0"?><a/>', "seed", "DST"),
+    (b"  <svg></svg>", "seed", "DST"),
+    (b"no tags yet", "page.xhtml", "DST"),
+    (b'{"a": [1]}', "seed", "JST"),
+    (b"broken [", "a.json", "JST"),
+    (b"[section]\nkey=1\n", "a.ini", "ST"),
+    (b"\x89PNG\r\n\x1a\n\0\0", "a.png", "BS"),
+    (b"\x7fELF\2\1\1\0", "a", "BS"),
+    (b"BM looks like a bitmap, is text", "a", "ST"),
+    (bytes(range(256)), "a.xml", "BS"),
+])  # fmt: skip
 def test_rules_are_chosen_by_the_content(seed: bytes, name: str, expected: str) -> None:
     assert kinds(seed, name) == expected
 
@@ -228,17 +219,14 @@ def test_regex_rules_replace(tmp_path: Path) -> None:
     assert places == {b"Front Back", b"Back Front", b"Front Front"}
 
 
-@pytest.mark.parametrize(
-    "text, line, problem",
-    [
-        ("a: b\n(c: d\n", 2, "regular expression '(c' is wrong"),
-        ("a: b\nc: \\1\n", 2, "replacement '\\\\1' of 'c' is wrong"),
-        ("(?P<n>a): \\g<m>\n", 1, "replacement"),
-        ("a: b\nc: [d\n", 3, "no YAML"),
-        ("just text\n", 1, "this is no rule"),
-        ("a: {b: c}\n", 1, "this is no rule"),
-    ],
-)
+@pytest.mark.parametrize("text, line, problem", [
+    ("a: b\n(c: d\n", 2, "regular expression '(c' is wrong"),
+    ("a: b\nc: \\1\n", 2, "replacement '\\\\1' of 'c' is wrong"),
+    ("(?P<n>a): \\g<m>\n", 1, "replacement"),
+    ("a: b\nc: [d\n", 3, "no YAML"),
+    ("just text\n", 1, "this is no rule"),
+    ("a: {b: c}\n", 1, "this is no rule"),
+])  # fmt: skip
 def test_a_wrong_regex_rule_is_named(tmp_path: Path, text: str, line: int, problem: str) -> None:
     path = file(tmp_path, text)
     with pytest.raises(UsageError) as caught:
@@ -280,3 +268,80 @@ def test_splicing_joins_two_inputs() -> None:
     made = {splice.apply(b"aaaa", Random(seed), [b"bbbb"]) for seed in range(60)}
     assert b"aabb" in made and all(one is not None and set(one) <= set(b"ab") for one in made)
     assert all(one is not None and one == b"a" * one.count(b"a") + b"b" * one.count(b"b") for one in made)
+
+
+# -- Rules of fuzzing that installed packages bring by entry points ----------------------------------
+
+
+MAIL = """
+from perun.plugin.api import FuzzRule
+
+def repeat(data, random, corpus):
+    return data * random.randint(2, 4) if data else None
+
+class MailRules:
+    def accepts(self, seed, path):
+        return path.suffix == ".eml"
+
+    def rules(self):
+        return [FuzzRule("M.1", "Repeat the mail.", repeat)]
+"""
+
+Install = Callable[[str], None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Install a package with this module; its entry point names `MailRules`."""
+
+    def into(code: str) -> None:
+        (tmp_path / "mail_rules.py").write_text(code)
+        metadata = tmp_path / "mail_rules-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: mail-rules\nVersion: 1.0\n")
+        (metadata / "entry_points.txt").write_text("[perun.fuzz_rules]\nmail = mail_rules:MailRules\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.delitem(sys.modules, "mail_rules", raising=False)
+
+    return into
+
+
+def mail_rules() -> list[rules.Rule]:
+    return [rule for rule in rules.for_seed(b"From me\n", Path("a.eml")) if rule.label.startswith("M")]
+
+
+def test_rules_of_a_package_are_used_for_its_files(install: Install) -> None:
+    install(MAIL)
+    (rule,) = mail_rules()
+    assert (rule.label, rule.name, rule.description) == ("M.1", "mail", "Repeat the mail.")
+    assert rule.apply(b"ab", Random(3), ()) == rule.apply(b"ab", Random(3), ())
+    assert rules.mutate(rule, b"ab", Random(0), (), 3) == b"aba" and rule.apply(b"", Random(0), ()) is None
+    labels = {rule.label for rule in rules.for_seed(b"text\n", Path("a.txt"))}
+    assert "M.1" not in labels and "T.1" in labels
+
+
+@pytest.mark.parametrize("old, new, problem", [
+    ("return [Fuzz", "raise KeyError(3); return [Fuzz", "rules 'mail' failed: KeyError"),
+    ('path.suffix == ".eml"', "missing", "rules 'mail' failed: NameError"),
+    ("import FuzzRule", "import Nothing", "rules 'mail' failed: ImportError"),
+    ('[FuzzRule("M.1", "Repeat the mail.", repeat)]', '["M.1"]', "is no perun.plugin.api.FuzzRule"),
+    ('"M.1"', '"T.1"', "the label 'T.1'"),
+])  # fmt: skip
+def test_a_package_that_breaks_the_contract_is_named(install, old: str, new: str, problem: str) -> None:
+    assert old in MAIL
+    install(MAIL.replace(old, new))
+    with pytest.raises(PluginError) as caught:
+        mail_rules()
+    assert problem in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "result, problem",
+    [("1 / 0", "'mail': M.1 failed: ZeroDivisionError"), ("'text'", "M.1 returned str instead of bytes")],
+)
+def test_a_rule_that_fails_is_named(install: Install, result: str, problem: str) -> None:
+    install(MAIL.replace("data * random.randint(2, 4) if data else None", result))
+    (rule,) = mail_rules()
+    with pytest.raises(PluginError) as caught:
+        rule.apply(b"ab", Random(0), ())
+    assert problem in caught.value.message

@@ -1,7 +1,5 @@
 """The arithmetic of the search: what the manual's sections 9.6 and 9.7 say, number by number."""
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 
@@ -9,10 +7,9 @@ import numpy as np
 import pytest
 
 from perun.core.errors import UsageError
-from perun.fuzz.climbing import Halving, difference
 from perun.fuzz.corpus import Compass, Member, Threshold, change_rate, choose, divide, score
 from perun.fuzz.mutating import Mutation, SizeLimit, mixed, probabilistic, proportional, unitary
-from perun.fuzz.patience import Patience
+from perun.fuzz.patience import Base, Climb, Edit, Halving, Patience, difference
 from perun.fuzz.results import Point, TimeSeries
 from perun.profile.changes import PerformanceChange
 
@@ -21,9 +18,9 @@ def same(value):
     return value
 
 
-def test_similar_scores_are_in_the_same_interval():
-    groups = dict(divide([1, 1.1, 9, 10, 90, 100], same))
-    assert groups == {1: [1, 1.1], 3: [9, 10], 5: [90, 100]}
+def test_similar_scores_are_in_one_interval_and_nothing_in_the_lowest() -> None:
+    assert dict(divide([1, 1.1, 9, 10, 90, 100], same)) == {1: [1, 1.1], 3: [9, 10], 5: [90, 100]}
+    assert dict(divide([0, 1], same)) == {1: [0], 5: [1]}
 
 
 def test_the_best_interval_weighs_five_times_the_worst():
@@ -35,10 +32,6 @@ def test_members_of_one_score_are_alike():
     pair = [(1, "a"), (1, "b")]
     chosen = Counter(choose(pair, lambda one: one[0], Random(number)) for number in range(400))
     assert min(chosen.values()) > 150
-
-
-def test_a_score_of_nothing_is_the_lowest():
-    assert dict(divide([0, 1], same)) == {1: [0], 5: [1]}
 
 
 @pytest.mark.parametrize(("successes", "number"), [(0, 1), (7, 8), (99, 100), (500, 100)])
@@ -62,15 +55,13 @@ def test_probabilistic_and_mixed(successes, total, share):
 
 def test_score_is_coverage_times_one_and_the_share_of_degradations():
     found = [PerformanceChange.Degradation, PerformanceChange.NoChange, PerformanceChange.MaybeDegradation]
-    assert change_rate(found) == pytest.approx(1 / 3)
-    assert change_rate([]) == 0
+    assert change_rate(found) == pytest.approx(1 / 3) and change_rate([]) == 0
     assert score(4.0, 0.5) == 6
 
 
 def test_the_threshold_adapts():
     threshold = Threshold(1.5)
-    assert threshold.is_exceeded(151, 100)
-    assert not threshold.is_exceeded(150, 100)
+    assert threshold.is_exceeded(151, 100) and not threshold.is_exceeded(150, 100)
     threshold.adapt(0, 20, best=1.0)
     assert threshold.rate < 1.5
     threshold.adapt(20, 20, best=9.0)
@@ -83,16 +74,13 @@ def test_the_threshold_adapts():
     assert 1 < threshold.rate < 1.02
 
 
-@pytest.mark.parametrize(
-    ("limit", "bytes_"),
-    [
-        (SizeLimit(), 1_000_100),
-        (SizeLimit(absolute=500), 500),
-        (SizeLimit(absolute=50), 100),
-        (SizeLimit(increase=7), 107),
-        (SizeLimit(ratio=1.5), 150),
-    ],
-)
+@pytest.mark.parametrize(("limit", "bytes_"), [
+    (SizeLimit(), 1_000_100),
+    (SizeLimit(absolute=500), 500),
+    (SizeLimit(absolute=50), 100),
+    (SizeLimit(increase=7), 107),
+    (SizeLimit(ratio=1.5), 150),
+])  # fmt: skip
 def test_sizes(limit, bytes_):
     limit.check()
     assert limit.of(100) == bytes_
@@ -103,24 +91,18 @@ def test_two_limits_of_the_size_contradict_each_other():
         SizeLimit(absolute=3, ratio=2.0).check()
 
 
-def test_a_count_has_to_rise_by_a_twentieth():
+def test_a_count_changes_something_only_where_it_rises_by_a_twentieth() -> None:
     compass = Compass()
     compass.take(np.array([0, 2]), np.array([100, 1]), 7)
     assert compass.rises(np.array([105, 0, 1])).tolist() == []
-    assert compass.rises(np.array([106, 1, 2])).tolist() == [0, 1, 2]
-    assert compass.favoured == [7]
+    assert compass.rises(np.array([106, 1, 2])).tolist() == [0, 1, 2] and compass.favoured == [7]
     compass.close_base()
     compass.take(np.array([2]), np.array([50]), 8)
-    assert compass.favoured == [7, 8]
-    assert compass.hottest(np.array([0, 2]), np.array([200, 50])) == (2, 50.0)
-
-
-def test_counts_that_are_not_larger_change_nothing():
+    assert compass.favoured == [7, 8] and compass.hottest(np.array([0, 2]), np.array([200, 50])) == (2, 50.0)
     compass = Compass()
     compass.take(np.array([1]), np.array([9]), 1)
     compass.take(np.array([1]), np.array([5]), 2)
-    assert compass.best.tolist() == [0, 9]
-    assert compass.favoured == [1]
+    assert compass.best.tolist() == [0, 9] and compass.favoured == [1]
 
 
 def mutation(data, parent=b"", seconds=0.001):
@@ -154,8 +136,7 @@ def test_halving_finds_the_slowest_that_ends(base):
 
     halving = Halving(mutation(b"aaaa" + b"a" * 500 + b"!", b"aaaa!"), 1.0)
     ran = explored(halving, cost)
-    assert halving.seconds > 10.0 / base / 1.001
-    assert len(ran) < 40
+    assert halving.seconds > 10.0 / base / 1.001 and len(ran) < 40
 
 
 def test_halving_goes_on_with_beginnings_where_the_parent_is_of_another_kind():
@@ -183,15 +164,12 @@ def test_what_costs_much_at_once_is_given_more_time():
     assert halving.seconds == 5.0
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "between"),
-    [
-        (b"aXb", b"aYYYYb", [b"aXb", b"aYXb", b"aYYXb", b"aYYYXb", b"aYYYYb"]),
-        (b"aXXXb", b"ab", [b"aXXXb", b"aXXb", b"aXb", b"ab"]),
-        (b"aa", b"aaaa", [b"aa", b"aaa", b"aaaa"]),
-        (b"abc", b"xbz", [b"abc", b"xbc", b"xbc", b"xbz"]),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "between"), [
+    (b"aXb", b"aYYYYb", [b"aXb", b"aYXb", b"aYYXb", b"aYYYXb", b"aYYYYb"]),
+    (b"aXXXb", b"ab", [b"aXXXb", b"aXXb", b"aXb", b"ab"]),
+    (b"aa", b"aaaa", [b"aa", b"aaa", b"aaaa"]),
+    (b"abc", b"xbz", [b"abc", b"xbc", b"xbc", b"xbz"]),
+])  # fmt: skip
 def test_inputs_between_two_others(old, new, between):
     path = difference(old, new)
     assert [path.at(step) for step in range(path.steps + 1)] == between
@@ -229,11 +207,6 @@ def test_large_inputs_that_wait_do_not_fill_the_memory():
     assert len(patience) == 4
 
 
-def test_a_child_of_a_slow_parent_has_more_time_than_that():
-    patience = Patience(hang=10.0, slowest=0.001, size=100)
-    assert [patience.of(seconds) for seconds in (0.001, 0.5, 1.5, 9.0)] == [1.0, 2.0, 6.0, 10.0]
-
-
 def test_inputs_that_are_stopped_take_a_share_of_the_time_only():
     patience = Patience(hang=10.0, slowest=0.001, size=100)
     for seconds in range(1, 40):
@@ -242,16 +215,14 @@ def test_inputs_that_are_stopped_take_a_share_of_the_time_only():
     assert patience.limit < 0.5
     trial = patience.next(60.0, Random(1))
     patience.learned(trial, None, 30.0)
-    assert patience.next(60.0, Random(1)) is None
-    assert patience.next(200.0, Random(1)) is not None
+    assert patience.next(60.0, Random(1)) is None and patience.next(200.0, Random(1)) is not None
 
 
 def test_what_is_slow_enough_runs_no_more():
     patience = Patience(hang=10.0, slowest=0.001, size=100)
     patience.stopped(mutation(b"abcdef", b"abc"), 1.0)
     patience.learned(patience.next(100.0, Random(1)), 1000, 6.0)
-    assert patience.next(100.0, Random(1)) is None
-    assert len(patience) == 0
+    assert patience.next(100.0, Random(1)) is None and len(patience) == 0
 
 
 def test_what_is_likeliest_a_hang_is_run_for_the_whole_time_early():
@@ -277,8 +248,7 @@ def test_the_way_to_a_hang_begins_at_the_slowest_that_takes_little():
     patience.ended(mutation(b"c" * 9), 20000, 2.0)
     assert patience.next_hang(2.0, rng) is None  # no time for it yet
     trial = patience.next_hang(1e6, rng)
-    assert trial.mutation.data.strip(b"b") == b""
-    assert trial.seconds == pytest.approx(8 * 0.15)
+    assert trial.mutation.data.strip(b"b") == b"" and trial.seconds == pytest.approx(8 * 0.15)
     patience.learned(trial, 1700 * 4, 0.6)
     jump = patience.next_hang(1e6, rng)
     assert (len(jump.mutation.data) > len(trial.mutation.data), jump.seconds) == (True, 10.0)
@@ -315,12 +285,86 @@ def begun(patience, rng):
     return found
 
 
-def test_a_slow_program_is_given_its_time():
+def test_a_slow_program_or_parent_has_more_time() -> None:
     assert Patience(hang=100.0, slowest=2.0, size=100).limit == 40.0
     assert Patience(hang=5.0, slowest=2.0, size=100).limit == 5.0
+    patience = Patience(hang=10.0, slowest=0.001, size=100)
+    assert [patience.of(seconds) for seconds in (0.001, 0.5, 1.5, 9.0)] == [1.0, 2.0, 6.0, 10.0]
 
 
 def test_quartiles_are_the_first_points_that_reach_them():
     points = [Point(float(second), second, value) for second, value in enumerate([1.0, 2.0, 3.0, 4.0, 5.0])]
     assert [one.value for one in TimeSeries(tuple(points)).quartiles()] == [2.0, 3.0, 4.0]
     assert TimeSeries().quartiles() == ()
+
+
+# -- The way from a slow input to a hang -------------------------------------------------------------
+
+
+HANG = 10.0
+
+
+def climbed(data, cost, most=80, runs=60, number=1):
+    """The runs on the way up, as inputs with their seconds, until one of them is a hang."""
+    parent = Member(1, "p", b"", "", "s", ())
+    base = Base(Mutation(data, parent, ("T.1",)), int(1e6 * cost(data)), cost(data))
+    climb = Climb(base, 0.2, most)
+    ran = []
+    rng = Random(number)
+    while len(ran) < runs:
+        tried = climb.next(HANG, rng)
+        if tried is None:
+            break
+        seconds = cost(tried.data)
+        ran.append((tried.data, min(seconds, climb.limit)))
+        if seconds < climb.limit:
+            climb.ended(int(1e6 * seconds), seconds)
+        elif climb.limit == HANG:
+            break
+        else:
+            climb.stopped(HANG)
+    return ran
+
+
+def letters(base):
+    return lambda data: 1e-6 * base ** data.split(b"\n")[0].count(b"a")
+
+
+@pytest.mark.parametrize("base", [1.2, 1.62, 2.0, 3.9, 12.0])
+def test_a_few_runs_bring_an_exponential_cost_to_a_hang(base):
+    cost = letters(base)
+    times = next(count for count in range(1, 80) if 1e-6 * base**count > 0.5)
+    begun = b"<x>" + b"a" * times + b"!"
+    for number in range(10):
+        ran = climbed(begun, cost, most=len(begun) + 40, number=number)
+        assert ran[-1][1] == HANG and sum(seconds > 1.0 for _, seconds in ran) <= 12, number
+        assert all(len(data) <= len(begun) + 40 for data, _ in ran), number
+
+
+def test_where_there_is_no_room_other_parts_are_replaced():
+    begun = b"a" * 30 + b"." * 50
+    for number in range(10):
+        ran = climbed(begun, letters(1.62), number=number)
+        assert ran[-1][1] == HANG and all(len(data) <= 80 for data, _ in ran), number
+
+
+def test_it_ends_where_nothing_costs_more_or_there_is_no_room_for_more() -> None:
+    ran = climbed(b"some text", lambda data: 0.5)
+    assert 10 < len(ran) <= 40 and len({data for data, _ in ran}) == len(ran)
+    assert len(climbed(b"a" * 20, lambda data: 1e-3 * len(data), most=20)) <= 40
+
+
+@pytest.mark.parametrize(("edit", "times", "made"), [
+    (Edit(1, 2, over=False), 2, b"abbbcdef"),
+    (Edit(1, 2, over=True), 2, b"abbbef"),
+    (Edit(0, 2, over=False), 5, b"ababababab"),
+    (Edit(0, 6, over=True), 1, b"abcdefabcd"),
+])  # fmt: skip
+def test_a_part_is_repeated_behind_itself(edit, times, made):
+    assert edit.apply(b"abcdef", times, 10) == made
+
+
+def test_what_is_repeated_again_replaces_nothing_of_what_was():
+    edit = Edit(0, 1, over=True)
+    once = edit.apply(b"abcdefgh", 2, 10)
+    assert once == b"aaadefgh" and edit.moved(2).apply(once, 2, 10) == b"aaaaafgh"

@@ -1,7 +1,5 @@
 """Histories to search."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Histories of commits whose cost is a number in a file, which a collector reads and notes."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess

@@ -13,8 +13,6 @@ The program counts its own work, so that what it costs is exactly known whatever
 the bytes that are not released when all is done. Instructions, times and allocations change with them.
 """
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -284,11 +282,9 @@ class _Writer:
 
     def __init__(self, folder: Path) -> None:
         self._git = subprocess.Popen(
-            ["git", "fast-import", "--quiet", "--force", "--cat-blob-fd=1"],
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+            ["git", "fast-import", "--quiet", "--force", "--cat-blob-fd=1"], cwd=folder,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )  # fmt: skip
         self._mark = 0
         self._files: dict[int, dict[str, str]] = {}
 

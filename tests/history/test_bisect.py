@@ -3,14 +3,13 @@
 Most histories here are of commits whose cost is a number in a file, which a collector reads and notes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +61,22 @@ def test_a_location_that_costs_nothing_before(make: Callable[..., History]) -> N
     found = history.bisect(0, 3, location="sort")
     assert found.first is not None and found.first.subject == "Commit 2" and found.confirmed
     assert found.ratio is not None and found.ratio.costs == (0.0, 4.0)
+
+
+def test_what_was_built_for_one_bisection_is_there_for_the_next(make: Callable[..., History]) -> None:
+    """Versions with the same files have folders of their own where pairs are measured."""
+    history = make([1.0, 1.0, 2.0, 2.0])
+    history.git("commit", "--quiet", "--allow-empty", "-m", "Commit 4")
+    history = replace(history, commits=[*history.commits, history.git("rev-parse", "HEAD")])
+    found = history.bisect(0, 4)
+    assert found.first is not None and found.first.subject == "Commit 2" and found.confirmed
+    built = history.path.glob(".perun/logs/*-pre-run.log")
+    before = {path: path.stat().st_mtime_ns for path in built}
+    assert len(before) in (2, 3, 4)
+    found = history.bisect(0, 4)
+    assert found.first is not None and found.first.subject == "Commit 2"
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert history.leftovers == []
 
 
 def test_noise_is_decided_by_pairs(make: Callable[..., History]) -> None:
@@ -136,12 +151,10 @@ def store(history: History, costs: Mapping[int, float]) -> None:
         header = {"type": "instructions", "units": {"instructions": ""}}
         header |= {"cmd": "sh build.sh", "args": "", "workload": ""}
         profile = Profile({"header": header, "collector_info": {"name": "counter", "params": {"noise": 0.0}}})
-        profile.update_resources(
-            [
-                {"amount": cost / 2, "type": "instructions", "subtype": "exclusive", "uid": uid}
-                for uid in ("main", "sort")
-            ]
-        )
+        profile.update_resources([
+            {"amount": cost / 2, "type": "instructions", "subtype": "exclusive", "uid": uid}
+            for uid in ("main", "sort")
+        ])  # fmt: skip
         wanted.append(registering.SaveRequest(profile, history.commits[number], registers=True))
     registering.save_together(history.repository, wanted)
 
@@ -273,9 +286,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, project.Mad
     return folder, project.make(folder, project.FEWEST, hidden=True)
 
 
-def test_what_a_merge_of_a_program_brought_is_found(
-    program: tuple[Path, project.Made], tmp_path: Path, perun: Callable[..., Any]
-) -> None:
+def test_what_a_merge_of_a_program_brought_is_found(program, tmp_path, perun) -> None:
     folder, made = program
     history = History(folder, tmp_path / "record", made.commits, dict(os.environ), perun)
     prepare(history)
@@ -288,9 +299,7 @@ def test_what_a_merge_of_a_program_brought_is_found(
 
 
 @pytest.mark.slow
-def test_each_change_of_a_program_is_found_alone(
-    program: tuple[Path, project.Made], tmp_path: Path, perun: Callable[..., Any]
-) -> None:
+def test_each_change_of_a_program_is_found_alone(program, tmp_path, perun) -> None:
     folder, made = program
     history = History(folder, tmp_path / "record", made.commits, dict(os.environ), perun)
     prepare(history)
@@ -315,9 +324,7 @@ def test_each_change_of_a_program_is_found_alone(
     ("metric", "location", "unit"),
     [("memory", "unique", "B"), pytest.param("instructions", "unique", "instr", marks=pytest.mark.slow)],
 )
-def test_what_collectors_count_of_a_function(
-    program: tuple[Path, project.Made], perun: Callable[..., Any], metric: str, location: str, unit: str
-) -> None:
+def test_what_collectors_count_of_a_function(program, perun, metric, location, unit) -> None:
     """The quadratic commit allocates nothing any more, and executes more."""
     if metric == "instructions" and shutil.which("valgrind") is None:
         pytest.skip("there is no valgrind, which counts instructions; as root: apt-get install valgrind")

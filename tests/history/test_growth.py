@@ -4,8 +4,6 @@ The recorder of calls has a clock that counts what the program executes, so that
 each run, whatever the machine does.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import random
@@ -124,9 +122,7 @@ class Project:
 
 
 @pytest.fixture
-def made(
-    counting_runtime: Path, tmp_path: Path, isolated_environment: Path, monkeypatch: pytest.MonkeyPatch
-) -> Project:
+def made(counting_runtime, tmp_path, isolated_environment, monkeypatch) -> Project:
     monkeypatch.setattr(ComplexityCollector.__init__, "__defaults__", (counting_runtime,))
     recorded = "-fno-omit-frame-pointer -fno-optimize-sibling-calls -finstrument-functions"
     return Project(tmp_path / "project", f"{recorded} {counted(counting_runtime)}")
@@ -149,16 +145,11 @@ def test_the_time_of_a_function(made: Project) -> None:
 SIZES = ("20", "40", "80", "160", "320")
 
 
-@pytest.mark.parametrize(
-    ("metric", "location", "what"),
-    [
-        ("regex:growth", "steps", "regex:growth of steps"),
-        pytest.param("growth", "tidy", "instructions:growth of tidy", marks=pytest.mark.slow),
-    ],
-)
-def test_the_order_over_workloads(
-    tmp_path: Path, isolated_environment: Path, metric: str, location: str, what: str
-) -> None:
+@pytest.mark.parametrize(("metric", "location", "what"), [
+    ("regex:growth", "steps", "regex:growth of steps"),
+    pytest.param("growth", "tidy", "instructions:growth of tidy", marks=pytest.mark.slow),
+])  # fmt: skip
+def test_the_order_over_workloads(tmp_path, isolated_environment, metric, location, what) -> None:
     """In all, `tidy` takes n^2 where one call takes n, as it is called for each size."""
     if metric == "growth" and shutil.which("valgrind") is None:
         pytest.skip("there is no valgrind, which counts instructions; as root: apt-get install valgrind")
@@ -195,11 +186,9 @@ def test_explaining_records_the_calls_of_what_is_suspected(made: Project) -> Non
     assert tidy.growth is not None and tidy.growth.changed and tidy.growth.worse
     assert tidy.growth.before.endswith("* n") and tidy.growth.after.endswith("* n^2")
     assert any("other" in line.text for line in tidy.lines if line.mark == "+")
-    reasons = "\n".join(case.unseen)
-    assert "instructions: not measured, as --collect does not name it" in reasons
+    assert "instructions: not measured, as --collect does not name it" in "\n".join(case.unseen)
     # What was recorded is stored, and used again.
-    again = made.explain(4, collects=False)
-    assert again.functions[0].growth == tidy.growth
+    assert made.explain(4, collects=False).functions[0].growth == tidy.growth
 
 
 def test_how_often_it_is_called(made: Project) -> None:

@@ -1,7 +1,5 @@
 """`perun bisect` that is interrupted, or killed, at several moments: it goes on where it was."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -113,7 +111,6 @@ def test_a_bisection_is_forgotten(history: History) -> None:
     assert '"bisection": "' in answer
     both = history.perun("bisect", "--reset", "HEAD~7")
     assert both.code == 2 and "--reset forgets a bisection, and does nothing else" in both.err
-    done = history.perun("bisect", "--reset")
-    assert done.out == "1 bisection forgotten; what was measured stays stored\n"
+    assert history.perun("bisect", "--reset").out == "1 bisection forgotten; what was measured stays stored\n"
     assert '"bisection": null' in history.perun("status", "--json").out
     assert "no interrupted bisection to resume" in history.perun("bisect", "--resume").err

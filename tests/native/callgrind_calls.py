@@ -1,7 +1,5 @@
 """Reads from a file of callgrind, written with `--dump-instr=yes`, which instruction called what."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +9,7 @@ _NAMED = re.compile(r"\((\d+)\)(?: (.*))?")
 
 def calls_within(file: Path, program: str) -> set[tuple[int, int]]:
     """Addresses of instructions of a program and of the functions of the same program that they called."""
-    return {
-        (site, target)
-        for caller, callee, site, target in _calls(file)
-        if caller == callee == program
-    }
+    return {(site, target) for caller, callee, site, target in _calls(file) if caller == callee == program}
 
 
 def _calls(file: Path) -> Iterator[tuple[str, str, int, int]]:

@@ -1,7 +1,5 @@
 """Eleven versions of a program of a chain of functions, and which of these each version changes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 MODES = ("soft", "semistrict", "strict", "color")

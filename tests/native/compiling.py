@@ -1,7 +1,5 @@
 """Compiles each program once for all tests of a run, also where several processes run them."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os
@@ -42,12 +40,9 @@ class CompilerCache:
                 new = self._folder / f"{key}.new"
                 # Libraries are searched after what needs them: the output goes before all arguments.
                 subprocess.run(
-                    [*str(command[0]).split(), "-o", new, *command[1:]],
-                    env=self._environ,
-                    check=True,
-                    capture_output=True,
-                    text=True,
-                )
+                    [*str(command[0]).split(), "-o", new, *command[1:]], env=self._environ, check=True,
+                    capture_output=True, text=True
+                )  # fmt: skip
                 new.rename(made)
         return made
 

@@ -1,7 +1,5 @@
 """Real programs, compiled once, run with the recorder and without."""
 
-from __future__ import annotations
-
 import functools
 import os
 import re
@@ -32,14 +30,9 @@ def record(memory_recorder: Path, tmp_path: Path) -> Record:
     runs: Counter[str] = Counter()
 
     def run(
-        *command: str | Path,
-        unwind: str = "auto",
-        follow: bool = False,
-        cwd: Path | None = None,
-        stdin: bytes = b"",
-        library: Path | None = None,
-        **environ: str,
-    ) -> Recorded:
+        *command: str | Path, unwind: str = "auto", follow: bool = False, cwd: Path | None = None,
+        stdin: bytes = b"", library: Path | None = None, **environ: str
+    ) -> Recorded:  # fmt: skip
         runs["run"] += 1
         file = tmp_path / f"recorded{runs['run']}"
         settings = {
@@ -49,14 +42,9 @@ def record(memory_recorder: Path, tmp_path: Path) -> Record:
             **({"PERUN_MEMORY_FOLLOW": "1"} if follow else {}),
         }
         done = subprocess.run(
-            list(command),
-            env={**os.environ, **settings, **environ},
-            cwd=cwd,
-            input=stdin,
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
+            list(command), env={**os.environ, **settings, **environ}, cwd=cwd, input=stdin,
+            capture_output=True, timeout=120, check=False
+        )  # fmt: skip
         return read(file, done)
 
     return run
@@ -75,9 +63,7 @@ def program(compiled_once: CompilerCache) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def counted_by_callgrind(
-    compiled_once: CompilerCache, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str, str], Counter[str]]:
+def counted_by_callgrind(compiled_once, tmp_path_factory) -> Callable[[str, str], Counter[str]]:
     """How often functions of a program are called: `counted_by_callgrind("trace_list.c", "50")`.
 
     The names are without parameters. What the C library calls may be missing.

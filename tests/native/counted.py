@@ -1,7 +1,5 @@
 """Programs whose loops count how often they run, to compare that with the bounds that the analysis gives."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -11,9 +9,8 @@ from pathlib import Path
 from compiling import CompilerCache
 from perun.bounds.analysis import AnalysisOptions, analyse
 from perun.bounds.expression import Expression, parse
-from perun.bounds.front.preprocessing import preprocess
+from perun.bounds.front.preprocessing import Places, SourceLocation, Token, preprocess, tokens
 from perun.bounds.front.read import loop_spans, read
-from perun.bounds.front.tokens import Places, SourceLocation, Token, tokens
 from perun.bounds.front.unit import ReadOptions
 
 HEADER = Path(__file__).parent / "bounds" / "counting.h"
@@ -241,13 +238,9 @@ class Comparison:
 
 
 def compare(
-    functions: Sequence[Counted],
-    bounds: dict[str, Bounds],
-    build: Path,
-    compile_once: CompilerCache,
-    runs: int,
-    preamble: str = "",
-) -> Comparison:
+    functions: Sequence[Counted], bounds: dict[str, Bounds], build: Path, compile_once: CompilerCache,
+    runs: int, preamble: str = ""
+) -> Comparison:  # fmt: skip
     """Run all functions on random inputs and compare each count with its bound."""
     source = build / f"counting_{functions[0].name}.c"
     source.write_text(program(functions, preamble))
@@ -267,13 +260,9 @@ def compare(
 
 
 def _compare_run(
-    function: Counted,
-    bounds: Bounds,
-    inputs: dict[str, int],
-    counts: list[int],
-    jumped: int,
-    result: Comparison,
-) -> None:
+    function: Counted, bounds: Bounds, inputs: dict[str, int], counts: list[int], jumped: int,
+    result: Comparison
+) -> None:  # fmt: skip
     seen: dict[int, int] = {}
     checks = [(0, sum(counts) + jumped, bounds.total)]
     for (line, _), count in zip(function.loops, counts, strict=True):

@@ -1,7 +1,5 @@
 """A program of 300 functions that calls a lot: generated, also with a slowdown in one of them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """Random functions of C with structured loops, and jumps, whose bounds are compared with what they do."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 PARAMETERS = ("a", "b", "n")
@@ -40,13 +38,10 @@ class _Program:
         if kind == 5:
             return f"{self.one(*SIGNED, *PARAMETERS)} {self.one('+', '-')} {self.one(*SIGNED, *PARAMETERS)}"
         return self.one(
-            f"{self.one(*SIGNED)} / {self.number(1, 3)}",
-            f"{self.one(*PARAMETERS)} % {self.number(2, 5)}",
-            f"{self.one(*SIGNED)} >> 1",
-            f"{self.one(*SIGNED)} & 7",
-            f"2 * {self.one(*PARAMETERS)}",
-            f"{self.one(*SIGNED)} > {self.one(*SIGNED)} ? {self.one(*SIGNED)} : {self.one(*PARAMETERS)}",
-        )
+            f"{self.one(*SIGNED)} / {self.number(1, 3)}", f"{self.one(*PARAMETERS)} % {self.number(2, 5)}",
+            f"{self.one(*SIGNED)} >> 1", f"{self.one(*SIGNED)} & 7", f"2 * {self.one(*PARAMETERS)}",
+            f"{self.one(*SIGNED)} > {self.one(*SIGNED)} ? {self.one(*SIGNED)} : {self.one(*PARAMETERS)}"
+        )  # fmt: skip
 
     def condition(self) -> str:
         kind = self.number(0, 5)
@@ -128,10 +123,7 @@ class _Program:
         name = self.one(*SIGNED)
         step = f"{name}{self.one('--', '++')};"
         limit, label = self.one("0", *PARAMETERS), self.one(*self.labels)
-        self.line(
-            indent,
-            f"if ({name} > {limit} && NONDET) {{ {step} goto {label}; }}",
-        )
+        self.line(indent, f"if ({name} > {limit} && NONDET) {{ {step} goto {label}; }}")
 
     def leave(self, indent: int, depth: int, in_loop: bool) -> None:
         self.line(indent, f"if ({self.condition()}) {self.one('break', 'break', 'continue', 'return 1')};")

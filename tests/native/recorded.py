@@ -1,7 +1,5 @@
 """What one run with the memory recorder gave, for the tests of every machine that it is built for."""
 
-from __future__ import annotations
-
 import os
 import struct
 import subprocess

@@ -1,7 +1,5 @@
 """Has SystemTap check scripts against debug information where there is no kernel to build modules for."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -9,14 +7,8 @@ from pathlib import Path
 from typing import Final
 
 _OPTIONS: Final = (
-    "UPROBES",
-    "TRACEPOINTS",
-    "ARCH_SUPPORTS_UPROBES",
-    "UPROBE_EVENTS",
-    "MODULES",
-    "KPROBES",
-    "PERF_EVENTS",
-)
+    "UPROBES", "TRACEPOINTS", "ARCH_SUPPORTS_UPROBES", "UPROBE_EVENTS", "MODULES", "KPROBES", "PERF_EVENTS"
+)  # fmt: skip
 
 
 def fake_kernel(kernel: Path) -> Path:

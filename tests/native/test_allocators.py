@@ -1,7 +1,5 @@
 """Programs with another malloc than that of the C library: each block is recorded once, or a note says so."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -36,18 +34,14 @@ SIZES = [
 def allocator(request: pytest.FixtureRequest) -> str:
     """The name of a shared library that replaces malloc."""
     name: str = request.param
-    found = subprocess.run(
-        ["true"], env={**os.environ, "LD_PRELOAD": name}, capture_output=True, check=True
-    )
+    found = subprocess.run(["true"], env={**os.environ, "LD_PRELOAD": name}, capture_output=True, check=True)
     if found.stderr:  # the loader cannot find it
         pytest.skip(f"{name} is not installed: apt-get install {ALLOCATORS[name]}")
     return name
 
 
 @pytest.fixture(params=["linked", "preloaded"])
-def run(
-    request: pytest.FixtureRequest, record, program: Program, memory_recorder: Path, allocator: str
-) -> Callable[..., object]:
+def run(request, record, program: Program, memory_recorder: Path, allocator: str) -> Callable[..., object]:
     """Record a program with the allocator: `run("sizes.c", "quiet")`."""
 
     def recorded(source: str, *arguments: str) -> object:
@@ -81,8 +75,7 @@ def test_every_form_of_new_and_delete_is_recorded_once(run, record, program: Pro
     # The aligned `new` of jemalloc calls aligned_alloc, whose event counts.
     news = ours["new"] + ours["new[]"] + ours["aligned_alloc"]
     assert news == expected["new"] + expected["new[]"] + made_before_main
-    assert ours["delete"] == expected["delete"]
-    assert ours["delete[]"] == expected["delete[]"]
+    assert ours["delete"] == expected["delete"] and ours["delete[]"] == expected["delete[]"]
     if not allocator.startswith("libjemalloc"):
         assert ours["new[]"] == expected["new[]"]
     # Each release is that of a live block: what is left is as much as without the allocator.
@@ -137,20 +130,16 @@ def test_allocator_that_is_called_by_its_own_names_is_named(program: Program) ->
     assert note.startswith(f"{path.name} calls mi_malloc, which the recorder does not see: ")
 
 
-@pytest.mark.parametrize(
-    ("cmd", "argv", "environ"),
-    [
-        ("env LD_PRELOAD=o.so A=1 ./program", ["./program"], {"A": "1", "B": "0", "LD_PRELOAD": "r.so:o.so"}),
-        ("/usr/bin/env -u B program -x C=2", ["program", "-x", "C=2"], {"LD_PRELOAD": "r.so:old.so"}),
-        ("env -i -- D='1 2' program", ["program"], {"D": "1 2", "LD_PRELOAD": "r.so"}),
-        ("env --chdir=/ program", ["env", "--chdir=/", "program"], {"B": "0", "LD_PRELOAD": "r.so:old.so"}),
-        ("env A=1", ["env", "A=1"], {"B": "0", "LD_PRELOAD": "r.so:old.so"}),
-        ("program A=1", ["program", "A=1"], {"B": "0", "LD_PRELOAD": "r.so:old.so"}),
-    ],
-)
+@pytest.mark.parametrize(("cmd", "argv", "environ"), [
+    ("env LD_PRELOAD=o.so A=1 ./program", ["./program"], {"A": "1", "B": "0", "LD_PRELOAD": "r.so:o.so"}),
+    ("/usr/bin/env -u B program -x C=2", ["program", "-x", "C=2"], {"LD_PRELOAD": "r.so:old.so"}),
+    ("env -i -- D='1 2' program", ["program"], {"D": "1 2", "LD_PRELOAD": "r.so"}),
+    ("env --chdir=/ program", ["env", "--chdir=/", "program"], {"B": "0", "LD_PRELOAD": "r.so:old.so"}),
+    ("env A=1", ["env", "A=1"], {"B": "0", "LD_PRELOAD": "r.so:old.so"}),
+    ("program A=1", ["program", "A=1"], {"B": "0", "LD_PRELOAD": "r.so:old.so"}),
+])  # fmt: skip
 def test_program_behind_env_is_what_is_recorded(cmd: str, argv: list[str], environ: dict[str, str]) -> None:
     run = Run(cmd, "", "< input", environ={"LD_PRELOAD": "old.so", "B": "0"})
     changed = preloaded(run, Path("r.so"), {"SETTING": "x"})
-    assert changed.command().argv == argv
-    assert changed.command().stdin_file == "input"
+    assert changed.command().argv == argv and changed.command().stdin_file == "input"
     assert dict(changed.environ) == {"SETTING": "x", **environ}

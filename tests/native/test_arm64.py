@@ -1,7 +1,5 @@
 """The native libraries for 64-bit ARM, crossed by the build as it is, and their tests run by an emulator."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -88,13 +86,9 @@ def emulated(settings: dict[str, str]) -> list[str]:
     return [*EMULATOR, *(word for name, value in settings.items() for word in ("-E", f"{name}={value}"))]
 
 
-def test_stacks_follow_frame_pointers(
-    record: Callable[..., Recorded], program: Callable[..., Path]
-) -> None:
+def test_stacks_follow_frame_pointers(record: Callable[..., Recorded], program: Callable[..., Path]) -> None:
     done = record(program("list.c", "-fno-omit-frame-pointer"))
-    stacks = [
-        stack for stack, (_, size) in zip(done.stacks, done.allocated, strict=False) if size == 24
-    ]
+    stacks = [stack for stack, (_, size) in zip(done.stacks, done.allocated, strict=False) if size == 24]
     assert stacks
     assert all(len([name for name, _ in stack if name == "list"]) >= 2 for stack in stacks)
 
@@ -115,8 +109,7 @@ def test_calls_are_recorded(libraries: Path, tmp_path: Path) -> None:
     source, compiled, folder = tmp_path / "calls.c", tmp_path / "calls", tmp_path / "recorded"
     folder.mkdir()
     source.write_text(
-        "int leaf(int n) { return n + 1; }\n"
-        "int outer(int n) { return leaf(leaf(n)); }\n"
+        "int leaf(int n) { return n + 1; }\nint outer(int n) { return leaf(leaf(n)); }\n"
         "int main(void) { int n = 0; for (int i = 0; i < 1000; i++) n = outer(n); return n != 2000; }\n"
     )
     subprocess.run([COMPILER, "-O1", "-finstrument-functions", source, "-o", compiled], check=True)

@@ -1,7 +1,5 @@
 """Bounds of loops: what small programs must give, and that no bound is below what compiled programs count."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -36,9 +34,7 @@ def test_there_are_sixty_programs() -> None:
     assert len(PROGRAMS) >= 60
 
 
-def test_loops_never_run_more_often_than_the_bounds_of_small_programs_say(
-    compiled_once: CompilerCache, tmp_path: Path
-) -> None:
+def test_loops_never_run_more_often_than_the_bounds_of_small_programs_say(compiled_once, tmp_path) -> None:
     parts, declared, bounds = [], [], {}
     for path in PROGRAMS:
         if path.stem == "recursive":  # it counts what its calls do, too, which its bound leaves out
@@ -47,19 +43,15 @@ def test_loops_never_run_more_often_than_the_bounds_of_small_programs_say(
         declared += _DECLARATION.findall(path.read_text(encoding="utf-8"))
         bounds |= bounds_of(path)
     result = compare(parts, bounds, tmp_path, compiled_once, runs=30, preamble="\n".join(declared))
-    assert result.violations == []
-    assert result.finite >= 4_000
+    assert result.violations == [] and result.finite >= 4_000
 
 
 _DECLARATION = re.compile(r"^(?:typedef|enum|struct|static int \w+ =|int \w+;).*;?$", re.MULTILINE)
 
 
-def test_loops_never_run_more_often_than_the_bounds_of_random_programs_say(
-    compiled_once: CompilerCache, tmp_path: Path
-) -> None:
+def test_loops_never_run_more_often_than_the_bounds_of_random_programs_say(compiled_once, tmp_path) -> None:
     result = _compared(_random_programs(12), compiled_once, tmp_path, runs=100)
-    assert result.violations == []
-    assert result.finite >= 500
+    assert result.violations == [] and result.finite >= 500
 
 
 @pytest.mark.slow
@@ -69,8 +61,7 @@ def test_loops_never_run_more_often_than_the_bounds_of_a_thousand_random_program
 ) -> None:
     """A hundred programs in each part; all of them together make 200,000 comparisons at least."""
     result = _compared(_random_programs(100, number), compiled_once, tmp_path, runs=200)
-    assert result.violations == []
-    assert result.finite >= 20_000
+    assert result.violations == [] and result.finite >= 20_000
 
 
 def _random_programs(number: int, start: int = 0) -> list[str]:

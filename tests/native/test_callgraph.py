@@ -1,7 +1,5 @@
 """Call graphs of real programs against what their compiler, other disassemblers and a run say."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -9,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from capstone import CS_ARCH_X86, CS_MODE_64, Cs
 
 from callgrind_calls import calls_within
 from compiling import CompilerCache
 from perun.core.errors import JobFailed
 from perun.native.binary import Binary
-from perun.native.callgraph.decode import Decoder
-from perun.native.callgraph.extract import extract
-from perun.native.callgraph.graph import CallGraph
-from perun.native.callgraph.pieces import Pieces
+from perun.native.callgraph.decode import PADDING, Code, Decoder
+from perun.native.callgraph.extract import Pieces, extract
+from perun.native.callgraph.graph import MODES, CallGraph, GraphFunction
 from perun.native.image import read_image, static_graph
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -78,9 +76,7 @@ def plain(calls: set[tuple[str, str]]) -> set[tuple[str, str]]:
         for name, options in {**OPTIONS, **STATIC}.items()
     ],
 )
-def test_calls_are_those_that_the_compiler_tells(
-    options: tuple[str, ...], expected: Callable[..., set], compiled_once: CompilerCache
-) -> None:
+def test_calls_are_those_that_the_compiler_tells(options, expected, compiled_once: CompilerCache) -> None:
     wanted = expected(*(one for one in options if not one.startswith(("-Wl", "-static"))))
     graph = static_graph(compiled_once("gcc", *options, SOURCE))
     assert graph.entry == "main"
@@ -100,10 +96,7 @@ def test_a_stripped_program_has_the_same_graph(compiled_once: CompilerCache, tmp
     whole, bare = static_graph(program), static_graph(stripped)
     assert bare.entry == "main"
     names = {one.address: one.name for one in whole.functions.values()}
-    found = {
-        (names[bare.functions[call.caller].address], call.callee, call.kind)
-        for call in bare.calls
-    }
+    found = {(names[bare.functions[call.caller].address], call.callee, call.kind) for call in bare.calls}
     shown = {
         (call.caller, f"sub_{whole.functions[call.callee].address:x}" if call.callee in whole.functions else
          call.callee, call.kind)
@@ -218,8 +211,7 @@ def called(program: Path, traced: Path, folder: Path, *arguments: str) -> set[tu
 def test_no_call_of_a_run_is_missing(compiled_once: CompilerCache, tmp_path: Path) -> None:
     program = compiled_once("gcc", "-O2", SOURCE)
     made = called(program, program, tmp_path)
-    assert len(made) >= 8
-    assert missing(program, made) == []
+    assert len(made) >= 8 and missing(program, made) == []
 
 
 DEBIAN = {
@@ -255,8 +247,7 @@ def test_no_call_that_another_disassembler_shows_is_missing(path: str) -> None:
     ).stdout  # fmt: skip
     direct = re.compile(r"^ +([0-9a-f]+):\t(?:bnd )?call +([0-9a-f]+) <(?!\S*@plt>)", re.MULTILINE)
     made = {(int(site, 16), int(target, 16)) for site, target in direct.findall(shown)}
-    assert len(made) > 200
-    assert missing(program, made) == []
+    assert len(made) > 200 and missing(program, made) == []
 
 
 def installed(path: str) -> Path:
@@ -270,3 +261,175 @@ def library_of(program: Path, name: str) -> Path:
     found = re.search(rf"{re.escape(name)} => (\S+)", shown)
     assert found is not None, shown
     return Path(found[1]).resolve()
+
+
+# -- What each way to compare functions takes for a change, on functions in assembly language --------------
+
+
+BODY = """
+    push rbx
+    push r12
+    mov rbx, rdi
+    mov r12, rsi
+    mov ecx, 3
+    mov edx, 5
+    lea eax, [rcx + rdx]
+    test rbx, rbx
+    je 1f
+    mov rdi, rbx
+    mov rsi, r12
+    call other
+    add eax, 7
+    mov rcx, qword ptr [rip + variable]
+    add rax, rcx
+1:  pop r12
+    pop rbx
+    ret
+"""
+
+
+def changed(*edits: tuple[str, str]) -> str:
+    text = BODY
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+RENAMED = changed(("rbx", "R"), ("r12", "rbx"), ("R", "r12"))
+SCRATCH = changed(("ecx", "r9d"), ("edx", "r10d"), ("rcx", "r9"), ("rdx", "r10"))
+REORDERED = changed(("    mov ecx, 3\n    mov edx, 5\n", "    mov edx, 5\n    mov ecx, 3\n"))
+LATER = changed(("    mov r12, rsi\n    mov ecx, 3\n", "    mov ecx, 3\n    mov r12, rsi\n"))
+PADDED = changed(("1:  pop", ".p2align 5\n1:  pop"))
+SWAPPED = changed(("mov rdi, rbx\n    mov rsi, r12", "mov rdi, r12\n    mov rsi, rbx"))
+CONSTANT = changed(("add eax, 7", "add eax, 9"))
+VARIABLE = changed(("[rip + variable]", "[rip + elsewhere]"))
+OPCODE = changed(("add eax, 7", "sub eax, 7"))
+LOADED = "    mov rcx, qword ptr [rip + variable]\n    add rax, rcx\n"
+DEPENDENT = changed((f"    add eax, 7\n{LOADED}", f"{LOADED}    add eax, 7\n"))
+LONGER = changed(("add eax, 7", "add eax, 7\n    neg eax"))
+BRANCH = changed(("je 1f", "jne 1f"))
+CASES = {
+    "nothing": (BODY, ()),
+    "padding": (PADDED, ()),
+    "renamed registers": (RENAMED, ("strict",)),
+    "renamed scratch registers": (SCRATCH, ("strict",)),
+    "other order": (REORDERED, ("strict",)),
+    "other order of more": (LATER, ("strict",)),
+    "arguments swapped": (SWAPPED, ("strict", "color")),
+    "a constant": (CONSTANT, ("strict", "color")),
+    "a variable": (VARIABLE, ("strict", "color")),
+    "an opcode": (OPCODE, ("semistrict", "strict", "color")),
+    "the condition of a jump": (BRANCH, ("semistrict", "strict", "color")),
+    "order of dependent instructions": (DEPENDENT, ("semistrict", "strict", "color")),
+    "an instruction more": (LONGER, MODES),
+}
+"""What differs from the function `base`, and the ways to compare that take it for a change."""
+
+
+@pytest.fixture(scope="module")
+def functions(compiled_once: Callable[..., Path], tmp_path_factory) -> dict[str, GraphFunction]:
+    """`base` and the functions of the cases by their numbers, in one library."""
+    bodies = {"base": BODY} | {f"case{number}": body for number, (body, _) in enumerate(CASES.values())}
+    parts = [".intel_syntax noprefix", ".bss", ".lcomm gap, 24", ".data", "variable: .quad 1"]
+    parts += ["elsewhere: .quad 2", ".type variable, @object", ".size variable, 8"]
+    parts += [".type elsewhere, @object", ".size elsewhere, 8", ".text"]
+    parts += [".type other, @function", "other: ret", ".size other, . - other"]
+    for name, body in bodies.items():
+        parts += [f".globl {name}", f".type {name}, @function", f"{name}:{body}", f".size {name}, . - {name}"]
+        parts += [".byte 0xcc"]  # so that addresses are odd
+    source = tmp_path_factory.mktemp("assembly") / "cases.s"
+    source.write_text("\n".join([*parts, '.section .note.GNU-stack,"",@progbits', ""]))
+    return dict(static_graph(compiled_once("gcc", "-shared", "-nostdlib", source)).functions)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_mode_finds_what_it_promises(name: str, functions: dict[str, GraphFunction]) -> None:
+    _, modes = CASES[name]
+    base, other = functions["base"], functions[f"case{list(CASES).index(name)}"]
+    found = [mode for mode in MODES if getattr(base.fingerprints, mode) != getattr(other.fingerprints, mode)]
+    assert found == list(modes) and other.sites == base.sites == ("other",)
+
+
+# -- Instructions as call graphs read them are those that capstone's own binding shows ---------------------
+
+
+DECODED = Path(__file__).parent / "programs" / "callgraph.c"
+BUILDS = {"movable": ("-O2",), "fixed place": ("-O2", "-no-pie"), "large": ("-O2", "-static-pie")}
+_RELATIVE = re.compile(r"\[rip(?: ([+-]) (\w+))?\]")
+
+
+def texts(code: Code) -> list[tuple[int, str, str, int | None]]:
+    """Address, mnemonic, operands, and what an instruction is relative to."""
+    return [
+        (address, form.mnemonic, form.operands, code.leads.get(position))
+        for position, (address, form) in enumerate(zip(code.addresses, code.forms, strict=True))
+    ]
+
+
+def shown(data: bytes, start: int) -> list[tuple[int, str, str, int | None]]:
+    """The same from the text of the disassembler, without what does nothing."""
+    capstone = Cs(CS_ARCH_X86, CS_MODE_64)
+    capstone.skipdata = True
+    found = []
+    for address, size, mnemonic, operands in capstone.disasm_lite(data, start):
+        plain = mnemonic.rpartition(" ")[2]
+        if plain in ("nop", "fnop"):
+            continue
+        place = _RELATIVE.search(operands)
+        lead = None
+        if place is not None:
+            distance = int(place[2] or "0", 0) * (-1 if place[1] == "-" else 1)
+            lead, operands = address + size + distance, _RELATIVE.sub("[@]", operands)
+        elif (plain.startswith(("j", "loop")) or plain == "call") and operands[:1].isdecimal():
+            lead, operands = int(operands, 0), ""
+        found.append((address, mnemonic, operands, lead))
+    return found
+
+
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param(options, id=name, marks=pytest.mark.slow if name == "large" else ())
+     for name, options in BUILDS.items()],
+)  # fmt: skip
+def test_instructions_are_those_of_the_disassembler(options, compiled_once: CompilerCache) -> None:
+    image = read_image(compiled_once("gcc", *options, DECODED))
+    decoder = Decoder(image)
+    for area in image.areas:
+        if not area.executable:
+            continue
+        expected = shown(area.data, area.address)
+        assert texts(decoder.code(area.address, area.end)) == expected
+        assert texts(decoder.code(area.address, area.end)) == expected  # now all forms are known
+    assert all(form.kind != PADDING or form.mnemonic.endswith("nop") for form in decoder.forms)
+
+
+FIXED = """
+#include <stdio.h>
+static int first = 1, second = 2;
+static void one(void) { puts("one"); }
+static void two(void) { puts("two"); }
+static void (*volatile chosen)(void);
+__attribute__((noinline)) void set_one(void) { chosen = one; }
+__attribute__((noinline)) void set_two(void) { chosen = two; }
+__attribute__((noinline)) int *give_first(void) { return &first; }
+__attribute__((noinline)) int *give_second(void) { return &second; }
+int main(void) {
+    set_one();
+    chosen();
+    set_two();
+    chosen();
+    return *give_first() + *give_second();
+}
+"""
+
+
+def test_a_place_and_a_number_of_one_instruction_are_both_read(compiled_once, tmp_path: Path) -> None:
+    source = tmp_path / "fixed.c"
+    source.write_text(FIXED)
+    functions = static_graph(compiled_once("gcc", "-O2", "-no-pie", "-fno-pie", source)).functions
+    assert functions["one"].address_taken and functions["two"].address_taken
+    assert functions["set_one"].sites == ("one",) and functions["set_two"].sites == ("two",)
+    for mode in ("strict", "color"):
+        prints = {name: getattr(one.fingerprints, mode) for name, one in functions.items()}
+        assert prints["give_first"] != prints["give_second"]

@@ -1,7 +1,5 @@
 """The engine ebpf on real programs: namespaces, recursion, sampling, and what is left after a kill."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -17,16 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiling import CompilerCache
 from perun.collect._calls.events import UNKNOWN, Events
-from perun.collect.trace import TraceCollector
 from perun.collect.trace.engines.ebpf import PAUSE, EbpfEngine, _Pauses
-from perun.collect.trace.params import TraceParams
-from perun.plugin.api import CollectContext, Run
-from perun.profile.factory import Profile
-from traced import calls, plain
+from traced import Trace, calls, script
 
-Trace = Callable[..., Profile]
 METHODS = ("session", "multi", "perf_event")
 MOSTLY = ("session", *(pytest.param(one, marks=pytest.mark.slow) for one in METHODS[1:]))
 """The last one takes seconds: `make test` has the others where they matter."""
@@ -62,27 +54,9 @@ def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 @pytest.fixture
-def compiled(compiled_once: CompilerCache, tmp_path: Path) -> Callable[[str], Path]:
-    """Compile one of the programs into the folder of the test: probes belong to a file, which is its own."""
-
-    def build(source: str) -> Path:
-        return Path(shutil.copy(plain(compiled_once, source), tmp_path / source.partition(".")[0]))
-
-    return build
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Trace:
+def trace(trace: Trace) -> Trace:
     """Trace a command in the folder of the test: `trace("./trace_list", "100", func=("list_search",))`."""
-
-    def traced(command: str, args: str = "", **params: Any) -> Profile:
-        scratch = tmp_path / "scratch"
-        scratch.mkdir(exist_ok=True)
-        run = Run(command, args, cwd=tmp_path, environ=dict(os.environ))
-        given = {"engine": "ebpf", "output_handling": "suppress", "timeout": 60.0, **params}
-        return TraceCollector().collect(run, TraceParams(**given), CollectContext(scratch))
-
-    return traced
+    return lambda command, args="", **params: trace(Path(command), args, engine="ebpf", **params)
 
 
 def test_deep_recursion(compiled: Callable[[str], Path], trace: Trace, method: str) -> None:
@@ -100,9 +74,7 @@ def test_deep_recursion(compiled: Callable[[str], Path], trace: Trace, method: s
     assert sum(1 for one in deep.values() if one["caller"] == "main") == 1
 
 
-def test_exits_that_cannot_be_recorded_are_counted(
-    compiled: Callable[[str], Path], trace: Trace, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exits_that_cannot_be_recorded_are_counted(compiled, trace: Trace, method: str, monkeypatch) -> None:
     program = compiled("trace_recursion.c")
     monkeypatch.setenv("PATH", str(program.parent))  # there is no objdump
     profile = trace("./trace_recursion", "500")
@@ -141,8 +113,7 @@ def test_in_a_namespace_of_processes(compiled: Callable[[str], Path], tmp_path: 
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["calls"] == 1 + 1973 + 11 + 201
-    assert (found["missed-exits"], found["lost"]) == (0, 0)
+    assert found["calls"] == 1 + 1973 + 11 + 201 and (found["missed-exits"], found["lost"]) == (0, 0)
 
 
 def test_a_missing_library_is_named() -> None:
@@ -167,9 +138,7 @@ def test_a_missing_library_is_named() -> None:
 def test_what_was_not_traced_is_named(compiled: Callable[[str], Path], trace: Trace, tmp_path: Path) -> None:
     """The process executes the traced program, and starts others."""
     compiled("trace_list.c")
-    script = tmp_path / "script"
-    script.write_text("#!/bin/sh\n/bin/true\n/bin/true\nexec ./trace_list 20\n")
-    script.chmod(0o755)
+    script(tmp_path / "script", "/bin/true\n/bin/true\nexec ./trace_list 20")
     profile = trace("./script", binary="trace_list", strategy="custom", func=("list_search",))
     assert calls(profile) == {"list_search": 20}
     (note,) = (note for note in profile["trace"]["notes"] if "executed" in note)

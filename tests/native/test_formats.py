@@ -3,8 +3,6 @@
 A small program is compiled with each header and prints its constants and the layout of its structures.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -17,9 +15,9 @@ from typing import Any
 import pytest
 
 import perun.collect._calls.sizes as sizes
-import perun.collect.complexity.programs as table
 import perun.collect.complexity.records as calls
 import perun.collect.complexity.records as decoding
+import perun.collect.complexity.selection as table
 import perun.collect.memory.records as memory
 import perun.collect.trace.engines.ebpf as ebpf
 from perun.collect._common.recordings import BYTE_ORDER
@@ -142,19 +140,12 @@ def test_constants_of_memory(tmp_path: Path) -> None:
     assert header.members("record_kind") == kinds.keys()
     assert header.members("record_state") == upper(memory.State.__members__, "RECORD_").keys()
     wanted = {
-        **kinds,
-        **upper(memory.State.__members__, "RECORD_"),
-        "RECORD_VERSION": memory.HEADER.version,
-        "RECORD_BYTE_ORDER": BYTE_ORDER,
-        "RECORD_FREE": FIRST_RELEASE,
-        "RECORD_STACK": memory.STACK,
-        "RECORD_THREAD": memory.THREAD,
-        "RECORD_MODULE": memory.MODULE,
-        "RECORD_EVENTS": memory.EVENTS_CHUNK,
-        "RECORD_TEXT": memory.TEXT_CHUNK,
-        "RECORD_NO_CHUNK": memory.NO_CHUNK,
-        "RECORD_MARK(300)": memory.MARK | 300 % memory.MARK,
-    }
+        **kinds, **upper(memory.State.__members__, "RECORD_"), "RECORD_VERSION": memory.HEADER.version,
+        "RECORD_BYTE_ORDER": BYTE_ORDER, "RECORD_FREE": FIRST_RELEASE, "RECORD_STACK": memory.STACK,
+        "RECORD_THREAD": memory.THREAD, "RECORD_MODULE": memory.MODULE, "RECORD_EVENTS": memory.EVENTS_CHUNK,
+        "RECORD_TEXT": memory.TEXT_CHUNK, "RECORD_NO_CHUNK": memory.NO_CHUNK,
+        "RECORD_MARK(300)": memory.MARK | 300 % memory.MARK
+    }  # fmt: skip
     unwinders = ("NONE", "FRAME_POINTER", "LIBUNWIND", "TABLES")
     wanted |= {f"RECORD_UNWIND_{name}": number for number, name in enumerate(unwinders)}
     assert header.members("record_unwinder") == {f"RECORD_UNWIND_{name}" for name in unwinders}
@@ -206,22 +197,13 @@ def test_constants_of_complexity(tmp_path: Path) -> None:
     assert header.members("table_place") == places.keys()
     assert header.members("table_operation") == operations.keys()
     wanted = {
-        **places,
-        **operations,
-        "RECORD_VERSION": calls.PROCESS.version,
-        "RECORD_BYTE_ORDER": BYTE_ORDER,
-        "RECORD_HEADER_SIZE": calls.HEADER_SIZE,
-        "RECORD_MAX_FUNCTIONS": decoding.MAX_FUNCTIONS,
-        "RECORD_ID_BITS": decoding.ID_BITS,
-        "RECORD_ID_MASK": decoding.ID_MASK,
-        "RECORD_EXIT": decoding.EXIT,
-        "RECORD_SIZE": decoding.SIZE,
-        "RECORD_UNSAMPLED_COUNT": decoding.UNSAMPLED_COUNT,
-        "RECORD_UNSAMPLED_TICKS": decoding.UNSAMPLED_TICKS,
-        "RECORD_UNSAMPLED": decoding.UNSAMPLED,
-        "TABLE_FRAME": table.FRAME,
-        "TABLE_INLINED": table.INLINED,
-    }
+        **places, **operations, "RECORD_VERSION": calls.PROCESS.version, "RECORD_BYTE_ORDER": BYTE_ORDER,
+        "RECORD_HEADER_SIZE": calls.HEADER_SIZE, "RECORD_MAX_FUNCTIONS": decoding.MAX_FUNCTIONS,
+        "RECORD_ID_BITS": decoding.ID_BITS, "RECORD_ID_MASK": decoding.ID_MASK, "RECORD_EXIT": decoding.EXIT,
+        "RECORD_SIZE": decoding.SIZE, "RECORD_UNSAMPLED_COUNT": decoding.UNSAMPLED_COUNT,
+        "RECORD_UNSAMPLED_TICKS": decoding.UNSAMPLED_TICKS, "RECORD_UNSAMPLED": decoding.UNSAMPLED,
+        "TABLE_FRAME": table.FRAME, "TABLE_INLINED": table.INLINED
+    }  # fmt: skip
     assert header.constants(wanted) == wanted
     assert calls.THREAD.version == table.VERSION == calls.PROCESS.version
     magics = {"PROCESS": calls.PROCESS.magic, "CALLS": calls.THREAD.magic, "TABLE": table.MAGIC}
@@ -231,10 +213,7 @@ def test_constants_of_complexity(tmp_path: Path) -> None:
 
 def test_constants_of_trace(tmp_path: Path) -> None:
     wanted = {
-        "PERUN_EXIT": ebpf.EXIT >> 32,
-        "PERUN_SIZED": 1 << (ebpf.SIZED_BIT - 32),
-        "PERUN_STACK": ebpf.STACK,
-        "PERUN_MAX_FUNCTIONS": ebpf.MAX_FUNCTIONS,
-        "PERUN_MAX_STEPS": sizes.MAX_STEPS,
-    }
+        "PERUN_EXIT": ebpf.EXIT >> 32, "PERUN_SIZED": 1 << (ebpf.SIZED_BIT - 32), "PERUN_STACK": ebpf.STACK,
+        "PERUN_MAX_FUNCTIONS": ebpf.MAX_FUNCTIONS, "PERUN_MAX_STEPS": sizes.MAX_STEPS
+    }  # fmt: skip
     assert Header("trace", tmp_path).constants(wanted) == wanted

@@ -1,7 +1,5 @@
 """The collector of instruction counts on real programs: counts that repeat, and what they are counts of."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess
@@ -25,10 +23,10 @@ from perun.measurement.series import measurements
 from perun.plugin.api import CheckContext, CollectContext, Run
 from perun.profile.factory import Profile
 from perun.profile.incomplete import reasons_of
+from perun.view.flamegraph import FlameGraphView, FlameParams
 from perun.view.flamegraph.stacks import stacks_of
-from perun.view.flamegraph.view import FlameGraphView, FlameParams
-from perun.view.tableof import TableOfView
-from perun.view.tableof.view import TableParams
+from perun.view.tableof import TableOfView, TableParams
+from traced import built
 
 SOURCE = Path(__file__).parent / "programs" / "instructions.c"
 _REFUSED = CallgrindEngine(os.environ).unavailable()
@@ -92,15 +90,14 @@ def test_exclusive_counts_add_up_to_the_total(profile: Profile) -> None:
 
 @needs_valgrind
 def test_children_do_not_count_what_their_parent_did_before(collect: Collect, tmp_path: Path) -> None:
-    source, program = tmp_path / "parent.c", tmp_path / "parent"
-    source.write_text(
+    built(
+        tmp_path / "parent", "-g -O1",
         "#include <stdlib.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
         "__attribute__((noinline)) int work(volatile int n) { while (n) n--; return n; }\n"
         "int main(int count, char **words) { int sum = work(200000);\n"
         "  for (int n = 0; n < atoi(words[1]); n++) { if (!fork()) _exit(0); wait(0); }\n"
-        "  return count + sum - 2; }\n"
-    )
-    subprocess.run(["cc", "-g", "-O1", "-o", program, source], check=True)
+        "  return count + sum - 2; }\n",
+    )  # fmt: skip
     alone, with_children = (collect(str(forks), "./parent", cwd=tmp_path) for forks in (0, 3))
     assert with_children["instructions"]["processes"] == 4
     assert total(with_children) < total(alone) + 50_000
@@ -109,9 +106,7 @@ def test_children_do_not_count_what_their_parent_did_before(collect: Collect, tm
 
 @needs_valgrind
 @pytest.mark.slow
-def test_what_callgrind_cannot_run_is_refused_by_name(
-    collect: Collect, program: Path, tmp_path: Path
-) -> None:
+def test_what_callgrind_cannot_run_is_refused_by_name(collect, program: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged"
     subprocess.run(["cc", "-gsplit-dwarf", "-O1", "-o", damaged, SOURCE], check=True, cwd=tmp_path)
     try:
@@ -125,10 +120,8 @@ def test_functions_count_what_they_do(profile: Profile) -> None:
     own, whole = by_function(profile, "exclusive"), by_function(profile, "inclusive")
     calls = {one["uid"].get("function"): one.get("calls") for one in resources(profile, "inclusive")}
     # Five instructions or so in each step of the loop, however it is compiled; four times so many steps.
-    assert 3 * 4 * WORK < own["work"] < 12 * 4 * WORK
-    assert whole["work"] == own["work"]
-    assert calls["work"] == 4
-    assert whole["often"] == own["often"] + own["work"] * 3 // 4
+    assert 3 * 4 * WORK < own["work"] < 12 * 4 * WORK and whole["work"] == own["work"]
+    assert calls["work"] == 4 and whole["often"] == own["often"] + own["work"] * 3 // 4
     assert whole["seldom"] == own["seldom"] + own["work"] // 4
     called = own["main"] + sum(whole[one] for one in ("seldom", "often", "even"))
     assert called < whole["main"] < called + WORK  # it writes a line, too
@@ -154,9 +147,7 @@ def test_call_stacks(profile: Profile) -> None:
 
 
 @needs_valgrind
-def test_the_same_program_counts_the_same_twice_and_elsewhere(
-    profile: Profile, collect: Collect, program: Path, tmp_path: Path
-) -> None:
+def test_the_same_program_counts_the_same_twice_and_elsewhere(profile, collect, program, tmp_path) -> None:
     assert abs(total(collect(str(WORK))) / total(profile) - 1) < 1e-5
     elsewhere = tmp_path / "a-folder-with-a-longer-name"
     elsewhere.mkdir()
@@ -188,8 +179,7 @@ def test_half_a_percent_more_work_is_found(profile: Profile, collect: Collect) -
 def test_series_are_exact_and_one_for_each_function(profile: Profile) -> None:
     series = measurements(profile)
     work = next(one for location, one in series.items() if location.endswith(":work"))
-    assert work.metric.exact
-    assert work.values.tolist() == [by_function(profile, "exclusive")["work"]]
+    assert work.metric.exact and work.values.tolist() == [by_function(profile, "exclusive")["work"]]
     assert series["prog:total"].values.tolist() == [total(profile)]
 
 
@@ -222,10 +212,8 @@ def test_children_count_unless_they_are_left_out(profile: Profile, collect: Coll
     assert by_function(forking, "exclusive")["work"] == work * 7 // 4
     assert forking["instructions"]["processes"] == 2
     assert {stack[0].name for stack in stacks_of(forking).amounts} <= {
-        "process prog",
-        OTHER_CALLERS.function,
-        SMALL.function,
-    }
+        "process prog", OTHER_CALLERS.function, SMALL.function
+    }  # fmt: skip
     alone = collect(f"{WORK} fork", no_children=True)
     assert by_function(alone, "exclusive")["work"] == work
     assert alone["instructions"]["processes"] == 1
@@ -246,8 +234,7 @@ def test_the_program_reads_its_input_and_fails_as_it_does(collect: Collect) -> N
     assert "==" not in failure.value.message  # nothing that valgrind says
     notes: list[str] = []
     kept = collect("10 fail", ignore_failure=True, notes=notes)
-    assert not reasons_of(kept)
-    assert any("status 3" in note for note in notes)
+    assert not reasons_of(kept) and any("status 3" in note for note in notes)
     assert collect("10 read", workload='<< "a line"')["header"]["workload"] == '<< "a line"'
 
 
@@ -324,12 +311,10 @@ def test_perf_counts_and_samples(program: Path, tmp_path: Path) -> None:
     if why:
         pytest.skip(f"{why}; {hint}")
     run = Run("./prog", "2000000", cwd=program.parent, environ=dict(os.environ))
-    ended = engine.record(run, Options(), CollectContext(tmp_path))
-    assert ended.sample.status == 0
+    assert engine.record(run, Options(), CollectContext(tmp_path)).sample.status == 0
     costs = engine.counted().costs
     own = {frame.function: amount for frame, amount in costs.tree.exclusive().items()}
-    assert costs.tree.total > 0
-    assert own["work"] > costs.tree.total / 2
+    assert costs.tree.total > 0 and own["work"] > costs.tree.total / 2
     assert costs.inclusive[next(one for one in costs.inclusive if one.function == "main")] >= own["work"]
 
 
@@ -353,10 +338,8 @@ def test_functions_of_python(collect: Collect, tmp_path: Path) -> None:
         pytest.skip("no Python 3.12 or 3.13 is installed, which tell their functions")
     python = found.splitlines()[0].split()[1]
     (tmp_path / "prog.py").write_text(
-        "def leaf(n):\n    return sum(i * i for i in range(n))\n"
-        "def once():\n    return leaf(1000)\n"
-        "def thrice():\n    return [leaf(1000) for _ in range(3)]\n"
-        "def main():\n    once()\n    thrice()\n"
+        "def leaf(n):\n    return sum(i * i for i in range(n))\ndef once():\n    return leaf(1000)\n"
+        "def thrice():\n    return [leaf(1000) for _ in range(3)]\ndef main():\n    once()\n    thrice()\n"
         "main()\n"
     )
     before = set(Path("/tmp").glob("perf-*.map"))
@@ -369,8 +352,7 @@ def test_functions_of_python(collect: Collect, tmp_path: Path) -> None:
         if one["uid"].get("source") == "prog.py" and "function" in one["uid"]
     }
     counts = {name: one["amount"] for name, one in inclusive.items()}
-    assert inclusive["leaf"]["calls"] == 4
-    assert inclusive["leaf.<locals>.<genexpr>"]["calls"] >= 4000
+    assert inclusive["leaf"]["calls"] == 4 and inclusive["leaf.<locals>.<genexpr>"]["calls"] >= 4000
     assert 2.9 < counts["thrice"] / counts["once"] < 3.1
     assert counts["<module>"] > counts["main"] > counts["thrice"] + counts["once"]
     stacks = {tuple(frame.name for frame in stack) for stack in stacks_of(profile).amounts}

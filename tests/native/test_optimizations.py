@@ -1,7 +1,5 @@
 """The optimisations with real programs: what diff-tracing sees of changes, and probes switched off."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections import Counter
@@ -144,14 +142,14 @@ def answers() -> list[Answer]:
 
 
 @pytest.fixture
-def traced(tmp_path: Path, kept: Kept, answers: list[Answer]) -> Callable[..., Profile]:
+def traced(tmp_path: Path, kept: Kept, answers: list[Answer], cache: Path) -> Callable[..., Profile]:
     """Trace a program: `traced("./calls", optimization_pipeline="basic")`."""
 
     def trace(command: str, **params: Any) -> Profile:
         run = Run(command, "", cwd=tmp_path, environ=dict(os.environ))
         scratch = tmp_path / "scratch"
         scratch.mkdir(exist_ok=True)
-        context = CollectContext(scratch, statistics=kept, answer=answers.append, cache=tmp_path / "cache")
+        context = CollectContext(scratch, statistics=kept, answer=answers.append, cache=cache)
         given = {"engine": "ebpf", "output_handling": "suppress", "timeout": 60.0, **params}
         return TraceCollector().collect(run, TraceParams(**given), context)
 
@@ -188,9 +186,7 @@ def counts(profile: Profile) -> Counter[str]:
 
 
 @pytest.mark.usefixtures("method")
-def test_a_function_is_detached_after_exactly_so_many_calls(
-    calls_program: Path, traced: Callable[..., Profile]
-) -> None:
+def test_a_function_is_detached_after_exactly_so_many_calls(calls_program: Path, traced) -> None:
     profile = traced(
         "./calls",
         optimization_on=("dynamic-probing",),
@@ -204,9 +200,7 @@ def test_a_function_is_detached_after_exactly_so_many_calls(
 
 
 @pytest.mark.usefixtures("ebpf")
-def test_a_function_is_attached_again_later(
-    tmp_path: Path, traced: Callable[..., Profile], compiled_once: CompilerCache
-) -> None:
+def test_a_function_is_attached_again_later(tmp_path: Path, traced, compiled_once: CompilerCache) -> None:
     """The program goes on until it is told to stop, so that there is time enough on any machine."""
     file = tmp_path / "again.c"
     file.write_text(AGAIN)
@@ -225,16 +219,12 @@ def test_a_function_is_attached_again_later(
 @pytest.mark.parametrize(
     "method", ["session", *(pytest.param(one, marks=pytest.mark.slow) for one in METHODS[1:])], indirect=True
 )
-def test_the_timer_switches_all_but_the_entry_off(
-    calls_program: Path, traced: Callable[..., Profile]
-) -> None:
+def test_the_timer_switches_all_but_the_entry_off(calls_program: Path, traced) -> None:
     profile = traced(
         "./calls", optimization_on=("timed-sampling",), optimization_args=(("timed-sample-freq", "0.001"),)
     )
     found = counts(profile)
-    assert found["main"] == 1
-    assert set(found) <= {"main", "middle", "leaf", "deep"}
-    assert found["leaf"] <= 4000
+    assert found["main"] == 1 and set(found) <= {"main", "middle", "leaf", "deep"} and found["leaf"] <= 4000
     # What was recorded is complete: exits are recorded after the timer has switched entries off.
     assert (profile["trace"]["missed-exits"], profile["trace"]["lost"]) == (0, 0)
     assert "main" not in profile["trace"]["optimization"]["switched-off"]
@@ -243,9 +233,7 @@ def test_the_timer_switches_all_but_the_entry_off(
 WHOLE = {"main": 1, "middle": 40, "leaf": 4000, "deep": 3240}
 
 
-def test_each_engine_records_so_many_calls_as_the_methods_say(
-    calls_program: Path, traced: Callable[..., Profile], engine: str
-) -> None:
+def test_each_engine_records_so_many_calls_as_the_methods_say(calls_program, traced, engine: str) -> None:
     shaped = {
         "optimization_on": ("cg-shaping",),
         "optimization_args": (("cg-proj-levels", "2"), ("cg-proj-keep-leaf", "0")),
@@ -271,9 +259,7 @@ def test_an_engine_that_cannot_switch_probes_records_everything_and_says_so(
     assert any(note.startswith("dynamic-probing has no effect: ") for note in profile["trace"]["notes"])
 
 
-def test_what_was_recorded_decides_on_the_next_run(
-    calls_program: Path, traced: Callable[..., Profile], kept: Kept, answers: list[Answer], engine: str
-) -> None:
+def test_what_was_recorded_decides_on_the_next_run(calls_program, traced, kept, answers, engine: str) -> None:
     # Only leaf is called more often than this, so that the times of the others do not matter.
     often = (("dyn-base-soft-threshold", "3500"),)
     basic = {"optimization_pipeline": "basic", "optimization_args": often, "engine": engine}
@@ -285,11 +271,8 @@ def test_what_was_recorded_decides_on_the_next_run(
     assert region["dropped"] == {"baseline-dynamic": 1}
     assert region["not-traced"]["leaf"][0] == "baseline-dynamic"
     assert second["header"]["optimization"] == {
-        "pipeline": "basic",
-        "methods": ["cg-shaping", "baseline-dynamic"],
-        "functions": 4,
-        "traced": 3,
-    }
+        "pipeline": "basic", "methods": ["cg-shaping", "baseline-dynamic"], "functions": 4, "traced": 3
+    }  # fmt: skip
     assert "dropped  leaf    baseline-dynamic: it was called 4,000 times, more than 3,500" in answers[0].text
     # What was not traced keeps what was recorded of it before, so that it stays dropped.
     assert counts(traced("./calls", **basic)) == counts(second)
@@ -300,12 +283,9 @@ def test_what_was_recorded_decides_on_the_next_run(
 
 @pytest.mark.usefixtures("ebpf")
 def test_a_changed_function_stays_whatever_is_known_of_it(
-    calls_program: Path,
-    traced: Callable[..., Profile],
-    kept: Kept,
-    tmp_path: Path,
-    compiled_once: CompilerCache,
-) -> None:
+    calls_program: Path, traced: Callable[..., Profile], kept: Kept, tmp_path: Path,
+    compiled_once: CompilerCache
+) -> None:  # fmt: skip
     traced("./calls", optimization_pipeline="basic")
     kept.older = {name: values for name, values in kept.own.items()}
     kept.own = {}
@@ -320,36 +300,26 @@ def test_a_changed_function_stays_whatever_is_known_of_it(
     assert region["previous"] == "1" * 40
 
 
-def test_a_dry_run_runs_nothing_and_answers_in_json(
-    calls_program: Path, traced: Callable[..., Profile], answers: list[Answer], tmp_path: Path
-) -> None:
+def test_a_dry_run_runs_nothing_and_answers_in_json(calls_program, traced, answers, tmp_path: Path) -> None:
     with pytest.raises(NoProfile):
         traced(
-            "./calls",
-            optimization_on=("cg-shaping",),
-            optimization_args=(("cg-proj-levels", "1"), ("cg-proj-keep-leaf", "0")),
-            dry_run=True,
-            json=True,
-            callgraph=str(tmp_path / "graph.dot"),
-        )
+            "./calls", optimization_on=("cg-shaping",),
+            optimization_args=(("cg-proj-levels", "1"), ("cg-proj-keep-leaf", "0")), dry_run=True, json=True,
+            callgraph=str(tmp_path / "graph.dot")
+        )  # fmt: skip
     rows = {row["uid"]: row for row in answers[0].data["functions"]}
     assert {uid for uid, row in rows.items() if row["traced"]} == {"main"}
     assert rows["leaf"]["method"] == "cg-shaping" and "level 2 of 3" in rows["leaf"]["reason"]
-    assert '"middle"' in (tmp_path / "graph.dot").read_text()
-    assert not (tmp_path / "scratch/trace").exists()
+    assert '"middle"' in (tmp_path / "graph.dot").read_text() and not (tmp_path / "scratch/trace").exists()
 
 
-def test_a_version_without_a_graph_is_named_with_what_makes_one(
-    calls_program: Path, traced: Callable[..., Profile]
-) -> None:
+def test_a_version_without_a_graph_is_named_with_what_makes_one(calls_program: Path, traced) -> None:
     with pytest.raises(UsageError, match="no call graph of calls is kept of v1") as problem:
         traced("./calls", optimization_on=("diff-tracing",), optimization_args=(("diff-version", "v1"),))
     assert "--only-extract-cg" in problem.value.hint
 
 
-def test_complexity_leaves_functions_out_too(
-    calls_program: Path, tmp_path: Path, kept: Kept, answers: list[Answer]
-) -> None:
+def test_complexity_leaves_functions_out_too(calls_program, tmp_path: Path, kept: Kept, answers) -> None:
     run = Run("./calls", "", cwd=tmp_path, environ=dict(os.environ))
     context = CollectContext(tmp_path / "scratch", statistics=kept, answer=answers.append)
     context.scratch.mkdir()

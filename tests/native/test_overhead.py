@@ -1,7 +1,5 @@
 """The cost of recording is subtracted of each call of a real program."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path
@@ -42,9 +40,7 @@ def recorded(way: str, compiled_once: CompilerCache, folder: Path, cache: Path) 
 
 
 @pytest.mark.parametrize("way", ["ebpf", "uftrace", "complexity"])
-def test_recording_is_subtracted_of_each_call(
-    compiled_once: CompilerCache, tmp_path: Path, cache: Path, way: str
-) -> None:
+def test_recording_is_subtracted_of_each_call(compiled_once, tmp_path: Path, cache: Path, way: str) -> None:
     """How right the times are then depends on the machine: `benchmarks/calibration.py` measures it."""
     profile = recorded(way, compiled_once, tmp_path, cache)
     rounds = int(ROUNDS)

@@ -1,7 +1,5 @@
 """What can be reached at the end of a program, beside what valgrind's memcheck finds out."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -78,8 +76,7 @@ def test_stacks_of_threads_are_searched(record, program: Program) -> None:
     assert found["definitely-lost"] == LEAKS["definitely-lost"]
     assert found["indirectly-lost"] == LEAKS["indirectly-lost"]
     # Tables of the loader for each thread, to whose inside its threads refer, are possibly lost.
-    assert found["possibly-lost"][1] == 1 + 5
-    assert found["still-reachable"][1] == 18 + 2 * 5
+    assert found["possibly-lost"][1] == 1 + 5 and found["still-reachable"][1] == 18 + 2 * 5
 
 
 @needs_valgrind
@@ -127,9 +124,7 @@ def test_containers_lose_nothing(record, program: Program) -> None:
 
 
 @pytest.mark.parametrize("library", ["libjemalloc.so.2", "libmimalloc.so.2", "libtcmalloc_minimal.so.4"])
-def test_nothing_reachable_is_lost_with_another_allocator(
-    record, program: Program, memory_recorder: Path, library: str
-) -> None:
+def test_nothing_reachable_is_lost_with_another_allocator(record, program, memory_recorder, library) -> None:
     known = subprocess.run(
         ["true"], env={**os.environ, "LD_PRELOAD": library}, capture_output=True, check=True
     )
@@ -145,8 +140,7 @@ def test_nothing_reachable_is_lost_with_another_allocator(
 
 def test_nothing_is_said_of_a_program_that_is_killed(record, program: Program) -> None:
     done = record(program("leaks.c"), "0", "abort", PERUN_MEMORY_REACHABLE="1")
-    assert done.status == -6
-    assert done.recording.reach is None
+    assert done.status == -6 and done.recording.reach is None
 
 
 def test_forked_processes_are_not_searched(record, program: Program) -> None:
@@ -183,8 +177,7 @@ def test_states_are_joined_with_blocks_by_address() -> None:
     live = LiveBlocks(*columns([96, 16, 48, 32], [5, 1, 3, 2], [7, 9, 7, 9]))
     reach = Reach(*columns([16, 32, 40, 48], [0, 1, 0, 2]), 0, True)
     found = reached(live, reach)
-    assert found.keys.tolist() == [7, 9]
-    assert found.sizes.tolist() == [[0, 1], [0, 2], [3, 0], [5, 0]]
+    assert found.keys.tolist() == [7, 9] and found.sizes.tolist() == [[0, 1], [0, 2], [3, 0], [5, 0]]
     assert found.totals["still-reachable"] == (5, 1)  # allocated after the search
     nothing = reached(LiveBlocks.empty(), Reach(*columns([], []), 0, True))
     assert nothing.totals["definitely-lost"] == (0, 0)

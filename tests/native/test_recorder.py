@@ -1,7 +1,5 @@
 """The recorder finds everything that real programs allocate, and changes nothing of what they do."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -59,8 +57,7 @@ def test_every_function_of_c_is_recorded_with_its_amount(record, program: Progra
 @pytest.mark.parametrize("way", ["seccomp", "counter"])
 def test_a_program_that_takes_the_clock_from_itself(record, program: Program, way: str) -> None:
     done = record(program("confined.c"), way)
-    assert done.status == 0
-    assert done.allocated == [("malloc", 1000)]
+    assert done.status == 0 and done.allocated == [("malloc", 1000)]
     assert done.recording.end.error == CONFINED
     assert done.recording.end.lost == 11  # five allocations, and six releases
 
@@ -75,15 +72,12 @@ def test_addresses_are_those_of_the_program(record, program: Program, tmp_path: 
 
 
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
-@pytest.mark.parametrize(
-    "source",
-    [
-        pytest.param("list.c", marks=pytest.mark.slow),
-        pytest.param("sizes.c", marks=pytest.mark.slow),
-        pytest.param("containers.cpp", marks=pytest.mark.slow),
-        "threads.c",
-    ],
-)
+@pytest.mark.parametrize("source", [
+    pytest.param("list.c", marks=pytest.mark.slow),
+    pytest.param("sizes.c", marks=pytest.mark.slow),
+    pytest.param("containers.cpp", marks=pytest.mark.slow),
+    "threads.c",
+])  # fmt: skip
 def test_counts_are_those_of_valgrind(record, program: Program, source: str) -> None:
     path = program(source, "-DROUNDS=2000")
     # What libraries keep to their end stays: valgrind would free it, and count that.
@@ -129,8 +123,7 @@ def test_every_form_of_new_and_delete_is_recorded(record, program: Program) -> N
     released = [name for name in done.subtypes if name.startswith("delete")][:10]
     assert released == [name.replace("new", "delete") for name, _ in forms]
     counts = Counter(done.subtypes)
-    assert counts["new"] == counts["delete"] > 5000
-    assert counts["new[]"] == counts["delete[]"]
+    assert counts["new"] == counts["delete"] > 5000 and counts["new[]"] == counts["delete[]"]
     assert len(done.recording.threads) == 5
 
 
@@ -147,8 +140,7 @@ def test_threads_lose_nothing(record, program: Program, unwind: str) -> None:
     done = record(program("threads.c", "-DROUNDS=5000"), unwind=unwind)
     assert done.status == 0
     assert Counter(name for name, size in done.allocated if size <= 256)["malloc"] == 8 * 5000
-    assert len(done.recording.threads) == 9
-    assert done.recording.end.skipped == 0
+    assert len(done.recording.threads) == 9 and done.recording.end.skipped == 0
     # What a thread releases and another one gets is in this order in the record.
     live: set[int] = set()
     unknown = 0
@@ -185,8 +177,7 @@ def test_unwinders_agree(record, program: Program) -> None:
         stacks[unwind] = own
     assert stacks["tables"] == stacks["libunwind"]
     # The C library, which calls main, has no frame pointers: _start is behind it.
-    assert [stack[1:] for stack in stacks["tables"]] == stacks["fp"]
-    assert len(stacks["fp"]) == 61
+    assert [stack[1:] for stack in stacks["tables"]] == stacks["fp"] and len(stacks["fp"]) == 61
     assert max(map(len, stacks["fp"])) >= 60
 
 
@@ -208,8 +199,7 @@ def test_very_deep_stacks_are_cut_and_say_so(record, program: Program) -> None:
     done = record(program("deep.c"), "1300")
     assert done.status == 0
     cut = [stack for stack in done.recording.stacks if stack.cut]
-    assert cut
-    assert {len(stack.addresses) for stack in cut} == {8 * 1024}
+    assert cut and {len(stack.addresses) for stack in cut} == {8 * 1024}
 
 
 def test_code_at_the_address_of_unloaded_code_is_told_apart(record, program: Program) -> None:
@@ -226,39 +216,31 @@ def test_code_at_the_address_of_unloaded_code_is_told_apart(record, program: Pro
 
 def test_missing_libunwind_is_told(record, program: Program) -> None:
     done = record(program("list.c"), unwind="libunwind", PERUN_MEMORY_LIBUNWIND="libunwind-missing.so.8")
-    assert done.status == 7
-    assert (done.recording.wanted, done.recording.unwinder) == ("libunwind", "tables")
+    assert done.status == 7 and (done.recording.wanted, done.recording.unwinder) == ("libunwind", "tables")
     assert len(done.allocated) == 1000
 
 
 # -- how programs end ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("how", "status", "state"),
-    [
-        ("return", 4, State.EXITED),
-        ("exit", 5, State.EXITED),
-        ("_exit", 6, State.QUICK_EXITED),
-        ("_Exit", 6, State.QUICK_EXITED),
-        ("quick_exit", 7, State.QUICK_EXITED),
-        ("system call", 8, State.RUNNING),
-        ("handler", 9, State.QUICK_EXITED),
-        ("abort", -signal.SIGABRT, State.RUNNING),
-        ("kill", -signal.SIGKILL, State.RUNNING),
-        ("terminate", -signal.SIGTERM, State.RUNNING),
-        ("crash", -signal.SIGSEGV, State.RUNNING),
-        ("exec", 0, State.RUNNING),
-    ],
-)
-def test_everything_is_kept_however_the_program_ends(
-    record, program: Program, how: str, status: int, state: State
-) -> None:
+@pytest.mark.parametrize(("how", "status", "state"), [
+    ("return", 4, State.EXITED),
+    ("exit", 5, State.EXITED),
+    ("_exit", 6, State.QUICK_EXITED),
+    ("_Exit", 6, State.QUICK_EXITED),
+    ("quick_exit", 7, State.QUICK_EXITED),
+    ("system call", 8, State.RUNNING),
+    ("handler", 9, State.QUICK_EXITED),
+    ("abort", -signal.SIGABRT, State.RUNNING),
+    ("kill", -signal.SIGKILL, State.RUNNING),
+    ("terminate", -signal.SIGTERM, State.RUNNING),
+    ("crash", -signal.SIGSEGV, State.RUNNING),
+    ("exec", 0, State.RUNNING),
+])  # fmt: skip
+def test_everything_is_kept_however_the_program_ends(record, program, how: str, status: int, state) -> None:
     done = record(program("endings.c"), how)
-    assert done.status == status
-    assert done.allocated[:3] == 3 * [("malloc", 1111)]
-    assert done.recording.end.state == state
-    assert done.recording.end.error == 0
+    assert done.status == status and done.allocated[:3] == 3 * [("malloc", 1111)]
+    assert done.recording.end.state == state and done.recording.end.error == 0
 
 
 def killed(recorder: Path, file: Path, size: int, *command: str | Path) -> Recording:
@@ -273,13 +255,10 @@ def killed(recorder: Path, file: Path, size: int, *command: str | Path) -> Recor
 
 
 @pytest.mark.slow
-def test_killed_in_the_middle_of_much(
-    record, program: Program, memory_recorder: Path, tmp_path: Path
-) -> None:
+def test_killed_in_the_middle_of_much(record, program, memory_recorder: Path, tmp_path: Path) -> None:
     recording = killed(memory_recorder, tmp_path / "killed", 40_000, program("sizes.c"), "1000000")
     events = Events.joined(list(recording.pieces()))
-    assert len(events) > 50_000
-    assert recording.end.state == State.RUNNING
+    assert len(events) > 50_000 and recording.end.state == State.RUNNING
     rounds = int((events.size == 77).sum())
     assert abs(rounds - int((events.size == 33).sum())) <= 1
 
@@ -311,8 +290,7 @@ def recorded_processes(file: Path) -> list[Path]:
 
 def test_only_the_program_itself_is_recorded(record, program: Program) -> None:
     done = record(program("processes.c"))
-    assert done.status == 0
-    assert recorded_processes(done.file) == [done.file]
+    assert done.status == 0 and recorded_processes(done.file) == [done.file]
     assert {size for _, size in done.allocated} >= {101, 105}
     assert not {size for _, size in done.allocated} & {202, 303, 404}
     assert done.recording.end.state == State.EXITED
@@ -320,8 +298,7 @@ def test_only_the_program_itself_is_recorded(record, program: Program) -> None:
 
 def test_children_are_recorded_on_request(record, program: Program) -> None:
     done = record(program("processes.c"), follow=True)
-    assert done.status == 0
-    assert {size for _, size in done.allocated} >= {101, 105}
+    assert done.status == 0 and {size for _, size in done.allocated} >= {101, 105}
     amounts = []
     for path in recorded_processes(done.file)[1:]:
         recording = Recording(path)
@@ -334,8 +311,7 @@ def test_children_are_recorded_on_request(record, program: Program) -> None:
 def test_environment_of_the_program_is_as_without(record) -> None:
     plain = subprocess.run(["env"], env=dict(os.environ), capture_output=True, check=True)
     done = record("env")
-    assert sorted(done.out.splitlines()) == sorted(plain.stdout.splitlines())
-    assert done.allocated
+    assert sorted(done.out.splitlines()) == sorted(plain.stdout.splitlines()) and done.allocated
 
 
 def test_other_preloaded_libraries_stay(record, memory_recorder: Path, program: Program) -> None:
@@ -349,8 +325,7 @@ def test_a_file_that_exists_is_left_alone(program: Program, memory_recorder: Pat
     file.write_text("taken")
     environ = {**os.environ, "LD_PRELOAD": str(memory_recorder), "PERUN_MEMORY_FILE": str(file)}
     assert subprocess.run([program("list.c")], env=environ, check=False).returncode == 7
-    assert file.read_text() == "taken"
-    assert list(tmp_path.iterdir()) == [file]
+    assert file.read_text() == "taken" and list(tmp_path.iterdir()) == [file]
 
 
 def test_descriptors_are_those_without(record) -> None:
@@ -372,8 +347,7 @@ print(len(held))
 def test_program_that_closes_all_descriptors_is_recorded_on(record) -> None:
     done = record(sys.executable, "-c", CLOSING, PYTHONMALLOC="malloc")
     assert (done.status, done.out) == (0, b"1000\n"), done.errors
-    assert done.recording.end.error == 0
-    assert len(done.allocated) > 60_000
+    assert done.recording.end.error == 0 and len(done.allocated) > 60_000
 
 
 def test_limit_of_file_sizes_does_not_kill_the_program(record, program: Program) -> None:

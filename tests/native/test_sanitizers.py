@@ -1,18 +1,20 @@
 """The recorder under the sanitizers of the compiler, and its compression against zlib."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
 import subprocess
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from compiling import CompilerCache, sanitized
+from perun.collect._calls.events import Calls
+from perun.collect.complexity.records import Gaps, processes
+from perun.collect.complexity.selection import Module, TableFunction, encoded
 from perun.collect.memory.analysis import Events
 from perun.collect.memory.records import Recording, State
 
@@ -46,20 +48,13 @@ def load(compiled: Callable[..., Path]) -> Path:
 def test_recorder_is_clean_under_load(load: Path, tmp_path: Path, unwind: str, follow: str) -> None:
     rounds, file = 1000, tmp_path / "recorded"
     settings = {
-        "PERUN_MEMORY_FILE": str(file),
-        "PERUN_MEMORY_UNWIND": unwind,
-        "PERUN_MEMORY_FOLLOW": follow,
-        "PERUN_MEMORY_REACHABLE": str(int(unwind == "tables")),
-        "ASAN_OPTIONS": "detect_leaks=0",
-    }
+        "PERUN_MEMORY_FILE": str(file), "PERUN_MEMORY_UNWIND": unwind, "PERUN_MEMORY_FOLLOW": follow,
+        "PERUN_MEMORY_REACHABLE": str(int(unwind == "tables")), "ASAN_OPTIONS": "detect_leaks=0"
+    }  # fmt: skip
     done = subprocess.run(
-        [load, str(rounds)],
-        env=os.environ | settings,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+        [load, str(rounds)], env=os.environ | settings, capture_output=True, text=True, timeout=60,
+        check=False
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     recording = Recording(file)
@@ -85,44 +80,29 @@ def test_threads_of_the_recorder_do_not_race(compiled: Callable[..., Path], tmp_
         pytest.skip("addresses cannot be kept from being random here")
     load = compiled("-fsanitize=thread", f"-I{SOURCES}", *LOAD)
     done = subprocess.run(
-        [*fixed, load, "1000"],
-        env=os.environ | {"PERUN_MEMORY_FILE": str(tmp_path / "recorded")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+        [*fixed, load, "1000"], env=os.environ | {"PERUN_MEMORY_FILE": str(tmp_path / "recorded")},
+        capture_output=True, text=True, timeout=120, check=False
+    )  # fmt: skip
     assert "data race" not in done.stderr, done.stderr
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("source", "arguments"),
-    [
-        ("sizes.c", ["5000"]),
-        ("containers.cpp", []),
-        ("threads.c", []),
-        ("deep.c", ["200"]),
-        ("processes.c", []),
-    ],
-)
+@pytest.mark.parametrize(("source", "arguments"), [
+    ("sizes.c", ["5000"]),
+    ("containers.cpp", []),
+    ("threads.c", []),
+    ("deep.c", ["200"]),
+    ("processes.c", []),
+])  # fmt: skip
 @pytest.mark.parametrize("unwind", ["tables", "fp"])
 @pytest.mark.each_value("source", "unwind")
-def test_interposer_has_no_undefined_behaviour(
-    record,
-    program: Callable[..., Path],
-    compiled: Callable[..., Path],
-    source: str,
-    arguments: list[str],
-    unwind: str,
-) -> None:
+def test_interposer_has_no_undefined_behaviour(record, program, compiled, source, arguments, unwind) -> None:
     library = compiled(
         *("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-fno-builtin", "-fPIC", "-shared"),
         *("-fvisibility=hidden", *sorted(SOURCES.glob("*.c"))),
     )
     done = record(program(source), *arguments, library=library, unwind=unwind)
-    assert done.status == 0
-    assert done.allocated
+    assert done.status == 0 and done.allocated
 
 
 @pytest.fixture(scope="module")
@@ -161,8 +141,7 @@ def test_zlib_reads_what_is_compressed(deflate: Path, name: str, piece: int) -> 
     done = subprocess.run([deflate, str(piece)], input=data, capture_output=True, check=True)
     checksum, packed = int.from_bytes(done.stdout[:4], "little"), done.stdout[4:]
     reader = zlib.decompressobj(-15)
-    assert reader.decompress(packed) == data
-    assert reader.eof and not reader.unused_data
+    assert reader.decompress(packed) == data and reader.eof and not reader.unused_data
     assert checksum == zlib.crc32(data)
     if piece >= 16_384 and name not in ("noise", "nothing", "one byte"):
         assert len(packed) < 1.4 * len(zlib.compress(data, 1)) + 50 * (1 + len(data) // piece)
@@ -176,3 +155,101 @@ def test_compiles_for_other_processors(tmp_path: Path) -> None:
         ["aarch64-linux-gnu-gcc", *options, "-o", tmp_path / "recorder.so", *SOURCES.glob("*.c"), "-ldl"],
         check=True,
     )
+
+
+# -- The runtime that records calls under the sanitizers of the compiler -----------------------------
+
+
+RUNTIME = Path(__file__).parents[2] / "src" / "perun" / "collect" / "complexity" / "native"
+INSTRUMENT = ("-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-finstrument-functions")
+
+
+Built = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def built(compiled_once: CompilerCache) -> Built:
+    """Compile a program with the runtime in it: `built("trace_list.c", "thread")`."""
+
+    def build(source: str, sanitizer: str) -> Path:
+        common = ("cc", "-std=gnu11", "-g", "-O1", "-pthread")
+        common = (*common, f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all")
+        # The runtime itself is not instrumented: it is compiled apart.
+        runtime = [compiled_once(*common, "-c", path) for path in sorted(RUNTIME.glob("*.c"))]
+        # The linker tells objects from scripts by what is in them.
+        return sanitized(compiled_once, *common, *INSTRUMENT, PROGRAMS / source, *runtime)
+
+    return build
+
+
+# The sanitizer of threads loses track of inlined frames that longjmp leaves.
+@pytest.mark.parametrize(("source", "args", "calls", "sanitizer"), [
+    ("trace_list.c", "300", 602, "address,undefined"),
+    pytest.param("trace_list.c", "300", 602, "thread", marks=pytest.mark.slow),
+    pytest.param(
+        "trace_recursion.c", "3000", 1973 + 11 + 3001 + 1, "address,undefined", marks=pytest.mark.slow
+    ),
+    pytest.param("trace_recursion.c", "3000", 1973 + 11 + 3001 + 1, "thread", marks=pytest.mark.slow),
+    ("trace_threads.c", "500", 4 * (1 + 500 * 4) + 1, "address,undefined"),
+    ("trace_threads.c", "500", 4 * (1 + 500 * 4) + 1, "thread"),
+    ("trace_longjmp.c", "100", 1 + 100 + 400 + 50 + 150, "address,undefined"),
+    ("trace_fork.c", "50", 1 + 2 + 2 + 150, "address,undefined"),
+    pytest.param("trace_fork.c", "50", 1 + 2 + 2 + 150, "thread", marks=pytest.mark.slow),
+])  # fmt: skip
+def test_clean(built: Built, tmp_path: Path, source: str, args: str, calls: int, sanitizer: str) -> None:
+    process_count = 3 if "fork" in source else 1
+    found = recorded(built(source, sanitizer), args, tmp_path, [])
+    assert len(found) == process_count and sum(len(made) for _, made in found) == calls
+    for gaps, _ in found:
+        assert gaps._replace(missed=0) == Gaps()
+
+
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+@pytest.mark.parametrize("outer", [1, 3])
+@pytest.mark.each_value("outer", "sanitizer")
+def test_clean_where_calls_are_left_out(built: Built, tmp_path: Path, outer: int, sanitizer: str) -> None:
+    program = built("trace_threads.c", sanitizer)
+    every = {"outer": outer, "inner": 7}
+    shown = subprocess.run(["nm", "-S", program], check=True, capture_output=True, text=True).stdout
+    symbols = [line.split() for line in shown.splitlines() if line.split()[-1] in ("work", "outer", "inner")]
+    listed = sorted(
+        TableFunction(int(address, 16), int(size, 16), True, every.get(name, 1))
+        for address, size, _, name in symbols
+    )
+    ((gaps, calls),) = recorded(program, "500", tmp_path, listed)
+    assert gaps == Gaps()
+    per_thread = 1 + -(-500 // outer) + -(-1500 // 7)
+    assert len(calls) == 4 * per_thread + 1
+    for thread in np.unique(calls.thread):
+        own = calls.where(calls.thread == thread)
+        assert len(np.unique(own.order)) == len(own)
+        if len(own) > 1:  # work, and all that is within, which counts though it is left out
+            assert 1 + 500 * 4 - 12 <= int(own.order.max()) < 1 + 500 * 4
+            assert (own.start[np.argsort(own.order)][1:] >= own.start[np.argsort(own.order)][:-1]).all()
+
+
+def recorded(
+    program: Path, args: str, folder: Path, listed: Sequence[TableFunction]
+) -> list[tuple[Gaps, Calls]]:
+    """What each process of the program records, which must end well and without a word of the sanitizer."""
+    into = folder / "recorded"
+    into.mkdir()
+    (folder / "table").write_bytes(encoded([Module(str(program), listed)], only_listed=False))
+    settings = {
+        "PERUN_COMPLEXITY_FOLDER": str(into),
+        "PERUN_COMPLEXITY_TABLE": str(folder / "table"),
+        "PERUN_COMPLEXITY_STORAGE": "100",
+        "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
+    }
+    done = subprocess.run(
+        [program, args], env={**os.environ, **settings}, capture_output=True, text=True, timeout=120,
+        check=False
+    )  # fmt: skip
+    if "unexpected memory mapping" in done.stderr:
+        pytest.skip("the sanitizer cannot run on this kernel")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = []
+    for process in processes(into):
+        calls = Calls.joined(list(process.calls(process.started)))
+        found.append((process.gaps, calls))
+    return found

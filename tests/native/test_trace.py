@@ -1,7 +1,5 @@
 """The trace collector on real programs, built as anybody builds them, by every engine that can run here."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -9,7 +7,6 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,7 +22,7 @@ from perun.collect.trace.plan import Probe, TraceSelection, make_plan
 from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.native.binary import Binary
 from perun.profile.factory import Profile
-from traced import COUNTS, Trace, calls, sizes
+from traced import COUNTS, Trace, built, calls, script, sizes
 
 WAYS = ("session", pytest.param("multi", marks=pytest.mark.slow), "perf_event")
 """How the engine ebpf attaches probes, the best one first; the second differs from it at returns alone. The
@@ -87,14 +84,7 @@ def test_counts(compiled: Callable[..., Path], trace: Trace, recorder: str, sour
 @pytest.mark.parametrize(("source", "args"), [("trace_list.c", "50"), ("trace_recursion.c", "500")])
 @pytest.mark.parametrize("recorder", [*MOSTLY, *ENGINES[1:]], indirect=True)
 @pytest.mark.each_value("recorder", "source args")
-def test_counts_are_those_of_callgrind(
-    compiled: Callable[..., Path],
-    trace: Trace,
-    recorder: str,
-    counted_by_callgrind: Callable[[str, str], Counter[str]],
-    source: str,
-    args: str,
-) -> None:
+def test_counts_are_those_of_callgrind(compiled, trace, recorder, counted_by_callgrind, source, args) -> None:
     counted = counted_by_callgrind(source, args)
     found = calls(trace(compiled(source), args, engine=recorder))
     # What the C library starts callgrind may not see called; uftrace
@@ -157,14 +147,13 @@ def test_what_throws_is_not_killed(compiled: Callable[..., Path], trace: Trace, 
 
 def test_what_only_jumps_in_what_throws(trace: Trace, method: str, tmp_path: Path) -> None:
     """A function that consists of a jump into another one is entered and left at one place."""
-    source, program = tmp_path / "forwards.cpp", tmp_path / "forwards"
-    source.write_text(
-        "int thrower(int n) { if (n % 2) throw n; return n; }\n"
-        "int forward(int n) { return thrower(n); }\n"
+    program = built(
+        tmp_path / "forwards", "-g -O2 -fno-inline -fno-ipa-icf",
+        "int thrower(int n) { if (n % 2) throw n; return n; }\nint forward(int n) { return thrower(n); }\n"
         "int catcher(int n) { try { return forward(n); } catch (int) { return -1; } }\n"
-        "int main() { int n = 0; for (int i = 0; i < 50; i++) n += catcher(i) < 0; return n != 25; }\n"
-    )
-    subprocess.run(["c++", "-g", "-O2", "-fno-inline", "-fno-ipa-icf", source, "-o", program], check=True)
+        "int main() { int n = 0; for (int i = 0; i < 50; i++) n += catcher(i) < 0; return n != 25; }\n",
+        "c++",
+    )  # fmt: skip
     profile = trace(program, engine="ebpf")
     assert calls(profile) == {"main": 1, "thrower": 50, "forward": 50, "catcher": 50}
     assert _callers(profile)["thrower(int)"] == {"catcher(int)"}
@@ -231,20 +220,16 @@ def _moved(path: str, probes: list[Probe]) -> dict[str, int]:
     }
 
 
-def test_what_cannot_be_probed_is_left_out(
-    trace: Trace, method: str, tmp_path: Path, notes: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_probed_is_left_out(trace, method: str, tmp_path: Path, notes, monkeypatch) -> None:
     """The kernel puts no probe at an instruction with the prefix `lock`: it refuses files in use for it."""
-    source = tmp_path / "locks.c"
-    source.write_text(
+    program = built(
+        tmp_path / "locks", "-O1 -fno-inline",
         '__asm__(".globl locks\\n.type locks,@function\\n"\n'
         '"locks: lock incl (%rdi)\\n ret\\n.size locks,.-locks");\n'
         "void locks(int *); int add(int n) { return n + 1; }\n#include <unistd.h>\n"
         "int main(int count, char **arguments) { int n = 0; if (count > 1) sleep(60);\n"
-        "  for (int i = 0; i < 7; i++) { locks(&n); n = add(n); } return n != 14; }\n"
-    )
-    program = tmp_path / "locks"
-    subprocess.run(["cc", "-O1", "-fno-inline", source, "-o", program], check=True)
+        "  for (int i = 0; i < 7; i++) { locks(&n); n = add(n); } return n != 14; }\n",
+    )  # fmt: skip
     using = subprocess.Popen([program, "wait"])
     try:
         assert _soon(lambda: _running(program))
@@ -259,16 +244,12 @@ def test_what_cannot_be_probed_is_left_out(
     assert notes == [f"functions {told}locks", f"locations {told}1"]
 
 
-def test_many_functions_are_not_attached_one_by_one(
-    trace: Trace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_many_functions_are_not_attached_one_by_one(trace: Trace, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(EbpfEngine, "forced_method", "perf_event")
     if why := reason_not_to_run("ebpf"):
         pytest.skip(why)
-    source, program = tmp_path / "many.c", tmp_path / "many"
     functions = "".join(f"int f{number}(int n) {{ return n * {number}; }}\n" for number in range(101))
-    source.write_text(functions + "int main(void) { return 0; }\n")
-    subprocess.run(["cc", "-g", "-O0", source, "-o", program], check=True)
+    program = built(tmp_path / "many", "-g -O0", functions + "int main(void) { return 0; }\n")
     with pytest.raises(CollectorUnavailable, match="100 functions") as failure:
         trace(program, engine="ebpf")
     assert "--func" in failure.value.hint
@@ -284,8 +265,7 @@ def test_a_kernel_without_probes(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip(why)
     monkeypatch.setattr(EbpfEngine, "forced_method", "telepathy")
     why, hint = EbpfEngine(os.environ).unavailable()
-    assert "telepathy" in why
-    assert "5.15" in hint
+    assert "telepathy" in why and "5.15" in hint
 
 
 def test_rules(compiled: Callable[..., Path], trace: Trace, engine: str) -> None:
@@ -306,14 +286,11 @@ def test_rules(compiled: Callable[..., Path], trace: Trace, engine: str) -> None
 
 
 def test_timeout_keeps_what_there_is(trace: Trace, engine: str, tmp_path: Path, notes: list[str]) -> None:
-    source = tmp_path / "endless.c"
-    source.write_text(
-        "#include <unistd.h>\n"
-        "volatile int n; void step(int by) { n += by; n *= 3; usleep(1000); }\n"
-        "int main(void) { for (;;) step(2); }\n"
-    )
-    program = tmp_path / "endless"
-    subprocess.run(["cc", "-g", "-O1", "-fno-inline", source, "-o", program], check=True)
+    program = built(
+        tmp_path / "endless", "-g -O1 -fno-inline",
+        "#include <unistd.h>\nvolatile int n; void step(int by) { n += by; n *= 3; usleep(1000); }\n"
+        "int main(void) { for (;;) step(2); }\n",
+    )  # fmt: skip
     limit = 0.7
     while True:
         try:
@@ -331,27 +308,21 @@ def test_timeout_keeps_what_there_is(trace: Trace, engine: str, tmp_path: Path, 
 
 
 def test_failing_command(trace: Trace, engine: str, tmp_path: Path) -> None:
-    source = tmp_path / "fails.c"
-    source.write_text(
+    program = built(
+        tmp_path / "fails", "-g -O1 -fno-inline",
         '#include <stdio.h>\nint twice(int n) { return n * 2 + printf("x"); }\n'
-        'int main(void) { fputs("cannot go on\\n", stderr); return twice(1) == 3 ? 3 : 0; }\n'
-    )
-    program = tmp_path / "fails"
-    subprocess.run(["cc", "-g", "-O1", "-fno-inline", source, "-o", program], check=True)
+        'int main(void) { fputs("cannot go on\\n", stderr); return twice(1) == 3 ? 3 : 0; }\n',
+    )  # fmt: skip
     with pytest.raises(JobFailed, match="cannot go on") as failure:
         trace(program, engine=engine)
     assert "status 3" in failure.value.message
     assert calls(trace(program, engine=engine, ignore_failure=True))["twice"] == 1
 
 
-def test_command_that_runs_the_program(
-    compiled: Callable[..., Path], trace: Trace, engine: str, tmp_path: Path
-) -> None:
+def test_command_that_runs_the_program(compiled, trace: Trace, engine: str, tmp_path: Path) -> None:
     compiled("trace_list.c")
-    script = tmp_path / "script"
-    script.write_text("#!/bin/sh\necho begin\n./trace_list 20\n./trace_list 10\n")
-    script.chmod(0o755)
-    profile = trace(script, engine=engine, binary="trace_list", strategy="custom", func=("list_search",))
+    command = script(tmp_path / "script", "echo begin\n./trace_list 20\n./trace_list 10")
+    profile = trace(command, engine=engine, binary="trace_list", strategy="custom", func=("list_search",))
     assert calls(profile) == {"list_search": 30}
 
 
@@ -375,8 +346,7 @@ def test_library(trace: Trace, engine: str, tmp_path: Path) -> None:
         subprocess.run(command.split(), cwd=tmp_path, check=True)
     chosen: dict[str, Any] = {"engine": engine, "strategy": "custom", "libs": ("libtwice.so",)}
     profile = trace(tmp_path / "main", func=("libtwice.so#twice",), **chosen)
-    assert calls(profile) == {"twice": 9}
-    assert profile["trace"]["calls"] == 9
+    assert calls(profile) == {"twice": 9} and profile["trace"]["calls"] == 9
 
 
 @pytest.mark.parametrize("method", WAYS, indirect=True)
@@ -384,17 +354,15 @@ def test_usdt(trace: Trace, method: str, tmp_path: Path) -> None:
     header = "sys/sdt.h"
     if not any((Path("/usr/include") / folder / header).is_file() for folder in ("", "x86_64-linux-gnu")):
         pytest.skip("sys/sdt.h is not installed")
-    source = tmp_path / "probed.c"
-    source.write_text(
+    program = built(
+        tmp_path / "probed", "-g -O1",
         "#define _SDT_HAS_SEMAPHORES 1\n#include <sys/sdt.h>\nvolatile int n;\n"
         '#define SEMAPHORE(name) unsigned short name __attribute__((section(".probes")))\n'
         "SEMAPHORE(app_sort_begin_semaphore); SEMAPHORE(app_sort_end_semaphore);\n"
         "SEMAPHORE(app_tick_semaphore);\n"
         "int main(void) { for (int i = 0; i < 12; i++) { DTRACE_PROBE1(app, sort_begin, i); n += i;\n"
-        "  DTRACE_PROBE(app, sort_end); if (app_tick_semaphore) DTRACE_PROBE(app, tick); } return 0; }\n"
-    )
-    program = tmp_path / "probed"
-    subprocess.run(["cc", "-g", "-O1", source, "-o", program], check=True)
+        "  DTRACE_PROBE(app, sort_end); if (app_tick_semaphore) DTRACE_PROBE(app, tick); } return 0; }\n",
+    )  # fmt: skip
     chosen: dict[str, Any] = {"engine": "ebpf", "strategy": "custom"}
     assert calls(trace(program, with_usdt=True, **chosen)) == {"sort_begin#sort_end": 12, "tick": 11}
     assert calls(trace(program, usdt=("sort_begin#tick",), **chosen)) == {"sort_begin#tick": 12}
@@ -410,11 +378,9 @@ LASTING = "#include <unistd.h>\nvoid step(void) { usleep(1000); }\nint main(void
 @contextmanager
 def lasting(folder: Path, engine: str, method: str = ANY_METHOD) -> Iterator[subprocess.Popen[str]]:
     """Perun in a process of its own, which traces a program without an end; it tells how that ended."""
-    (folder / "lasting.c").write_text(LASTING)
-    subprocess.run(["cc", "-g", "-O0", "lasting.c", "-o", "lasting"], cwd=folder, check=True)
+    built(folder / "lasting", "-g -O0", LASTING)
     code = (
-        "import os; from pathlib import Path\n"
-        "from perun.collect.trace.collector import TraceCollector\n"
+        "import os; from pathlib import Path\nfrom perun.collect.trace.collector import TraceCollector\n"
         "from perun.collect.trace.params import TraceParams\n"
         "from perun.collect.trace.engines.ebpf import EbpfEngine\n"
         "from perun.plugin.api import CollectContext, Interrupted, Run\n"
@@ -423,8 +389,7 @@ def lasting(folder: Path, engine: str, method: str = ANY_METHOD) -> Iterator[sub
         f"context = CollectContext(Path({str(folder)!r}))\n"
         "try:\n"
         f"    TraceCollector().collect(run, TraceParams(engine={engine!r}), context)\n"
-        "except Interrupted as stop:\n"
-        "    profile = stop.profile\n"
+        "except Interrupted as stop:\n    profile = stop.profile\n"
         "    print(profile['header']['incomplete'][0]['reason'], profile['trace']['calls'] > 50)\n"
     )
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -445,9 +410,7 @@ def test_nothing_is_left_where_perun_is_killed(method: str, tmp_path: Path) -> N
     assert _soon(lambda: not _running(program) and not _running(FOLDER / "perun_trace", tmp_path))
 
 
-def test_a_program_that_is_traced_elsewhere_holds_nothing_up(
-    compiled: Callable[..., Path], trace: Trace, tmp_path: Path
-) -> None:
+def test_a_program_that_is_traced_elsewhere_holds_nothing_up(compiled, trace: Trace, tmp_path: Path) -> None:
     """The kernel may detach no probe as long as a function that calls others does not return."""
     reason, _ = make_engine("ebpf", os.environ).unavailable()
     if reason:
@@ -496,23 +459,12 @@ def _sleeps(program: Path) -> int:
 SIMPLE_FIRST = ("constant", "logarithmic", "linear", "quadratic", "power", "exponential")
 
 
-@pytest.mark.parametrize(
-    ("source", "args", "function", "model"),
-    [
-        ("trace_list.c", "4000", "list_search", "linear"),
-        ("trace_sort.c", "600", "selection_sort", "quadratic"),
-        ("trace_containers.cpp", "4000", "total", "linear"),
-    ],
-)
-def test_model(
-    compiled: Callable[..., Path],
-    trace: Trace,
-    engine: str,
-    source: str,
-    args: str,
-    function: str,
-    model: str,
-) -> None:
+@pytest.mark.parametrize(("source", "args", "function", "model"), [
+    ("trace_list.c", "4000", "list_search", "linear"),
+    ("trace_sort.c", "600", "selection_sort", "quadratic"),
+    ("trace_containers.cpp", "4000", "total", "linear"),
+])  # fmt: skip
+def test_model(compiled, trace, engine: str, source: str, args: str, function: str, model: str) -> None:
     program = compiled(source)
     # On a machine with other work a call is interrupted for a thousand times as long as it takes.
     found = (
@@ -542,17 +494,15 @@ def test_interruption_keeps_what_there_is(engine: str, tmp_path: Path) -> None:
         assert _soon(lambda: _sleeps(tmp_path / "lasting") > 400)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=120)
-    assert out == "interrupted True\n"
-    assert not _running(tmp_path / "lasting")
+    assert out == "interrupted True\n" and not _running(tmp_path / "lasting")
 
 
 def test_lines(trace: Trace, method: str, tmp_path: Path) -> None:
-    (tmp_path / "lines.c").write_text(
+    program = built(
+        tmp_path / "lines", "-g -O0",
         "volatile int n;\nint main(void) {\n"
-        "  for (int i = 0; i < 12; i++) {\n    n += i;\n    n *= 3;\n  }\n  return 0;\n}\n"
-    )
-    program = tmp_path / "lines"
-    subprocess.run(["cc", "-g", "-O0", "lines.c", "-o", program], cwd=tmp_path, check=True)
+        "  for (int i = 0; i < 12; i++) {\n    n += i;\n    n *= 3;\n  }\n  return 0;\n}\n",
+    )  # fmt: skip
     chosen: dict[str, Any] = {"engine": "ebpf", "strategy": "custom"}
     assert calls(trace(program, dynamic=("lines.c:4#lines.c:5",), **chosen)) == {"lines.c:4#lines.c:5": 12}
     assert calls(trace(program, dynamic=("lines#lines.c:5#11",), **chosen)) == {"lines.c:5": 1}

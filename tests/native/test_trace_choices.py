@@ -1,11 +1,10 @@
 """What the user chooses to trace: libraries by name, programs of all kinds, options as in the manual."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,14 +14,16 @@ from click.testing import CliRunner
 
 from compiling import CompilerCache
 from perun.cli.options import with_options_of
+from perun.collect.trace import TraceCollector
 from perun.collect.trace.collector import make_engine
 from perun.collect.trace.params import TraceParams, find_library, kind_of, names_of
 from perun.collect.trace.plan import TraceSelection, make_plan
 from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.native.binary import Binary
-from perun.plugin.api import Run
+from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import from_mapping
-from traced import PROGRAMS, Trace, calls, sizes, sources
+from perun.profile.factory import Profile
+from traced import PROGRAMS, Trace, built, calls, sizes, sources
 
 LIBRARY = "int twice(volatile int n) { n *= 2; return n; }\n"
 USER = """int twice(int);
@@ -110,8 +111,7 @@ def test_functions_of_the_c_library(compiled: Callable[..., Path], trace: Trace)
     """Several symbols may have one address: any of them names the function."""
     chosen = {"strategy": "custom", "libs": ("libc.so.6",), "func": ("libc#malloc", "libc.so.6#__libc_free")}
     counted = calls(trace(compiled("trace_list.c"), "50", engine="ebpf", **chosen))
-    assert counted["malloc"] >= 50
-    assert counted["__libc_free"] >= 50
+    assert counted["malloc"] >= 50 and counted["__libc_free"] >= 50
 
 
 def test_a_stripped_program_says_so(linked: Callable[..., Path]) -> None:
@@ -125,9 +125,7 @@ def test_a_stripped_program_says_so(linked: Callable[..., Path]) -> None:
 
 
 @pytest.mark.usefixtures("needs_ebpf")
-def test_a_stripped_program_of_which_nothing_is_seen_says_so(
-    linked: Callable[..., Path], trace: Trace, tmp_path: Path
-) -> None:
+def test_a_stripped_program_of_which_nothing_is_seen_says_so(linked, trace: Trace, tmp_path: Path) -> None:
     """What it exports keeps its name, so that there is something to trace, but it may not be called."""
     chosen = {"strategy": "custom", "func": ("list_search",)}
     for options, told in ((("-s", "-rdynamic"), True), ((), False)):
@@ -150,40 +148,34 @@ def test_a_static_program_has_its_own_functions_only(linked: Callable[..., Path]
             make_plan([binary], TraceSelection("userspace"))
         assert "-g" in failure.value.hint
         assert len(make_plan([binary], TraceSelection(func=("list_search",))).probes) == 1
-    assert not kind_of(str(linked())).static
-    assert not kind_of(str(linked("-no-pie"))).static
+    assert not kind_of(str(linked())).static and not kind_of(str(linked("-no-pie"))).static
 
 
 def test_the_size_of_an_element_is_no_size(tmp_path: Path) -> None:
-    (tmp_path / "array.c").write_text(
+    program = built(
+        tmp_path / "array", "-g -O1 -fno-inline",
         "int walk(const char *base, int n, int size) {\n"
         "  int s = 0; for (int i = 0; i < n; i++) s += base[i * size]; return s; }\n"
-        'int main(void) { return walk("a", 0, 4); }\n'
-    )
-    program = tmp_path / "array"
-    subprocess.run(["cc", "-g", "-O1", "-fno-inline", "array.c", "-o", program], cwd=tmp_path, check=True)
+        'int main(void) { return walk("a", 0, 4); }\n',
+    )  # fmt: skip
     with Binary(program) as binary:
         (probe,) = make_plan([binary], TraceSelection(func=("walk",))).probes
-    assert probe.size is not None
-    assert probe.size.text == "n"
+    assert probe.size is not None and probe.size.text == "n"
 
 
 @pytest.mark.usefixtures("needs_ebpf")
 def test_a_size_that_is_always_the_same_is_told(trace: Trace, tmp_path: Path) -> None:
-    (tmp_path / "box.c").write_text(
-        "struct box { int size; };\n"
-        "int sum(struct box *box, int n) {\n"
+    program = built(
+        tmp_path / "box", "-g -O1 -fno-inline",
+        "struct box { int size; };\nint sum(struct box *box, int n) {\n"
         "  int s = 0; for (int i = 0; i < n; i++) s += box->size; return s; }\n"
         "int main(void) { struct box box = {16}; int s = 0;\n"
-        "  for (int i = 0; i < 20; i++) s += sum(&box, i); return s == 0; }\n"
-    )
-    program = tmp_path / "box"
-    subprocess.run(["cc", "-g", "-O1", "-fno-inline", "box.c", "-o", program], cwd=tmp_path, check=True)
+        "  for (int i = 0; i < 20; i++) s += sum(&box, i); return s == 0; }\n",
+    )  # fmt: skip
     profile = trace(program, engine="ebpf")
     assert any("the same in all calls of sum (box->size = 16)" in note for note in profile["trace"]["notes"])
     named = trace(program, engine="ebpf", size=("sum=n",))
-    assert sizes(named, "sum") == list(range(20))
-    assert sources(named)["sum"] == "n"
+    assert sizes(named, "sum") == list(range(20)) and sources(named)["sum"] == "n"
     assert not any("the same in all calls" in note for note in named["trace"]["notes"])
 
 
@@ -219,3 +211,75 @@ def test_options_as_the_manual_spells_them(spelling: str) -> None:
         assert done.exit_code == 0, done.output
     assert [(one.engine, one.with_usdt) for one in given] == [("ebpf", True), ("ebpf", False)]
     assert from_mapping(TraceParams, {"engine": spelling}, "trace").engine == "ebpf"
+
+
+# -- Programs of Go and Rust under the tracer: what they print, exact counts, or a refusal by name ---
+
+
+GOROUTINES = {"leaf": 200, "grow": 310, "work": 10, "(*list).push": 10}
+"""How often each goroutine calls a function."""
+
+
+@pytest.fixture(scope="module")
+def goroutines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not shutil.which("go"):
+        pytest.skip("Go is not installed (golang-go)")
+    folder = tmp_path_factory.mktemp("go")
+    environ = {**os.environ, "GOCACHE": str(folder / "cache"), "GO111MODULE": "off", "CGO_ENABLED": "0"}
+    command = ["go", "build", "-o", folder / "goroutines", PROGRAMS / "trace_goroutines.go"]
+    subprocess.run(command, env=environ, check=True)
+    return folder / "goroutines"
+
+
+def traced(program: Path, folder: Path, notes: list[str], engine: str = "ebpf") -> Profile:
+    (folder / "scratch").mkdir(exist_ok=True)
+    run = Run(str(program), cwd=folder, environ=dict(os.environ))
+    context = CollectContext(folder / "scratch", note=notes.append, cache=folder / "cache")
+    params = TraceParams(engine=engine, output_handling="capture", timeout=60.0)
+    return TraceCollector().collect(run, params, context)
+
+
+@pytest.mark.usefixtures("needs_ebpf")
+def test_goroutines_change_threads(goroutines: Path, tmp_path: Path) -> None:
+    notes: list[str] = []
+    profile = traced(goroutines, tmp_path, notes)
+    found: Counter[tuple[int, str]] = Counter()
+    for group in profile.groups():
+        found[group.constants["thread"], str(group.constants["uid"])] += group.size
+    workers = {thread for thread, name in found if name == "main.leaf"}
+    assert len(workers) == 4
+    assert {(thread, name): found[thread, f"main.{name}"] for thread in workers for name in GOROUTINES} == {
+        (thread, name): count for thread in workers for name, count in GOROUTINES.items()
+    }
+    # The program may end while goroutines still leave the functions that they were started with.
+    assert profile["trace"]["missed-exits"] <= 2 * len(workers)
+    for _, one in profile.all_resources():
+        if one["uid"] == "main.leaf":
+            assert one["caller"] == "main.work" and one["size-source"] == "call-order"
+    assert not any(str(group.constants["uid"]).startswith("runtime.") for group in profile.groups())
+    assert any("Go" in note for note in notes)
+
+
+def test_what_would_kill_go_refuses_it(goroutines: Path, tmp_path: Path) -> None:
+    if not shutil.which("uftrace"):
+        pytest.skip("uftrace is not installed")
+    with pytest.raises(CollectorUnavailable, match="uftrace"):
+        traced(goroutines, tmp_path, [], "uftrace")
+
+
+@pytest.mark.usefixtures("needs_ebpf")
+def test_panics_of_rust_pass_traced_functions(tmp_path: Path) -> None:
+    rustc = shutil.which("rustc")
+    if not rustc or subprocess.run([rustc, "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("no Rust compiler works here (rustc)")
+    (tmp_path / "panics.rs").write_text(
+        "#[inline(never)] fn inner(n: u32) -> u32 { if n % 2 == 1 { panic!() } n }\n"
+        "#[inline(never)] fn outer(n: u32) -> u32 { inner(n) + 1 }\n"
+        "fn main() {\n  std::panic::set_hook(Box::new(|_| {}));\n"
+        "  let good = (0..20).filter(|n| std::panic::catch_unwind(|| outer(*n)).is_ok()).count();\n"
+        "  std::process::exit(if good == 10 { 0 } else { 1 });\n}\n"
+    )
+    subprocess.run([rustc, "-g", "-C", "opt-level=1", "panics.rs"], cwd=tmp_path, check=True)
+    profile = traced(tmp_path / "panics", tmp_path, [])
+    found = calls(profile)
+    assert (found["panics::inner"], found["panics::outer"]) == (20, 20)

@@ -1,7 +1,5 @@
 """The engine uftrace leaves a program as it is: what it would change it leaves out or refuses, by name."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -25,7 +23,7 @@ from perun.collect.trace.engines.uftrace_safety import (
 from perun.collect.trace.plan import TraceSelection, make_plan
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.native.binary import Binary
-from traced import PROGRAMS, Trace, calls, sizes, sources
+from traced import PROGRAMS, Trace, built, calls, sizes, sources
 
 OPTIMISED = ("-g", "-O2", "-fno-inline", "-pthread")
 Optimised = Callable[..., Path]
@@ -65,9 +63,7 @@ def unsafe(program: Path, tool: str = "objdump") -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("uftrace")
-def test_floating_numbers_stay_what_they_are(
-    optimised: Optimised, trace: Trace, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_floating_numbers_stay_what_they_are(optimised: Optimised, trace: Trace, capfd) -> None:
     """With the registers of `main` changed the sum is 0.0."""
     program = optimised("trace_scale.c")
     try:
@@ -79,9 +75,7 @@ def test_floating_numbers_stay_what_they_are(
 
 
 @pytest.mark.usefixtures("uftrace")
-def test_functions_without_floating_numbers_are_traced(
-    compiled: Callable[..., Path], trace: Trace, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_functions_without_floating_numbers_are_traced(compiled, trace: Trace, capfd, tmp_path: Path) -> None:
     program = compiled("trace_floats.c")
     profile = trace(program, engine="uftrace", output_handling="default")
     assert shown(capfd) == printed(tmp_path, f"./{program.name}")
@@ -102,14 +96,11 @@ def test_what_is_unsafe(compiled: Callable[..., Path], optimised: Optimised) -> 
     assert set(unsafe(optimised("trace_floats.c", "-fno-ipa-ra"))) == {*floats, "sum_of"}
     assert set(unsafe(optimised("trace_pack.c")).values()) <= {CHANGED}
     program = optimised("trace_pack.c", "-fno-ipa-cp", "-fno-ipa-sra")
-    assert unsafe(program) == {}
-    assert unsafe(program, tool="")["put"] == KEPT
+    assert unsafe(program) == {} and unsafe(program, tool="")["put"] == KEPT
     assert set(unsafe(optimised("trace_pack.c", "-g0")).values()) == {NO_DEBUG_INFORMATION}
 
 
-def test_programs_of_perun_need_no_proof(
-    optimised: Optimised, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_programs_of_perun_need_no_proof(optimised: Optimised, monkeypatch, tmp_path: Path) -> None:
     """Engines record one whose functions are written as instructions, to find what a call costs."""
     program = optimised("trace_pack.c", "-g0")
     assert unsafe(program)
@@ -118,31 +109,23 @@ def test_programs_of_perun_need_no_proof(
 
 
 def test_a_loop_to_what_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "spins.c").write_text(
+    program = built(
+        tmp_path / "spins", "-g -O1 -fno-inline",
         "void spins(volatile int *left) { while (--*left) ; }\n"
-        "int main(void) { volatile int left = 9; spins(&left); return 0; }\n"
-    )
-    program = tmp_path / "spins"
-    subprocess.run(["cc", "-g", "-O1", "-fno-inline", "spins.c", "-o", program], cwd=tmp_path, check=True)
+        "int main(void) { volatile int left = 9; spins(&left); return 0; }\n",
+    )  # fmt: skip
     assert unsafe(program) == {"spins": JUMPED_INTO}
 
 
 @pytest.mark.usefixtures("uftrace")
 @pytest.mark.parametrize("options", [(), ("-fno-ipa-cp", "-fno-ipa-sra")])
-def test_threads_with_sizes_behind_pointers(
-    optimised: Optimised,
-    trace: Trace,
-    capfd: pytest.CaptureFixture[str],
-    options: tuple[str, ...],
-    tmp_path: Path,
-) -> None:
+def test_threads_with_sizes_behind_pointers(optimised, trace: Trace, capfd, options, tmp_path: Path) -> None:
     program = optimised("trace_pack.c", *options)
     profile = trace(program, engine="uftrace", output_handling="default")
     assert shown(capfd) == printed(tmp_path, f"./{program.name}")
     assert "incomplete" not in profile["header"]
     counted = calls(profile)
-    assert counted["put"] == 2 * counted["update"]
-    assert counted["work"] == 8
+    assert counted["put"] == 2 * counted["update"] and counted["work"] == 8
     if options:
         assert counted["pack"] == 40
     assert sources(profile)["put"] == "call-order"
@@ -151,9 +134,7 @@ def test_threads_with_sizes_behind_pointers(
 
 @pytest.mark.usefixtures("uftrace")
 @pytest.mark.parametrize("way", ["exit", "cancel"])
-def test_what_leaves_functions_otherwise_is_refused(
-    compiled: Callable[..., Path], trace: Trace, way: str
-) -> None:
+def test_what_leaves_functions_otherwise_is_refused(compiled, trace: Trace, way: str) -> None:
     program = compiled("trace_stacks.c")
     assert unwinds(str(program)) == "pthread_exit"
     with pytest.raises(CollectorUnavailable, match="trace_stacks uses pthread_exit") as failure:
@@ -186,41 +167,32 @@ def test_depth(trace: Trace, compiled_once: CompilerCache, tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("uftrace")
 def test_a_program_that_is_killed(trace: Trace, tmp_path: Path) -> None:
-    (tmp_path / "dies.c").write_text(
+    program = built(
+        tmp_path / "dies", "-g -O1 -fno-inline",
         "#include <stdlib.h>\nint twice(int n) { volatile int m = n; return m * 2; }\n"
-        "int main(void) { int s = 0; for (int i = 0; i < 9; i++) s += twice(i); if (s) abort(); return 0; }\n"
-    )
-    program = tmp_path / "dies"
-    subprocess.run(["cc", "-g", "-O1", "-fno-inline", "dies.c", "-o", program], cwd=tmp_path, check=True)
+        "int main(void) { int s = 0; for (int i = 0; i < 9; i++) s += twice(i); if (s) abort(); }\n",
+    )  # fmt: skip
     profile = trace(program, engine="uftrace")
     assert calls(profile)["twice"] == 9
     assert {"reason": "killed", "amount": 6, "unit": "signal"} in profile["header"]["incomplete"]
     assert any("the engine uftrace may be the reason" in note for note in profile["trace"]["notes"])
 
 
-def built(folder: Path, text: str, *options: str) -> Path:
-    """A program of one file, each of whose functions is called."""
-    (folder / "program.c").write_text(text)
-    subprocess.run(["cc", "-g", "-O0", "program.c", *options, "-o", "program"], cwd=folder, check=True)
-    return folder / "program"
-
-
 @pytest.mark.usefixtures("uftrace")
 def test_a_program_that_cannot_be_loaded(trace: Trace, tmp_path: Path) -> None:
-    (tmp_path / "gone.c").write_text("int gone(void) { return 1; }\n")
-    subprocess.run(["cc", "-shared", "-fPIC", "gone.c", "-o", "libgone.so"], cwd=tmp_path, check=True)
-    program = built(tmp_path, "int gone(void);\nint main(void) { return gone(); }\n", "-L.", "-lgone")
+    built(tmp_path / "libgone.so", "-shared -fPIC", "int gone(void) { return 1; }\n")
+    text = "int gone(void);\nint main(void) { return gone(); }\n"
+    program = built(tmp_path / "program", "-g -O0 -L. -Wl,--no-as-needed -lgone", text)
     (tmp_path / "libgone.so").unlink()
     with pytest.raises(JobFailed, match="exited with status 127") as failure:
         trace(program, engine="uftrace", output_handling="capture")
-    assert "libgone.so" in failure.value.message
-    assert "--engine" in failure.value.hint
+    assert "libgone.so" in failure.value.message and "--engine" in failure.value.hint
 
 
 @pytest.mark.usefixtures("uftrace")
 def test_a_program_that_refuses_to_start(trace: Trace, tmp_path: Path) -> None:
     """AddressSanitizer ends where another library comes before its own."""
-    program = built(tmp_path, "int main(void) { return 0; }\n", "-fsanitize=address")
+    program = built(tmp_path / "program", "-g -O0 -fsanitize=address", "int main(void) { return 0; }\n")
     with pytest.raises(JobFailed, match="exited with status 1") as failure:
         trace(program, engine="uftrace", output_handling="capture")
     assert "the engine is the reason" in failure.value.hint
@@ -231,8 +203,7 @@ def test_a_program_that_refuses_to_start(trace: Trace, tmp_path: Path) -> None:
 def test_a_program_whose_child_uftrace_does_not_hear_of(trace: Trace, tmp_path: Path, way: str) -> None:
     """The child changes its root, or has the number 1 in a namespace of its own."""
     program = built(
-        tmp_path,
-        """
+        tmp_path / "program", "-g -O0", """
 #define _GNU_SOURCE
 #include <sched.h>
 #include <sys/wait.h>
@@ -248,10 +219,9 @@ int main(int count, char **words) {
   return work(3) != 3;
 }
 """,
-    )
+    )  # fmt: skip
     profile = trace(program, way, engine="uftrace")
-    assert calls(profile)["main"] == 1
-    assert calls(profile)["work"] >= 1
+    assert calls(profile)["main"] == 1 and calls(profile)["work"] >= 1
     assert "incomplete" not in profile["header"]
 
 

@@ -1,15 +1,13 @@
 """Programs that are each strange in one way, under every collector and engine: right, or refused by name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compiling import CompilerCache
-from zoo.cells import WRONG, judged, lacking
+from zoo.cells import EXACT, WRONG, judged, lacking
+from zoo.commands import COMMANDS, compared, is_there, make_files
 from zoo.known_gaps import KNOWN_GAPS
 from zoo.programs import PROGRAMS, Program
 from zoo.recording import ENGINES, compile_program
@@ -31,9 +29,7 @@ def _cells() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("program", "engine"), list(_cells()))
 @pytest.mark.each_value("program", "engine")
-def test_right_or_refused(
-    compiled_once: CompilerCache, tmp_path: Path, program: Program, engine: str
-) -> None:
+def test_right_or_refused(compiled_once, tmp_path: Path, program: Program, engine: str) -> None:
     if lacks := lacking(program, engine):
         pytest.skip(f"{engine}: {lacks}")
     compiled = compile_program(program, compiled_once)
@@ -53,6 +49,31 @@ def test_all_sources_are_of_the_zoo() -> None:
     known = {name for one in PROGRAMS for name in (one.source.name, *one.more)}
     known |= {one.library.source for one in PROGRAMS if one.library}
     sources = {path.name for path in folder.iterdir() if path.suffix not in (".h", ".py", "")}
-    assert sources - {"extension.py"} <= known
-    assert len(PROGRAMS) >= 30
+    assert sources - {"extension.py"} <= known and len(PROGRAMS) >= 30
     assert all(one.strange for one in PROGRAMS)
+
+
+# -- A hundred commands of Debian under the collectors that record them as they are: they notice nothing
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    make_files(folder)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("collector", ["memory", "ebpf"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_notice_nothing(files: Path, tmp_path: Path, command: str, collector: str) -> None:
+    if not is_there(command):
+        pytest.skip(f"{command.split()[0]} is not installed")
+    if lacks := ENGINES[collector].lacks():
+        pytest.skip(f"{collector}: {lacks}")
+    cell = compared(command, collector, files, tmp_path)
+    assert cell.kind == EXACT, cell.why
+
+
+def test_there_are_a_hundred() -> None:
+    assert len(set(COMMANDS)) == len(COMMANDS) >= 100

@@ -1,7 +1,6 @@
 """What is known of the programs that calls are recorded of, and what profiles say of them."""
 
-from __future__ import annotations
-
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,22 +19,13 @@ COUNTS: dict[tuple[str, str], dict[str, int]] = {
     ("trace_recursion.c", "500"): {"main": 1, "fibonacci": 1973, "is_even": 6, "is_odd": 5, "deep": 501},
     ("trace_threads.c", "100"): {"main": 1, "work": 4, "outer": 400, "inner": 1200},
     ("trace_exceptions.cpp", "50"): {
-        "main": 1,
-        "catcher": 50,
-        "with_destructor": 50,
-        "middle": 50,
-        "thrower": 50,
+        "main": 1, "catcher": 50, "with_destructor": 50, "middle": 50, "thrower": 50
     },
     ("trace_longjmp.c", "50"): {
-        "main": 1,
-        "catcher": 50,
-        "middle": 100,
-        "thrower": 100,
-        "large": 25,
-        "after": 75,
+        "main": 1, "catcher": 50, "middle": 100, "thrower": 100, "large": 25, "after": 75
     },
     ("trace_fork.c", "30"): {"main": 1, "spawn": 2, "in_child": 2, "work": 90},
-}
+}  # fmt: skip
 """How often functions are called, by the source of the program and its argument."""
 
 
@@ -66,6 +56,22 @@ def plain(compiled_once: CompilerCache, source: str) -> Path:
     compiler = "c++" if source.endswith(".cpp") else "cc"
     options = ("-g", "-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-fno-ipa-icf", "-pthread")
     return compiled_once(compiler, *options, PROGRAMS / source)
+
+
+def built(program: Path, options: str, text: str, compiler: str = "cc") -> Path:
+    """Compile a program of one file, whose source is left beside it."""
+    source = program.with_suffix(".cpp" if "+" in compiler else ".c")
+    source.write_text(text)
+    command = [compiler, *options.split(), source.name, "-o", program.name]
+    subprocess.run(command, cwd=program.parent, check=True)
+    return program
+
+
+def script(path: Path, text: str) -> Path:
+    """A script of the shell that can be executed."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
 
 
 def counted(runtime: Path) -> str:

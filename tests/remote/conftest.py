@@ -1,7 +1,5 @@
 """Remotes of each kind that this machine has."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,9 +45,7 @@ def s3() -> Iterator[str]:
 
 
 @pytest.fixture
-def new_url(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str], str]:
+def new_url(request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
     """Make a URL of an empty remote of a kind."""
 
     def make(kind: str) -> str:

@@ -1,7 +1,5 @@
 """Members of a team who have profiles: as much of a `Repository` as sharing needs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

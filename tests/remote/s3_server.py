@@ -6,8 +6,6 @@ and writes then. So it does one request after the other, each after its body has
 client holds up nobody else.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import sys
@@ -48,12 +46,9 @@ def one_at_a_time(application: Wsgi) -> Wsgi:
 def main() -> None:
     s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(BUCKET, "us-east-1")
     server = make_server(
-        "127.0.0.1",
-        0,
-        one_at_a_time(DomainDispatcherApplication(create_backend_app)),
-        threaded=True,
-        request_handler=Quiet,
-    )
+        "127.0.0.1", 0, one_at_a_time(DomainDispatcherApplication(create_backend_app)), threaded=True,
+        request_handler=Quiet
+    )  # fmt: skip
     print(server.port, flush=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.stdin.read()

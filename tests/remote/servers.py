@@ -1,7 +1,5 @@
 """Servers that tests start: one that speaks S3, and a line to it that can be cut."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

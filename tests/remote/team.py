@@ -6,8 +6,6 @@ forked, which takes a hundredth of what starting Python takes, by a program that
 connections and threads do not survive that.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

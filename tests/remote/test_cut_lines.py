@@ -1,7 +1,5 @@
 """Connections that are cut, or slow: what was under way is tried again, and an answer is never made up."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -65,9 +63,7 @@ def line(kind: str, url: str, tmp_path: Path, stack: ExitStack) -> Line:
 
 
 @pytest.fixture
-def remotes(
-    kind: str, url: str, line: Line, tmp_path: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
-) -> Lined:
+def remotes(kind: str, url: str, line: Line, tmp_path: Path, stack: ExitStack, monkeypatch) -> Lined:
     for module in ("cloud", "git", "sql"):
         monkeypatch.setattr(f"perun.store.remote.{module}._PAUSE", 0.01)
     by_line = url
@@ -90,8 +86,7 @@ def remotes(
 def test_a_piece_is_put_where_the_line_is_cut_in_the_middle(remotes: Lined, line: Line) -> None:
     by_line, direct = remotes
     line.sent = [MIDDLE, MIDDLE]
-    assert by_line.put("packs/aa", CONTENT)
-    assert direct.get("packs/aa") == CONTENT
+    assert by_line.put("packs/aa", CONTENT) and direct.get("packs/aa") == CONTENT
     assert line.connections >= 3
 
 
@@ -99,8 +94,7 @@ def test_a_piece_is_fetched_where_the_line_is_cut_in_the_middle(remotes: Lined, 
     by_line, direct = remotes
     direct.put("packs/aa", CONTENT)
     line.received = [MIDDLE, MIDDLE]
-    assert by_line.get("packs/aa") == CONTENT
-    assert line.connections >= 3
+    assert by_line.get("packs/aa") == CONTENT and line.connections >= 3
 
 
 def test_a_lost_answer_makes_no_second_piece(remotes: Lined, line: Line) -> None:
@@ -142,9 +136,7 @@ def test_a_change_is_sent_once(remotes: Lined, line: Line, before: bytes | None)
     line.received.append(0)
     with pytest.raises(RemoteError, match="heads/gc cannot be written"):
         by_line.replace("heads/gc", b"2", before)
-    sent_once = line.connections
-    assert sent_once == (1 if before is None else 2)
-    assert direct.get("heads/gc") == b"2"
+    assert line.connections == (1 if before is None else 2) and direct.get("heads/gc") == b"2"
 
 
 def test_a_line_that_stays_cut_is_named(remotes: Lined, line: Line) -> None:
@@ -156,9 +148,7 @@ def test_a_line_that_stays_cut_is_named(remotes: Lined, line: Line) -> None:
 
 
 @pytest.mark.slow
-def test_a_push_and_a_pull_go_on_where_the_line_was_cut(
-    remotes: Lined, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_push_and_a_pull_go_on_where_the_line_was_cut(remotes, line, tmp_path: Path, monkeypatch) -> None:
     """Each attempt sends one pack or two, of ten; each fetches as much as fits."""
     by_line, direct = remotes
     monkeypatch.setattr("perun.store.remote.pack.TARGET", 30_000)
@@ -180,8 +170,7 @@ def test_a_push_and_a_pull_go_on_where_the_line_was_cut(
                 break
             assert line.passed[way] > before
         line.left, line.received = None, []
-    assert attempts > 3
-    assert here(reader) == here(writer)
+    assert attempts > 3 and here(reader) == here(writer)
     needed = Reader(direct).refresh().needed()
     assert {f"packs/{name}" for name in needed} == {one.key for one in direct.list("packs/")}
 

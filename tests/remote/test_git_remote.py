@@ -1,7 +1,5 @@
 """What only a remote in a git repository has to keep to."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable
@@ -80,8 +78,7 @@ def test_a_piece_is_there_without_the_ref_of_its_size(remote: Remote, tmp_path: 
     """As where the server was stopped between the two."""
     remote.put("packs/aa", b"12345")
     git(tmp_path / "server.git", "update-ref", "-d", "refs/perun/sizes/packs/aa=/5")
-    assert list(remote.list("packs/")) == [("packs/aa", 5)]
-    assert remote.get("packs/aa") == b"12345"
+    assert list(remote.list("packs/")) == [("packs/aa", 5)] and remote.get("packs/aa") == b"12345"
 
 
 def test_what_somebody_else_put_there_is_passed_over(remote: Remote, tmp_path: Path) -> None:
@@ -131,8 +128,7 @@ def test_what_a_killed_process_left_is_removed(new_url: Callable[[str], str], tm
     own = tmp_path / "scratch" / atomic.temporary_name()
     own.mkdir()
     opened(new_url("git"), folder=tmp_path, environ=os.environ, scratch=tmp_path / "scratch").close()
-    assert not left.exists()
-    assert own.exists()
+    assert not left.exists() and own.exists()
 
 
 SETTINGS = {
@@ -151,13 +147,10 @@ SETTINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        pytest.param(list(SETTINGS), id="all"),
-        *(pytest.param([one], marks=pytest.mark.slow, id=one) for one in SETTINGS),
-    ],
-)
+@pytest.mark.parametrize("settings", [
+    pytest.param(list(SETTINGS), id="all"),
+    *(pytest.param([one], marks=pytest.mark.slow, id=one) for one in SETTINGS),
+])  # fmt: skip
 def test_no_setting_changes_what_is_sent(settings: list[str], remote: Remote, tmp_path: Path) -> None:
     who = ("-c", "user.name=a", "-c", "user.email=b")
     git(tmp_path, *who, "commit", "--quiet", "--allow-empty", "-m", "x")

@@ -1,7 +1,5 @@
 """What every kind of remote keeps to."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -22,15 +20,13 @@ WRITERS = Path(__file__).with_name("writers.py")
 
 def test_pieces_are_as_they_were_put(remote: Remote) -> None:
     content = bytes(range(256)) * 300
-    assert remote.put("packs/aa", content)
-    assert remote.get("packs/aa") == content
+    assert remote.put("packs/aa", content) and remote.get("packs/aa") == content
     assert remote.get_range("packs/aa", 256, 3) == b"\0\1\2"
     assert remote.get_range("packs/aa", len(content) - 2, 100) == b"\xfe\xff"
 
 
 def test_a_piece_that_exists_is_left_alone(remote: Remote) -> None:
-    assert remote.put("packs/aa", b"first")
-    assert not remote.put("packs/aa", b"second")
+    assert remote.put("packs/aa", b"first") and not remote.put("packs/aa", b"second")
     assert remote.get("packs/aa") == b"first"
 
 
@@ -46,17 +42,12 @@ def test_pieces_are_listed_by_name(remote: Remote) -> None:
     for name in ("packs/b", "packs/a", "registers/c", "packs/a.b", "packs/a_b"):
         remote.put(name, name.encode())
     assert list(remote.list("packs/")) == [
-        Listed("packs/a", 7),
-        Listed("packs/a.b", 9),
-        Listed("packs/a_b", 9),
-        Listed("packs/b", 7),
-    ]
+        Listed("packs/a", 7), Listed("packs/a.b", 9), Listed("packs/a_b", 9), Listed("packs/b", 7)
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("made_before", [False, True])
-def test_the_language_of_a_database_orders_nothing(
-    postgresql: str, made_before: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_language_of_a_database_orders_nothing(postgresql: str, made_before: bool, monkeypatch) -> None:
     """In English `_` comes before `-`; `made_before`: by a release that did not say how to order."""
     import psycopg
 
@@ -101,8 +92,7 @@ def test_a_head_changes_only_from_what_is_expected(remote: Remote) -> None:
     assert remote.replace("heads/gc", b"1", expected=None)
     assert not remote.replace("heads/gc", b"2", expected=None)
     assert not remote.replace("heads/gc", b"3", expected=b"2")
-    assert remote.replace("heads/gc", b"2", expected=b"1")
-    assert remote.get("heads/gc") == b"2"
+    assert remote.replace("heads/gc", b"2", expected=b"1") and remote.get("heads/gc") == b"2"
 
 
 def test_too_large_pieces_are_refused(remote: Remote) -> None:
@@ -124,10 +114,8 @@ def test_several_pieces_are_fetched_in_their_order(remote: Remote) -> None:
 
 def test_ranges_end_where_the_piece_does(remote: Remote) -> None:
     remote.put("packs/aa", b"12345")
-    assert remote.get_range("packs/aa", 5, 1) == b""
-    assert remote.get_range("packs/aa", 100, 10) == b""
-    assert remote.get_range("packs/aa", 2, 0) == b""
-    assert remote.get_range("packs/aa", 0, 5) == b"12345"
+    assert remote.get_range("packs/aa", 5, 1) == b"" and remote.get_range("packs/aa", 100, 10) == b""
+    assert remote.get_range("packs/aa", 2, 0) == b"" and remote.get_range("packs/aa", 0, 5) == b"12345"
 
 
 NO_NAMES = ["../aa", "packs/../../aa", "/aa", "packs//a", "Packs/a", "packs/", "a\nb", ".lock", ""]
@@ -209,34 +197,31 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
         remote.get("packs/bb")
 
 
-@pytest.mark.parametrize(
-    "url, said",
-    [
-        ("postgresql://me:secret@host/db", "has a password"),
-        ("postgresql://host/db?password=secret", "has a password"),
-        ("ftp://host/db", "no URL of a remote"),
-        ("/srv/perf", "no URL of a remote"),
-        ("file://", "no URL of a remote"),
-        ("file://otherhost/srv", "no URL of a remote"),
-        ("http://[", "no URL"),
-        ("s3://", "no URL of a remote"),
-        ("s3://key:secret@bucket/perf", "has a password"),
-        ("s3://key@bucket/perf", "has a password or a token"),
-        ("s3://bucket/../other", "no URL of a remote"),
-        ("s3://bucket/perf?secret_access_key=secret", "has a password"),
-        ("s3://bucket/perf?profile=team", "no option 'profile'"),
-        ("gs://bucket/perf?region=eu", "no option 'region'"),
-        ("s3://bucket/perf?endpoint=minio.example.org", "is no endpoint"),
-        ("s3://bucket/perf?endpoint=https://me:secret@minio.example.org", "has a password"),
-        ("s3://bucket/perf?endpoint=http://minio.example.org:9000", "has no TLS"),
-        ("az://account", "no URL of a remote"),
-        ("git:", "no URL of a remote"),
-        ("git:--upload-pack=touch", "no URL of a remote"),
-        ("git:ext::sh -c true", "no URL of a remote"),
-        ("git:http://host/perf.git", "no URL of a remote"),
-        ("git:https://me:secret@host/perf.git", "has a password"),
-    ],
-)
+@pytest.mark.parametrize("url, said", [
+    ("postgresql://me:secret@host/db", "has a password"),
+    ("postgresql://host/db?password=secret", "has a password"),
+    ("ftp://host/db", "no URL of a remote"),
+    ("/srv/perf", "no URL of a remote"),
+    ("file://", "no URL of a remote"),
+    ("file://otherhost/srv", "no URL of a remote"),
+    ("http://[", "no URL"),
+    ("s3://", "no URL of a remote"),
+    ("s3://key:secret@bucket/perf", "has a password"),
+    ("s3://key@bucket/perf", "has a password or a token"),
+    ("s3://bucket/../other", "no URL of a remote"),
+    ("s3://bucket/perf?secret_access_key=secret", "has a password"),
+    ("s3://bucket/perf?profile=team", "no option 'profile'"),
+    ("gs://bucket/perf?region=eu", "no option 'region'"),
+    ("s3://bucket/perf?endpoint=minio.example.org", "is no endpoint"),
+    ("s3://bucket/perf?endpoint=https://me:secret@minio.example.org", "has a password"),
+    ("s3://bucket/perf?endpoint=http://minio.example.org:9000", "has no TLS"),
+    ("az://account", "no URL of a remote"),
+    ("git:", "no URL of a remote"),
+    ("git:--upload-pack=touch", "no URL of a remote"),
+    ("git:ext::sh -c true", "no URL of a remote"),
+    ("git:http://host/perf.git", "no URL of a remote"),
+    ("git:https://me:secret@host/perf.git", "has a password"),
+])  # fmt: skip
 def test_what_is_no_url_of_a_remote(url: str, said: str) -> None:
     with pytest.raises(UsageError, match=said) as error:
         opened(url)

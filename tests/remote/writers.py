@@ -4,8 +4,6 @@ They are forked by a program that has used no remote yet, since connections and 
 Its exit code is that of the first that failed.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 A trap is a command that leaves a file behind. The command line is that of `tests/cli`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

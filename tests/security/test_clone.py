@@ -1,7 +1,5 @@
 """A clone whose `.perun` is hostile: nothing of it runs before the user says that he trusts it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 
@@ -29,8 +27,7 @@ def test_what_would_run_something_names_it_and_runs_nothing(perun, clone, traps)
         failed = perun(*arguments, check=False)
         assert failed.code == 11, (arguments, failed)
         assert f"trap.sh {name}" in failed.err, (arguments, failed.err)
-        assert f"perun trust {clone.path}" in failed.err
-        assert "PERUN_TRUST=1" in failed.err
+        assert f"perun trust {clone.path}" in failed.err and "PERUN_TRUST=1" in failed.err
     assert traps.sprung == []
 
 
@@ -46,8 +43,7 @@ def test_plugins_are_named_but_not_loaded(perun, clone, traps):
     ):  # fmt: skip
         failed = perun(*arguments, check=False)
         assert failed.code == 11, (arguments, failed.err)
-        assert "evil" in failed.err
-        assert "perun trust" in failed.err
+        assert "evil" in failed.err and "perun trust" in failed.err
     assert perun("show", "0@p", "nothing-of-that-name", check=False).code == 2
     assert "evil" not in perun("show", "0@p", "--help").out
     perun("completion", "bash")
@@ -70,19 +66,15 @@ def test_typing_something_does_not_trust_the_rest(perun, clone, traps):
     assert "perun trust" in perun("init").err
     perun("utils", "create", "check", "mine", "--no-edit")
     perun("hooks", "install")
-    assert perun("run", "matrix", check=False).code == 11
-    assert traps.sprung == []
+    assert perun("run", "matrix", check=False).code == 11 and traps.sprung == []
 
 
 def test_trust_is_asked_for_once_on_a_terminal(perun, terminal, clone, traps):
     refused = terminal("check", "head", keys="n\n")
-    assert refused.code == 11
-    assert "trap.sh cmd" in refused.out
-    assert "Do you trust it? [y/N]" in refused.out
+    assert refused.code == 11 and "trap.sh cmd" in refused.out and "Do you trust it? [y/N]" in refused.out
     assert traps.sprung == []
     accepted = terminal("run", "matrix", "--dry-run", keys="y\n")
-    assert "Do you trust it?" in accepted.out
-    assert "generator" in traps.sprung
+    assert "Do you trust it?" in accepted.out and "generator" in traps.sprung
     assert "Do you trust" not in terminal("run", "matrix", "--dry-run").out
     assert perun("trust", "--show", "--json").json["because"] == "record"
 
@@ -135,8 +127,7 @@ def test_a_bare_repository_inside_the_working_tree_is_not_used(perun, clone, tra
         (clone.path / ".perun" / "local.yml").write_text(f"vcs: {{type: git, url: {url}}}\n")
         failed = perun(*arguments, check=False)
         assert failed.code == 11, (arguments, failed)
-        assert "vcs.url" in failed.err
-        assert "evil.git" in failed.err
+        assert "vcs.url" in failed.err and "evil.git" in failed.err
     assert traps.sprung == []
 
 

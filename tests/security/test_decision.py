@@ -1,7 +1,5 @@
 """The decision of trust: who makes it, where it is kept, and when it no longer holds."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -48,10 +46,8 @@ def test_what_one_makes_oneself_is_trusted_however_it_is_edited(own):
     plugin.write_text("PLUGIN = None\n")
     assert standing(own).because == "record"
     assert [str(one) for one in standing(own).runs] == [
-        "execute.pre_run: make",
-        "cmds: ./mine",
-        "plugin: view/mine.py",
-    ]
+        "execute.pre_run: make", "cmds: ./mine", "plugin: view/mine.py"
+    ]  # fmt: skip
 
 
 def test_the_record_is_private_and_outside_of_the_repository(own):
@@ -72,8 +68,7 @@ def test_what_a_pull_changes_is_asked_about(own):
     assert standing(own).because == "record"
     own.commit("a pull", {".perun/local.yml": "cmds: [./other]\n"})
     found = standing(own)
-    assert not found.decided
-    assert found.since
+    assert not found.decided and found.since
 
 
 @pytest.mark.parametrize("name", [".hg", ".svn", ".jj"])
@@ -124,8 +119,7 @@ def test_a_stranger_s_repository_in_the_same_place_is_not_trusted(own, tmp_path)
 def test_a_moved_or_copied_repository_is_not_trusted(own, tmp_path):
     write(own)
     shutil.copytree(own.path, tmp_path / "copy", symlinks=True)
-    found = open_repository(tmp_path / "copy", dict(os.environ)).trust_state
-    assert not found.trusted
+    assert not open_repository(tmp_path / "copy", dict(os.environ)).trust_state.trusted
 
 
 def test_trust_is_revoked(own):
@@ -134,9 +128,7 @@ def test_trust_is_revoked(own):
     assert trust.revoke(own.path, dict(os.environ)) is False
 
 
-@pytest.mark.parametrize(
-    "damage", [b"", b"{", b"[]", b"[" * 9999, b"\xff", b'{"root": 1}', b"x" * (1 << 17)]
-)
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"[" * 9999, b"\xff", b'{"root": 1}', b"x" * (1 << 17)])
 def test_a_record_that_cannot_be_read_is_none(own, damage):
     (record,) = decisions()
     record.write_bytes(damage)
@@ -148,8 +140,7 @@ def test_the_record_of_another_user_is_none(own):
         pytest.skip("only root can give a file to another user")
     (record,) = decisions()
     os.chown(record, 4321, -1)
-    assert not standing(own).decided
-    assert standing(own, SUDO_UID="4321").decided
+    assert not standing(own).decided and standing(own, SUDO_UID="4321").decided
 
 
 def test_the_setting_of_earlier_releases_trusts_the_whole(own):
@@ -179,15 +170,10 @@ def test_what_one_types_keeps_the_trust_and_gives_none(perun, own):
 def test_the_command_shows_grants_and_revokes(perun, own):
     write(own)
     assert "trusted\n  cmds: ./mine" in perun("trust", "--show", cwd=own.path).out
-    revoked = perun("trust", "--revoke", "--json", cwd=own.path).json
-    assert revoked == {
-        "schema": "perun.trust/1",
-        "root": str(own.path),
-        "trusted": False,
-        "because": None,
-        "changed_since": None,
-        "runs": [{"what": "cmds", "text": "./mine"}],
-    }
+    assert perun("trust", "--revoke", "--json", cwd=own.path).json == {
+        "schema": "perun.trust/1", "root": str(own.path), "trusted": False, "because": None,
+        "changed_since": None, "runs": [{"what": "cmds", "text": "./mine"}]
+    }  # fmt: skip
     assert perun("trust", own.path).out.endswith(": trusted\n  cmds: ./mine\n")
     assert perun("trust", "--show", "--revoke", cwd=own.path, check=False).code == 2
     assert perun("trust", check=False).code == 3

@@ -1,7 +1,5 @@
 """Files of a `.perun` that are none: links out, pipes, devices, forged caches. Nothing waits or grows."""
 
-from __future__ import annotations
-
 import json
 import os
 
@@ -13,18 +11,10 @@ from perun.store import FOLDERS
 LIMIT = 1 << 30
 """Bytes of memory that a command may have; `/dev/zero` read to its end would take any amount."""
 PLACES = (
-    "local.yml",
-    "cache/config.json",
-    "cache/preparations.json",
-    "jobs/.index",
-    "jobs/bad.perf",
-    "in-place.json",
-    "trust-mark",
-    "hooks/news",
-    "batches/20240101-000000-000000-1.jsonl",
-    "{index}",
-    "{index}.changes",
-)
+    "local.yml", "cache/config.json", "cache/preparations.json", "jobs/.index", "jobs/bad.perf",
+    "in-place.json", "trust-mark", "hooks/news", "batches/20240101-000000-000000-1.jsonl", "{index}",
+    "{index}.changes"
+)  # fmt: skip
 DEEPER = (
     "hooks", "batches", "bisections", "sums", "objects/ab", "hooks/queue", "stats/ab",
     "tmp/workloads", "workloads", "workloads/fuzz",
@@ -88,16 +78,14 @@ def test_a_cache_in_the_repository_is_not_read(perun, project, traps):
     (project.path / ".perun" / "cache").mkdir(exist_ok=True)
     (project.path / ".perun" / "cache" / "config.json").write_text(json.dumps(forged))
     assert perun("config", "get", "cmds").out == 'cmds: ["true"]\n'
-    assert perun("run", "matrix", check=False).code == 5
-    assert traps.sprung == []
+    assert perun("run", "matrix", check=False).code == 5 and traps.sprung == []
 
 
 def test_the_cache_lies_among_those_of_the_user_and_is_private(perun, project, isolated_environment):
     perun("config", "set", "cmds", "./x")
     assert not (project.path / ".perun" / "cache" / "config.json").exists()
     (cache,) = (isolated_environment / ".cache" / "perun" / "config").glob("*.json")
-    assert cache.stat().st_mode & 0o777 == 0o600
-    assert cache.parent.stat().st_mode & 0o777 == 0o700
+    assert cache.stat().st_mode & 0o777 == 0o600 and cache.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_configuration_may_be_a_link_inside_of_the_project_alone(perun, project, tmp_path):
@@ -110,8 +98,7 @@ def test_a_configuration_may_be_a_link_inside_of_the_project_alone(perun, projec
     local.unlink()
     local.symlink_to(tmp_path / "secret.yml")
     failed = perun("config", "get", "general.paging", check=False)
-    assert failed.code == 5
-    assert "outside of its project" in failed.err
+    assert failed.code == 5 and "outside of its project" in failed.err
 
 
 @pytest.mark.parametrize("content", [b"", b"pidx", b"pidx" + b"\xff" * 4096, b"\0" * 4096, b"[" * 99_999])
@@ -154,8 +141,7 @@ def test_a_folder_that_is_a_link_is_not_used_without_trust(perun, clone, tmp_pat
     for arguments in (("add", "0@p"), ("config", "set", "general.paging", "never"), ("init",)):
         failed = perun(*arguments, check=False)
         assert failed.code == 11, (arguments, failed)
-        assert f"{place} is a link to {elsewhere}" in failed.err
-        assert f"perun trust {clone.path}" in failed.err
+        assert f"{place} is a link to {elsewhere}" in failed.err and f"perun trust {clone.path}" in failed.err
     assert sorted((path, path.lstat().st_mtime_ns) for path in elsewhere.rglob("*")) == before
     assert f" -> {elsewhere}" in perun("trust", "--show").out
     if folder != ".":  # `vcs.url` is relative to `.perun`
@@ -167,8 +153,7 @@ def test_a_link_that_comes_later_is_asked_about(perun, clone, tmp_path):
     perun("status")
     clone.path.joinpath(".perun", "batches").symlink_to(tmp_path)
     failed = perun("status", check=False)
-    assert failed.code == 11
-    assert "batches is a link" in failed.err
+    assert failed.code == 11 and "batches is a link" in failed.err
     perun("trust")
     assert perun("status").code == 0
 
@@ -185,8 +170,7 @@ def test_a_lock_that_is_a_link_overwrites_nothing(perun, clone, tmp_path, place,
     )
     arguments = ("add", "0@p") if place == ".lock" else ("recover",)
     failed = perun(*arguments, env={"PERUN_TRUST": "1"}, check=False)
-    assert failed.code == 3
-    assert f"{place} is a link or no regular file" in failed.err
+    assert failed.code == 3 and f"{place} is a link or no regular file" in failed.err
     assert victim.read_text() == "precious\n"
 
 
@@ -197,8 +181,7 @@ def test_no_log_is_written_through_a_link(perun, project, tmp_path):
     logs = project.path / ".perun" / "logs"
     (logs / f"{project.head}-pre-run.log").symlink_to(victim)
     failed = perun("collect", "-c", "true", "time", check=False)
-    assert "it is a symbolic link" in failed.err.lower()
-    assert f"{project.head}-pre-run.log" in failed.err
+    assert "it is a symbolic link" in failed.err.lower() and f"{project.head}-pre-run.log" in failed.err
     assert victim.read_text() == "precious\n"
 
 

@@ -1,7 +1,5 @@
 """Files that say what is to be run later: who has not written them himself is asked."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -56,9 +54,7 @@ def plan(clone: Any, **asked: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("what", ["script", "cmd"])
-def test_the_bisection_of_a_pull_is_asked_about(
-    perun: Any, terminal: Any, theirs: Any, traps: Any, what: str
-) -> None:
+def test_the_bisection_of_a_pull_is_asked_about(perun, terminal, theirs: Any, traps: Any, what: str) -> None:
     folder = theirs.path / ".perun" / "bisections"
     journal_file.create(folder, plan(theirs, **{what: traps("bisection")})).close()
     pulled(theirs)
@@ -112,8 +108,7 @@ def test_a_mark_is_of_this_user_this_repository_and_this_command(
         key.write_bytes(bytes(32))
     else:
         key.unlink()
-    assert perun("bisect", "--resume", check=False).code == 11
-    assert traps.sprung == []
+    assert perun("bisect", "--resume", check=False).code == 11 and traps.sprung == []
 
 
 def test_the_batch_and_the_saved_state_of_a_pull_are_asked_about(perun: Any, theirs: Any) -> None:
@@ -167,9 +162,7 @@ USES = (("--replay", "{}"), ("--keep", "{}"), ("-o", "{}", "--resume"))
 
 @pytest.mark.each_value("use")
 @pytest.mark.parametrize("use", USES, ids=lambda use: use[-1] if use[0] == "-o" else use[0])
-def test_the_campaign_of_somebody_else_is_asked_about(
-    perun: Any, terminal: Any, theirs: Any, traps: Any, use: tuple[str, ...]
-) -> None:
+def test_the_campaign_of_somebody_else_is_asked_about(perun, terminal, theirs: Any, traps: Any, use) -> None:
     folder = theirs.path / "found"
     options = fuzzing(traps, folder, "campaign")
     campaign(folder, {**options.as_settings(), "build": "", "mark": "0" * 64})
@@ -184,9 +177,7 @@ def test_the_campaign_of_somebody_else_is_asked_about(
     assert traps.sprung == []
 
 
-def test_a_yes_to_a_campaign_holds_for_that_campaign(
-    perun: Any, terminal: Any, theirs: Any, traps: Any
-) -> None:
+def test_a_yes_to_a_campaign_holds_for_that_campaign(perun, terminal: Any, theirs: Any, traps: Any) -> None:
     settings = fuzzing(traps, theirs.path / "found", "campaign").as_settings()
     folder = campaign(theirs.path / "found", settings)
     terminal("fuzz", "--replay", folder, keys="y\n")
@@ -199,9 +190,7 @@ def test_a_yes_to_a_campaign_holds_for_that_campaign(
     assert perun("fuzz", "--replay", folder, env={"PERUN_TRUST": "1"}, check=False).code != 11
 
 
-def test_ones_own_campaign_is_measured_again_wherever_it_lies(
-    perun: Any, theirs: Any, traps: Any, tmp_path: Path
-) -> None:
+def test_ones_own_campaign_is_measured_again_wherever_it_lies(perun, theirs, traps: Any, tmp_path) -> None:
     options = fuzzing(traps, tmp_path / "found", "own")
     folder = campaign(tmp_path / "found", marked(opened(theirs), options))
     assert perun("fuzz", "--replay", folder, check=False).code == 0
@@ -265,9 +254,7 @@ def test_a_pipe_in_the_place_of_a_campaign_is_not_waited_for(perun: Any, theirs:
 
 @pytest.mark.each_value("settings")
 @pytest.mark.parametrize("settings", [{}, {"cmd": 1}, {"size": 3}, {"samples": None}], ids=str)
-def test_odd_settings_of_a_campaign_are_named(
-    perun: Any, theirs: Any, traps: Any, settings: dict[str, Any]
-) -> None:
+def test_odd_settings_of_a_campaign_are_named(perun: Any, theirs: Any, traps: Any, settings) -> None:
     folder = theirs.path / "found"
     campaign(folder, {**fuzzing(traps, folder, "own").as_settings(), **settings} if settings else {})
     for use in USES:

@@ -1,7 +1,5 @@
 """Names and texts of strangers on the terminal: no control character gets there, or to pipes."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """Pages made of hostile profiles: no text of a profile becomes part of the page itself."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 import pytest
@@ -11,14 +9,9 @@ from perun.plugin.registry import Registry
 from perun.profile.factory import Profile
 
 HOSTILE = (
-    "<script>owned=1</script>",
-    "</script><script>owned=2</script>",
-    "<img src=x onerror=owned=3>",
-    "\"'><svg onload=owned=4>",
-    "<!--<script>",
-    "]]>",
-    "\u2028owned\u2029",
-)
+    "<script>owned=1</script>", "</script><script>owned=2</script>", "<img src=x onerror=owned=3>",
+    "\"'><svg onload=owned=4>", "<!--<script>", "]]>", "\u2028owned\u2029"
+)  # fmt: skip
 
 
 class Elements(HTMLParser):
@@ -46,15 +39,11 @@ class Elements(HTMLParser):
 
 
 def profile(text):
-    made = Profile(
-        {
-            "header": {
-                "type": "memory", "cmd": text, "args": text, "workload": text, "units": {"memory": "B"},
-            },
-            "collector_info": {"name": text, "params": {text: text}},
-            "postprocessors": [],
-        }
-    )
+    made = Profile({
+        "header": {"type": "memory", "cmd": text, "args": text, "workload": text, "units": {"memory": "B"}},
+        "collector_info": {"name": text, "params": {text: text}},
+        "postprocessors": [],
+    })  # fmt: skip
     made.update_resources(
         [
             {

@@ -1,7 +1,5 @@
 """Files of a `.perun` are opened by `perun.core.regular` alone: each other place that opens any is listed."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter
@@ -28,11 +26,11 @@ ALLOWED = {
     "perun.cli.completing": "writes what the user names",
     "perun.cli.metrics": "the file that the user names",
     "perun.cli.options": "the file that the user names",
-    "perun.running.bench.matrix": "a program of the user, to see whether it is compiled",
+    "perun.running.bench.plan": "a program of the user, to see whether it is compiled",
     "perun.running.compare.identical": "programs and files of working copies, which the user lets run",
     "perun.running.compare.plan": "files of the user, links as links",
     "perun.running.explain.collecting": "the program of a working copy, which the user lets run",
-    "perun.running.explain.functions": "the program of a working copy, which the user lets run",
+    "perun.running.explain.sources": "the program of a working copy, which the user lets run",
     "perun.running.explain.explaining": "a page that it has written itself into a folder of its own",
     "perun.repository.create": "texts of Perun itself",
     "perun.repository.hooks": "hooks of git, copied",
@@ -45,9 +43,8 @@ ALLOWED = {
     "perun.store.files": "makes a file; writes at the end of one, never through a link",
     "perun.store.lock": "an empty file, never read",
     "perun.cli.commands.web_serve": "a browser",
-    "perun.island.cpu_limit": "/proc, and the control groups of the system",
+    "perun.island.supervisor": "/proc, and the control groups of the system",
     "perun.island.program_runner": "a pipe of its own",
-    "perun.island.supervisor": "/proc",
     "perun.web.server": "the page that it has written into a scratch folder",
     "perun.web.build": "a folder, by a method of this name",
     "perun.web.pages": "templates and scripts of Perun itself",
@@ -59,11 +56,13 @@ ALLOWED = {
     "perun.core.process.programs": "what the launcher has written into a scratch folder",
     "perun.store.remote.cloud": "the settings of the user, who has the credentials there",
     "perun.store.remote.file": "locks",
+    "perun.running.run.builds": "locks",
     "perun.vcs.tagit": "locks",
     "perun.view._common.files": "writes",
-    "perun.pages.document": "scripts of Perun itself",
+    "perun.pages": "scripts of Perun itself",
     "perun.view._common.chart_view": "scripts of a library",
     "perun.workload.textfile": "writes",
+    "perun.running.compare.instruments": "copies a program that is then run",
 }
 """Modules that open files in another way, with the reason why that is no danger."""
 COLLECTORS = ("perun.collect", "perun.fuzz.coverage", "perun.bounds", "perun.native")

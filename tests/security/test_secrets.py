@@ -1,7 +1,5 @@
 """Passwords and tokens in URLs: they are not stored, and no message shows them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -11,21 +9,14 @@ from perun.core.wording import without_secrets
 
 TOKEN = "ghp_0123456789abcdef"
 URLS = (
-    f"git:https://{TOKEN}@host/team/perf.git",
-    f"git:https://me:{TOKEN}@host/team/perf.git",
-    f"git:https://me:with@{TOKEN}@host/team/perf.git",
-    f"git:ssh://me:{TOKEN}@host/perf.git",
-    f"postgresql://me:{TOKEN}@host/db",
-    f"postgresql://host/db?user=me&password={TOKEN}",
-    f"sqlite://{TOKEN}@/srv/perf.db",
-    f"file://{TOKEN}@host/srv/perf",
-    f"s3://{TOKEN}@bucket/perf",
+    f"git:https://{TOKEN}@host/team/perf.git", f"git:https://me:{TOKEN}@host/team/perf.git",
+    f"git:https://me:with@{TOKEN}@host/team/perf.git", f"git:ssh://me:{TOKEN}@host/perf.git",
+    f"postgresql://me:{TOKEN}@host/db", f"postgresql://host/db?user=me&password={TOKEN}",
+    f"sqlite://{TOKEN}@/srv/perf.db", f"file://{TOKEN}@host/srv/perf", f"s3://{TOKEN}@bucket/perf",
     f"s3://bucket/perf?endpoint=https://{TOKEN}@minio.example.org",
-    f"s3://bucket/perf?secret_access_key={TOKEN}",
-    f"gs://{TOKEN}@bucket/perf",
-    f"az://{TOKEN}@account/container",
-    f"https://{TOKEN}@host/perf.git",
-)
+    f"s3://bucket/perf?secret_access_key={TOKEN}", f"gs://{TOKEN}@bucket/perf",
+    f"az://{TOKEN}@account/container", f"https://{TOKEN}@host/perf.git"
+)  # fmt: skip
 
 
 @pytest.mark.each_value("url")

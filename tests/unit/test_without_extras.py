@@ -11,8 +11,9 @@ EXTRAS = (
 )  # fmt: skip
 NEED_THEM = {
     "perun.cli.commands.web_serve", "perun.web.server", "perun.web.serving",
-    "perun.bounds.analysis", "perun.bounds.front.parsing", "perun.bounds.front.preprocessing",
-    "perun.bounds.front.read", "perun.bounds.front.unit", "perun.bounds.lowering", "perun.bounds.serving",
+    "perun.bounds.analysis", "perun.bounds.front.dialect", "perun.bounds.front.parsing",
+    "perun.bounds.front.preprocessing", "perun.bounds.front.read", "perun.bounds.front.unit",
+    "perun.bounds.lowering", "perun.bounds.serving",
 }  # fmt: skip
 """Modules that are imported only where the extra is there: for `perun web serve` and bounds."""
 PROGRAMS = ("perun.__main__", "perun.island.__main__", "perun.island.agent", "perun.island.program",

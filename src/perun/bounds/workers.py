@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -162,18 +160,11 @@ class _Process:
     """One process, and the connection to it."""
 
     def __init__(self, setup: Setup, folder: Path, environ: dict[str, str]) -> None:
-        ours, theirs = socket.socketpair()
         self._errors = TemporaryFile()  # noqa: SIM115  # closed by `end`
-        with theirs:
-            self._process = programs.Program(
-                [sys.executable, "-P", "-c", _START, str(theirs.fileno()), *sys.path],
-                stdout=programs.DEVNULL,
-                stderr=self._errors,
-                cwd=folder,
-                environ=environ,
-                inherit=[theirs.fileno()],
-            )
-        self.connection = Connection(ours.detach())
+        self._process, ours = programs.worker(
+            _START, stdout=programs.DEVNULL, stderr=self._errors, cwd=folder, environ=environ
+        )
+        self.connection = Connection(ours)
         self.known: dict[int, FunctionBounds] = {}
         self.at: int | None = None
         """The number of the function that it is at; None while it reads the source."""

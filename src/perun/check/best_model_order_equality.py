@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from perun.models.curves import evaluate
+from perun.check._common.differences import ModelCheck
+from perun.check._common.model_pairs import (
+    ModelPair,
+    Part,
+    extent,
+    keys_of,
+    parts,
+    without_fringes,
+)
+from perun.check._common.points import Points, Runs, relative_error
+from perun.models.curves import evaluate, integral
 from perun.models.growth import forms
-from perun.models.growth import forms as exponent
 from perun.models.growth.forms import Centres, centres
 from perun.models.record import ModelRecord
 from perun.models.regression.methods import Plan, full
-from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo, PerformanceChange
-
-if TYPE_CHECKING:
-    from perun.check._common.model_pairs import ModelPair, Part
-    from perun.check._common.points import Points
-    from perun.profile.factory import Profile
-    from perun.profile.series import ResourceSeries
-
+from perun.profile.series import ResourceSeries
 
 ORDER: Final = ("constant", "logarithmic", "linear", "quadratic", "power", "exponential")
 """The models by how they grow, the slowest first."""
@@ -42,7 +44,7 @@ class OrderParams:
     )
 
 
-class BestModelOrderEquality:
+class BestModelOrderEquality(ModelCheck[OrderParams]):
     """Reports every uid, also the unchanged ones; the rate of a change is the difference in :data:`ORDER`.
 
     The confidence is the lower `r_square` of the two models. Where the profiles have the points, the best
@@ -61,65 +63,40 @@ class BestModelOrderEquality:
     help: ClassVar[str] = "Compares the best models of each uid: linear after constant is a degradation."
     Params: ClassVar[type] = OrderParams
 
-    def compare(
-        self, baseline: Profile, target: Profile, params: OrderParams, ctx: CheckContext
-    ) -> Iterator[DegradationInfo]:
-        """One change of type `order` for each uid, in the order of their names.
+    def compared(self, pair: ModelPair, params: OrderParams, runs: Runs) -> DegradationInfo:
+        """One change of type `order`.
 
-        Swapping the profiles mirrors every change, and neither the unit of the amounts nor that of x changes
-        the order of a model. (How well a constant fits does depend on the unit, unless the points are on
-        a level line: see :func:`perun.models.regression.fits.constant`.)
-
-        :raises ProfileError: where one of the profiles has no models of a regression analysis.
+        Swapping the profiles mirrors it, and neither the unit of the amounts nor that of x changes the order
+        of a model. (How well a constant fits does depend on the unit, unless the points are on a level line:
+        see :func:`perun.models.regression.fits.constant`.)
         """
-        from perun.check._common.model_pairs import model_pairs
-        from perun.check._common.points import Points
-
-        sources = Points(baseline), Points(target)
-        for pair in model_pairs(baseline, target):
-            yield pair.unpaired or _change(pair, params.confidence, sources)
-
-
-def _change(pair: ModelPair, confidence: float, sources: tuple[Points, Points]) -> DegradationInfo:
-    from perun.check._common.model_pairs import extent, parts, without_fringes
-
-    found = without_fringes(parts(pair.baseline, pair.target))
-    if not found:
-        return DegradationInfo(
-            PerformanceChange.Unknown, pair.uid, extent(pair.baseline), extent(pair.target), "order"
+        found = without_fringes(parts(pair.baseline, pair.target))
+        if not found:
+            return pair.unknown("order", extent(pair.baseline), extent(pair.target))
+        if len(found) == 1 and (by_points := _by_points(pair, found[0], params.confidence, runs.sources)):
+            return by_points
+        rates = [_rate(part, params.confidence) for part in found]
+        # Without a change it is the part that can be relied on most that is told of.
+        decides = max(
+            range(len(found)), key=lambda at: (abs(rates[at]), bool(rates[at]) * at, found[at].r_square)
         )
-    if len(found) == 1 and (by_points := _by_points(pair, found[0], confidence, sources)):
-        return by_points
-    rates = [_rate(part, confidence) for part in found]
-    # Without a change it is the part that can be relied on most that is told of.
-    decides = max(
-        range(len(found)), key=lambda at: (abs(rates[at]), bool(rates[at]) * at, found[at].r_square)
-    )
-    part, rate = found[decides], rates[decides]
-    return DegradationInfo(
-        res=_verdict(rate),
-        loc=pair.uid,
-        fb=part.baseline.type,
-        tt=part.target.type,
-        t="order",
-        rd=rate,
-        ct="r_square",
-        cr=part.r_square,
-        pi=[
-            (_verdict(rate), _relative_change(part), part.start, part.end)
-            for part, rate in zip(found, rates, strict=True)
-        ]
-        if len(found) > 1
-        else None,
-    )
+        part, rate = found[decides], rates[decides]
+        return DegradationInfo(
+            *(_verdict(rate), pair.uid, part.baseline.type, part.target.type, "order", rate, "r_square"),
+            cr=part.r_square,
+            pi=[
+                (_verdict(rate), _relative_change(part), part.start, part.end)
+                for part, rate in zip(found, rates, strict=True)
+            ]
+            if len(found) > 1
+            else None,
+        )
 
 
 def _by_points(
     pair: ModelPair, part: Part, confidence: float, sources: tuple[Points, Points]
 ) -> DegradationInfo | None:
     """The change by the points, see the head of this module; None where there are too few."""
-    from perun.check._common.model_pairs import keys_of
-
     of, per = keys_of(part.baseline.model)
     old, new = (
         None if points is None else rated(points)
@@ -143,9 +120,6 @@ def _by_points(
 
 def _relative_change(part: Part) -> float:
     """How much the integral of the part grew, as a share of that of the baseline; NaN where undefined."""
-    from perun.check._common.points import relative_error
-    from perun.models.curves import integral
-
     before, after = (integral(model, part.start, part.end) for model in (part.baseline, part.target))
     return float(relative_error(before, after))
 
@@ -272,8 +246,8 @@ def against_growth(rate: int, old: Rated, new: Rated) -> str:
         difference, text = ends[1] - ends[0], "at the largest sizes"
         agrees = difference * rate > 0
     else:
-        before, after = exponent.profile(old.points), exponent.profile(new.points)
-        found = exponent.difference(before, after, _ALPHA)
+        before, after = forms.profile(old.points), forms.profile(new.points)
+        found = forms.difference(before, after, _ALPHA)
         agrees = found.low > 0 if rate > 0 else found.high < 0
         text = f"surely: the exponents of n^b differ by {found.low:.2f} to {found.high:.2f}"
     if agrees:

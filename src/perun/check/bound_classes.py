@@ -7,17 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile import bounds as terms
 from perun.profile.bounds import Bound, FunctionBounds, Unread, analysis_of, functions_of, unreadable
 from perun.profile.changes import DegradationInfo, PerformanceChange
-
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
-
+from perun.profile.factory import Profile
 
 # The loops and functions of two profiles of bounds that belong together.
 #
@@ -215,30 +212,20 @@ class BoundClasses:
 
 def _change(pair: BoundPair, params: BoundParams) -> DegradationInfo:
     old, new = pair.baseline, pair.target
+    change = DegradationInfo(PerformanceChange.Unknown, pair.location, _class(old), _class(new), "order")
+    change.rule = pair.unread or _formulas(old, new)
     if pair.unread:
-        before, after = _class(old), _class(new)
-        return DegradationInfo(
-            PerformanceChange.Unknown, pair.location, before, after, "order", rule=pair.unread
-        )
+        return change
     if old is None or new is None:
-        kind = PerformanceChange.NotInBaseline if old is None else PerformanceChange.NotInTarget
-        rule = _formulas(old, new)
-        return DegradationInfo(kind, pair.location, _class(old), _class(new), "order", rule=rule)
+        change.result = PerformanceChange.NotInBaseline if old is None else PerformanceChange.NotInTarget
+        return change
     if old.growth == new.growth:
-        return _same_class(pair.location, old, new, params)
-    worse = new.growth > old.growth
-    kind = PerformanceChange.Degradation if worse else PerformanceChange.Optimization
-    if not (old.growth.is_bounded and new.growth.is_bounded):
-        kind = PerformanceChange.SevereDegradation if worse else PerformanceChange.SevereOptimization
-    return DegradationInfo(
-        kind,
-        pair.location,
-        old.growth_text,
-        new.growth_text,
-        "order",
-        new.growth.orders_above(old.growth),
-        rule="; ".join(filter(None, (_formulas(old, new), pair.because))),
-    )
+        return _same_class(change, old, new, params)
+    kinds = _KINDS[1] if old.growth.is_bounded and new.growth.is_bounded else _SEVERE
+    change.result = kinds[new.growth > old.growth]
+    change.rate_degradation = float(new.growth.orders_above(old.growth))
+    change.rule = "; ".join(filter(None, (change.rule, pair.because)))
+    return change
 
 
 def _doubted(change: DegradationInfo) -> DegradationInfo:
@@ -252,38 +239,30 @@ def _doubted(change: DegradationInfo) -> DegradationInfo:
     return change
 
 
-def _same_class(location: str, old: Bound, new: Bound, params: BoundParams) -> DegradationInfo:
+def _same_class(change: DegradationInfo, old: Bound, new: Bound, params: BoundParams) -> DegradationInfo:
     """What the terms that grow fastest say of two bounds of one class."""
-    unchanged = DegradationInfo(
-        PerformanceChange.NoChange,
-        location,
-        old.growth_text,
-        new.growth_text,
-        "order",
-        rule=_formulas(old, new),
-    )
+    change.result = PerformanceChange.NoChange
     if old.text == new.text or not new.growth.is_bounded:
-        return unchanged
+        return change
     try:
         before, after = terms.leading(old.text), terms.leading(new.text)
         names = terms.by_order(terms.variables(old.text), terms.variables(new.text))
     except terms.NoFormula:
-        return unchanged
+        return change
     before = terms.renamed(before, names)
     direction = terms.difference(before, after)
     if direction == 0:
-        return unchanged
-    unchanged.from_baseline, unchanged.to_target = terms.text_of(before), terms.text_of(after)
+        return change
+    change.from_baseline, change.to_target = terms.text_of(before), terms.text_of(after)
     if direction is None:
-        unchanged.result = PerformanceChange.Unknown
-        unchanged.rule += "; some of the terms that grow fastest are larger, others smaller"
-        return unchanged
+        change.result = PerformanceChange.Unknown
+        change.rule += "; some of the terms that grow fastest are larger, others smaller"
+        return change
     rate = terms.ratio(before, after)
     if rate is not None:
-        unchanged.type, unchanged.rate_degradation = "ratio", rate
-    certain = rate is not None and max(rate, 1 / rate) >= params.factor
-    unchanged.result = _KINDS[certain][direction > 0]
-    return unchanged
+        change.type, change.rate_degradation = "ratio", rate
+    change.result = _KINDS[rate is not None and max(rate, 1 / rate) >= params.factor][direction > 0]
+    return change
 
 
 _KINDS: Final = (
@@ -291,6 +270,7 @@ _KINDS: Final = (
     (PerformanceChange.Optimization, PerformanceChange.Degradation),
 )
 """By whether a change is certain, and whether it is for the worse."""
+_SEVERE: Final = (PerformanceChange.SevereOptimization, PerformanceChange.SevereDegradation)
 _DOUBTED: Final = {
     **dict.fromkeys(
         (PerformanceChange.Degradation, PerformanceChange.SevereDegradation),

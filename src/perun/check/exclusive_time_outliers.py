@@ -9,18 +9,30 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from perun.check._common.model_changes import APART
+import numpy as np
+
+from perun.check._common.differences import APART
+from perun.check._common.exclusive import (
+    BinaryPair,
+    FunctionPair,
+    Noise,
+    Scale,
+    Times,
+    exclusive_times,
+    functions_of,
+    paired,
+)
 from perun.core.errors import ConfigError, ProfileError
+from perun.models.outliers import MIN_DIFFERENCES, Spread, deviation_multiple
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.factory import Profile
 from perun.profile.session import count_of
 
 if TYPE_CHECKING:
-    from perun.check._common.exclusive import BinaryPair, FunctionPair, Noise, Scale, Times
     from perun.models.outliers import Flags, Floats
-    from perun.profile.factory import Profile
 
 CUTOFF: Final = 1.0
 """Percentage of all time below which a function is unchanged, where the configuration does not say."""
@@ -103,7 +115,7 @@ class ExclusiveTimeOutliers:
     * three standard errors, by how much the runs of a version differ where there are several (then the times
       are the medians of the runs), else by how much the calls of the function do;
     * of single runs, what the machine makes of them, by how much the other functions differ, see
-      :mod:`perun.check._common.noise`; a total, with the functions that do not;
+      :mod:`perun.check._common.points`; a total, with the functions that do not;
     * 100 ms where a function is called less than three times.
 
     Below `degradation.cutoff` (1 % of all time unless configured) nothing changed. Times that differ by no
@@ -131,8 +143,6 @@ class ExclusiveTimeOutliers:
         :raises ProfileError: where the resources of a profile have no exclusive times.
         :raises ConfigError: where `degradation.location_filter` or `degradation.cutoff` cannot be used.
         """
-        from perun.check._common.exclusive import Noise, Scale, functions_of, paired
-
         chosen, cutoff = _settings(ctx.settings)
         old, new = (_times(one, what) for one, what in ((baseline, "baseline"), (target, "target")))
         places = [place for place in paired(old, new, params.similarity) if _is_chosen(place, chosen)]
@@ -172,8 +182,6 @@ def _settings(settings: Mapping[str, Any]) -> tuple[re.Pattern[str], float]:
 
 
 def _times(profile: Profile, what: str) -> Times:
-    from perun.check._common.exclusive import exclusive_times
-
     times = exclusive_times(profile)
     if times is None:
         raise ProfileError(
@@ -204,10 +212,6 @@ def _verdicts(
     functions: list[FunctionPair], params: OutlierParams, scale: Scale, noise: Noise
 ) -> dict[FunctionPair, _Verdict]:
     """What became of each function: the smaller one of two changes, see :class:`ExclusiveTimeOutliers`."""
-    import numpy as np
-
-    from perun.models.outliers import MIN_DIFFERENCES
-
     readable = [one for one in functions if math.isfinite(one.difference)]
     verdicts = dict.fromkeys(functions, _Verdict(PerformanceChange.Unknown))
     in_both = np.array([one.is_in_both for one in readable], np.bool_)
@@ -243,10 +247,6 @@ class _Levels(NamedTuple):
 
 def _levels(differences: Floats, in_both: Flags, resolution: float, params: OutlierParams) -> _Levels:
     """The levels of the differences, shape (n,), among those that are in both versions."""
-    import numpy as np
-
-    from perun.models.outliers import Spread, deviation_multiple
-
     common = differences[in_both]
     spread = Spread.of(common, resolution)
     is_usual = ~(spread.modified_z(common) > params.severe)

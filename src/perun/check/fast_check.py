@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Final
 
-from perun.check._common.model_changes import DifferenceParams
-from perun.plugin.api import CheckContext
-from perun.profile.changes import DegradationInfo
+from perun.check._common.differences import DifferenceCheck, scaled
+from perun.models.curves import Floats
+from perun.models.regression.fits import MODELS
+from perun.models.regression.methods import Plan, full
 
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
+_ROUNDING: Final = 1e-9
 
 
-class FastCheck:
+class FastCheck(DifferenceCheck):
     """Reports every uid, also the unchanged ones; rates are in percent of the baseline.
 
     The type of a change is the best model of a full regression of the difference: `constant`, `linear`,
@@ -25,18 +24,23 @@ class FastCheck:
     help: ClassVar[str] = (
         "Compares the best models of each uid: 25 % more is a degradation, of a type by full regression."
     )
-    Params: ClassVar[type] = DifferenceParams
 
-    def compare(
-        self, baseline: Profile, target: Profile, params: DifferenceParams, ctx: CheckContext
-    ) -> Iterator[DegradationInfo]:
-        """One change for each uid, in the order of their names, see :mod:`perun.check._common.differences`.
+    @staticmethod
+    def kind_of(x: Floats, difference: Floats) -> str:
+        """The best model of a full regression of the difference, its sign being that of its mean.
 
-        :raises ProfileError: where one of the profiles has no models of a regression analysis.
+        A constant is rated by how little a line explains the difference (1 - R^2), which a parabola on
+        a level line passes too. Here it is the best where no other model explains half of the difference.
         """
-        from perun.check._common.model_changes import changes, regression
-
-        yield from changes(baseline, target, params, regression)
+        d = scaled(difference)
+        d = d if d.sum() >= 0 else -d
+        if float(d.max() - d.min()) <= _ROUNDING:
+            return "constant"
+        fits = full(x, d, Plan([model for model in MODELS if model != "constant"])).fits
+        highest = max((fit.r_square for fit in fits), default=0.0)
+        if highest <= 0.5:
+            return "constant"
+        return next(fit.model for fit in fits if fit.r_square >= highest - _ROUNDING)
 
 
 PLUGIN = FastCheck

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
-from perun.check._common.noise import Error, Runs
+from perun.check._common.points import Error, Runs
 from perun.core.errors import ProfileError
 from perun.measurement.difference import Rules, of_ratio
 from perun.measurement.series import EXACT
@@ -21,14 +21,9 @@ from perun.plugin.params import param
 from perun.profile import session
 from perun.profile.amounts import readable, units
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.factory import Profile
 from perun.profile.series import series, subtype_of
 from perun.profile.uid import flatten, location
-
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
-
-
-# What a profile measured over sizes: for each location the points that its growth is seen from.
 
 SIZES: Final = ("structure-unit-size", "workload")
 """Fields that are sizes, where none is named: the first that has numbers."""
@@ -127,7 +122,7 @@ class Growth:
     Factors and levels get the labels of :mod:`perun.measurement.verdict`: definite where the noise between
     the runs is known, or where the change is beyond what a machine may do between two measurements. It is
     known where both versions were measured side by side, or several times, or with other functions; see
-    :mod:`perun.check._common.noise`. The p-values are adjusted for the number of uids (Benjamini and
+    :mod:`perun.check._common.points`. The p-values are adjusted for the number of uids (Benjamini and
     Hochberg).
     """
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from perun.core.errors import ConfigError, ProfileError
+from perun.measurement.comparison import Measurements, changes
+from perun.measurement.difference import Rules
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo
-
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
+from perun.profile.factory import Profile
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,6 @@ class HodgesLehmannRatio:
 
         :raises ProfileError: where that holds for all of both profiles.
         """
-        from perun.measurement.comparison import Measurements, changes
-        from perun.measurement.difference import Rules
-
         rules = Rules(
             params.threshold,
             params.severe,

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import isfinite
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar
 
-from perun.check._common.model_changes import IntegralParams
-from perun.plugin.api import CheckContext
+from perun.check._common.differences import IntegralParams, ModelCheck, judged
+from perun.check._common.model_pairs import ModelPair, parts
+from perun.check._common.points import Runs, balance, relative_error, verdict
+from perun.models.curves import integral
 from perun.profile.changes import DegradationInfo
 
-if TYPE_CHECKING:
-    from perun.check._common.model_pairs import KindPair
-    from perun.check._common.noise import Runs
-    from perun.profile.factory import Profile
 
-_TYPE: Final = "integral"
-
-
-class IntegralComparison:
+class IntegralComparison(ModelCheck[IntegralParams]):
     """Reports every uid that has models, also the unchanged ones.
 
     The rate of a change is (target - baseline) / |baseline| of the integrals over the x that both models have
@@ -36,44 +30,21 @@ class IntegralComparison:
     help: ClassVar[str] = "Compares the areas under the models of each uid: 25 % more is a degradation."
     Params: ClassVar[type] = IntegralParams
 
-    def compare(
-        self, baseline: Profile, target: Profile, params: IntegralParams, ctx: CheckContext
-    ) -> Iterator[DegradationInfo]:
-        """Changes of type `integral`, uids in the order of their names.
+    TYPE: ClassVar[str] = "integral"
 
-        Where `--models-type` has several models of a uid compared, the type names the model besides.
-
-        :raises ProfileError: where a profile has no models of the wanted kind.
-        """
-        from perun.check._common.model_pairs import DEFAULT, kind_pairs
-        from perun.check._common.noise import Runs
-
-        runs = Runs(baseline, target, params.apart)
-        for pair in kind_pairs(baseline, target, ctx.models_type or DEFAULT):
-            yield pair.without_comparison(_TYPE) if pair.unpaired else _compared(pair, params, runs)
-
-
-def _compared(pair: KindPair, params: IntegralParams, runs: Runs) -> DegradationInfo:
-    from perun.check._common.differences import judged
-    from perun.check._common.model_pairs import parts
-    from perun.check._common.points import RelativeLimits, balance, relative_error, verdict
-    from perun.models.curves import integral
-
-    common = parts(pair.baseline, pair.target)
-    before = sum(integral(part.baseline, part.start, part.end) for part in common)
-    after = sum(integral(part.target, part.start, part.end) for part in common)
-    if not (common and isfinite(before) and isfinite(after)):
-        return pair.without_comparison(_TYPE)
-    limits = RelativeLimits(params.no_change, params.maybe)
-    change = verdict(float(balance(before, after)), limits)
-    measured = runs.measured(pair.uid, common, sums=True)
-    change, rule = judged(change, common, params.r_square, measured, limits)
-    rate = float(relative_error(before, after))
-    length = sum(part.end - part.start for part in common)
-    means = before / length, after / length
-    info = pair.change(_TYPE, change, means, rate if isfinite(rate) else 0.0, common)
-    info.rule = rule
-    return info
+    def compared(self, pair: ModelPair, params: IntegralParams, runs: Runs) -> DegradationInfo:
+        """The change of the integrals over the parts of x that both models have in common."""
+        common = parts(pair.baseline, pair.target)
+        before = sum(integral(part.baseline, part.start, part.end) for part in common)
+        after = sum(integral(part.target, part.start, part.end) for part in common)
+        if not (common and isfinite(before) and isfinite(after)):
+            return pair.unknown(self.TYPE)
+        change = verdict(float(balance(before, after)), params.limits)
+        result = judged(pair, change, common, params, runs, sums=True)
+        rate = float(relative_error(before, after))
+        rate = rate if isfinite(rate) else 0.0
+        length = sum(part.end - part.start for part in common)
+        return pair.change(self.TYPE, result, (before / length, after / length), (rate, 100 * rate), common)
 
 
 PLUGIN = IntegralComparison

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -18,11 +18,8 @@ from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.factory import Profile
 from perun.profile.island import TYPE, Usage, usage_of
-
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
-
 
 # The series of island profiles: amounts, calls and times, of the whole, of each thread and each object.
 

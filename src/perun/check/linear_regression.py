@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Final
 
-from perun.check._common.model_changes import DifferenceParams
-from perun.plugin.api import CheckContext
-from perun.profile.changes import DegradationInfo
+import numpy as np
 
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
+from perun.check._common.differences import OTHER, DifferenceCheck, polynomial_residuals, scaled
+from perun.models.curves import Floats
+
+_LEVEL: Final = 0.05
+_STRAIGHT: Final = 0.95
+_CURVED: Final = 0.9
+_BETTER: Final = 0.01
 
 
-class LinearRegression:
+class LinearRegression(DifferenceCheck):
     """Reports every uid, also the unchanged ones; rates are in percent of the baseline.
 
     Whether and how much a uid changed is what FAST says as well. The type of a change is that of a linear
@@ -25,18 +27,32 @@ class LinearRegression:
     help: ClassVar[str] = (
         "Compares the best models of each uid: 25 % more is a degradation, of a type by linear regression."
     )
-    Params: ClassVar[type] = DifferenceParams
 
-    def compare(
-        self, baseline: Profile, target: Profile, params: DifferenceParams, ctx: CheckContext
-    ) -> Iterator[DegradationInfo]:
-        """One change for each uid, in the order of their names, see :mod:`perun.check._common.differences`.
+    @staticmethod
+    def kind_of(x: Floats, difference: Floats) -> str:
+        """`constant`, `linear` or `quadratic` by a linear regression of the difference; else :data:`OTHER`.
 
-        :raises ProfileError: where one of the profiles has no models of a regression analysis.
+        It is constant where the line rises or falls by at most 5 % of the largest difference from the first x
+        to the last; linear with R^2 above 0.95; quadratic where a parabola has an R^2 above 0.9 that is at
+        least 0.01 above that of the line. A line through a parabola may be level as well: such a difference
+        is constant only where it varies by no more than these 5 % in all.
         """
-        from perun.check._common.model_changes import changes, straight
+        d = scaled(difference)
+        rest = list(polynomial_residuals(x, d, degrees=3))
+        total, line, parabola = (*rest, 0.0, 0.0)[:3]
+        curved = len(rest) > 2 and total - parabola > _CURVED * total and line - parabola >= _BETTER * total
+        if float(d.max() - d.min()) <= _LEVEL or (_rise(x, d) <= _LEVEL and not curved):
+            return "constant"
+        if total - line > _STRAIGHT * total:
+            return "linear"
+        return "quadratic" if curved else OTHER
 
-        yield from changes(baseline, target, params, straight)
+
+def _rise(x: Floats, d: Floats) -> float:
+    """How much the regression line rises or falls from the first x to the last."""
+    u = x - x.mean()
+    square = float(np.sum(u * u))
+    return abs(float(np.sum(u * d))) / square * float(x[-1] - x[0]) if square else 0.0
 
 
 PLUGIN = LinearRegression

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from perun.check._common.differences import Samples, sampled
-from perun.check._common.model_changes import IntegralParams
-from perun.check._common.model_pairs import Part
+from perun.check._common.differences import IntegralParams, ModelCheck, Samples, judged, sampled
+from perun.check._common.model_pairs import ModelPair, Part, keys_of, parts
 from perun.check._common.points import (
     ROUNDING,
     Floats,
+    Points,
     RelativeLimits,
+    Runs,
     balance,
     bounded,
     relative_error,
@@ -22,18 +23,8 @@ from perun.check._common.points import (
 )
 from perun.models.record import ModelRecord, NoModel
 from perun.models.regressogram import regressogram
-from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo, PerformanceChange
-
-if TYPE_CHECKING:
-    from perun.check._common.model_pairs import KindPair
-    from perun.check._common.noise import Runs
-    from perun.check._common.points import Points
-    from perun.profile.factory import Profile
-
-
-_TYPE: Final = "local"
 
 
 @dataclass(frozen=True)
@@ -58,7 +49,7 @@ class LocalParams(IntegralParams):
     )
 
 
-class LocalStatistics:
+class LocalStatistics(ModelCheck[LocalParams]):
     """Reports every uid that has models, also the unchanged ones, and where along x it changed.
 
     The models are compared at as many points as the one with fewer values has (formulas: at 1000), at equal
@@ -83,54 +74,28 @@ class LocalStatistics:
     help: ClassVar[str] = "Compares statistics of the models of each uid window by window, and says where."
     Params: ClassVar[type] = LocalParams
 
-    def compare(
-        self, baseline: Profile, target: Profile, params: LocalParams, ctx: CheckContext
-    ) -> Iterator[DegradationInfo]:
-        """Changes of type `local`, uids in the order of their names.
+    TYPE: ClassVar[str] = "local"
 
-        Where `--models-type` has several models of a uid compared, the type names the model besides.
-
-        :raises ProfileError: where a profile has no models of the wanted kind.
-        """
-        from perun.check._common.model_pairs import DEFAULT, kind_pairs
-        from perun.check._common.noise import Runs
-
-        runs = Runs(baseline, target, params.apart)
-        for pair in kind_pairs(baseline, target, ctx.models_type or DEFAULT):
-            yield pair.without_comparison(_TYPE) if pair.unpaired else _compared(pair, params, runs)
-
-
-def _compared(pair: KindPair, params: LocalParams, runs: Runs) -> DegradationInfo:
-    from perun.check._common.differences import judged
-    from perun.check._common.model_pairs import parts
-    from perun.check._common.points import RelativeLimits
-
-    common = parts(*_alike(pair, runs.sources))
-    samples = as_fine(common, params.points)
-    if samples is None:
-        return pair.without_comparison(_TYPE)
-    limits = RelativeLimits(params.no_change, params.maybe)
-    found = compare(
-        samples,
-        limits,
-        Windows(params.window, params.fewest, params.window_no_change, params.window_maybe),
-    )
-    measured = runs.measured(pair.uid, common)
-    change, rule = judged(found.change, common, params.r_square, measured, limits)
-    means = float(samples.baseline.mean()), float(samples.target.mean())
-    info = pair.change(_TYPE, change, means, found.rate, common)
-    info.rule = rule
-    if change is not PerformanceChange.Unknown:
-        info.partial_intervals = list(found.runs)
-    return info
+    def compared(self, pair: ModelPair, params: LocalParams, runs: Runs) -> DegradationInfo:
+        """The change of the statistics of all windows, and the runs of windows that changed."""
+        common = parts(*_alike(pair, runs.sources))
+        samples = as_fine(common, params.points)
+        if samples is None:
+            return pair.unknown(self.TYPE)
+        windows = Windows(params.window, params.fewest, params.window_no_change, params.window_maybe)
+        found = compare(samples, params.limits, windows)
+        result = judged(pair, found.change, common, params, runs)
+        means = float(samples.baseline.mean()), float(samples.target.mean())
+        info = pair.change(self.TYPE, result, means, (found.rate, 100 * found.rate), common)
+        if info.result is not PerformanceChange.Unknown:
+            info.partial_intervals = list(found.runs)
+        return info
 
 
 def _alike(
-    pair: KindPair, sources: tuple[Points, Points]
+    pair: ModelPair, sources: tuple[Points, Points]
 ) -> tuple[tuple[ModelRecord, ...], tuple[ModelRecord, ...]]:
     """The models of both, two regressograms with as many buckets as the one that has fewer."""
-    from perun.check._common.model_pairs import keys_of
-
     sides = pair.baseline, pair.target
     if not all(len(side) == 1 and side[0].type == REGRESSOGRAM for side in sides):
         return sides

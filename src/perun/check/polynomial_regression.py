@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Final
 
-from perun.check._common.model_changes import DifferenceParams
-from perun.plugin.api import CheckContext
-from perun.profile.changes import DegradationInfo
+import numpy as np
 
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
+from perun.check._common.differences import DEGREES, OTHER, DifferenceCheck, polynomial_residuals, scaled
+from perun.models.curves import Floats
+
+_UNEXPLAINED: Final = 0.05**2
 
 
-class PolynomialRegression:
+class PolynomialRegression(DifferenceCheck):
     """Reports every uid, also the unchanged ones; rates are in percent of the baseline.
 
     Whether and how much a uid changed is what FAST says as well. The type of a change is the lowest degree of
@@ -25,18 +24,20 @@ class PolynomialRegression:
     help: ClassVar[str] = (
         "Compares the best models of each uid: 25 % more is a degradation, of a type by polynomial degree."
     )
-    Params: ClassVar[type] = DifferenceParams
 
-    def compare(
-        self, baseline: Profile, target: Profile, params: DifferenceParams, ctx: CheckContext
-    ) -> Iterator[DegradationInfo]:
-        """One change for each uid, in the order of their names, see :mod:`perun.check._common.differences`.
+    @staticmethod
+    def kind_of(x: Floats, difference: Floats) -> str:
+        """The lowest degree, of :data:`DEGREES`, of a polynomial that the difference is; else :data:`OTHER`.
 
-        :raises ProfileError: where one of the profiles has no models of a regression analysis.
+        It is one where the sum of the squared residuals is at most 1/400 of the sum of the squared
+        differences, i.e. where the polynomial is 5 % off on average.
         """
-        from perun.check._common.model_changes import changes, polynomial
-
-        yield from changes(baseline, target, params, polynomial)
+        d = scaled(difference)
+        total = float(np.sum(d * d))
+        for name, rest in zip(DEGREES, polynomial_residuals(x, d), strict=False):
+            if rest <= _UNEXPLAINED * total:
+                return name
+        return OTHER
 
 
 PLUGIN = PolynomialRegression

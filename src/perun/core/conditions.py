@@ -104,25 +104,44 @@ def _governor(root: Path) -> Iterator[Condition]:
         )
 
 
-def _quota(root: Path) -> Iterator[Condition]:
+def quota(root: Path = Path("/")) -> float | None:
+    """How many processors the control groups of this process allow it to use; None for all."""
     lines = _text(root / "proc/self/cgroup").splitlines()
     line = next((one for one in lines if one.startswith("0::")), "0::/")
     path = Path(line[3:].lstrip("/"))
     top = root / "sys/fs/cgroup"
-    total = len(_processors())
     shares = []
     for folder in (path, *path.parents):
-        quota, _, period = _text(top / folder / "cpu.max").partition(" ")
-        limit, length = _number(quota), _number(period)
+        allowed, _, period = _text(top / folder / "cpu.max").partition(" ")
+        limit, length = _number(allowed), _number(period)
         if limit is not None and length:
             shares.append(limit / length)
-    if shares and min(shares) < total:
-        share = f"{min(shares):g} of {total} processors"
+    return min(shares, default=None)
+
+
+def _quota(root: Path) -> Iterator[Condition]:
+    allowed, total = quota(root), len(_processors())
+    if allowed is not None and allowed < total:
+        share = f"{allowed:g} of {total} processors"
         yield Condition(
             "quota",
             f"a control group allows {share}: a program that uses more is throttled",
             "measure without a limit, e.g. docker run without --cpus",
         )
+
+
+class Processor(NamedTuple):
+    """What the system says of a processor, empty where it does not: the numbers of those that share its core,
+    and its highest frequency."""
+
+    siblings: str
+    fastest: str
+
+
+def of_processor(number: int, root: Path = Path("/")) -> Processor:
+    """That of one processor."""
+    cpu = root / f"sys/devices/system/cpu/cpu{number}"
+    return Processor(_text(cpu / "topology/thread_siblings_list"), _text(cpu / "cpufreq/cpuinfo_max_freq"))
 
 
 def _virtual(root: Path) -> Iterator[Condition]:

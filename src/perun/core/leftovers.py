@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from shutil import rmtree
 from typing import Final
 
 from perun.core.atomic import TEMPORARY_PREFIX, remove_unfinished, started, system
@@ -99,6 +100,26 @@ def remove(path: Path) -> bool:
         remove_unfinished(path)
         return True
     return False
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder, write-protected parts of it included; nothing happens if there is none.
+
+    :raises OSError: names the folder, if something of it cannot be removed.
+    """
+    if not folder.exists():
+        return
+    folder.chmod(0o700)
+    for place, names, _ in os.walk(folder):
+        for name in names:
+            path = os.path.join(place, name)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
+    try:
+        rmtree(folder)
+    except OSError as problem:
+        problem.filename = str(folder)  # it is told by its name alone
+        raise
 
 
 def is_alive(process: int, since: str | None = None) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.core.errors import DamagedStore, PerunError, VersionControlError
 from perun.measurement.difference import Rules
-from perun.measurement.estimate import Estimate, Kind, Point, estimate, point_of_headlines
+from perun.measurement.estimate import Estimate, Headline, Kind, Point, estimate, point_of_headlines
 from perun.measurement.noise import WINDOW, Kept
 from perun.measurement.verdict import Verdict, along, confirmed, never
 from perun.profile.head import Configuration, ProfileHeader
@@ -95,7 +95,7 @@ class Wanted(NamedTuple):
 class Value(NamedTuple):
     """What one version measured of a series: the point of all its profiles.
 
-    :param processor: of a command that the processor limits in all of them, what it used of that.
+    :param processor: of a command that the processor limits, what it used of that.
     """
 
     metric: str
@@ -162,12 +162,20 @@ def judged(
     return Judged(value, verdict, line[0][0], sure)
 
 
+def limiting(facts: Sequence[Fact]) -> list[Headline] | None:
+    """The processor times of profiles of a version that have a value, where the processor limits the command.
+
+    Else None. On a busy machine few runs may not show that it does: one profile shows it for all.
+    """
+    found = [one.processor for one in facts if one.processor is not None]
+    return found if len(found) == len(facts) and any(one.limits for one in found) else None
+
+
 def value_of(facts: Sequence[Fact]) -> Value:
     """That of profiles of one version that have one, one at least, in the order of measuring."""
     headlines = [one.headline for one in facts if one.headline is not None]
-    limits = [one.processor for one in facts if one.processor is not None]
-    last = headlines[-1]
-    processor = point_of_headlines(limits) if len(limits) == len(headlines) else None
+    limits, last = limiting(facts), headlines[-1]
+    processor = None if limits is None else point_of_headlines(limits)
     return Value(last.metric, last.unit, last.larger_is_better, point_of_headlines(headlines), processor)
 
 

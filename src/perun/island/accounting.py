@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from perun.island.stop_rules import RULES
+from perun.island.stop_log import RULES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,7 +124,7 @@ def account(
     :param calls: its records (`Recording.columns`) in the order of their starts; one may lie in another.
     :param apis: what their numbers mean.
     :param life: when the thread began and ended. :param entered: the islands that it was in.
-    :param rule: one of :data:`perun.island.stop_rules.RULES`.
+    :param rule: one of :data:`perun.island.stop_log.RULES`.
     :param waits: numbers of objects whose calls wait for somebody else: pipes, terminals.
     """
 

@@ -21,8 +21,7 @@ from perun.island.accounting import Stops, no_stops
 from perun.island.record import Recording
 from perun.island.result import Result
 from perun.island.statistics import ThreadTime, Usage
-from perun.island.stop_log import StopLog
-from perun.island.stop_rules import RULES
+from perun.island.stop_log import RULES, StopLog
 from perun.island.timeline import Lane, Span
 
 PREFIX: Final = "rec."
@@ -139,7 +138,8 @@ class Recorded:
         found = [note for one in self.recordings for note in one.notes]
         if self.result.lost_stops:
             found.append(
-                f"{counted(self.result.lost_stops, 'stop')} could not be written down: no room on the disk"
+                f"{counted(self.result.lost_stops, 'stop')} could not be timed, as it was over at once, or "
+                "could not be written down for want of room on the disk"
             )
         if self.result.status < 0:
             found.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from perun.island.stop_rules import RULES
+from perun.island.stop_log import RULES
 from perun.plugin.params import param
 
 HOLDERS: Final = ("stops", "cgroup")

@@ -15,11 +15,10 @@ from typing import Final, NamedTuple
 from perun.core.atomic import write_all
 from perun.core.errors import JobFailed, UsageError
 from perun.island import result as results
-from perun.island.cpu_limit import ControlGroup, control_group
 from perun.island.limits import Limits, WrongLimit
 from perun.island.options import IslandOptions
 from perun.island.result import Result
-from perun.island.supervisor import Start, supervise
+from perun.island.supervisor import ControlGroup, Start, control_group, supervise
 
 AGENT: Final = Path(__file__).with_name("agent.py")
 _FROM_KERNEL: Final = 128

@@ -163,7 +163,7 @@ class Scan:
                     elif not slot[0]:
                         break
                     elif slot[3] in TEXTS:
-                        skipped = -(-slot[2] // layout.SLOT.size)
+                        skipped = -(-max(slot[2], 0) // layout.SLOT.size)
                     else:
                         yield slot
 

@@ -89,7 +89,7 @@ def of_process(
 
     :param number: its position in the run. :param ended: when it ended, ns. :param stops: when it was
         stopped.
-    :param rule: what counts as stopped, one of :data:`perun.island.stop_rules.RULES`.
+    :param rule: what counts as stopped, one of :data:`perun.island.stop_log.RULES`.
     :param throttled: ns for which the scheduler held its control group back.
     """
 

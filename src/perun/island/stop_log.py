@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -24,6 +24,7 @@ from perun.core.regular import IrregularFile, open_for_writing, open_regular
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
 
 HEADER: Final = b"PerunStops\x00\x01\x00\x00\x00\x00"
 """Magic and version (little endian) of the file."""
@@ -172,3 +173,48 @@ class StopLog:
             os.pread(self._descriptor, _ENTRY.size, len(HEADER) + position * _ENTRY.size)
         )
         return end, total
+
+
+# How much of a stop that falls into a call counts as stopped time, and how much as the call's own.
+#
+# A process that is stopped (SIGSTOP, Ctrl-Z, a debugger) does nothing, but what it waits for goes on: a write
+# that is held back by a limit of 10 bytes per second, or a sleep, may last no longer for it. Each rule looks
+# at one call:
+#
+# - actual: how long it took, from its start to its return;
+# - expected: how long it takes where nothing stops it, as far as that is known: until the deadline that the
+#   limit set, the time that a sleep asks for, else 0;
+# - stops: for how much of it the process was stopped, the sum if there were several stops.
+#
+# All three are in one unit, and so is the answer, which is never more than `stops`. Outside of calls a stop
+# is always stopped time: the thread would have computed.
+
+def exact(actual: int, expected: int, stops: int) -> int:
+    """The call has its expected time, or what is left without the stops where that is more; the rest is
+    stopped.
+    """
+    return actual - max(min(expected, actual), actual - stops)
+
+
+def seed(actual: int, expected: int, stops: int) -> int:
+    """The rule of the document of Island: the stops count wholly or not at all, by `actual >= expected +
+    stops`.
+    """
+    return stops if actual >= expected + stops else 0
+
+
+def source2010(actual: int, expected: int, stops: int) -> int:
+    """The rule of Island's source of 2010: stops count where they are longer than the call was expected to
+    be.
+    """
+    if stops <= expected:
+        return 0
+    return actual - min(actual, max(expected, actual - stops))
+
+
+RULES: Final[dict[str, Callable[[int, int, int], int]]] = {
+    "exact": exact,
+    "seed": seed,
+    "source2010": source2010,
+}
+"""Name of a rule, as `--stop-rule` takes it, to the rule."""

@@ -58,6 +58,8 @@ _USUAL: Final = 2.5
 """Standard deviations beyond which a difference of neighbours is a change, and no noise."""
 _WITHIN_USUAL: Final = 0.9113
 """The variance of normal values that are nearer to 0 than that."""
+_REPEATED: Final = 3
+"""Versions whose printed number is no time where it is the same."""
 _FREEDOM: Final = 0.55
 """Degrees of freedom of the noise for each difference, as neighbouring ones share a version."""
 _MANY_DEGREES: Final = 1e9
@@ -83,6 +85,13 @@ class Track(NamedTuple):
     def positive(self) -> bool:
         """Whether all values have logarithms."""
         return bool((self.values > 0).all())
+
+    def repeats(self, start: int, place: int, stop: int) -> bool:
+        """Whether both levels, from `start` to `place` and to `stop`, are one number each, and one of them
+        that of three versions or more: nothing that reacts to the machine repeats so."""
+        levels = self.values[start:place], self.values[place:stop]
+        one_each = all(own.min() == own.max() for own in levels)
+        return one_each and max(own.size for own in levels) >= _REPEATED
 
 
 class Run(NamedTuple):
@@ -125,7 +134,7 @@ def may_decide(track: Track, kind: Kind, rules: Rules, *, maybe: bool, alone: bo
     plain = marks != MANY
     simple = plain[1:] & plain[:-1] & ~((marks[1:] == marks[:-1]) & (marks[1:] != 0))
     least = quantile(1 - confidence, 1e9) * (1 - 1e-6) * own
-    if kind is not Kind.TIMED:
+    if kind not in (Kind.TIMED, Kind.PROCESSOR):
         found[1:] = ~simple | ~positive | ((values[1:] != values[:-1]) & (apart >= least))
         return found
     sizes, learned = _learned(apart, track, confidence, rules)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from perun.measurement.difference import Difference, Rules, difference, noise_before, of_ratio
+from perun.measurement.comparable import SPEED, conditions, speed_of
+from perun.measurement.difference import Difference, Rules, allowing, difference, noise_before, of_ratio
 from perun.measurement.estimate import Point, point
 from perun.measurement.headline import headline, processor
 from perun.measurement.series import (
@@ -53,6 +54,7 @@ class Measurements:
     """What a profile measured, by location; points are made when they are first needed.
 
     :ivar headline: the location of the series that stands for the profile; empty where none does.
+    :ivar speed: of the machine, as of :func:`perun.measurement.comparable.speed_of`.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -60,6 +62,7 @@ class Measurements:
         found = processor(profile) or headline(profile)
         self.headline = "" if found is None else found.location
         self.profile = profile
+        self.speed = speed_of(conditions(profile))
         self._points: dict[str, Point] = {}
         self._described: dict[str, Sample] = {}
 
@@ -67,7 +70,8 @@ class Measurements:
         """The series of the location as one point."""
         if location not in self._points:
             series = self.series[location]
-            self._points[location] = point([(readings_of(self.profile, series), ())], series.metric.kind)
+            under = ((SPEED, self.speed),)  # the other conditions were compared
+            self._points[location] = point([(readings_of(self.profile, series), under)], series.metric.kind)
         return self._points[location]
 
     def described(self, locations: Sequence[str]) -> list[Sample]:
@@ -155,6 +159,7 @@ def info_of(verdict: Verdict, location: str, unit: str) -> DegradationInfo:
     info = DegradationInfo(
         verdict.change, location, before, after, _TYPE, found.ratio if known else 0.0,
         rule=verdict.reason, values=found.values, unit=unit, sizes=found.sizes,
+        limit=verdict.limit,
     )  # fmt: skip
     if known:
         info.interval = verdict.bounds
@@ -230,7 +235,8 @@ def _of_calls(
             chosen.append(pair)
     strong, weak = (_ratios(chosen, old, new, confidence) for confidence in (rules.confidence, rules.weaker))
     for pair, one, weaker in zip(chosen, strong, weak, strict=True):
-        yield pair, of_ratio(one, weaker, beside=math.log1p(rules.apart))
+        found = of_ratio(one, weaker, beside=math.log1p(rules.apart))
+        yield pair, allowing(found, ([old.speed], [new.speed]), pair.new.metric.kind)
 
 
 def _ratios(pairs: Sequence[_Pair], old: Measurements, new: Measurements, confidence: float) -> list[Ratio]:

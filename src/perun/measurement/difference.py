@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.measurement.comparable import refused, unlike
+from perun.measurement.comparable import PROCESSOR, WALL, refused, slower, unlike
 from perun.measurement.estimate import NONE, Error, Kind, Point, combined, exp
 from perun.measurement.noise import NOTHING, WINDOW, Kept, Noise, learn, learn_numbers, shared
 from perun.models.student import p_value as student
@@ -29,6 +29,12 @@ _WALSH_VARIANCE: Final = math.pi / 3
 """The variance of the Hodges-Lehmann estimate of many normal values, in that of their mean."""
 HARDLY: Final = 1e-3
 """Share by which counts of the runs of one program differ at most that are no noise."""
+_REACTS: Final = 2.0
+"""How much more than the fixed loop a program may react to the machine: times of programs moved by 0.7 to 2.8
+times what those of the loop did (docs/benchmarks.md)."""
+_BOTH: Final = (PROCESSOR, WALL)
+_CLOCKS: Final = {Kind.PROCESSOR: (PROCESSOR,), Kind.TIMED: _BOTH, Kind.PRINTED: _BOTH}
+"""The clocks of the loop that tell of numbers of a kind."""
 _ENOUGH_RUNS: Final = 3
 _SIGNED_RANKS: Final = 8
 """Pairs of which an interval of 99 % can be made by their signed ranks."""
@@ -64,6 +70,10 @@ class Rules(NamedTuple):
         named = {name: own[key] for name, key in _KEYS.items() if key in own}
         return cls(**{name: float(one) for name, one in named.items() if isinstance(one, (int, float))})
 
+    def at(self, levels: tuple[float, float]) -> Rules:
+        """The same with the confidences of one look of several, whose error probabilities are `levels`."""
+        return self._replace(confidence=1 - levels[0], weaker=1 - levels[1])
+
 
 _KEYS: Final = {name: name for name in Rules._fields} | {"exact": "exact_threshold"}
 DEFAULTS: Final = Rules()
@@ -97,6 +107,9 @@ class Difference(NamedTuple):
         nothing can be said; empty where nothing does.
     :param delta: the difference and its interval in the unit of the values, where they are compared as they
         are.
+    :param rounds: or sessions whose scatter the interval shows, so that more of these narrow it; 0 where
+        single measurements do.
+    :param slower: as of :func:`allowing`.
     """
 
     ratio: float
@@ -113,6 +126,8 @@ class Difference(NamedTuple):
     delta: tuple[float, float, float] | None = None
     doubt: str = ""
     unknown: str = ""
+    rounds: int = 0
+    slower: float = 0.0
 
 
 def noise_before(baseline: Point, target: Point, line: Sequence[Point], kept: Kept | None = None) -> Noise:
@@ -152,14 +167,36 @@ def difference(
     elif not (baseline.positive and target.positive):
         found = _of_numbers(baseline, target, common, noise, rules)
     elif by_session := shared(baseline, target):
-        levels = target.levels if list(by_session) == [target.ended] else None
-        found = _of_rounds(baseline, target, by_session, noise, rules, levels, tested=tested)
+        found = _of_rounds(baseline, target, by_session, noise, rules, tested=tested)
     else:
         found = _of_two_samples(baseline, target, common, noise, rules, tested=tested)
+        found = allowing(found, (baseline.speeds, target.speeds), target.kind)
     differ = unlike(baseline.conditions, target.conditions)
     newest = target.rounds[-1].session
     together = newest[:1] != "#" and any(one.session == newest for one in baseline.rounds)
     return found._replace(unknown=refused(differ)) if differ and not together else found
+
+
+def allowing(found: Difference, speeds: tuple[Sequence[str], Sequence[str]], kind: Kind) -> Difference:
+    """The difference of what was measured apart with intervals that allow for the speed of the machine.
+
+    They are no narrower than what the machine may have made of it. The ratio is not corrected: a loop is not
+    the program, and of times of the processor that made the difference of two sessions hardly smaller.
+
+    :param speeds: of both, as of :func:`perun.measurement.comparable.slower`, whose largest answer is noted.
+    """
+    machine = max((slower(*speeds, clock) for clock in _CLOCKS.get(kind, ())), key=abs, default=0.0)
+    if not machine or not found.ratio > 0:
+        return found
+    most = exp(_REACTS * abs(machine))
+    low, high = min(found.low, found.ratio / most), max(found.high, found.ratio * most)
+    weak = min(found.weak_low, found.ratio / most), max(found.weak_high, found.ratio * most)
+    apart = abs(math.log(found.ratio))
+    least = 1.0 if low <= 1 <= high else (1 - found.confidence) * math.log(most) / apart
+    return found._replace(
+        low=low, high=high, weak_low=weak[0], weak_high=weak[1], p_value=max(found.p_value, least),
+        detectable=max(found.detectable, most), slower=machine,
+    )  # fmt: skip
 
 
 def of_counts(values: tuple[float, float], sizes: tuple[int, int]) -> Difference:
@@ -231,11 +268,12 @@ def mean_of(ratios: Sequence[tuple[float, float, float]]) -> Mean:
 
 
 def more_needed(found: Difference, rules: Rules = DEFAULTS) -> int | None:
-    """How many more measurements of each side would decide with the noise of these; None for very many.
+    """How many more rounds, sessions or measurements of each side would decide with the noise of these; None
+    for very many.
 
     The interval narrows with the square root of their number, and has to come off the nearer limit.
     """
-    size = min(found.sizes)
+    size = found.rounds or min(found.sizes)
     if not (found.low > 0 and found.high < math.inf):
         return max(_SIGNED_RANKS - size, 1)
     half = math.log(found.high / found.low) / 2
@@ -329,14 +367,14 @@ def _of_rounds(
     by_session: Mapping[str, list[float]],
     noise: Noise,
     rules: Rules,
-    levels: tuple[float, float] | None,
     *,
     tested: bool,
 ) -> Difference:
     """By the rounds that visited both versions alone; several sessions are combined by their precision."""
     sizes = baseline.size, target.size
     values = baseline.value, target.value
-    if levels is not None:
+    levels = _spent(baseline, target, by_session)
+    if levels is not None and target.noise is not None:
         (session,) = by_session
         old, new = (
             [next(iter(one.samples.values())).median for one in side.rounds if one.session == session]
@@ -355,7 +393,24 @@ def _of_rounds(
         error = Error(1 / math.sqrt(total), freedom)
     common = tuple(name for name in target.workloads if name in baseline.workloads)
     apart = None if noise.rounds else _apart(baseline, target, common)
-    return _of_error(centre, error, rules, Basis.ROUNDS, values, sizes, apart, tested=tested)
+    found = _of_error(
+        centre, error, rules if levels is None else rules.at(levels), Basis.ROUNDS, values, sizes, apart,
+        tested=tested,
+    )  # fmt: skip
+    if levels is not None:  # the intervals of all looks together hold with the confidence that was asked for
+        probability = min(1.0, found.p_value * (1 - rules.confidence) / levels[0])
+        found = found._replace(confidence=rules.confidence, p_value=probability)
+    return found._replace(rounds=sum(map(len, by_session.values())))
+
+
+def _spent(
+    baseline: Point, target: Point, by_session: Mapping[str, list[float]]
+) -> tuple[float, float] | None:
+    """The levels of the look at which a sequential session of both ended for the one that left it first; None
+    where that is not all they share."""
+    ended = [one for one in (baseline, target) if one.levels is not None and list(by_session) == [one.ended]]
+    rounds = [sum(own.session == one.ended for own in one.rounds) for one in ended]
+    return ended[rounds.index(min(rounds))].levels if ended else None
 
 
 def _session(differences: list[float], noise: Noise) -> tuple[float, Error]:
@@ -458,8 +513,9 @@ def _of_two_samples(
             apart = apart._replace(learned=learned)
             return _of_error(new - old, own, rules, Basis.HISTORY, values, sizes, apart, tested=tested)
         return _of_error(new - old, learned, rules, Basis.HISTORY, values, sizes, tested=tested)
-    if min(baseline.sessions, target.sessions) > 1:
-        return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes, apart, tested=tested)
+    if (sessions := min(baseline.sessions, target.sessions)) > 1:
+        found = _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes, apart, tested=tested)
+        return found._replace(rounds=sessions)
     return _of_error(new - old, own, rules, Basis.UNKNOWN_NOISE, values, sizes, apart, tested=tested)
 
 

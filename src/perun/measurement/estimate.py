@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from perun.measurement.comparable import Conditions, unlike
+from perun.measurement.comparable import Conditions, speed_of, unlike
 from perun.models.student import quantile
 
 CONFIDENCE: Final = 0.95
@@ -112,12 +112,14 @@ NONE: Final = Error(0.0, math.inf)
 class Kind(Enum):
     """What the numbers of a series are, so that it is known what may change them beside the program.
 
-    TIMED depends on the machine; COUNTED is the same in each run of one program; CALLS were counted in one
+    TIMED depends on the machine; so does PROCESSOR, the time that a processor worked, but not on what other
+    programs take of it; COUNTED is the same in each run of one program; CALLS were counted in one
     run, and may differ in another one; PRINTED is whatever a program prints of itself: it counts as counted
     once it repeats.
     """
 
     TIMED = "timed"
+    PROCESSOR = "processor"
     COUNTED = "counted"
     CALLS = "calls"
     PRINTED = "printed"
@@ -131,6 +133,7 @@ class _Point(NamedTuple):
     noise: tuple[float, float] | None = None
     ended: str = ""
     conditions: Conditions = ()
+    speeds: tuple[str, ...] = ()
 
 
 class Point(_Point):
@@ -139,10 +142,11 @@ class Point(_Point):
     :param rounds: in the order of measuring; one at least.
     :param levels: the error probabilities of the look at which a sequential session of these rounds ended,
         of the confidence that decides and of the weaker one; None where the number of rounds was not chosen
-        by what they said.
+        by what they said. Where each profile is of one round, those of the last round are taken.
     :param whole: of what is counted, what it is a part of; 0 if that is not known.
     :param noise: the interval of the ratio of the base of such a session to itself; None if it is not known.
-    :param ended: that session. :param conditions: under which it was measured.
+    :param ended: that session. :param conditions: under which it was measured. :param speeds: of the machine,
+        of each profile, as of :func:`perun.measurement.comparable.speed_of`.
     """
 
     @cached_property
@@ -254,7 +258,8 @@ class Headline(NamedTuple):
     :param metric: what it is called: `real time`, `peak memory`, `instructions`, or its location.
     :param location: what :mod:`perun.measurement.series` calls it.
     :param rounds:, :param levels:, :param whole: and :param noise: as of :class:`Readings`.
-    :param conditions: of the profile.
+    :param conditions: of the profile. :param limits: of a processor time, whether it was seen to limit how
+        long the command takes.
     """
 
     metric: str
@@ -267,6 +272,7 @@ class Headline(NamedTuple):
     whole: float = 0.0
     noise: tuple[float, float] | None = None
     conditions: Conditions = ()
+    limits: bool = True
 
     @property
     def readings(self) -> Readings:
@@ -344,14 +350,23 @@ def point(profiles: Sequence[tuple[Readings, Conditions]], kind: Kind) -> Point:
     """
     newest, conditions = profiles[-1]
     session = _session_of(newest)
-    alike = [one for one, own in profiles if not unlike(own, conditions) or session == _session_of(one) != ""]
+    both = [
+        (one, speed_of(own))
+        for one, own in profiles
+        if not unlike(own, conditions) or session == _session_of(one) != ""
+    ]
+    alike, speeds = zip(*both, strict=True)
     made = point_of([one.rounds for one in alike], kind)
-    made = made._replace(whole=max(one.whole for one in alike), conditions=conditions)
-    sequential = {(one.levels, one.noise, _session_of(one)) for one in alike if one.levels is not None}
+    made = made._replace(whole=max(one.whole for one in alike), conditions=conditions, speeds=speeds)
+    sequential = {_session_of(one): one for one in sorted(alike, key=_last_round) if one.levels is not None}
     if len(sequential) != 1:
         return made
-    ((levels, noise, ended),) = sequential
-    return made._replace(levels=levels, noise=noise, ended=ended)
+    ((ended, last),) = sequential.items()
+    return made._replace(levels=last.levels, noise=last.noise, ended=ended)
+
+
+def _last_round(one: Readings) -> int:
+    return one.rounds[-1].number if one.rounds else -1
 
 
 def _session_of(one: Readings) -> str:

@@ -86,7 +86,7 @@ def headline(profile: Profile) -> Headline | None:
     unit = unit_of(kind, subtype)
     better = bool(larger_is_better(profile) & {_uid(first), kind, subtype, unit})
     levels = session.levels if session else None
-    noise = session.noise.get(chosen.location) if session else None
+    noise = session.noise_of(chosen.location) if session else None
     whole = _whole(groups, unit_of) if kind == _INSTRUCTIONS else 0.0
     common = common_unit(unit)[1]
     return Headline(
@@ -97,7 +97,14 @@ def headline(profile: Profile) -> Headline | None:
 
 def processor(profile: Profile) -> Headline | None:
     """The processor time of a command, where that limits how long it takes: then it is the more precise
-    clock, as it does not count what other programs take of the processor. None of any other profile.
+    clock, as it does not count what other programs take of the processor. None of any other profile."""
+    found = processor_time(profile)
+    return found if found is not None and found.limits else None
+
+
+def processor_time(profile: Profile) -> Headline | None:
+    """The processor time of a command, whether it limits how long it takes or not: on a busy machine a
+    profile of few runs may not tell, and others of the version do. None of any other profile.
 
     What the command waited for would be in its real time alone, and what its threads do side by side is in
     its processor time several times: so the two have to be nearly the same in the least disturbed run, and
@@ -125,16 +132,16 @@ def processor(profile: Profile) -> Headline | None:
             return None
         shares.setdefault(workload, []).append(amount / took)
     best = [max(own) for own in shares.values()]
-    if max(best) < _BOUND or min(best) < _WAITS or max(map(median, shares.values())) > _SIDE_BY_SIDE:
+    if max(map(median, shares.values())) > _SIDE_BY_SIDE:
         return None
     session = sessions.of(profile)
     where = location(_uid(groups[0]), "cpu")
-    noise = session.noise.get(where) if session else None
+    noise = session.noise_of(where) if session else None
     levels = session.levels if session else None
     unit = common_unit(unit_of("time", "cpu"))[1]
     return Headline(
-        "cpu time", where, unit, False, Kind.TIMED, _rounds(used, session), levels, 0.0, noise,
-        conditions(profile),
+        "cpu time", where, unit, False, Kind.PROCESSOR, _rounds(used, session), levels, 0.0, noise,
+        conditions(profile), max(best) >= _BOUND and min(best) >= _WAITS,
     )  # fmt: skip
 
 

@@ -99,11 +99,16 @@ def word(one: Verdict, *, confirmed: bool = True) -> str:
     """The word of the verdict, as :func:`name`; of a maybe that only a weaker interval than usual has found
     that it is this one: `Maybe Degradation by the 95 % interval`."""
     weaker = f" by the {100 * one.weaker:.4g} % interval" if one.weaker else ""
-    return name(one.change, confirmed=confirmed) + weaker
+    return name(one.change, confirmed=confirmed, limit=one.limit) + weaker
 
 
-def name(change: PerformanceChange, *, confirmed: bool = True) -> str:
-    """`Maybe Degradation`, `Degradation, unconfirmed`."""
+def name(change: PerformanceChange, *, confirmed: bool = True, limit: float | None = None) -> str:
+    """`Maybe Degradation`, `Degradation, unconfirmed`, `No Change above 3.1 %`.
+
+    :param limit: as of :class:`~perun.measurement.verdict.Verdict`.
+    """
+    if limit is not None:
+        return f"{NAMES[PerformanceChange.NoChange]} above {amounts.percent(limit).lstrip('+')}"
     return NAMES[change] + ("" if confirmed or abs(severity(change)) < 2 else ", unconfirmed")
 
 
@@ -123,6 +128,7 @@ def verdict_data(one: Verdict) -> dict[str, Any]:
         "verdict": one.change.name,
         "reason": one.reason,
         "decides": one.decides,
+        "limit": one.limit,
     }
 
 

@@ -82,6 +82,8 @@ class Metric(NamedTuple):
         """What may change the numbers beside the program."""
         if self.exact:
             return Kind.CALLS if self.subtype == CALLS else Kind.COUNTED
+        if self.type == "time" and self.subtype in (CPU, *PARTS_OF_CPU):
+            return Kind.PROCESSOR
         return Kind.TIMED if self.type in _TIMED else Kind.PRINTED
 
     @property
@@ -353,7 +355,7 @@ def readings_of(profile: Profile, series: Series) -> Readings:
     whole = series.whole or 0.0
     if session is None:
         return Readings(own, whole=whole)
-    return Readings(own, session.levels, whole, session.noise.get(series.metric.location))
+    return Readings(own, session.levels, whole, session.noise_of(series.metric.location))
 
 
 def _parts(

@@ -19,6 +19,7 @@ from copy import copy
 from typing import Final, NamedTuple
 
 from perun.core.wording import counted
+from perun.measurement.comparable import told_slower
 from perun.measurement.difference import (
     DEFAULTS,
     HARDLY,
@@ -34,6 +35,8 @@ from perun.measurement.noise import NOTHING, Kept, Noise
 from perun.profile.changes import REPEATABLE, DegradationInfo, PerformanceChange
 
 MORE_IS_BETTER: Final = "more of it is better"
+NARROW: Final = 0.1
+"""The largest change, as a share, whose absence is worth saying where a smaller one would matter."""
 
 
 class Verdict(NamedTuple):
@@ -55,6 +58,15 @@ class Verdict(NamedTuple):
     def bounds(self) -> tuple[float, float] | None:
         """The interval that decided; None where there is none."""
         return bounded(self.low, self.high)
+
+    @property
+    def limit(self) -> float | None:
+        """The change that it does not exceed, as a share, where the word is Unknown and the interval is
+        narrow enough to say that much; else None."""
+        if self.change is not PerformanceChange.Unknown or self.difference.unknown or not self.low > 0:
+            return None
+        most = max(self.high, 1 / self.low) - 1
+        return most if most <= NARROW else None
 
     @property
     def decides(self) -> bool:
@@ -157,6 +169,9 @@ def judge(
         verdict = _judge_numbers(found, rules)
     else:
         verdict = _judge_ratio(found, rules)
+    if found.slower:
+        machine = f"the machine was {told_slower(found.slower)} for the target, which the interval allows for"
+        verdict = verdict._replace(reason=f"{verdict.reason}; {machine}")
     if not larger_is_better:
         return verdict
     return verdict._replace(change=mirrored(verdict.change), reason=f"{verdict.reason}; {MORE_IS_BETTER}")
@@ -184,6 +199,17 @@ def mirror(info: DegradationInfo) -> DegradationInfo:
 def severity(change: PerformanceChange) -> int:
     """How far a word is from No Change, -4 to 4, negative of what became worse; 0 where nothing is known."""
     return 0 if change in INCOMPARABLE else change.value
+
+
+def settled(verdict: Verdict, rules: Rules) -> bool:
+    """Whether more measurements would hardly change the answer: the word is definite, or the interval is half
+    as wide as the threshold."""
+    found = verdict.difference
+    if verdict.decides:
+        return True
+    if not (found.low > 0 and math.isfinite(found.high)):
+        return False
+    return math.log(found.high / found.low) <= math.log1p(rules.threshold)
 
 
 def is_change(verdict: Verdict) -> bool:
@@ -355,7 +381,7 @@ def _undecided(found: Difference, rules: Rules) -> str:
     if found.basis is Basis.FEW_ROUNDS:
         return (
             f"there are too few rounds to show the noise, so {_interval(found)} has what the machine may "
-            "make of two measurements made apart: measure in more rounds, perun run matrix --rounds 5 does"
+            "make of two measurements made apart: measure in more rounds, perun run matrix does"
         )
     if found.basis is Basis.UNKNOWN_NOISE and math.isfinite(found.high):
         return (
@@ -373,12 +399,15 @@ def _undecided(found: Difference, rules: Rules) -> str:
 
 
 def _more(found: Difference, rules: Rules) -> str:
-    """How many measurements more would decide."""
-    if found.basis in (Basis.UNKNOWN_NOISE, Basis.FEW_ROUNDS):
+    """How many rounds or measurements more would decide."""
+    if found.slower or found.basis in (Basis.UNKNOWN_NOISE, Basis.FEW_ROUNDS, Basis.HISTORY):
         return "perun compare measures them side by side"
     missing = more_needed(found, rules)
     if missing is None:
         return "even many more would hardly decide: measure what takes longer, or on a quieter machine"
+    if found.rounds:
+        visit = "session" if found.basis is Basis.SESSIONS else "round"
+        return f"about {counted(missing, f'more {visit}')} of both would decide"
     return f"about {counted(missing, 'more measurement')} of each would decide"
 
 

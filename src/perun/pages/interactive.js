@@ -18,7 +18,7 @@ function element(name, text, attributes = {}) {
   return made;
 }
 
-// ---- colours, as in perun.pages.theme --------------------------------------------------------------
+// ---- colours, as in perun.pages --------------------------------------------------------------
 
 const channels = colour => [1, 3, 5].map(start => parseInt(colour.slice(start, start + 2), 16));
 function mixed(one, other, share) {

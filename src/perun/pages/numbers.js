@@ -1,4 +1,4 @@
-// Numbers as people read them, as perun.pages.document writes them; that module adds perunUnits.
+// Numbers as people read them, as perun.pages writes them; that module adds perunUnits.
 "use strict";
 // The scale of a unit: factor to the base unit, prefixes, the unit behind a prefix, and where prefixes end.
 function perunScale(unit) {

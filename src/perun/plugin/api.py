@@ -551,6 +551,17 @@ class Vcs(ABC):
             "use --in-place to check them out in the working directory itself",
         )
 
+    def content(self, minor_version: str) -> str:
+        """What decides which files a working copy of the version has; versions may share it."""
+        return minor_version
+
+    def kept_copy(self, folder: Path, scratch: Path) -> KeptCopy | None:
+        """A working copy in `folder/tree` that later processes use; None where the system has no such thing.
+
+        :param scratch: a folder that is used for a moment, as that of :meth:`working_copy`.
+        """
+        return None
+
 
 class FileDiff(NamedTuple):
     """What two versions differ by in one file.
@@ -574,6 +585,21 @@ class WorkingCopy(Protocol):
     def __enter__(self) -> WorkingCopy: ...
 
     def __exit__(self, *exc: object) -> None: ...
+
+
+class KeptCopy(Protocol):
+    """A working copy that is there until its folder is removed, of which nothing is noted anywhere else."""
+
+    def make(self, minor_version: str) -> Path:
+        """Check the version out where nothing is yet; the folder to run in."""
+
+    def renew(self, minor_version: str) -> Path:
+        """Have the system tell in it that it is that version, whose :meth:`Vcs.content` it was made with.
+
+        No file of the version is touched.
+
+        :raises VersionControlError: if what the system notes of it is damaged.
+        """
 
 
 FAMILIES: Mapping[str, str] = {

@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
-from perun.core.errors import ProfileError
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
+from perun.postprocess._common import amounts_of, check_amounts, floats, groups_by, set_field, split_by_group
+from perun.profile.factory import Profile
 
 if TYPE_CHECKING:
     from perun.models.clusters import Floats, Ints
-    from perun.profile.factory import Profile
 
-
-# The clusterizer: numbers clusters of resources with similar amounts.
 
 STRATEGIES: Final = ("sort_order", "sliding_window")
 _DEFAULT_SIZE: Final = 0.01
@@ -111,8 +109,6 @@ class Clusterizer:
         """
         import numpy as np
 
-        from perun.postprocess._common.fitting import amounts_of, floats, groups_by, set_field, split_by_group
-
         columns: dict[str, Sequence[int]] = {}
         invalid, total = 0, 0
         for groups in groups_by(profile, ("type", "subtype", "uid")):
@@ -121,13 +117,7 @@ class Clusterizer:
             total += amounts.size
             clusters = _clusters(amounts, params).tolist()
             columns |= {group.key: part for group, part in split_by_group(groups, clusters)}
-        if invalid == total:
-            raise ProfileError(
-                "no resource has a finite number as its amount, so there is nothing to cluster",
-                "postprocess a profile whose resources have amounts",
-            )
-        if invalid:
-            ctx.note(f"{invalid} of {total} amounts are not finite numbers; they come last")
+        check_amounts(ctx, invalid, total, "cluster", "come last")
         set_field(profile, "cluster", columns)
         return profile
 

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from perun.core.wording import counted
+from perun.models.record import NoModel
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
-from perun.postprocess._common import fitting as common
-from perun.postprocess._common.fitting import add_models, plain
+from perun.postprocess import _common as common
+from perun.postprocess._common import add_models, plain
+from perun.profile.factory import Profile
 
 if TYPE_CHECKING:
-    from perun.models.kernel.bandwidth import Criterion, Rule
+    from perun.models.kernel.estimates import Criterion, Rule
     from perun.models.kernel.local import Floats, KernelEstimate, Regression
-    from perun.models.record import NoModel
-    from perun.profile.factory import Profile
 
-
-# The parameters of the kernel regression; each mode has some of them.
 
 MODES: Final = {
     "estimator-settings": """\
@@ -228,8 +226,6 @@ def _bounds(given: tuple[str, ...]) -> tuple[float, float]:
     return low, high
 
 
-# The kernel regression postprocessor: adds an estimate for each uid to the profile.
-
 KINDS: Final = {
     "estimator-settings": "estimator",
     "user-selection": "estimator",
@@ -257,8 +253,6 @@ class KernelRegression:
 
         :raises ProfileError: where the profile has not the fields, or no uid has points for an estimate.
         """
-        from perun.models.record import NoModel
-
         raised: list[float] = []
 
         def fit(x: Floats, y: Floats) -> Mapping[str, Any] | NoModel:
@@ -269,7 +263,7 @@ class KernelRegression:
                 raised.append(estimate.bandwidth)
             return _fields(estimate, params)
 
-        add_models(profile, params.of_key, params.per_key, fit, ctx.note, ctx.report)
+        add_models(profile, params, ctx, fit)
         if raised:
             ctx.note(
                 f"the bandwidth {params.bandwidth_value:g} is too small for {counted(len(raised), 'model')}; "
@@ -280,8 +274,7 @@ class KernelRegression:
 
 def _estimate(x: Floats, y: Floats, params: KernelParams) -> KernelEstimate | NoModel:
     from perun.models.kernel import estimates
-    from perun.models.kernel.bandwidth import EstimatorSettings
-    from perun.models.kernel.estimates import Method, ridge, smoothing
+    from perun.models.kernel.estimates import EstimatorSettings, Method, ridge, smoothing
 
     regression = cast("Regression", params.reg_type)
     if params.kernel_mode == "user-selection":

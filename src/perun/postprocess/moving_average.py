@@ -11,19 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from perun.models.decay import DECAYS, smoothing_factor
+from perun.models.record import NoModel
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
-from perun.postprocess._common import fitting as common
-from perun.postprocess._common.fitting import add_models, plain
+from perun.postprocess import _common as common
+from perun.postprocess._common import add_models, plain
+from perun.profile.factory import Profile
 
 if TYPE_CHECKING:
     from perun.models.moving_average import MovingAverage as Model
-    from perun.models.record import NoModel
-    from perun.profile.factory import Profile
     from perun.profile.series import Floats
 
-
-# The moving average postprocessor: adds a smoothed curve for each uid to the profile.
 
 MOVING_METHODS: Final = {
     "sma": """\
@@ -166,16 +164,10 @@ class MovingAverage:
 
         :raises ProfileError: where the profile has not the fields, or no uid has points for a model.
         """
-
-        add_models(
-            profile, params.of_key, params.per_key, lambda x, y: _fitted(x, y, params), ctx.note, ctx.report
-        )
-        return profile
+        return add_models(profile, params, ctx, lambda x, y: _fitted(x, y, params))
 
 
 def _fitted(x: Floats, y: Floats, params: MovingAverageParams) -> Mapping[str, Any] | NoModel:
-    from perun.models.record import NoModel
-
     model = _smoothed(x, y, params)
     if isinstance(model, NoModel):
         return model
@@ -194,7 +186,7 @@ def _fitted(x: Floats, y: Floats, params: MovingAverageParams) -> Mapping[str, A
 
 def _smoothed(x: Floats, y: Floats, params: MovingAverageParams) -> Model | NoModel:
     from perun.models import moving_average
-    from perun.models.rolling import Window
+    from perun.models.moving_average import Window
 
     if params.moving_method == "ema":
         return moving_average.exponential(x, y, *params.decay_value, params.min_periods)

@@ -10,17 +10,14 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from perun.core.errors import ProfileError
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import NoParams
+from perun.postprocess._common import amounts_of_group, check_amounts, floats, groups_by, set_field
+from perun.profile.factory import Profile
 from perun.profile.format.columns import PACKED_FROM
 
 if TYPE_CHECKING:
-    from perun.profile.factory import Profile
     from perun.profile.series import Floats
-
-
-# The normalizer: amount / maximum, for each snapshot and type.
 
 
 class Normalizer:
@@ -40,8 +37,6 @@ class Normalizer:
 
         :raises ProfileError: if no resource has an amount that is a finite number.
         """
-        from perun.postprocess._common.fitting import amounts_of_group, floats, groups_by, set_field
-
         columns: dict[str, Sequence[Any]] = {}
         invalid, total = 0, 0
         for groups in groups_by(profile, ("snapshot", "type")):
@@ -54,13 +49,7 @@ class Normalizer:
                 total += group.size
                 if "amount" in group.columns or "amount" in group.constants:
                     columns[group.key] = column
-        if invalid == total:
-            raise ProfileError(
-                "no resource has a finite number as its amount, so there is nothing to normalize",
-                "postprocess a profile whose resources have amounts",
-            )
-        if invalid:
-            ctx.note(f"{invalid} of {total} amounts are not finite numbers; they do not change")
+        check_amounts(ctx, invalid, total, "normalize", "do not change")
         set_field(profile, "amount", columns)
         return profile
 

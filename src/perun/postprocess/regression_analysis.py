@@ -11,14 +11,12 @@ from perun.core.errors import ProfileError
 from perun.core.wording import counted
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
-from perun.postprocess._common.fitting import measured, names, plain, store
+from perun.postprocess._common import measured, names, note_keys, plain, store
+from perun.profile.factory import Profile
 
 if TYPE_CHECKING:
     from perun.models.regression.fits import Fit
-    from perun.profile.factory import Profile
 
-
-# The regression analysis postprocessor: adds the best models of each uid to the profile.
 
 METHODS: Final = ("full", "iterative", "interval", "initial_guess", "bisection")
 MODELS: Final = ("constant", "exponential", "linear", "logarithmic", "power", "quadratic")
@@ -118,7 +116,7 @@ class RegressionAnalysis:
 
         fields = chosen_keys(profile, params.of or None, params.depending_on or None, _OPTIONS)
         keys = dict(zip(_USUAL_KEYS, fields, strict=True))
-        _note_keys(keys, params, ctx)
+        note_keys(ctx, ("--of", params.of, fields[0]), ("--depending-on", params.depending_on, fields[1]))
         plan = Plan(params.chosen_models, params.steps, params.seed)
         models: list[dict[str, Any]] = []
         gaps: dict[str, list[str]] = {}
@@ -139,13 +137,6 @@ class RegressionAnalysis:
             ctx.note(line)
         store(profile, models)
         return profile
-
-
-def _note_keys(keys: Mapping[str, str], params: RegressionParams, ctx: PostprocessContext) -> None:
-    chosen = [] if params.of else [f"--of {keys['of_key']!r}"]
-    chosen += [] if params.depending_on else [f"--depending-on {keys['per_key']!r}"]
-    if chosen:
-        ctx.note("chosen from the profile: " + ", ".join(chosen))
 
 
 def _model(method: str, fit: Fit, keys: Mapping[str, str]) -> dict[str, Any]:

@@ -6,18 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from perun.models.record import NoModel
 from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
-from perun.postprocess._common import fitting as common
-from perun.postprocess._common.fitting import add_models
+from perun.postprocess import _common as common
+from perun.postprocess._common import add_models
+from perun.profile.factory import Profile
 
 if TYPE_CHECKING:
-    from perun.models.record import NoModel
-    from perun.profile.factory import Profile
     from perun.profile.series import Floats
 
-
-# The regressogram postprocessor: adds a step function for each uid to the profile.
 
 BUCKET_METHODS: Final = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
 STATISTICS: Final = ("mean", "median")
@@ -82,15 +80,10 @@ class Regressogram:
 
         :raises ProfileError: where the profile has not the fields, or no uid has points for a model.
         """
-
-        add_models(
-            profile, params.of_key, params.per_key, lambda x, y: _fitted(x, y, params), ctx.note, ctx.report
-        )
-        return profile
+        return add_models(profile, params, ctx, lambda x, y: _fitted(x, y, params))
 
 
 def _fitted(x: Floats, y: Floats, params: RegressogramParams) -> Mapping[str, Any] | NoModel:
-    from perun.models.record import NoModel
     from perun.models.regressogram import regressogram
 
     buckets = params.bucket_number or params.bucket_method

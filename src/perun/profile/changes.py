@@ -55,6 +55,7 @@ class DegradationInfo:
     :param values: what `fb` and `tt` are texts of, as numbers of `unit`, where both are numbers of one unit.
     :param confirmed: of what stands for the profile, whether a definite change was seen more than once
         (:func:`perun.measurement.verdict.confirmed`).
+    :param limit: of what is unknown, the change that it does not exceed, as a share.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class DegradationInfo:
         values: tuple[float, float] | None = None,
         unit: str = "",
         confirmed: bool = True,
+        limit: float | None = None,
     ) -> None:
         self.result = res
         self.location = loc
@@ -96,6 +98,7 @@ class DegradationInfo:
         self.values = values
         self.unit = unit
         self.confirmed = confirmed
+        self.limit = limit
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DegradationInfo):

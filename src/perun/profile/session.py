@@ -8,6 +8,7 @@ it drops out of their ratio.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 Side = Literal["base", "head", "noise"]
 """What was measured: the two versions, and once more the base, which tells the noise of the session."""
 KEY: Final = "session"
+DUET: Final = "duet"
+"""Key of what a profile says of its session: the processors of the two sides, where these ran at the same
+time."""
 POOLED_ROUNDS: Final = "pooled-rounds"
 """Key in the header of a pooled profile: session and round of each of the profiles."""
 
@@ -38,6 +42,10 @@ class Session(NamedTuple):
     runs_are_rounds: bool = False
     levels: tuple[float, float] | None = None
     noise: Mapping[str, tuple[float, float]] = {}
+
+    def noise_of(self, location: str) -> tuple[float, float] | None:
+        """The interval at the location; of a comparison that did not measure it there, all that may be."""
+        return self.noise.get(location, (0.0, math.inf) if self.side and self.levels else None)
 
 
 def mark(profile: Profile, session: Session) -> None:
@@ -74,6 +82,11 @@ def of(profile: Mapping[str, Any]) -> Session | None:
 def is_uncommitted(profile: Mapping[str, Any]) -> bool:
     """Whether what was measured was the working directory, with changes that its origin does not have."""
     return _noted(profile).get("uncommitted") is True
+
+
+def is_duet(profile: Mapping[str, Any]) -> bool:
+    """Whether another program ran beside this one at the same time: the other side of its comparison."""
+    return bool(_noted(profile).get(DUET))
 
 
 def are_pairs(baseline: Mapping[str, Any], target: Mapping[str, Any]) -> bool:
@@ -151,7 +164,10 @@ def pool(profiles: Iterable[Profile]) -> Profile:
     rounds = [None if one is None else [one.id, one.round] for one in sessions]
     header = {**_header(last), POOLED_PROFILES: len(sessions), POOLED_ROUNDS: rounds}
     if any(one != sessions[0] for one in sessions):
-        header.pop(KEY, None)
+        # What was measured alike has this in common, whatever session it is of.
+        noted = header.pop(KEY, {})
+        if is_duet(last):
+            header[KEY] = {DUET: noted[DUET]}
     pooled["header"] = header
     return pooled
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from perun.core.errors import UsageError
 from perun.models.record import ModelRecord
-from perun.models.regression.best import Rating, best_of
+from perun.models.regression.methods import Rating, best_of
 from perun.profile.records import record_of
 
 BEST_OF_ONE: Final = {

@@ -19,7 +19,7 @@ from typing import Any
 from perun.core import atomic
 from perun.core.atomic import process_mark
 from perun.core.errors import DamagedStore, LockTimeout, PerunError, VersionControlError
-from perun.core.leftovers import is_left_over, is_of_a_run
+from perun.core.leftovers import is_left_over, is_of_a_run, remove_folder
 from perun.plugin.api import SavedState, WorkingCopy
 from perun.repository.repository import PERUN_FOLDER, Repository
 from perun.repository.user import FIELD, marked
@@ -231,7 +231,7 @@ class Checkouts:
         :raises VersionControlError: if the version cannot be checked out, or has no such folder.
         """
         here = self._repo.working_root
-        if self._is_measured_here(version):
+        if self.is_measured_here(version):
             return here
         if self._placement.in_place:
             self._begin_in_place()
@@ -242,7 +242,7 @@ class Checkouts:
             raise VersionControlError(f"version {version[:10]} has no folder {str(inside(self._repo))!r}")
         return folder
 
-    def _is_measured_here(self, version: str) -> bool:
+    def is_measured_here(self, version: str) -> bool:
         """Whether the version is measured in the folder where the user has checked it out."""
         if self._placement.in_a_copy or self._in_place.begun or version != self._head:
             return False
@@ -267,6 +267,11 @@ class Checkouts:
             return False
         self._repo.vcs.save_state()
         return True
+
+    @property
+    def in_place(self) -> bool:
+        """Whether versions are checked out in the user's working directory."""
+        return self._placement.in_place
 
     @property
     def dirty(self) -> bool:
@@ -342,9 +347,12 @@ def scratch_folder(repo: Repository) -> Iterator[Path]:
     temporary = _temporary(repo)
     temporary.mkdir(exist_ok=True)
     prefix = f"collect-{process_mark()}-"
-    # What cannot be removed is no reason to lose what was measured.
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=temporary, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=temporary))
+    try:
+        yield folder
+    finally:
+        with contextlib.suppress(OSError):  # no reason to lose what was measured
+            remove_folder(folder)
 
 
 def copy_folder(repo: Repository, name: str = "") -> Path:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from perun.core.config.layers import item_place
-from perun.core.errors import ConfigError, PerunError
+from perun.core.errors import ConfigError, PerunError, UsageError
 from perun.plugin.api import FAMILIES, Run
 from perun.plugin.params import from_mapping
 from perun.plugin.registry import Registry
 from perun.repository import workloads as workloads_of_jobs
 from perun.repository.repository import Repository
+from perun.repository.walking import ancestors
 from perun.repository.workloads import Generated
 
 # Jobs: what is measured and how, and the job matrix they come from (manual 7.2, 7.3).
@@ -24,6 +26,12 @@ PARTS: Final[Mapping[str, Callable[[str], Run]]] = {
     "workloads": lambda text: Run("program", workload=text),
 }
 """Keys whose texts are parts of a command, with a run that has a text as that part."""
+
+
+_Parts = tuple[str, str, str]
+_Meaning = tuple[object, ...]
+_NEAR: Final = 100
+"""Versions before HEAD among which one with profiles is looked for."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +133,7 @@ def combine_units(
 
     A collector that runs no command has one job, named by what it looks at: where no command is named, and
     with `for_all`, which says that commands were named for all collectors together, as in the job matrix.
+    All others are named as they are known: see :func:`as_known`.
     """
     loads = workloads_of_jobs.expand(repo, workloads or [""], seed, apart=apart)
     after = tuple(postprocessors)
@@ -135,7 +144,66 @@ def combine_units(
             made.append(Job(cmd, arguments, load.name, unit, after, load.generated))
         elif (job := Job(subject, "", "", unit, after)) not in made:
             made.append(job)
-    return made
+    return made if for_all else as_known(repo, made)
+
+
+def as_known(repo: Repository, jobs: Iterable[Job]) -> list[Job]:
+    """The jobs, divided into command, arguments and workload as the same command line is known already: in
+    the job matrix, or in the profiles of the nearest version that has any.
+
+    `./prog 800` as a command, and `./prog` with the workload `800`, run the same. Profiles are compared by
+    the three parts (manual 8.1), so they would be two benchmarks with half of a history each.
+    """
+    jobs = list(jobs)
+    typed = {(job.cmd, job.args, job.workload) for job in jobs if job.cmd and not job.generated}
+    known: dict[_Meaning, _Parts] = {}
+    for parts in _known(repo) if typed else ():
+        known.setdefault(_meaning(parts), parts)
+        typed.discard(parts)
+        if not typed:  # the history need not be walked
+            break
+    names = {parts: known.get(_meaning(parts), parts) for parts in typed}
+    found = []
+    for job in jobs:
+        parts = job.cmd, job.args, job.workload
+        cmd, args, workload = parts if job.generated else names.get(parts, parts)
+        found.append(replace(job, cmd=cmd, args=args, workload=workload))
+    return found
+
+
+def combinations(lists: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, str]]:
+    """Each command with each of its arguments and workloads, as the job matrix has them.
+
+    :param lists: by the keys of :data:`PARTS`.
+    """
+    cmds, args, workloads = (lists[key] for key in PARTS)
+    return itertools.product(cmds, args or [""], workloads or [""])
+
+
+def _known(repo: Repository) -> Iterator[_Parts]:
+    """The divisions that are known, the job matrix first; a name of a generator is no word of a command."""
+    generated = workloads_of_jobs.generators(repo)
+    return (parts for parts in _every(repo) if parts[2].removeprefix("<").strip() not in generated)
+
+
+def _every(repo: Repository) -> Iterator[_Parts]:
+    yield from combinations({key: texts(repo.config.get(key)) for key in PARTS})
+    with suppress(PerunError):  # no version yet, or a damaged index: others tell of it
+        head = repo.vcs.get_minor_head()
+        versions = itertools.chain((head,), (one.checksum for one in ancestors(repo, head, _NEAR)))
+        if nearest := next(filter(repo.store.indexes.has, versions), ""):
+            for entry in repo.store.indexes.read(nearest):
+                own = entry.info().configuration
+                yield own.cmd, own.args, own.workload
+
+
+def _meaning(parts: _Parts) -> _Meaning:
+    """What is run; of what cannot be run the parts themselves."""
+    try:
+        argv, file, text = Run(*parts).command()
+    except UsageError:
+        return parts
+    return tuple(argv), file, text
 
 
 def subject_of(registry: Registry, unit: PluginConfig) -> str:

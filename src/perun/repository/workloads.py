@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -91,6 +91,11 @@ def expand(
     """
     known = _Generators(repo)
     return [load for text in texts for load in _expanded(repo, known, text, seed, apart)]
+
+
+def generators(repo: Repository) -> Collection[str]:
+    """The ids of all generators of workloads."""
+    return _Generators(repo).settings.keys()
 
 
 def _expanded(

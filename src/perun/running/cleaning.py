@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,8 @@ from perun.history.changes.history import table_of
 from perun.plugin.api import Report, silent
 from perun.repository import copies, hooks, journal, stats, walking
 from perun.repository.repository import BISECTIONS, PERUN_FOLDER, Repository
-from perun.running.run import matrix
+from perun.running.run import builds, matrix
+from perun.running.run.builds import Kept
 from perun.sharing.known import Known, caches
 from perun.store.fsck import Finding, rebuild_caches
 from perun.store.fsck import fsck as check_store
@@ -75,6 +76,8 @@ def _findings(repo: Repository, report: Report) -> Iterator[Finding]:
     yield from _journals(repo)
     yield from _acknowledged(repo)
     yield from _working_copies(repo)
+    for path, message in builds.damaged(repo):
+        yield Finding("info", path, message, partial(_remove_build, path))
     for hook, repair in hooks.problems(repo):
         yield Finding("warning", hook.path, hook.problem, repair)
 
@@ -108,6 +111,10 @@ def _working_copies(repo: Repository) -> Iterator[Finding]:
 def _remove_working_copy(repo: Repository, path: Path) -> str:
     copies.remove_leftover(repo, path)
     return "removed"
+
+
+def _remove_build(path: Path) -> str:
+    return "removed" if builds.remove(path) else "it is in use"
 
 
 # `perun gc`: remove what is not kept, here or at a remote, and give back the room that nothing needs.
@@ -152,6 +159,8 @@ class Collected(NamedTuple):
         that the pack that they were in could be deleted.
     :param unknown: profiles of which this clone cannot know whether they are kept; they are where `keep` does
         not say otherwise, and among the entries where it does. :param lacks: what to do about that.
+    :param builds: versions that were built here and are kept for later runs, and :param gone_builds: those
+        that are kept no longer.
     """
 
     entries: list[RegisterEntry]
@@ -161,6 +170,8 @@ class Collected(NamedTuple):
     moved: int = 0
     unknown: Collection[RegisterEntry] = ()
     lacks: str = ""
+    builds: Sequence[Kept] = ()
+    gone_builds: Sequence[Kept] = ()
 
 
 def collect_here(
@@ -170,6 +181,7 @@ def collect_here(
     now: float,
     dry_run: bool = False,
     agreed: Collection[RegisterEntry] | None = None,
+    with_builds: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> Collected:
     """Unlink what is not kept, and delete the objects that no index names then.
@@ -178,6 +190,7 @@ def collect_here(
     that nobody can be about to register what is deleted.
 
     :param now: seconds since 1970. :param agreed: what may be removed at most; anything if None.
+    :param with_builds: remove also versions that were built and are kept, but those in use.
     :raises DamagedStore: if an index is damaged; nothing is removed then.
     """
     store = repo.store
@@ -199,7 +212,15 @@ def collect_here(
                     store.objects.delete(checksum)
                 progress(number, len(objects))
             _clean_cache(repo, left)
-    return Collected(gone, objects, freed, unknown=unknown, lacks=lacks)
+    kept = builds.found(repo)
+    gone_builds = [one for one in kept if dry_run or builds.remove(one.path)] if with_builds else []
+    if with_builds and not dry_run:
+        for path in builds.unfinished(repo):
+            builds.remove(path)
+    left_builds = [one for one in kept if one not in gone_builds]
+    return Collected(
+        gone, objects, freed, unknown=unknown, lacks=lacks, builds=left_builds, gone_builds=gone_builds
+    )
 
 
 def _clean_cache(repo: Repository, left: Collection[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 import shlex
 import statistics
@@ -23,14 +25,18 @@ from perun.core.errors import PerunError, UsageError
 from perun.core.process import programs
 from perun.core.process.command import failed
 from perun.core.process.execution import Sample
+from perun.core.wording import plural
+from perun.history.earlier import MOST_READ, KnownFacts
+from perun.measurement.comparable import speed_of, usual
 from perun.measurement.difference import DEFAULTS
 from perun.models.two_samples import sequential
 from perun.models.two_samples.ratio import Ratio, of_pairs
 from perun.plugin.api import FAMILIES, Readiness, Report, Run, silent
 from perun.plugin.registry import Registry
-from perun.repository import hooks, jobs
+from perun.profile.amounts import readable
+from perun.repository import hooks, jobs, walking
 from perun.repository.repository import Repository
-from perun.running.compare.decide import ARMS, FIRST_LOOK, STEP, InterimPlan, usable_cores
+from perun.running.compare.decide import ARMS, FIRST_LOOK, InterimPlan, usable_cores
 from perun.running.compare.instruments import TimedRuns
 from perun.running.compare.plan import MAX_PAIRS, SECONDS
 from perun.running.run import background, pre_run
@@ -53,10 +59,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All that was found. `project` is empty outside of a repository."""
+    """All that was found. `project` is empty outside of a repository; `speed` is None where it is unknown."""
 
     versions: Mapping[str, str]
     machine: str
+    speed: Finding | None
     conditions: tuple[Condition, ...]
     project: tuple[Finding, ...]
     collectors: tuple[Finding, ...]
@@ -69,7 +76,7 @@ def diagnose(
     environ: Mapping[str, str],
     trouble: PerunError | None = None,
 ) -> Diagnosis:
-    """Look at everything; nothing is measured.
+    """Look at everything; nothing is measured but the speed of the machine.
 
     :param repo: the repository, None outside of any, and if it cannot be opened because of `trouble`.
     """
@@ -79,6 +86,7 @@ def diagnose(
     return Diagnosis(
         _versions(environ),
         machine.class_of(machine.describe()),
+        _speed(repo),
         tuple(conditions.observe()),
         project,
         tuple(_collectors(registry, environ)),
@@ -95,6 +103,40 @@ def _versions(environ: Mapping[str, str]) -> dict[str, str]:
     except (OSError, programs.TimeoutExpired):
         found["git"] = ""
     return found
+
+
+def _speed(repo: Repository | None) -> Finding | None:
+    """How fast the machine is now, beside the newest profiles of its class whose facts are known."""
+    found = programs.fixed_loop()
+    if found is None:
+        return None
+    message = f"a loop of fixed work takes {readable(found.processor / 1e9, 's')} of processor time"
+    speeds = () if repo is None else tuple(_stored_speeds(repo))
+    middle = usual(speeds, found.version)
+    if middle is None:
+        return Finding("machine", "speed", True, message)
+    of = f"the {plural(len(speeds), 'newest profile')}" if len(speeds) > 1 else "the newest profile"
+    message += f", and took {readable(middle / 1e9, 's')} for {of} of such a machine"
+    hint = "times differ from stored ones by as much: measure both sides again with perun compare"
+    unlike = abs(math.log(found.processor / middle)) > math.log1p(_UNLIKE)
+    return Finding("machine", "speed", not unlike, message, hint if unlike else "")
+
+
+def _stored_speeds(repo: Repository) -> Iterator[str]:
+    """Those of profiles of this class of machines, of the newest versions that have profiles."""
+    here = machine.class_of(machine.describe())
+    indexes = repo.store.indexes
+    try:
+        head = repo.version(None)
+        nearest = (one.checksum for one in walking.ancestors(repo, head, MOST_READ))
+        versions = (one for one in itertools.chain([head], nearest) if indexes.has(one))
+        for checksum in itertools.islice(versions, _VERSIONS):
+            infos = [entry.info() for entry in indexes.read(checksum)]
+            for fact in KnownFacts(repo, 0).of(infos).values():
+                if fact.headline and fact.machine == here and (speed := speed_of(fact.headline.conditions)):
+                    yield speed
+    except PerunError:
+        return  # whatever is wrong is found elsewhere
 
 
 def _project(repo: Repository) -> Iterator[Finding]:
@@ -172,6 +214,11 @@ def _readiness(registry: Registry, family: str, name: str, environ: Mapping[str,
         part = f"{name} ({one.part})" if one.part else name
         yield Finding(family, part, not one.missing, one.missing, one.hint)
 
+
+_UNLIKE: Final = 0.1
+"""By how much more or less than usual the loop takes on a machine that is worth a look, as a share."""
+_VERSIONS: Final = 10
+"""Versions whose profiles say what is usual."""
 
 # `perun doctor noise`: how much the times of one program vary on this machine, and what that hides.
 #
@@ -350,8 +397,7 @@ def _cpu(sample: Sample) -> float:
 def _levels() -> dict[int, float]:
     """The level of each look of `perun compare`, by its number of pairs."""
     looks, alpha = InterimPlan(MAX_PAIRS), 1 - DEFAULTS.confidence
-    sizes = [*range(FIRST_LOOK, MAX_PAIRS, STEP), MAX_PAIRS]
-    return {size: looks.level(alpha, size, ends=False) for size in sizes}
+    return {size: looks.level(alpha, size, ends=False) for size in looks.sizes}
 
 
 def _clock(

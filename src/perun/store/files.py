@@ -280,7 +280,8 @@ class DiskFiles(Files):
 
     def set_time(self, path: Path | str, time: int) -> None:
         """As the interface describes it."""
-        os.utime(path, ns=(time, time))
+        with atomic.Naming(path):
+            os.utime(path, ns=(time, time))
 
     def remove(self, path: Path) -> None:
         """As the interface describes it."""

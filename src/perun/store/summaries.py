@@ -190,7 +190,7 @@ READ_BY_LISTS = 1 << 20
 class Fact(NamedTuple):
     """What is known of one profile: the class of its machine, empty if it does not say, why it is
     incomplete, empty if it is complete, the series that stands for it, if there is one, of a pending profile
-    the minor version that it is of, and of a command that the processor limits its processor time."""
+    the minor version that it is of, and of a command its processor time."""
 
     machine: str = ""
     incomplete: str = ""
@@ -228,13 +228,13 @@ def pending_key(name: str, time: int) -> str:
 def fact_of(profile: Profile) -> Fact:
     """What is known of the profile."""
     from perun.core.machine import class_of
-    from perun.measurement.headline import headline, processor
+    from perun.measurement.headline import headline, processor_time
     from perun.profile.incomplete import text_of
 
     described = profile.get("machine")
     machine = class_of(described) if isinstance(described, dict) else ""
     origin = str(profile.get("origin") or "")
-    return Fact(machine, text_of(profile), headline(profile), origin, processor(profile))
+    return Fact(machine, text_of(profile), headline(profile), origin, processor_time(profile))
 
 
 def _read_facts(data: bytes) -> Fact:
@@ -247,9 +247,9 @@ def _read_facts(data: bytes) -> Fact:
 def _headline(
     metric: str, location: str, unit: str, better: bool, kind: str, rounds: list[Any],
     levels: tuple[float, float] | None, whole: float, noise: tuple[float, float] | None,
-    conditions: list[tuple[str, str]],
+    conditions: list[tuple[str, str]], limits: bool = True,
 ) -> Headline:  # fmt: skip
-    of_types((metric, location, unit, better, whole), (str, str, str, bool, NUMBER))
+    of_types((metric, location, unit, better, whole, limits), (str, str, str, bool, NUMBER, bool))
     for pair in (levels, noise):
         of_types(pair or (), (NUMBER, NUMBER) if pair else ())
     read = tuple(
@@ -265,6 +265,7 @@ def _headline(
     return Headline(
         metric, location, unit, better, Kind(kind), read, levels and (levels[0], levels[1]), whole,
         noise and (noise[0], noise[1]), tuple((name, value) for name, value in conditions),
+        limits,
     )  # fmt: skip
 
 

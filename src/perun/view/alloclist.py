@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TextIO
+from typing import Any, ClassVar, Final, NamedTuple, TextIO
 
 from perun.core.errors import ProfileError
 from perun.core.wording import counted
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 from perun.profile.amounts import readable
+from perun.profile.factory import Profile
+from perun.profile.format.grouping import Group
 from perun.profile.memory import is_release, is_summary, number_of
 from perun.profile.uid import flatten
 from perun.view._common.screen import printable
-
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
-    from perun.profile.format.grouping import Group
-
-
-# The alloclist view: allocations in an order, or summed up by function.
 
 MODES: Final = {
     "list": "All allocations in the order of time.",

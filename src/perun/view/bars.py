@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from perun.core.errors import UsageError
 from perun.plugin.params import param
-from perun.view._common import chart_view, pivot
-from perun.view._common.aggregate import can_be_listed, title_of, word_of
-from perun.view._common.chart import (
+from perun.profile.factory import Profile
+from perun.view._common import (
     Axis,
     Chart,
     ChartSeries,
+    Floats,
     axis_label,
+    chart_view,
     decade_below,
     is_logarithmic,
     note_of,
+    np,
+    pivot,
 )
 from perun.view._common.chart_view import ChartView
 from perun.view._common.pivot import Key, Pivot, pivot_of, spread_note
 from perun.view._common.values import Resources
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perun.profile.factory import Profile
-    from perun.view._common.chart import Floats
-
-
-# The bars view: one number for each value of a key, stacked or grouped by another key (manual 6.1.1).
 
 MAX_BARS: Final = 200
 MAX_GROUPS: Final = 16
@@ -47,24 +42,19 @@ class BarsParams:
     """The keys to show, and where the chart goes."""
 
     function: str = chart_view.aggregation("The function of the resources that each bar shows.")
-    of: str = param(
+    of: str = chart_view.key(
+        "<of_resource_key>",
+        "The key whose values give the height of the bars (Y axis).",
         "amount",
-        short="-o",
-        metavar="<of_resource_key>",
-        help="The key whose values give the height of the bars (Y axis).",
     )
-    per: str = param(
-        "",
-        short="-p",
-        metavar="<per_resource_key>",
-        help="The key with a bar for each of its values (X axis). By default, the first of snapshots, "
-        "workload, order (of runs) and uid of which the profile has several.",
+    per: str = chart_view.key(
+        "<per_resource_key>",
+        "The key with a bar for each of its values (X axis). By default, the first of snapshots, workload, "
+        "order (of runs) and uid of which the profile has several.",
     )
-    by: str = param(
-        "",
-        short="-b",
-        metavar="<by_resource_key>",
-        help="The key that divides each bar into stacked or grouped parts. By default, the clocks of a time "
+    by: str = chart_view.key(
+        "<by_resource_key>",
+        "The key that divides each bar into stacked or grouped parts. By default, the clocks of a time "
         "profile are grouped.",
     )
     stacked: bool = param(False, short="-s", help="Stack the parts of a bar that --by gives; the default.")
@@ -113,15 +103,9 @@ def chart(profile: Profile, params: BarsParams) -> Chart:
         note_of("y", params.y_scale, log=log),
     ]
     series = _grouped(found, log=log) if apart else _stacked(found.values, found.rows.names)
-    listed = found.rows.names if by else found.columns.names if found.columns.centers is None else ()
-    along = "" if not by and can_be_listed(listed) else word_of(per)
-    return Chart(
-        title=params.graph_title or title_of(profile, found.what, along, listed, word_of(by)),
-        notes=tuple(filter(None, notes)),
-        x=Axis(params.x_axis_label or word_of(per), names=found.columns.names),
-        y=Axis(params.y_axis_label or axis_label(found.what, found.unit), found.unit, log=log),
-        series=series,
-        legend=word_of(by),
+    y = Axis(axis_label(found.what, found.unit), found.unit, log=log)
+    return pivot.categorical(profile, params, found.what, y, (per, by), found.columns, found.rows)._replace(
+        notes=tuple(filter(None, notes)), series=series
     )
 
 
@@ -158,8 +142,6 @@ def _check(params: BarsParams) -> None:
 
 def _stacked(heights: Floats, names: Sequence[str]) -> tuple[ChartSeries, ...]:
     """A series for each row of `heights`, shape (rows, bars); negative values are stacked downwards."""
-    import numpy as np
-
     series = []
     largest = np.finfo(np.float64).max
     ends = np.zeros((2, heights.shape[1]))  # of each bar the end of its positive and of its negative stack
@@ -179,8 +161,6 @@ def _grouped(found: Pivot, *, log: bool) -> tuple[ChartSeries, ...]:
 
     :param log: whether the axis is logarithmic, on which bars have no 0 to start from.
     """
-    import numpy as np
-
     heights = found.values
     present = ~np.isnan(heights)
     counts = present.sum(axis=0)

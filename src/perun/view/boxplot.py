@@ -5,28 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from perun.plugin.params import param
-from perun.view._common import chart_view, pivot
-from perun.view._common.aggregate import can_be_listed, quantity, title_of, word_of
-from perun.view._common.chart import (
+from perun.profile.factory import Profile
+from perun.view._common import (
     Axis,
     Box,
     Chart,
     ChartSeries,
+    Floats,
     axis_label,
+    chart_view,
     is_logarithmic,
     note_of,
+    np,
+    pivot,
     profile_summary,
+    quantity,
 )
 from perun.view._common.chart_view import ChartView
-from perun.view._common.values import Bins, Resources, bins_of, nothing_in_common, single_bin
+from perun.view._common.pivot import Bins, bins_of, single_bin
+from perun.view._common.values import Resources, nothing_in_common
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-
-    from perun.profile.factory import Profile
-    from perun.view._common.chart import Floats
 
 
 # The box plot view: quartiles, whiskers and outliers of values, a box for each value of a key.
@@ -50,25 +50,19 @@ _BOX_SHARE: Final = 0.86
 class BoxplotParams:
     """The keys to show, and where the chart goes."""
 
-    of: str = param(
+    of: str = chart_view.key(
+        "<of_resource_key>",
+        "The key whose values are distributed (Y axis).",
         "amount",
-        short="-o",
-        metavar="<of_resource_key>",
-        help="The key whose values are distributed (Y axis).",
     )
-    per: str = param(
-        "",
-        short="-p",
-        metavar="<per_resource_key>",
-        help="The key with a box for each of its values (X axis). By default, the first of workload, uid and "
+    per: str = chart_view.key(
+        "<per_resource_key>",
+        "The key with a box for each of its values (X axis). By default, the first of workload, uid and "
         "subtype of which the profile has several.",
     )
-    by: str = param(
-        "",
-        short="-b",
-        metavar="<by_resource_key>",
-        help="The key with boxes side by side for each of its values. By default, the clocks of a time "
-        "profile.",
+    by: str = chart_view.key(
+        "<by_resource_key>",
+        "The key with boxes side by side for each of its values. By default, the clocks of a time profile.",
     )
     filename: str = chart_view.filename()
     x_axis_label: str = chart_view.axis_label("X")
@@ -101,8 +95,6 @@ def chart(profile: Profile, params: BoxplotParams) -> Chart:
     :raises UsageError: if no resource has a key, a number in `--of`, or all of them at once.
     :raises ProfileError: if the profile has no resources.
     """
-    import numpy as np
-
     resources = Resources(profile)
     values = resources.numbers(params.of, "--of")
     per = params.per or pivot.varied(resources, pivot.BOXES, but=(params.by,))
@@ -114,8 +106,7 @@ def chart(profile: Profile, params: BoxplotParams) -> Chart:
         raise nothing_in_common(params.of, per, by)
     log = is_logarithmic(params.y_scale, [values[known]], "--y-scale")
     series = _series(rows, columns, values, known)
-    counts = [int(count) for one in series if one.counts is not None for count in one.counts]
-    number = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
+    number = pivot.extent([int(count) for one in series if one.counts is not None for count in one.counts])
     notes = [
         profile_summary(profile, resources.size),
         columns.note,
@@ -125,22 +116,14 @@ def chart(profile: Profile, params: BoxplotParams) -> Chart:
     ]
     unit = resources.unit(params.of)
     what = quantity(params.of, unit)
-    listed = rows.names if by else columns.names if columns.centers is None else ()
-    along = "" if not by and can_be_listed(listed) else word_of(per)
-    return Chart(
-        title=params.graph_title or title_of(profile, what, along, listed, word_of(by)),
-        notes=tuple(filter(None, notes)),
-        x=Axis(params.x_axis_label or word_of(per), names=columns.names),
-        y=Axis(params.y_axis_label or axis_label(what, unit), unit, log=log),
-        series=series,
-        legend=word_of(by),
+    y = Axis(axis_label(what, unit), unit, log=log)
+    return pivot.categorical(profile, params, what, y, (per, by), columns, rows)._replace(
+        notes=tuple(filter(None, notes)), series=series
     )
 
 
 def _series(rows: Bins, columns: Bins, values: Floats, known: NDArray[np.bool_]) -> tuple[ChartSeries, ...]:
     """A series for each row, whose boxes stand side by side with those of the other rows."""
-    import numpy as np
-
     # Sorted by row, column and value, so that the values of each box are one ascending slice.
     number = len(columns.names)
     pairs = (rows.codes * number + columns.codes)[known]
@@ -161,8 +144,6 @@ def _series(rows: Bins, columns: Bins, values: Floats, known: NDArray[np.bool_])
 
 
 def _box(ascending: Floats) -> Box:
-    import numpy as np
-
     # Halved, as the difference of the largest floats is infinite.
     quartiles = np.percentile(ascending / 2, [25, 50, 75]) * 2
     # Halves of the smallest floats are 0, which a logarithmic axis does not have.

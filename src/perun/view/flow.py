@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from perun.core.errors import UsageError
 from perun.plugin.params import param
-from perun.view._common import chart_view, pivot
-from perun.view._common.aggregate import canonical, finite_sums, title_of, word_of
-from perun.view._common.chart import Axis, Chart, ChartSeries, axis_label, is_logarithmic, note_of
+from perun.profile.factory import Profile
+from perun.view._common import (
+    Axis,
+    Chart,
+    ChartSeries,
+    Floats,
+    axis_label,
+    chart_view,
+    is_logarithmic,
+    note_of,
+    np,
+    pivot,
+    title_of,
+    word_of,
+)
 from perun.view._common.chart_view import ChartView
-from perun.view._common.pivot import Key, Pivot, pivot_of, spread_note
+from perun.view._common.pivot import Key, Pivot, canonical, finite_sums, pivot_of, spread_note
 from perun.view._common.values import Resources
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perun.profile.factory import Profile
-    from perun.view._common.chart import Floats
-
-
-# The flow view: an aggregate of resources along a key, a line for each value of another (manual 6.1.3).
 
 MAX_POINTS: Final = 1000
 MAX_LINES: Final = 16
@@ -36,25 +40,19 @@ class FlowParams:
     """The keys to show, and where the chart goes."""
 
     function: str = chart_view.aggregation("The function of the resources that each point shows.")
-    of: str = param(
+    of: str = chart_view.key(
+        "<of_resource_key>",
+        "The key whose values give the height of the lines (Y axis), e.g. amount.",
         "amount",
-        short="-o",
-        metavar="<of_resource_key>",
-        help="The key whose values give the height of the lines (Y axis), e.g. amount.",
     )
-    through: str = param(
-        "",
-        short="-t",
-        metavar="<through_key>",
-        help="The independent variable (X axis). By default, the first of snapshots, structure-unit-size, "
+    through: str = chart_view.key(
+        "<through_key>",
+        "The independent variable (X axis). By default, the first of snapshots, structure-unit-size, "
         "workload, order (of runs) and call-order of which the profile has several.",
     )
-    by: str = param(
-        "",
-        short="-b",
-        metavar="<by_resource_key>",
-        help="The key with a line for each of its values. By default, uid, or subtype if there is one uid "
-        "only.",
+    by: str = chart_view.key(
+        "<by_resource_key>",
+        "The key with a line for each of its values. By default, uid, or subtype if there is one uid only.",
     )
     stacked: bool = param(
         False, short="-s", help="Stack the lines as areas on top of each other, and show their sum."
@@ -95,8 +93,6 @@ def chart(profile: Profile, params: FlowParams) -> Chart:
     :raises UsageError: if no resource has a key, or options contradict each other.
     :raises ProfileError: if the profile has no resources.
     """
-    import numpy as np
-
     resources = Resources(profile)
     by = params.by or pivot.varied(resources, pivot.SERIES, but=(params.through,))
     through = params.through or pivot.varied(resources, pivot.LINES, but=(by,))
@@ -144,8 +140,6 @@ def _filled(heights: Floats, params: FlowParams) -> Floats:
 
     An accumulated value stays as it is where nothing is added, and a sum of nothing is 0.
     """
-    import numpy as np
-
     if params.accumulate:
         return finite_sums(np.nancumsum, heights, axis=1)
     if params.stacked or canonical(params.function) in _ZERO_IF_EMPTY:
@@ -155,8 +149,6 @@ def _filled(heights: Floats, params: FlowParams) -> Floats:
 
 def _lines(x: Floats, heights: Floats, found: Pivot, params: FlowParams) -> tuple[ChartSeries, ...]:
     """A line for each row of `heights`, without the points that have no value."""
-    import numpy as np
-
     # What is accumulated is no mean, and of other functions there is no spread.
     spread = None if params.accumulate else found.spread
     series = []
@@ -175,8 +167,6 @@ def _lines(x: Floats, heights: Floats, found: Pivot, params: FlowParams) -> tupl
 
 def _stacked(x: Floats, heights: Floats, names: Sequence[str]) -> tuple[ChartSeries, ...]:
     """An area for each row of `heights`, on top of each other, and their sum as a line."""
-    import numpy as np
-
     ends = finite_sums(np.cumsum, heights, axis=0)
     bases = ends - heights
     series = [

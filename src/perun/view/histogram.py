@@ -5,32 +5,31 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from perun.core.errors import UsageError
 from perun.plugin.params import param
 from perun.profile.amounts import readable
-from perun.view._common import chart_view, pivot
-from perun.view._common.aggregate import name_of, quantity, title_of
-from perun.view._common.chart import (
+from perun.profile.factory import Profile
+from perun.view._common import (
     Axis,
     Chart,
     ChartSeries,
+    Floats,
     axis_label,
+    chart_view,
     is_logarithmic,
+    name_of,
     note_of,
+    np,
+    pivot,
     profile_summary,
+    quantity,
+    title_of,
     widened,
 )
 from perun.view._common.chart_view import ChartView
 from perun.view._common.values import Resources, nothing_in_common
-
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
-    from perun.view._common.chart import Floats
-
-
-# The histogram view: how many values lie in each of some intervals of equal width.
 
 MAX_BINS: Final = 100
 MAX_ROWS: Final = 24
@@ -44,15 +43,15 @@ MOST_BINS: Final = 10_000
 class HistogramParams:
     """The key to show, and where the charts go."""
 
-    of: str = param(
-        "amount", short="-o", metavar="<of_resource_key>", help="The key whose values are counted (X axis)."
+    of: str = chart_view.key(
+        "<of_resource_key>",
+        "The key whose values are counted (X axis).",
+        "amount",
     )
-    by: str = param(
-        "",
-        short="-b",
-        metavar="<by_resource_key>",
-        help="The key with a histogram for each of its values. By default, uid, or subtype if there is one "
-        "uid only.",
+    by: str = chart_view.key(
+        "<by_resource_key>",
+        "The key with a histogram for each of its values. By default, uid, or subtype if there is one uid "
+        "only.",
     )
     bins: int = param(
         0,
@@ -90,8 +89,6 @@ class HistogramView(ChartView[HistogramParams]):
             large.
         :raises ProfileError: if the profile has no resources.
         """
-        import numpy as np
-
         if params.bins > MOST_BINS:
             raise UsageError(
                 f"--bins {params.bins}: a histogram has at most {MOST_BINS:,} intervals",
@@ -120,8 +117,6 @@ class HistogramView(ChartView[HistogramParams]):
 
 
 def _chart(resources: Resources, params: HistogramParams, values: Floats, name: str) -> Chart:
-    import numpy as np
-
     unit = resources.unit(params.of)
     what = quantity(params.of, unit)
     log = is_logarithmic(params.x_scale, [values], "--x-scale")
@@ -146,8 +141,6 @@ def _chart(resources: Resources, params: HistogramParams, values: Floats, name: 
 
 def _bars(values: Floats, number: int, most: int, axis: Axis) -> ChartSeries:
     """A bar for each interval, also for those without values."""
-    import numpy as np
-
     edges = _edges(np.log10(values) if axis.log else values, number, most)
     edges = 10**edges if axis.log else edges
     places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
@@ -170,8 +163,6 @@ def _edges(values: Floats, number: int, most: int) -> Floats:
     :param values: shape (n,), at least one. :param number: how many intervals; 0 to choose by that rule.
     :param most: how many are chosen at most.
     """
-    import numpy as np
-
     low, high = widened(float(values.min()), float(values.max()), 0.05)
     extent = high / 2 - low / 2
     if not number:

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
+from typing import Any, ClassVar, Final, TextIO
 
 from perun.core.errors import ProfileError
 from perun.core.wording import counted
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 from perun.profile.amounts import readable
-from perun.profile.factory import Group, flatten
+from perun.profile.factory import Group, Profile, flatten
 from perun.profile.memory import LEFT_OUT, is_release, is_summary, notes, number_of
-from perun.view._common.chart import command_line
+from perun.view._common import command_line
 from perun.view._common.screen import printable
-
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
-
 
 # The resources of a memory profile, added up by call stack.
 
@@ -81,8 +77,6 @@ def _shown(frame: Any) -> str:
         return str(function)
     return f"{function}  {source}:{frame.get('line', 0)}"
 
-
-# The memory view: the totals of the run, and the call stacks with the largest share of them.
 
 SECTIONS: Final = ("peak", "leaks", "temporary", "allocated")
 _TITLES: Final = {

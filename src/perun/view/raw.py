@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Iterator
 from dataclasses import dataclass
+from io import StringIO
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
+from typing import Any, ClassVar, Final, TextIO
 
 from perun.core.errors import UsageError
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perun.profile.factory import Profile
-
-
-# The raw view: the profile or its resources in a format for other programs.
+from perun.profile.factory import Profile
+from perun.profile.format.json import pending_pieces
+from perun.profile.table import table_of
+from perun.view._common.files import write_or_print, writing
 
 FORMATS: Final = ("json", "csv", "parquet")
 _OPTION: Final = "--output-file"
@@ -63,15 +63,9 @@ class RawView:
         """
         if params.format == "parquet":
             _save_parquet(profile, params.output_file)
-        elif params.output_file:
-            from perun.view._common.files import write_pieces
-
-            write_pieces(Path(params.output_file), _pieces(profile, params.format), _OPTION)
+            out.write(f"{params.output_file}\n")
         else:
-            for piece in _pieces(profile, params.format):
-                out.write(piece)
-        if params.output_file:
-            out.write(params.output_file + "\n")
+            write_or_print(params.output_file, _pieces(profile, params.format), out, _OPTION)
 
 
 def _pieces(profile: Profile, format: str) -> Iterator[str]:
@@ -79,20 +73,12 @@ def _pieces(profile: Profile, format: str) -> Iterator[str]:
     if format == "csv":
         yield from _csv_pieces(profile)
         return
-    from perun.profile.format.json import pending_pieces
-
     for piece in pending_pieces(profile):
         yield piece.decode("ascii")
     yield "\n"
 
 
 def _csv_pieces(profile: Profile) -> Iterator[str]:
-    import csv
-    from io import StringIO
-    from itertools import islice
-
-    from perun.profile.table import table_of
-
     table = table_of(profile)
     rows = table.rows()
     batch: list[tuple[Any, ...]] = [tuple(table.columns)]
@@ -108,8 +94,6 @@ def _save_parquet(profile: Profile, name: str) -> None:
     if not name:
         raise UsageError("--format parquet needs a file: it is binary", "name one with --output-file")
     from perun.profile.convert import to_arrow_table
-    from perun.view._common.files import writing
-
     table: Any = to_arrow_table(profile)
     from pyarrow import parquet
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from perun.core.errors import PerunError
 from perun.history.changes.data import VersionChanges
 from perun.measurement import present
-from perun.pages.document import escape
+from perun.pages import escape
 from perun.profile.amounts import readable_pair
 from perun.repository.repository import PERUN_FOLDER, Repository, open_repository
 from perun.running.explain import kept

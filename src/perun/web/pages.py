@@ -13,8 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from perun.pages.document import shared_script, shared_style
-from perun.pages.theme import PALETTE, RAMP, SERIES
+from perun.pages import PALETTE, RAMP, SERIES, shared_script, shared_style
 
 if TYPE_CHECKING:
     from jinja2 import Environment

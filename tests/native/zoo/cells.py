@@ -1,7 +1,5 @@
 """Judges what an engine recorded of a program: exact, refused by name, or wrong without a word."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import time
@@ -112,9 +110,7 @@ def _of_refusal(program: Program, engine: str, plain: Plain, recorded: Recorded)
     return Cell(WRONG, f"it refuses: {said}")
 
 
-def _of_profile(
-    program: Program, engine: str, plain: Plain, recorded: Recorded, profile: Profile
-) -> Cell:
+def _of_profile(program: Program, engine: str, plain: Plain, recorded: Recorded, profile: Profile) -> Cell:
     if (recorded.out, recorded.errors) != (plain.out, plain.errors):
         return Cell(WRONG, f"it prints {recorded.out + recorded.errors!r}, not {plain.out + plain.errors!r}")
     said = "; ".join(filter(None, (*recorded.notes, text_of(profile))))

@@ -1,7 +1,5 @@
 """A hundred commands of Debian, which must print the same and end alike when they are recorded."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """What is not right yet. A test that succeeds all the same demands that its entry goes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The programs of the zoo: how each is built, and how often it calls its functions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -111,19 +109,12 @@ _NO_SYMBOLS: Final = "is stripped|no symbols|no function|without debug informati
 PROGRAMS: Final = (
     _c("floats", _twenty("scale", "halve", "wide"), sizes={"scale": TWENTY, "wide": TWENTY}, fast=True),
     _c(
-        "vectors",
-        _twenty("add", "shift"),
-        *(("-mavx",) if has("avx") else ()),
-        "-Wno-psabi",
-        sizes={"shift": TWENTY},
+        "vectors", _twenty("add", "shift"), *(("-mavx",) if has("avx") else ()), "-Wno-psabi",
+        sizes={"shift": TWENTY}
     ),
     _c(
-        "misread_opcodes",
-        {},
-        loaded=_twenty("spread", "equal", "copied", "sum"),
-        fast=True,
-        refused={"ebpf": "kernel cannot probe"},
-        feature="avx",
+        "misread_opcodes", {}, loaded=_twenty("spread", "equal", "copied", "sum"), fast=True,
+        refused={"ebpf": "kernel cannot probe"}, feature="avx"
     ),
     _c("threads", {"work": 4, "step": 80}, "-pthread", allocations={"keep": 4}, fast=True),
     _c("known_registers", {"around": 20, "leaf": 60}, fast=True),
@@ -132,30 +123,22 @@ PROGRAMS: Final = (
     _cpp("exceptions", _twenty("catcher", "middle", "thrower", "Guard::~Guard"), fast=True),
     _c("long_jump", _twenty("catcher", "middle", "thrower"), fast=True),
     _c(
-        "coroutines",
-        {"routine": 3, "step": 15, "pause_here": 15},
-        allocations={"keep": 18},
-        refused={"callgrind": "switches stacks"},
-        fast=True,
+        "coroutines", {"routine": 3, "step": 15, "pause_here": 15}, allocations={"keep": 18},
+        refused={"callgrind": "switches stacks"}, fast=True
     ),
     _c("forks", {"spawn": 2, "in_child": 2, "work": 35}, fast=True),
     _c("borrowed_memory", {"spawn": 6, "in_child": 6}, allocations={"keep": 6}),
     _c(
-        "becomes_itself",
-        {"main": 3, "work": 60},
-        args="3",
-        allocations={"keep": 3},
-        refused={"memory": _OTHER_PROGRAM, "callgrind": _OTHER_PROGRAM},
+        "becomes_itself", {"main": 3, "work": 60}, args="3", allocations={"keep": 3},
+        refused={"memory": _OTHER_PROGRAM, "callgrind": _OTHER_PROGRAM}
     ),
     _c("becomes_another", {"work": 20}, allocations={"keep": 1}, refused={"callgrind": _OTHER_PROGRAM}),
     _c("signals", _twenty("interrupted", "handler", "count_up"), fast=True),
     _c("deep", {"dive": 3001}, fast=True, refused={"uftrace": "deeper than"}),
     _c("leaves", _twenty("next", "same", "nothing", "behind"), fast=True),
     _c(
-        "hidden_result",
-        _twenty("fill", "split", "total"),
-        sizes={"fill": TWENTY, "split": TWENTY, "total": TWENTY},
-        fast=True,
+        "hidden_result", _twenty("fill", "split", "total"),
+        sizes={"fill": TWENTY, "split": TWENTY, "total": TWENTY}, fast=True
     ),
     _c("jump_table", _twenty("dispatch", "interpret")),
     _c("many_parameters", _twenty("ninth", "sum_of"), sizes={"ninth": TWENTY, "sum_of": (5, 1) * 10}),
@@ -163,35 +146,24 @@ PROGRAMS: Final = (
     _c("chosen_at_start", _twenty("caller", "one_way")),
     _c("outside_main", {"work": 27, "before": 1, "after": 1, "at_exit": 1}),
     _c(
-        "optimized_at_link",
-        {"here": 20, "elsewhere": 20, "square": 40},
-        "-flto",
-        more=("optimized_at_link_2.c",),
+        "optimized_at_link", {"here": 20, "elsewhere": 20, "square": 40}, "-flto",
+        more=("optimized_at_link_2.c",)
     ),
     _cpp(
-        "other_allocator",
-        {"push": 20, "drop": 1},
-        allocations={"keep": 20, "push": 20},
-        more=("-ljemalloc",),
-        package="libjemalloc-dev",
+        "other_allocator", {"push": 20, "drop": 1}, allocations={"keep": 20, "push": 20},
+        more=("-ljemalloc",), package="libjemalloc-dev"
     ),
     _c(
-        "plugin",
-        {"with_plugin": 2},
-        loaded={"increase": 20, "helper": 20},
-        allocations={"keep": 2},
+        "plugin", {"with_plugin": 2}, loaded={"increase": 20, "helper": 20}, allocations={"keep": 2},
         more=("-ldl",),
         library=Library("plugin_library.c", "libplugin.so", ("gcc", "-shared", "-fPIC", "-g", "-O2")),
-        args="./libplugin.so",
-        trace={"libs": ("libplugin.so",), "strategy": "all"},
+        args="./libplugin.so", trace={"libs": ("libplugin.so",), "strategy": "all"}
     ),
     _ordinary("position_independent", "-fPIE", "-pie"),
     _ordinary("fixed_address", "-fno-pie", "-no-pie", fast=True),
     _ordinary("static", "-static", refused={"memory": _STATIC, "complexity": _STATIC, "uftrace": "static"}),
     _ordinary(
-        "stripped",
-        "-s",
-        refused=dict.fromkeys(("ebpf", "memory", "callgrind", "complexity"), _NO_SYMBOLS),
+        "stripped", "-s", refused=dict.fromkeys(("ebpf", "memory", "callgrind", "complexity"), _NO_SYMBOLS)
     ),
     _ordinary("no_debug", "-g0", sizes={}, refused={"memory": _NO_SYMBOLS}),
     _ordinary("split_dwarf", "-gsplit-dwarf", refused={"callgrind": "debuginfo reader"}),
@@ -201,42 +173,21 @@ PROGRAMS: Final = (
     _ordinary(
         "musl", compiler="musl-gcc", package="musl-tools", refused={"memory": "musl", "complexity": "musl"}
     ),
-    _ordinary(
-        "set_user",
-        refused={"memory": "privileges", "callgrind": "valgrind cannot run"},
-    ),
+    _ordinary("set_user", refused={"memory": "privileges", "callgrind": "valgrind cannot run"}),
     _c("fails", {"work": 20}, status=3),
     _c("killed", {"work": 20, "last": 1}, status=-6, fast=True),
     Program(
-        "go",
-        ("go build",),
-        {"main.square": 80, "main.squares": 4, "main.deeper": 201},
-        allocations={},
-        package="golang-go",
-        refused={"memory": _STATIC, "callgrind": "begins anew|valgrind cannot run"},
+        "go", ("go build",), {"main.square": 80, "main.squares": 4, "main.deeper": 201}, allocations={},
+        package="golang-go", refused={"memory": _STATIC, "callgrind": "begins anew|valgrind cannot run"}
     ),
     Program(
-        "rust",
-        ("rustc", "-g", "-O"),
-        {"rust::square": 20, "rust::List::push": 20, "rust::risky": 20},
-        allocations={"rust::List::push": 4},
-        package="rustc",
+        "rust", ("rustc", "-g", "-O"), {"rust::square": 20, "rust::List::push": 20, "rust::risky": 20},
+        allocations={"rust::List::push": 4}, package="rustc"
     ),
+    Program("script", ("sh",), {}, allocations={}, status=4, refused={"ebpf": "not an ELF program"}),
     Program(
-        "script",
-        ("sh",),
-        {},
-        allocations={},
-        status=4,
-        refused={"ebpf": "not an ELF program"},
-    ),
-    Program(
-        "extension",
-        ("python3",),
-        {},
-        loaded={"squared": 5000},
-        allocations={"keep": 1},
+        "extension", ("python3",), {}, loaded={"squared": 5000}, allocations={"keep": 1},
         library=Library("extension.c", "extension.so", ("gcc", "-shared", "-fPIC", "-g", "-O2")),
-        trace={"libs": ("extension.so",), "strategy": "custom", "func": ("squared",)},
+        trace={"libs": ("extension.so",), "strategy": "custom", "func": ("squared",)}
     ),
-)
+)  # fmt: skip

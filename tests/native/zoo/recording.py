@@ -1,7 +1,5 @@
 """Runs the programs of the zoo as they are, and with each collector and engine."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shlex
@@ -176,15 +174,9 @@ def run_plainly(run: Run) -> Plain:
     given = run.cwd / command.stdin_file if command.stdin_file else Path(os.devnull)
     with given.open("rb") as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         done = subprocess.run(
-            command.argv,
-            stdin=stdin,
-            stdout=out,
-            stderr=errors,
-            cwd=run.cwd,
-            env=dict(run.environ),
-            timeout=TIMEOUT,
-            check=False,
-        )
+            command.argv, stdin=stdin, stdout=out, stderr=errors, cwd=run.cwd, env=dict(run.environ),
+            timeout=TIMEOUT, check=False
+        )  # fmt: skip
         out.seek(0)
         errors.seek(0)
         return Plain(done.returncode, out.read(), errors.read())

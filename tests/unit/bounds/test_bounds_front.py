@@ -1,7 +1,5 @@
 """Reading C sources: places of loops, dialects, and what cannot be read."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -68,27 +66,23 @@ def test_line_ends_and_encodings_of_other_systems(tmp_path: Path) -> None:
     assert places(unit_of(tmp_path, latin)) == {"f": [(1, 1, 26)]}
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "__attribute__((noinline)) static __inline__ int f(int n) { while (n) n--; return n; }",
-        "int f(n) int n; { while (n) n--; return n; }",
-        'int f(int n) { __asm__ volatile("nop" : : "r"(n) : "memory"); while (n) n--; return n ?: 1; }',
-        "int f(int n) { __typeof__(n) m = ({ int t = n; t++; t; }); while (m) m--; return m; }",
-        "int f(int n) { switch (n) { case 1 ... 3: case 'a' ... 'z': while (n) n--; } return n; }",
-        "int f(int n, ...) { __builtin_va_list a; while (__builtin_va_arg(a, int)) n--; return n; }",
-        "LIB_EXPORT size LIB_CALL f(const u8 *p, u32 n) { while (n) n -= (u8)p[0]; return (size)0; }",
-        "static INLINE node_t *f(list_t *l, int n) { node_t *p = l->p; while (n) n--; return p; }",
-        "struct __attribute__((packed)) s { int a; } x; int f(int n) { while (n) n--; return x.a; }",
-        '_Static_assert(1, "one"); [[nodiscard]] int f(int n) { while (n) n--; return NULL == 0; }',
-        "int a[] = { [0 ... 3] = 7 }; int f(int n) { while (__builtin_expect(n > 0, 1)) n--; return a[0]; }",
-        "#pragma once\nint f(int n) {\n#pragma GCC unroll 4\n while (n) n--; return n; }",
-    ],
-)
+@pytest.mark.parametrize("source", [
+    "__attribute__((noinline)) static __inline__ int f(int n) { while (n) n--; return n; }",
+    "int f(n) int n; { while (n) n--; return n; }",
+    'int f(int n) { __asm__ volatile("nop" : : "r"(n) : "memory"); while (n) n--; return n ?: 1; }',
+    "int f(int n) { __typeof__(n) m = ({ int t = n; t++; t; }); while (m) m--; return m; }",
+    "int f(int n) { switch (n) { case 1 ... 3: case 'a' ... 'z': while (n) n--; } return n; }",
+    "int f(int n, ...) { __builtin_va_list a; while (__builtin_va_arg(a, int)) n--; return n; }",
+    "LIB_EXPORT size LIB_CALL f(const u8 *p, u32 n) { while (n) n -= (u8)p[0]; return (size)0; }",
+    "static INLINE node_t *f(list_t *l, int n) { node_t *p = l->p; while (n) n--; return p; }",
+    "struct __attribute__((packed)) s { int a; } x; int f(int n) { while (n) n--; return x.a; }",
+    '_Static_assert(1, "one"); [[nodiscard]] int f(int n) { while (n) n--; return NULL == 0; }',
+    "int a[] = { [0 ... 3] = 7 }; int f(int n) { while (__builtin_expect(n > 0, 1)) n--; return a[0]; }",
+    "#pragma once\nint f(int n) {\n#pragma GCC unroll 4\n while (n) n--; return n; }"
+])  # fmt: skip
 def test_dialects_are_understood(tmp_path: Path, source: str) -> None:
     unit = unit_of(tmp_path, source)
-    assert unit.unreadable == ()
-    assert [len(one.loops) for one in unit.functions] == [1]
+    assert unit.unreadable == () and [len(one.loops) for one in unit.functions] == [1]
 
 
 def test_a_function_that_cannot_be_read_loses_only_itself(tmp_path: Path) -> None:
@@ -135,8 +129,7 @@ def test_options_reach_the_preprocessor(tmp_path: Path) -> None:
     (tmp_path / "include" / "limits_of.h").write_text("enum { LIMIT = SIZE * 2 };\n")
     source = "#include <limits_of.h>\nint f(int n) { while (n < LIMIT) n++; return n; }\n"
     unit = unit_of(tmp_path, source, include=(str(tmp_path / "include"),), define=("SIZE=4",))
-    assert unit.unreadable == ()
-    assert unit.constants == {"LIMIT": 8}
+    assert unit.unreadable == () and unit.constants == {"LIMIT": 8}
 
 
 def test_flags_come_from_a_compilation_database(tmp_path: Path) -> None:
@@ -147,8 +140,7 @@ def test_flags_come_from_a_compilation_database(tmp_path: Path) -> None:
     database.write_text(json.dumps([{"directory": str(tmp_path), "file": "source.c", "command": command}]))
     source = "#include <size.h>\nenum { WHOLE = SIZE + HALF };\nint f(void) { return WHOLE; }\n"
     unit = unit_of(tmp_path, source, compile_commands=str(database))
-    assert unit.unreadable == ()
-    assert unit.constants == {"WHOLE": 4}
+    assert unit.unreadable == () and unit.constants == {"WHOLE": 4}
 
 
 @pytest.mark.parametrize("content", [None, "{", "[1]", "{}"])
@@ -200,7 +192,6 @@ def test_declarations_are_known_by_name(tmp_path: Path) -> None:
         "static unsigned limit; int f(struct box *b);\ntypedef struct box box_t; missing_t *other;\n"
     )
     unit = unit_of(tmp_path, source)
-    assert unit.constants == {"RED": 0, "GREEN": 5, "BLUE": 6}
-    assert {"limit", "other"} <= unit.globals.keys()
+    assert unit.constants == {"RED": 0, "GREEN": 5, "BLUE": 6} and {"limit", "other"} <= unit.globals.keys()
     assert "f" in unit.prototypes and "box" in unit.structs and {"box_t", "uint32_t"} <= unit.typedefs.keys()
     assert "missing_t" in unit.unknown_types

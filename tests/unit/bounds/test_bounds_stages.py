@@ -1,12 +1,15 @@
 """The stages of the analysis of bounds, each on programs that are written down as graphs."""
 
-from __future__ import annotations
+from pathlib import Path
 
 import pytest
 
-from perun.bounds.analysis import bounds_of, nests
+from perun.bounds.analysis import AnalysisOptions, analyse, bounds_of, nests
 from perun.bounds.bounding import Bounding
 from perun.bounds.constraints import Add, Constraints, Norm, SetToInput, SetToNorm
+from perun.bounds.expression import INFINITY, ONE, ZERO, at_least, best, maximum, name, number, parse
+from perun.bounds.front.read import read
+from perun.bounds.front.unit import ReadOptions
 from perun.bounds.invariants import Invariants
 from perun.bounds.paths import MAX_TRANSITIONS, System, TooManyPaths, paths
 from perun.bounds.program import (
@@ -46,8 +49,7 @@ def counting(*extra: tuple[str, Linear | None]) -> Program:
 def test_components_and_what_can_be_reached() -> None:
     pairs = [(0, 1), (1, 2), (2, 1), (2, 3)]
     found = components([0], pairs)
-    assert found[1] == found[2]
-    assert len({found[0], found[1], found[3]}) == 3
+    assert found[1] == found[2] and len({found[0], found[1], found[3]}) == 3
     assert reachable([2], pairs) == {1, 2, 3}
 
 
@@ -57,8 +59,7 @@ def test_slicing_keeps_what_decides_on_loops() -> None:
 
 
 def test_paths_become_transitions() -> None:
-    system = paths(sliced(counting()))
-    around = [each for each in system.transitions if each.loop == 0]
+    around = [each for each in paths(sliced(counting())).transitions if each.loop == 0]
     assert [(each.source, each.target, each.guards, each.updates) for each in around] == [
         (2, 2, (N - X - 1,), {"i": X + 1})
     ]
@@ -107,8 +108,7 @@ def test_too_many_paths_are_given_up_before_all_are_followed(monkeypatch: pytest
 def test_the_topological_order_ignores_edges_that_go_back() -> None:
     order, retreating = topological_order(two_loops())
     forward = [each for each in two_loops().edges if each.target not in retreating]
-    assert forward
-    assert all(order[each.source] < order[each.target] for each in forward)
+    assert forward and all(order[each.source] < order[each.target] for each in forward)
 
 
 def stages(made: Program) -> tuple[System, Invariants, Constraints]:
@@ -121,8 +121,7 @@ def test_affine_equalities_relate_counters() -> None:
     made = counting(("s", S + 2))
     made.edges.append(Edge(1, 4, (S - 5,)))
     system = paths(made)
-    invariants = Invariants(system, Solver())
-    assert invariants.equalities.normal(2, S - X.times(2)) == constant(0)
+    assert Invariants(system, Solver()).equalities.normal(2, S - X.times(2)) == constant(0)
 
 
 def test_guards_are_invariants_where_they_are_inductive() -> None:
@@ -150,8 +149,7 @@ def test_constraints_of_copies() -> None:
     system, _, constraints = stages(made)
     around = next(each for each in system.transitions if each.loop == 0)
     assert SetToNorm(Norm(J), 0) in constraints.changes(around, Norm(X))
-    assert not constraints.decreases(around, Norm(X))
-    assert constraints.decreases(around, Norm(X + J))
+    assert not constraints.decreases(around, Norm(X)) and constraints.decreases(around, Norm(X + J))
 
 
 def test_a_counter_that_is_reset_pays_as_often() -> None:
@@ -161,8 +159,7 @@ def test_a_counter_that_is_reset_pays_as_often() -> None:
 
 def test_what_any_value_is_added_to_has_no_bound() -> None:
     bounds, _ = bounds_of(counting(("i", None)))
-    assert bounds[0].backedges.infinite
-    assert bounds[0].reason
+    assert bounds[0].backedges.infinite and bounds[0].reason
 
 
 def test_a_decrease_below_zero_pays_for_nothing() -> None:
@@ -202,20 +199,16 @@ def two_loops() -> Program:
     """`for (i = 0; i < n; i++) s = i; for (; s > 0; s--);`"""
     return program(
         Edge(0, 2, (), (("i", constant(0)), ("s", constant(0)))),
-        Edge(2, 2, (N - X - 1,), (("i", X + 1), ("s", X)), loop=0),
-        Edge(2, 3, (X - N,)),
-        Edge(3, 3, (S - 1,), (("s", S - 1),), loop=1),
-        Edge(3, 1, (-S,)),
-        loops=2,
-    )
+        Edge(2, 2, (N - X - 1,), (("i", X + 1), ("s", X)), loop=0), Edge(2, 3, (X - N,)),
+        Edge(3, 3, (S - 1,), (("s", S - 1),), loop=1), Edge(3, 1, (-S,)), loops=2
+    )  # fmt: skip
 
 
 def test_nests_are_analysed_alone_where_all_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [str(each.backedges) for each in bounds_of(two_loops())[0]] == ["max(n, 0)", "max(0, (n + -1))"]
     monkeypatch.setattr("perun.bounds.paths.MAX_TRANSITIONS", 4)
     alone, _ = bounds_of(two_loops())
-    assert str(alone[0].backedges) == "max(n, 0)"
-    assert alone[1].backedges.infinite
+    assert str(alone[0].backedges) == "max(n, 0)" and alone[1].backedges.infinite
 
 
 def test_a_nest_alone_sees_any_value_of_what_others_assign() -> None:
@@ -224,3 +217,110 @@ def test_a_nest_alone_sees_any_value_of_what_others_assign() -> None:
     second = found[frozenset({1})]
     assert not any(edge.loop == 0 for edge in second.edges)
     assert any(dict(edge.updates) == {"i": None, "s": None} for edge in second.edges)
+
+
+# -- Expressions of bounds: their text, their values and their order ---------------------------------
+
+
+K = maximum([ZERO, name("k") + number(-1)])
+LENGTH = maximum([name("n"), ZERO])
+M = maximum([name("m"), ZERO])
+
+
+def test_text_is_that_of_the_manual() -> None:
+    assert str(ONE + K) == "1 + max(0, (k + -1))"
+    assert str(number(6) + number(4) * K) == "6 + 4 × max(0, (k + -1))"
+    assert str(ONE + LENGTH * M) == "1 + max(m, 0) × max(n, 0)"
+    assert str(INFINITY) == "inf" and str(ZERO) == "0"
+
+
+@pytest.mark.parametrize("text", [
+    "0", "7", "inf", "1 + max(n, 0)", "6 + 4 × max(0, (k + -1))", "max(0, (e + -1 × s))", "max(0, -1 × n, n)",
+    "1 + max(m, 0) × max(n, 0) + max(n, 0)", "max(s->len, 0)", "max(0, (-3 + max(n, 0)))"
+])  # fmt: skip
+def test_text_reads_back_as_the_same(text: str) -> None:
+    assert str(parse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["", "max(", "1 +", "n n", "(1", "max()", "+ 1", "1 ~ 2"])
+def test_other_text_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="no expression"):
+        parse(text)
+
+
+def test_classes_and_leading_terms_are_those_of_the_highest_degree() -> None:
+    assert parse("7").cls == "O(1)" and (ONE + LENGTH).cls == "O(n^1)"
+    assert (LENGTH * M + LENGTH).cls == "O(n^2)"
+    assert (LENGTH * LENGTH * M).cls == "O(n^3)" and INFINITY.cls == "O(∞)"
+    assert (number(3) * LENGTH * M + LENGTH + ONE).leading_terms() == {"max(m, 0) × max(n, 0)": 3}
+    assert (number(2) * LENGTH + M).leading_terms() == {"max(n, 0)": 2, "max(m, 0)": 1}
+    assert INFINITY.leading_terms() == {}
+
+
+def test_values_at_inputs() -> None:
+    assert (number(6) + number(4) * K).evaluate({"k": 5}) == 22
+    assert (LENGTH * M).evaluate({"n": -3, "m": 4}) == 0
+    assert INFINITY.evaluate({}) == float("inf")
+    with pytest.raises(KeyError):
+        LENGTH.evaluate({"m": 1})
+
+
+def test_sums_products_and_maxima_are_simplified() -> None:
+    assert maximum([ZERO, number(3)]) == number(3)
+    assert maximum([ZERO, number(-3)]) == ZERO
+    assert maximum([number(1), name("k")]) == ONE + K
+    assert maximum([LENGTH, ZERO, ONE + LENGTH]) == ONE + LENGTH
+    assert maximum([LENGTH, INFINITY]) == INFINITY
+    assert ZERO * INFINITY == ZERO and LENGTH * INFINITY == INFINITY
+    assert LENGTH + INFINITY == INFINITY
+
+
+def test_the_better_of_two_bounds() -> None:
+    assert best([LENGTH * M, number(100) * LENGTH, INFINITY]) == number(100) * LENGTH
+    assert best([]) == INFINITY and at_least(ONE + LENGTH, LENGTH)
+    assert not at_least(LENGTH, M)
+
+
+# -- The cost of calls, from summaries of the functions that are called ------------------------------
+
+
+SOURCE = """\
+static int len(int n) { int c = 0; for (int i = 0; i < n; i++) c++; return c; }
+int twice(int n) { return len(n) + len(n - 1); }
+int product(int n, int m) { int s = 0; for (int i = 0; i < n; i++) s += len(m); return s; }
+int triangle(int n) { int s = 0; for (int i = 0; i < n; i++) s += len(i); return s; }
+int factorial(int n) { return n <= 1 ? 1 : n * factorial(n - 1); }
+int caller(int n) { return factorial(n); }
+int never(int n) { if (n > 0 && n < 0) return len(n); return 0; }
+"""
+EXPECTED = {
+    "len": "1 + max(n, 0)", "twice": "2 + max(0, (n + -1)) + max(n, 0)",
+    "product": "1 + max(m, 0) × max(n, 0) + 2 × max(n, 0)",
+    "triangle": "1 + max(0, (n + -1)) × max(n, 0) + 2 × max(n, 0)", "factorial": "inf", "caller": "inf",
+    "never": "0"
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("calls") / "calls.c"
+    path.write_text(SOURCE, encoding="utf-8")
+    return path
+
+
+def test_calls_cost_what_the_function_called_does(source: Path) -> None:
+    unit = read(str(source), ReadOptions())
+    found = {each.name: analyse(each, unit, AnalysisOptions(calls=True)) for each in unit.functions}
+    assert {name: bounds.bound for name, bounds in found.items()} == EXPECTED
+    assert found["factorial"].reason == "it calls itself"
+
+
+def test_calls_cost_nothing_by_default(source: Path) -> None:
+    unit = read(str(source), ReadOptions())
+    found = {each.name: analyse(each, unit).bound for each in unit.functions}
+    assert found["product"] == "1 + max(n, 0)" and found["caller"] == "0"
+
+
+def test_back_edges_alone_are_one_less(source: Path) -> None:
+    unit = read(str(source), ReadOptions())
+    assert analyse(unit.functions[0], unit, AnalysisOptions(count="backedges")).bound == "max(n, 0)"

@@ -1,7 +1,5 @@
 """Average Amount Threshold: classification, units, and odd profiles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ from perun.plugin.api import CheckContext
 from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
+from profiles import columns_of, profile_of
 
 AMOUNTS = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=5)
 PROFILES = st.dictionaries(st.sampled_from("abcdef"), AMOUNTS, max_size=6)
@@ -29,14 +28,9 @@ MIRROR = {
 
 
 def profile(amounts: dict[str, list[Any]], units: Any = None, **constants: Any) -> Profile:
-    made = Profile({"header": {"type": "time", "units": {"time": "s"} if units is None else units}})
-    made.update_resources(
-        [
-            {"uid": uid, "type": "time", "amount": amount} | constants
-            for uid, values in amounts.items()
-            for amount in values
-        ]
-    )
+    made = profile_of(columns_of(amounts, **constants))
+    if units is not None:
+        made["header"]["units"] = units
     return made
 
 
@@ -51,20 +45,17 @@ def compared(old: list[Any], new: list[Any]) -> DegradationInfo:
     return compare(profile({"f": old}), profile({"f": new}))["f"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "change", "rate"),
-    [
-        ([1, 3], [4], PerformanceChange.Degradation, 2.0),
-        ([1, 3], [3.99], PerformanceChange.NoChange, 1.995),
-        ([1, 3], [1.01], PerformanceChange.NoChange, 0.505),
-        ([1, 3], [0.5, 1.5], PerformanceChange.Optimization, 0.5),
-        ([2], [2], PerformanceChange.NoChange, 1.0),
-        ([2], [0], PerformanceChange.NoChange, 0.0),
-        ([0], [0], PerformanceChange.NoChange, 1.0),
-        ([0], [2], PerformanceChange.Unknown, 0.0),
-        ([1e-300], [1e300], PerformanceChange.Degradation, 1.7976931348623157e308),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "change", "rate"), [
+    ([1, 3], [4], PerformanceChange.Degradation, 2.0),
+    ([1, 3], [3.99], PerformanceChange.NoChange, 1.995),
+    ([1, 3], [1.01], PerformanceChange.NoChange, 0.505),
+    ([1, 3], [0.5, 1.5], PerformanceChange.Optimization, 0.5),
+    ([2], [2], PerformanceChange.NoChange, 1.0),
+    ([2], [0], PerformanceChange.NoChange, 0.0),
+    ([0], [0], PerformanceChange.NoChange, 1.0),
+    ([0], [2], PerformanceChange.Unknown, 0.0),
+    ([1e-300], [1e300], PerformanceChange.Degradation, 1.7976931348623157e308),
+])  # fmt: skip
 def test_classification(old: list[float], new: list[float], change: PerformanceChange, rate: float) -> None:
     found = compared(old, new)
     assert found.result is change
@@ -262,13 +253,9 @@ def test_order_of_resources_is_of_no_matter(amounts: dict[str, list[int]], rando
 
 
 ODD = st.one_of(
-    st.floats(),
-    st.integers(),
-    st.text(max_size=3),
-    st.none(),
-    st.booleans(),
-    st.lists(st.floats(), max_size=2),
-)
+    st.floats(), st.integers(), st.text(max_size=3), st.none(), st.booleans(),
+    st.lists(st.floats(), max_size=2)
+)  # fmt: skip
 
 
 @given(st.lists(ODD, max_size=4), st.lists(ODD, max_size=4), st.one_of(st.none(), st.text(max_size=2)))
@@ -280,15 +267,12 @@ def test_odd_amounts_never_raise(old: list[Any], new: list[Any], units: Any) -> 
         assert isinstance(change, DegradationInfo)
 
 
-@pytest.mark.parametrize(
-    ("amounts", "reason"),
-    [
-        ([float("nan"), 1.0], "an amount is not a number"),
-        (["0.6s"], "an amount is not a number"),
-        ([None], "an amount is not a number"),
-        ([10**400], "an amount is not a number"),
-    ],
-)
+@pytest.mark.parametrize(("amounts", "reason"), [
+    ([float("nan"), 1.0], "an amount is not a number"),
+    (["0.6s"], "an amount is not a number"),
+    ([None], "an amount is not a number"),
+    ([10**400], "an amount is not a number"),
+])  # fmt: skip
 def test_no_mean_is_unknown_with_a_reason(amounts: list[Any], reason: str) -> None:
     found = compared(amounts, [1.0])
     assert found.result is PerformanceChange.Unknown
@@ -322,16 +306,14 @@ def test_a_resource_may_stand_for_several() -> None:
 
 
 def test_amounts_that_are_constants_count() -> None:
-    constant = Profile(
-        {
-            "header": {"type": "time", "units": {"time": "s"}},
-            "resources": {"f#0": {}, "f#1": {"order": [1, 2]}},
-            "resource_type_map": {
-                "f#0": {"uid": "f", "type": "time", "amount": 4},
-                "f#1": {"uid": "f", "type": "time", "amount": 1},
-            },
-        }
-    )
+    constant = Profile({
+        "header": {"type": "time", "units": {"time": "s"}},
+        "resources": {"f#0": {}, "f#1": {"order": [1, 2]}},
+        "resource_type_map": {
+            "f#0": {"uid": "f", "type": "time", "amount": 4},
+            "f#1": {"uid": "f", "type": "time", "amount": 1},
+        },
+    })  # fmt: skip
     assert compare(constant, constant)["f"].to_target == "2.0s"
 
 
@@ -341,22 +323,19 @@ def test_empty_profiles() -> None:
     assert compare(empty, profile({"f": [1]}))["f"].result is PerformanceChange.NotInBaseline
 
 
-@pytest.mark.parametrize(
-    ("amount", "unit", "text"),
-    [
-        (1.23456, "s", "1.23s"),
-        (0.42, "s", "0.42s"),
-        (0.0042, "s", "4.2ms"),
-        (0.0000042, "s", "4.2us"),
-        (0.09, "ms", "90.0us"),
-        (1e-14, "s", "1e-05ns"),
-        (-0.05, "s", "-50.0ms"),
-        (0.0, "s", "0.0s"),
-        (0.004, "B", "0.004B"),
-        (0.00412345, "", "0.00412"),
-        (60677.984, "ms", "60677.98ms"),
-    ],
-)
+@pytest.mark.parametrize(("amount", "unit", "text"), [
+    (1.23456, "s", "1.23s"),
+    (0.42, "s", "0.42s"),
+    (0.0042, "s", "4.2ms"),
+    (0.0000042, "s", "4.2us"),
+    (0.09, "ms", "90.0us"),
+    (1e-14, "s", "1e-05ns"),
+    (-0.05, "s", "-50.0ms"),
+    (0.0, "s", "0.0s"),
+    (0.004, "B", "0.004B"),
+    (0.00412345, "", "0.00412"),
+    (60677.984, "ms", "60677.98ms"),
+])  # fmt: skip
 def test_written(amount: float, unit: str, text: str) -> None:
     assert written(amount, unit) == text
 
@@ -376,19 +355,14 @@ def test_a_million_resources() -> None:
     assert {change.result.name for change in compare(large, large).values()} == {"NoChange"}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "change", "texts"),
-    [
-        ({}, {"f": [800]}, PerformanceChange.Degradation, ("0.0s", "800.0s")),
-        ({"f": [0]}, {"f": [800]}, PerformanceChange.Degradation, ("0.0s", "800.0s")),
-        ({"f": [800]}, {}, PerformanceChange.Optimization, ("800.0s", "0.0s")),
-        ({"f": [0]}, {}, PerformanceChange.NoChange, ("0.0s", "0.0s")),
-        ({"f": [3]}, {"f": [4]}, PerformanceChange.NoChange, ("3.0s", "4.0s")),
-        ({}, {"f": ["nan"]}, PerformanceChange.NotInBaseline, ("-", "an amount is not a number")),
-    ],
-)
-def test_what_is_nothing_where_it_is_absent(
-    old: dict[str, list[Any]], new: dict[str, list[Any]], change: PerformanceChange, texts: tuple[str, str]
-) -> None:
+@pytest.mark.parametrize(("old", "new", "change", "texts"), [
+    ({}, {"f": [800]}, PerformanceChange.Degradation, ("0.0s", "800.0s")),
+    ({"f": [0]}, {"f": [800]}, PerformanceChange.Degradation, ("0.0s", "800.0s")),
+    ({"f": [800]}, {}, PerformanceChange.Optimization, ("800.0s", "0.0s")),
+    ({"f": [0]}, {}, PerformanceChange.NoChange, ("0.0s", "0.0s")),
+    ({"f": [3]}, {"f": [4]}, PerformanceChange.NoChange, ("3.0s", "4.0s")),
+    ({}, {"f": ["nan"]}, PerformanceChange.NotInBaseline, ("-", "an amount is not a number")),
+])  # fmt: skip
+def test_what_is_nothing_where_it_is_absent(old, new, change, texts) -> None:
     found = compare(profile(old, absent=0), profile(new, absent=0))["f"]
     assert (found.result, (found.from_baseline, found.to_target)) == (change, texts)

@@ -1,7 +1,5 @@
 """Best Model Order Equality: changes of order, confidence, pieces, and properties."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,46 +19,33 @@ from shared import examples
 
 SIZES = np.arange(1.0, 101.0)
 CURVES: Mapping[str, Callable[[Any], Any]] = {
-    "constant": lambda x: 0 * x + 50,
-    "logarithmic": lambda x: 3 + 7 * np.log(x),
-    "linear": lambda x: 10 + 2 * x,
-    "quadratic": lambda x: 5 + x + 0.3 * x**2,
-    "power": lambda x: 2 * x**2.5,
-    "exponential": lambda x: 3 * 1.04**x,
-}
+    "constant": lambda x: 0 * x + 50, "logarithmic": lambda x: 3 + 7 * np.log(x),
+    "linear": lambda x: 10 + 2 * x, "quadratic": lambda x: 5 + x + 0.3 * x**2, "power": lambda x: 2 * x**2.5,
+    "exponential": lambda x: 3 * 1.04**x
+}  # fmt: skip
 
 
 def profile(curves: Mapping[str, Any], method: str = "full") -> Profile:
     made = Profile({"header": {"type": "mixed", "units": {"mixed(time delta)": "ms"}}})
-    made.update_resources(
-        [
-            {"uid": uid, "type": "mixed", "subtype": "time delta", "amount": y, "structure-unit-size": x}
-            for uid, curve in curves.items()
-            for x, y in zip(SIZES.tolist(), np.asarray(curve).tolist(), strict=True)
-        ]
-    )
+    made.update_resources([
+        {"uid": uid, "type": "mixed", "subtype": "time delta", "amount": y, "structure-unit-size": x}
+        for uid, curve in curves.items()
+        for x, y in zip(SIZES.tolist(), np.asarray(curve).tolist(), strict=True)
+    ])  # fmt: skip
     return RegressionAnalysis().process(made, RegressionParams(method=method), NO_POSTPROCESS_CONTEXT)
 
 
 def modelled(*models: tuple[str, float, float, float], uid: str = "f") -> Profile:
     """A profile with these models: type, r_square, start and end."""
-    return Profile(
-        {
-            "header": {"type": "mixed", "units": {"mixed": "ms"}},
-            "models": [
-                {
-                    "uid": uid,
-                    "model": kind,
-                    "method": "full",
-                    "r_square": r_square,
-                    "coeffs": [{"name": "b0", "value": 1.0}, {"name": "b1", "value": 2.0}],
-                    "x_start": start,
-                    "x_end": end,
-                }
-                for kind, r_square, start, end in models
-            ],
-        }
-    )
+    return Profile({
+        "header": {"type": "mixed", "units": {"mixed": "ms"}},
+        "models": [
+            {"uid": uid, "model": kind, "method": "full", "r_square": r_square,
+             "coeffs": [{"name": "b0", "value": 1.0}, {"name": "b1", "value": 2.0}], "x_start": start,
+             "x_end": end}
+            for kind, r_square, start, end in models
+        ],
+    })  # fmt: skip
 
 
 def compare(baseline: Profile, target: Profile, **params: float) -> dict[str, DegradationInfo]:
@@ -98,8 +83,7 @@ def test_a_shift_is_no_change_of_order(percent: float) -> None:
     old = profile({kind: curve(SIZES) for kind, curve in CURVES.items()})
     new = profile({kind: curve(SIZES) * (1 + percent / 100) for kind, curve in CURVES.items()})
     for pair in ((old, new), (new, old)):
-        found = compare(*pair)
-        assert {uid: change.result for uid, change in found.items()} == dict.fromkeys(
+        assert {uid: change.result for uid, change in compare(*pair).items()} == dict.fromkeys(
             CURVES, PerformanceChange.NoChange
         )
 
@@ -168,8 +152,7 @@ def test_new_gone_and_unknown_uids() -> None:
     bad = modelled(("linear", 0, 1, 9), uid="old")
     change = compare(old, bad)["old"]
     assert (change.result, change.to_target) == (PerformanceChange.Unknown, "no model")
-    apart = modelled(("linear", 1, 10, 19), uid="old")
-    assert compare(old, apart)["old"].result is PerformanceChange.Unknown
+    assert compare(old, modelled(("linear", 1, 10, 19), uid="old"))["old"].result is PerformanceChange.Unknown
 
 
 def test_models_without_a_formula_are_not_compared() -> None:

@@ -1,7 +1,5 @@
 """Bound Classes: what is said of two profiles of bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,18 +51,15 @@ def only(baseline: Bound, target: Bound, **params: float) -> DegradationInfo:
     return found
 
 
-@pytest.mark.parametrize(
-    ("baseline", "target", "kind"),
-    [
-        (LINEAR, LINEAR, Kind.NoChange),
-        (LINEAR, QUADRATIC, Kind.Degradation),
-        (CONSTANT, LINEAR, Kind.Degradation),
-        (QUADRATIC, LINEAR, Kind.Optimization),
-        (LINEAR, NONE, Kind.SevereDegradation),
-        (NONE, QUADRATIC, Kind.SevereOptimization),
-        (NONE, NONE, Kind.NoChange),
-    ],
-)
+@pytest.mark.parametrize(("baseline", "target", "kind"), [
+    (LINEAR, LINEAR, Kind.NoChange),
+    (LINEAR, QUADRATIC, Kind.Degradation),
+    (CONSTANT, LINEAR, Kind.Degradation),
+    (QUADRATIC, LINEAR, Kind.Optimization),
+    (LINEAR, NONE, Kind.SevereDegradation),
+    (NONE, QUADRATIC, Kind.SevereOptimization),
+    (NONE, NONE, Kind.NoChange),
+])  # fmt: skip
 def test_classes(baseline: Bound, target: Bound, kind: Kind) -> None:
     found = only(baseline, target)
     assert (found.result, found.type) == (kind, "order")
@@ -81,21 +76,18 @@ def test_why_there_is_no_bound_is_told() -> None:
     assert "no bound known (no loop counter)" in only(LINEAR, NONE).rule
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "kind", "rate"),
-    [
-        ("2 × max(n, 0)", "3 × max(n, 0)", Kind.MaybeDegradation, 1.5),
-        ("2 × max(n, 0)", "4 × max(n, 0)", Kind.Degradation, 2),
-        ("5 × n", "4 × n", Kind.MaybeOptimization, 0.8),
-        ("5 × n", "n", Kind.Optimization, 0.2),
-        ("1 + max(n, 0)", "9 + max(n, 0)", Kind.NoChange, None),  # constants are not what grows
-        ("n", "count", Kind.NoChange, None),  # a parameter was renamed
-        ("2 × n", "3 × count", Kind.MaybeDegradation, 1.5),
-        ("n", "n + m", Kind.MaybeDegradation, None),
-        ("2 × n + m", "n + 2 × m", Kind.Unknown, None),
-        ("n", "what is this", Kind.NoChange, None),
-    ],
-)
+@pytest.mark.parametrize(("before", "after", "kind", "rate"), [
+    ("2 × max(n, 0)", "3 × max(n, 0)", Kind.MaybeDegradation, 1.5),
+    ("2 × max(n, 0)", "4 × max(n, 0)", Kind.Degradation, 2),
+    ("5 × n", "4 × n", Kind.MaybeOptimization, 0.8),
+    ("5 × n", "n", Kind.Optimization, 0.2),
+    ("1 + max(n, 0)", "9 + max(n, 0)", Kind.NoChange, None),  # constants are not what grows
+    ("n", "count", Kind.NoChange, None),  # a parameter was renamed
+    ("2 × n", "3 × count", Kind.MaybeDegradation, 1.5),
+    ("n", "n + m", Kind.MaybeDegradation, None),
+    ("2 × n + m", "n + 2 × m", Kind.Unknown, None),
+    ("n", "what is this", Kind.NoChange, None),
+])  # fmt: skip
 def test_bounds_of_one_class(before: str, after: str, kind: Kind, rate: float | None) -> None:
     found = only((before, "O(n^1)"), (after, "O(n^1)"))
     assert found.result is kind
@@ -122,11 +114,9 @@ def test_a_loop_in_front_of_others_moves_none_of_them() -> None:
     old, new = profile({"f": (QUADRATIC, loops)}), profile({"f": (QUADRATIC, [CONSTANT, *loops])})
     found = {one.location: one.result for one in compare(old, new)}
     assert found == {
-        "a.c:1: f": Kind.NoChange,
-        "a.c:2: loop 1 of f": Kind.NotInBaseline,
-        "a.c:3: loop 2 of f": Kind.NoChange,
-        "a.c:4: loop 3 of f": Kind.NoChange,
-    }
+        "a.c:1: f": Kind.NoChange, "a.c:2: loop 1 of f": Kind.NotInBaseline,
+        "a.c:3: loop 2 of f": Kind.NoChange, "a.c:4: loop 3 of f": Kind.NoChange
+    }  # fmt: skip
 
 
 def test_a_changed_loop_between_others() -> None:

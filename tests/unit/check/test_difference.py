@@ -1,7 +1,5 @@
 """Differences of models: parts of x, measures, verdicts, and the types of a change."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,15 +7,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.check._common.differences import Limits, Samples, compare, measure, sample, scatter_of
-from perun.check._common.model_changes import DEGREES, OTHER, polynomial, regression, straight
+from perun.check._common.differences import (
+    DEGREES,
+    OTHER,
+    Limits,
+    Samples,
+    compare,
+    measure,
+    sample,
+    scatter_of,
+)
 from perun.check._common.model_pairs import extent, parts, without_fringes
+from perun.check.fast_check import FastCheck
+from perun.check.linear_regression import LinearRegression
+from perun.check.polynomial_regression import PolynomialRegression
 from perun.models.record import ModelRecord
 from perun.profile.changes import PerformanceChange
 from perun.profile.records import record_of
 from perun.profile.strategies import best
 
 X = np.linspace(1, 100, 1000)
+polynomial, straight, regression = (
+    check.kind_of for check in (PolynomialRegression, LinearRegression, FastCheck)
+)
 LIMITS = Limits()
 
 
@@ -87,8 +99,7 @@ def test_no_common_x() -> None:
     assert parts([unsaid], [unsaid]) == []
     assert [part[:2] for part in parts([unsaid], [model("linear", 1, 2)])] == [(1, 100)]
     assert extent([model("linear", 1, 2, end=50)]) == "models for x = 1 to 50"
-    strange = model("power", 1, 2, start=-5, end=-1)
-    assert extent([strange]) == "models without an interval"
+    assert extent([model("power", 1, 2, start=-5, end=-1)]) == "models without an interval"
 
 
 def test_the_rate_is_the_mean_relative_difference() -> None:
@@ -103,19 +114,16 @@ def test_the_rate_is_the_mean_relative_difference() -> None:
     assert found.distance == pytest.approx(100 * np.mean(abs(t - b) / np.maximum(b, t)))
 
 
-@pytest.mark.parametrize(
-    ("factor", "change"),
-    [
-        (1.05, PerformanceChange.NoChange),
-        (0.95, PerformanceChange.NoChange),
-        (1.06, PerformanceChange.MaybeDegradation),
-        (0.94, PerformanceChange.MaybeOptimization),
-        (1.25, PerformanceChange.MaybeDegradation),
-        (0.80, PerformanceChange.MaybeOptimization),
-        (1.2501, PerformanceChange.Degradation),
-        (0.7999, PerformanceChange.Optimization),
-    ],
-)
+@pytest.mark.parametrize(("factor", "change"), [
+    (1.05, PerformanceChange.NoChange),
+    (0.95, PerformanceChange.NoChange),
+    (1.06, PerformanceChange.MaybeDegradation),
+    (0.94, PerformanceChange.MaybeOptimization),
+    (1.25, PerformanceChange.MaybeDegradation),
+    (0.80, PerformanceChange.MaybeOptimization),
+    (1.2501, PerformanceChange.Degradation),
+    (0.7999, PerformanceChange.Optimization),
+])  # fmt: skip
 def test_limits(factor: float, change: PerformanceChange) -> None:
     for kind, coefficients in (
         ("constant", (7.0,)),
@@ -147,24 +155,19 @@ def at_two_x(difference: tuple[float, float], scatter: tuple[float, float]) -> S
     return Samples(np.array([1.0, 2.0]), np.full(2, 100.0), 100 + np.array(difference), np.array(scatter))
 
 
-@pytest.mark.parametrize(
-    ("difference", "scatter", "is_noise"),
-    [
-        ((4, 4), (4, 4), True),  # the border itself is noise
-        ((4, 4.01), (4, 4), False),
-        ((-4, -4), (4, 4), True),
-        ((-4, -4.01), (4, 4), False),
-        ((0, 5), (4, 4), True),  # the quadratic mean is 3.54
-        ((0, 5.7), (4, 4), False),  # and here 4.03
-        ((2, 4), (2, 4), True),  # each in units of the scatter at its own x
-        ((4, 2), (2, 4), False),
-        ((4, 0), (4, 0), True),  # exact where nothing differs
-        ((0, 1e-9), (4, 0), False),  # exact where something does
-    ],
-)
-def test_the_border_between_noise_and_change(
-    difference: tuple[float, float], scatter: tuple[float, float], is_noise: bool
-) -> None:
+@pytest.mark.parametrize(("difference", "scatter", "is_noise"), [
+    ((4, 4), (4, 4), True),  # the border itself is noise
+    ((4, 4.01), (4, 4), False),
+    ((-4, -4), (4, 4), True),
+    ((-4, -4.01), (4, 4), False),
+    ((0, 5), (4, 4), True),  # the quadratic mean is 3.54
+    ((0, 5.7), (4, 4), False),  # and here 4.03
+    ((2, 4), (2, 4), True),  # each in units of the scatter at its own x
+    ((4, 2), (2, 4), False),
+    ((4, 0), (4, 0), True),  # exact where nothing differs
+    ((0, 1e-9), (4, 0), False),  # exact where something does
+])  # fmt: skip
+def test_the_border_between_noise_and_change(difference, scatter, is_noise) -> None:
     samples = at_two_x(difference, scatter)
     assert samples.within_scatter is is_noise
     # Models of two kinds have no coefficients to compare: the scatter alone decides.
@@ -256,24 +259,21 @@ def test_huge_and_tiny_numbers() -> None:
     assert np.isfinite(rate)
 
 
-@pytest.mark.parametrize(
-    ("difference", "expected"),
-    [
-        (0 * X + 3, ("constant", "constant", "constant")),
-        (2 * X - 1, ("linear", "linear", "linear")),
-        (7 + 5 * X, ("linear", "linear", "linear")),
-        (0.3 * X**2, ("quadratic", "quadratic", "quadratic")),
-        (X**2 - 101 * X + 3000, ("quadratic", "quadratic", "quadratic")),
-        (2 * X**4, ("cubic", "quadratic", "power")),
-        (X**1.5, ("quadratic", "linear", "power")),
-        (2 + 3 * np.log(X), ("quadratic", "quadratic", "logarithmic")),
-        (np.log(X), ("cubic", "quadratic", "logarithmic")),
-        (2 * 1.04**X, ("cubic", "quadratic", "exponential")),
-        (2 * 1.3**X, (OTHER, OTHER, "exponential")),
-        (1000 + (X - 50) ** 2 / 100, ("constant", "constant", "quadratic")),
-        (np.sin(3 * X), (OTHER, "constant", "constant")),
-    ],
-)
+@pytest.mark.parametrize(("difference", "expected"), [
+    (0 * X + 3, ("constant", "constant", "constant")),
+    (2 * X - 1, ("linear", "linear", "linear")),
+    (7 + 5 * X, ("linear", "linear", "linear")),
+    (0.3 * X**2, ("quadratic", "quadratic", "quadratic")),
+    (X**2 - 101 * X + 3000, ("quadratic", "quadratic", "quadratic")),
+    (2 * X**4, ("cubic", "quadratic", "power")),
+    (X**1.5, ("quadratic", "linear", "power")),
+    (2 + 3 * np.log(X), ("quadratic", "quadratic", "logarithmic")),
+    (np.log(X), ("cubic", "quadratic", "logarithmic")),
+    (2 * 1.04**X, ("cubic", "quadratic", "exponential")),
+    (2 * 1.3**X, (OTHER, OTHER, "exponential")),
+    (1000 + (X - 50) ** 2 / 100, ("constant", "constant", "quadratic")),
+    (np.sin(3 * X), (OTHER, "constant", "constant")),
+])  # fmt: skip
 def test_types(difference: Any, expected: tuple[str, str, str]) -> None:
     for sign in (1, -1):
         for unit in (1, 1e-9, 1e9):
@@ -317,8 +317,7 @@ def test_nothing_changes_against_itself(one: ModelRecord) -> None:
 
 
 @pytest.mark.parametrize(
-    ("uneven", "change"),
-    [(1e-9, PerformanceChange.Unknown), (1e-8, PerformanceChange.MaybeDegradation)],
+    ("uneven", "change"), [(1e-9, PerformanceChange.Unknown), (1e-8, PerformanceChange.MaybeDegradation)]
 )
 def test_an_even_balance_is_one_up_to_rounding(uneven: float, change: PerformanceChange) -> None:
     """One x takes 30 % more, the other one 30 % less by the same measure, but for rounding."""
@@ -327,8 +326,7 @@ def test_an_even_balance_is_one_up_to_rounding(uneven: float, change: Performanc
 
 
 @pytest.mark.parametrize(
-    ("slope", "change"),
-    [(5e-12, PerformanceChange.NoChange), (4e-11, PerformanceChange.MaybeDegradation)],
+    ("slope", "change"), [(5e-12, PerformanceChange.NoChange), (4e-11, PerformanceChange.MaybeDegradation)]
 )
 def test_a_coefficient_counts_from_rounding_on(slope: float, change: PerformanceChange) -> None:
     """At x = 100, the largest one, it makes 5e-10 of the curve, and 4e-9."""
@@ -351,8 +349,7 @@ def test_a_part_of_half_of_a_piece_is_no_fringe() -> None:
 def test_what_explains_half_of_a_difference_is_its_type(slope: float, expected: str) -> None:
     """A line of that slope, in standard deviations, explains slope^2 / (slope^2 + 1) beside a zigzag of 1."""
     line = (X - X.mean()) / X.std()
-    zigzag = np.where(np.arange(X.size) % 2, 1.0, -1.0)
-    assert regression(X, 10 + slope * line + zigzag) == expected
+    assert regression(X, 10 + slope * line + np.where(np.arange(X.size) % 2, 1.0, -1.0)) == expected
 
 
 @pytest.mark.parametrize("scale", [0.1, 0.3, 0.7, 1.1, 3.3, 7.7, 12.9])

@@ -1,7 +1,5 @@
 """Exclusive Time Outliers: known changes among many functions, binaries, and odd profiles."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -38,21 +36,12 @@ def profile(functions: Functions, location: str | None = BINARY, **more: Functio
     made = Profile({"header": {"type": "mixed", "cmd": "./prog", "units": {"mixed(time delta)": "ns"}}})
     for path, times in {location: functions, **more}.items():
         place = {} if path is None else {"location": path}
-        made.update_resources(
-            [
-                {
-                    "uid": uid,
-                    "type": "mixed",
-                    "subtype": "time delta",
-                    "amount": 3 * time * MS,
-                    "exclusive": time * MS * share,
-                    "call-order": number,
-                    **place,
-                }
-                for uid, time in times.items()
-                for number, share in enumerate([0.25] * 4)
-            ]
-        )
+        made.update_resources([
+            {"uid": uid, "type": "mixed", "subtype": "time delta", "amount": 3 * time * MS,
+             "exclusive": time * MS * share, "call-order": number, **place}
+            for uid, time in times.items()
+            for number, share in enumerate([0.25] * 4)
+        ])  # fmt: skip
     return made
 
 
@@ -82,17 +71,14 @@ def noisy(count: int = 40, seed: int = 5) -> tuple[dict[str, float], dict[str, f
     return old, {name: time + float(step) for (name, time), step in zip(old.items(), steps, strict=True)}
 
 
-@pytest.mark.parametrize(
-    ("factor", "up", "down"),
-    [
-        (1.005, "NoChange", "NoChange"),
-        (1.01, "MaybeDegradation", "NoChange"),  # of 16 ms, and of 10
-        (1.05, "SevereDegradation", "SevereOptimization"),
-        (1.25, "SevereDegradation", "SevereOptimization"),
-        (2.0, "SevereDegradation", "SevereOptimization"),
-        (11.0, "SevereDegradation", "SevereOptimization"),
-    ],
-)
+@pytest.mark.parametrize(("factor", "up", "down"), [
+    (1.005, "NoChange", "NoChange"),
+    (1.01, "MaybeDegradation", "NoChange"),  # of 16 ms, and of 10
+    (1.05, "SevereDegradation", "SevereOptimization"),
+    (1.25, "SevereDegradation", "SevereOptimization"),
+    (2.0, "SevereDegradation", "SevereOptimization"),
+    (11.0, "SevereDegradation", "SevereOptimization"),
+])  # fmt: skip
 def test_known_changes(factor: float, up: str, down: str) -> None:
     old, new = noisy()
     slower, faster = old["f03"] * factor, old["f07"] / factor
@@ -114,19 +100,16 @@ def test_known_changes(factor: float, up: str, down: str) -> None:
     assert found["mybin"].rate_degradation == pytest.approx(difference)
 
 
-@pytest.mark.parametrize(
-    ("step", "change", "confidence"),
-    [
-        (0.0, "NoChange", "StdDev multiple"),
-        (0.1, "NoChange", "StdDev multiple"),
-        (0.14, "MaybeDegradation", "StdDev multiple"),
-        (0.22, "Degradation", "IQR multiple"),
-        (0.3, "SevereDegradation", "IQR multiple"),
-        (-0.14, "MaybeOptimization", "StdDev multiple"),
-        (-0.22, "Optimization", "IQR multiple"),
-        (-0.3, "SevereOptimization", "IQR multiple"),
-    ],
-)
+@pytest.mark.parametrize(("step", "change", "confidence"), [
+    (0.0, "NoChange", "StdDev multiple"),
+    (0.1, "NoChange", "StdDev multiple"),
+    (0.14, "MaybeDegradation", "StdDev multiple"),
+    (0.22, "Degradation", "IQR multiple"),
+    (0.3, "SevereDegradation", "IQR multiple"),
+    (-0.14, "MaybeOptimization", "StdDev multiple"),
+    (-0.22, "Optimization", "IQR multiple"),
+    (-0.3, "SevereOptimization", "IQR multiple"),
+])  # fmt: skip
 def test_three_severities(step: float, change: str, confidence: str) -> None:
     old, new = noisy()
     found = compare(profile(old), profile(new | {"f03": old["f03"] + step}), maybe=2.0, outlier=1.5)
@@ -359,12 +342,10 @@ def test_a_function_that_is_called_once_may_have_been_interrupted() -> None:
 def trace(seed: int, **factors: float) -> Profile:
     """One run of 12 functions, with 3 % noise of each call."""
     random = np.random.default_rng(seed)
-    return calls(
-        {
-            name: (factors.get(name, 1) * (index + 5) * random.normal(0.02, 0.0006, 50)).tolist()
-            for index, name in enumerate("abcdefghijkl")
-        }
-    )
+    return calls({
+        name: (factors.get(name, 1) * (index + 5) * random.normal(0.02, 0.0006, 50)).tolist()
+        for index, name in enumerate("abcdefghijkl")
+    })  # fmt: skip
 
 
 def test_a_change_as_large_as_those_of_the_other_functions_is_unknown() -> None:
@@ -391,8 +372,7 @@ def test_repeated_runs_tell_their_noise() -> None:
     once = pool([trace(4), trace(5, **slow), trace(6)])
     found = by_default(steady, once)
     assert set(found.values()) == {"NoChange"}, "the median of the runs"
-    unsteady = pool([trace(4), trace(5, a=1.6), trace(6, a=1.9)])
-    assert by_default(steady, unsteady)["a"] == "MaybeDegradation"
+    assert by_default(steady, pool([trace(4), trace(5, a=1.6), trace(6, a=1.9)]))["a"] == "MaybeDegradation"
 
 
 def test_what_changed_most_comes_first() -> None:
@@ -417,12 +397,10 @@ def test_resources_without_a_location_belong_to_the_command() -> None:
 
 def test_a_uid_of_several_parts() -> None:
     made = Profile({"header": {"type": "mixed"}})
-    made.update_resources(
-        [
-            {"uid": {"bin": f"/lib/x-{version}.so", "function": "g"}, "type": "mixed", "exclusive": 5}
-            for version in (1,)
-        ]
-    )
+    made.update_resources([
+        {"uid": {"bin": f"/lib/x-{version}.so", "function": "g"}, "type": "mixed", "exclusive": 5}
+        for version in (1,)
+    ])  # fmt: skip
     assert compare(made, made).keys() == {"x-1.so", "g"}
 
 
@@ -481,21 +459,15 @@ def test_spread_against_scipy(values: list[int]) -> None:
     assert multiples == pytest.approx(np.abs(differences) / np.std(differences, ddof=1))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "pairs"),
-    [
-        ("/a/x", "/a/x", {"x": ("/a/x", "/a/x")}),
-        ("/w1/x", "/w2/x", {"x": ("/w1/x", "/w2/x")}),
-        (
-            "/w1/a/x /w1/b/x",
-            "/w2/a/x /w2/b/x",
-            {"/w2/a/x": ("/w1/a/x", "/w2/a/x"), "/w2/b/x": ("/w1/b/x", "/w2/b/x")},
-        ),
-        ("python3.10", "python3.11", {"python3.11": ("python3.10", "python3.11")}),
-        ("z-1.so z-2.so", "z-2.so z-3.so", {"z-2.so": ("z-2.so", "z-2.so"), "z-3.so": ("z-1.so", "z-3.so")}),
-        ("abc", "xyz", {"abc": ("abc", None), "xyz": (None, "xyz")}),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "pairs"), [
+    ("/a/x", "/a/x", {"x": ("/a/x", "/a/x")}),
+    ("/w1/x", "/w2/x", {"x": ("/w1/x", "/w2/x")}),
+    ("/w1/a/x /w1/b/x", "/w2/a/x /w2/b/x",
+     {"/w2/a/x": ("/w1/a/x", "/w2/a/x"), "/w2/b/x": ("/w1/b/x", "/w2/b/x")}),
+    ("python3.10", "python3.11", {"python3.11": ("python3.10", "python3.11")}),
+    ("z-1.so z-2.so", "z-2.so z-3.so", {"z-2.so": ("z-2.so", "z-2.so"), "z-3.so": ("z-1.so", "z-3.so")}),
+    ("abc", "xyz", {"abc": ("abc", None), "xyz": (None, "xyz")}),
+])  # fmt: skip
 def test_pairs(old: str, new: str, pairs: Mapping[str, tuple[str | None, str | None]]) -> None:
     common = {"f": 1.0}
     found = paired(dict.fromkeys(old.split(), common), dict.fromkeys(new.split(), common), 0.6)

@@ -1,7 +1,5 @@
 """Growth: labels, types, rates and words of changes between profiles that were measured over sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -140,17 +138,12 @@ def test_clocks_are_compared_apart() -> None:
     def timed(slow: float) -> Profile:
         made = Profile({"header": {"type": "time", "units": {"time": "s"}}})
         made.update_resources(
-            {
-                "uid": "./prog",
-                "type": "time",
-                "subtype": subtype,
-                "amount": time(factor, size, run),
-                "workload": str(size),
-            }
+            {"uid": "./prog", "type": "time", "subtype": subtype, "amount": time(factor, size, run),
+             "workload": str(size)}
             for size in (1, 2, 4, 8, 16, 32)
             for run in range(6)
             for subtype, factor in (("real", slow), ("user", 1))
-        )
+        )  # fmt: skip
         return made
 
     found = compare(timed(1), timed(3))

@@ -1,7 +1,5 @@
 """Integral Comparison, and what it has in common with Local Statistics: known changes of known models."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from perun.check import integral_comparison, local_statistics
-from perun.check._common.model_changes import IntegralParams
+from perun.check._common.differences import IntegralParams
 from perun.core.errors import ProfileError, UsageError
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.postprocess.moving_average import PLUGIN as MovingAverage
@@ -32,13 +30,11 @@ MIRROR = {
 }
 MIRROR |= {other: change for change, other in MIRROR.items()}
 SHAPES: Mapping[str, tuple[Callable[[Any], Any], tuple[float, ...]]] = {
-    "constant": (lambda x: 7.0 + 0 * x, (7.0,)),
-    "linear": (lambda x: 3 + 2 * x, (3.0, 2.0)),
+    "constant": (lambda x: 7.0 + 0 * x, (7.0,)), "linear": (lambda x: 3 + 2 * x, (3.0, 2.0)),
     "logarithmic": (lambda x: 5 + 4 * np.log(x), (5.0, 4.0)),
     "quadratic": (lambda x: 2 + x + 0.5 * x * x, (2.0, 1.0, 0.5)),
-    "power": (lambda x: 3 * x**1.5, (3.0, 1.5)),
-    "exponential": (lambda x: 4 * 1.1**x, (4.0, 1.1)),
-}
+    "power": (lambda x: 3 * x**1.5, (3.0, 1.5)), "exponential": (lambda x: 4 * 1.1**x, (4.0, 1.1))
+}  # fmt: skip
 IN_TIMES = ("power", "exponential")
 """Models that are multiplied by multiplying b0 alone."""
 X = np.arange(1.0, 61.0)
@@ -49,13 +45,11 @@ def profile(curves: Mapping[str, Any], x: Any = X, **constants: Any) -> Profile:
     """Resources of each uid: the values of its curve over x."""
     made = Profile({"header": {"type": "mixed", "cmd": "./prog", "units": {"mixed(time delta)": "us"}}})
     common = {"type": "mixed", "subtype": "time delta"}
-    made.update_resources(
-        [
-            {"uid": uid, "amount": float(amount), "structure-unit-size": float(size), **common, **constants}
-            for uid, values in curves.items()
-            for size, amount in zip(x, values, strict=True)
-        ]
-    )
+    made.update_resources([
+        {"uid": uid, "amount": float(amount), "structure-unit-size": float(size), **common, **constants}
+        for uid, values in curves.items()
+        for size, amount in zip(x, values, strict=True)
+    ])  # fmt: skip
     return made
 
 
@@ -112,24 +106,21 @@ def times(model: Mapping[str, Any], factor: float) -> dict[str, Any]:
 
 
 @CHECKS
-@pytest.mark.parametrize(
-    ("factor", "change"),
-    [
-        (1.01, PerformanceChange.NoChange),
-        (1.05, PerformanceChange.NoChange),
-        (1.25, PerformanceChange.MaybeDegradation),
-        (2.0, PerformanceChange.Degradation),
-        (11.0, PerformanceChange.Degradation),
-        (0.99, PerformanceChange.NoChange),
-        (0.95, PerformanceChange.NoChange),
-        (0.75, PerformanceChange.Optimization),
-        (1 / 1.01, PerformanceChange.NoChange),
-        (1 / 1.05, PerformanceChange.NoChange),
-        (1 / 1.25, PerformanceChange.MaybeOptimization),
-        (1 / 2, PerformanceChange.Optimization),
-        (1 / 11, PerformanceChange.Optimization),
-    ],
-)
+@pytest.mark.parametrize(("factor", "change"), [
+    (1.01, PerformanceChange.NoChange),
+    (1.05, PerformanceChange.NoChange),
+    (1.25, PerformanceChange.MaybeDegradation),
+    (2.0, PerformanceChange.Degradation),
+    (11.0, PerformanceChange.Degradation),
+    (0.99, PerformanceChange.NoChange),
+    (0.95, PerformanceChange.NoChange),
+    (0.75, PerformanceChange.Optimization),
+    (1 / 1.01, PerformanceChange.NoChange),
+    (1 / 1.05, PerformanceChange.NoChange),
+    (1 / 1.25, PerformanceChange.MaybeOptimization),
+    (1 / 2, PerformanceChange.Optimization),
+    (1 / 11, PerformanceChange.Optimization),
+])  # fmt: skip
 def test_known_changes_of_all_shapes(check: Any, factor: float, change: PerformanceChange) -> None:
     same = {f"same_{shape}": curve(X) for shape, (curve, _) in SHAPES.items()}
     old = regressed(same | {shape: curve(X) for shape, (curve, _) in SHAPES.items()})
@@ -152,14 +143,12 @@ def test_known_changes_amid_noise(check: Any) -> None:
     random = np.random.default_rng(7)
 
     def run(is_new: bool) -> Profile:
-        return profile(
-            {
-                f"{shape} {factor}": curve(X) * (factor if is_new else 1) * random.normal(1, 0.02, X.size)
-                for shape, (curve, _) in SHAPES.items()
-                if shape != "constant"  # noise has no r_square
-                for factor in (1, 1.4, 0.7)
-            }
-        )
+        return profile({
+            f"{shape} {factor}": curve(X) * (factor if is_new else 1) * random.normal(1, 0.02, X.size)
+            for shape, (curve, _) in SHAPES.items()
+            if shape != "constant"  # noise has no r_square
+            for factor in (1, 1.4, 0.7)
+        })  # fmt: skip
 
     old, new = (
         RegressionAnalysis().process(
@@ -223,9 +212,7 @@ def test_a_model_against_itself(check: Any, model: dict[str, Any], r_square: flo
 
 @CHECKS
 @given(baseline=models, target=models, factor=st.floats(1e-6, 1e6))
-def test_scale_does_not_matter(
-    check: Any, baseline: dict[str, Any], target: dict[str, Any], factor: float
-) -> None:
+def test_scale_does_not_matter(check, baseline, target, factor) -> None:
     plain = one(check, baseline, target)
     for no_change, maybe in ((0.1 - 1e-6, 0.25 - 1e-6), (0.1 + 1e-6, 0.25 + 1e-6)):  # rounding decides there
         assume(one(check, baseline, target, no_change=no_change, maybe=maybe).result is plain.result)
@@ -236,9 +223,7 @@ def test_scale_does_not_matter(
 
 @CHECKS
 @given(baseline=models, target=models, exponent=st.integers(-40, 40))
-def test_a_scale_of_a_power_of_two_changes_nothing_at_all(
-    check: Any, baseline: dict[str, Any], target: dict[str, Any], exponent: int
-) -> None:
+def test_a_scale_of_a_power_of_two_changes_nothing_at_all(check, baseline, target, exponent) -> None:
     plain = one(check, baseline, target)
     scaled = one(check, times(baseline, 2.0**exponent), times(target, 2.0**exponent))
     assert (scaled.result, scaled.rate_degradation) == (plain.result, pytest.approx(plain.rate_degradation))
@@ -327,18 +312,15 @@ def test_pieces_of_x_are_one_model(check: Any) -> None:
 
 
 @CHECKS
-@pytest.mark.parametrize(
-    ("models_type", "kinds"),
-    [
-        ("best-model", {""}),
-        ("best-param", {""}),
-        ("best-nonparam", {""}),
-        ("best-both", {" of parametric", " of non-parametric"}),
-        ("all-param", {" of linear", " of power"}),
-        ("all-nonparam", {" of regressogram"}),
-        ("all-models", {" of linear", " of power", " of regressogram"}),
-    ],
-)
+@pytest.mark.parametrize(("models_type", "kinds"), [
+    ("best-model", {""}),
+    ("best-param", {""}),
+    ("best-nonparam", {""}),
+    ("best-both", {" of parametric", " of non-parametric"}),
+    ("all-param", {" of linear", " of power"}),
+    ("all-nonparam", {" of regressogram"}),
+    ("all-models", {" of linear", " of power", " of regressogram"}),
+])  # fmt: skip
 def test_types_of_models(check: Any, models_type: str, kinds: set[str]) -> None:
     old = modelled(
         formula("f", "linear", 0, 2), formula("f", "power", 2, 1, r_square=0.5), bucketed("f", [20, 60, 100])
@@ -373,11 +355,9 @@ def test_uids_without_a_counterpart(check: Any) -> None:
     new["models"] = [formula("f", "linear", 1, 2), formula("new", "constant", 4)]
     found = {location: info for (location, _), info in compare(check, old, new).items()}
     assert {name: info.result for name, info in found.items()} == {
-        "f": PerformanceChange.NoChange,
-        "gone": PerformanceChange.NotInTarget,
-        "half": PerformanceChange.Unknown,
-        "new": PerformanceChange.NotInBaseline,
-    }
+        "f": PerformanceChange.NoChange, "gone": PerformanceChange.NotInTarget,
+        "half": PerformanceChange.Unknown, "new": PerformanceChange.NotInBaseline
+    }  # fmt: skip
     assert (found["gone"].from_baseline, found["gone"].to_target) == ("linear", "-")
     assert (found["half"].from_baseline, found["half"].to_target) == ("power", "no model")
     assert (found["new"].from_baseline, found["new"].to_target) == ("-", "constant")
@@ -393,18 +373,12 @@ def test_models_of_other_fields_are_not_compared(check: Any) -> None:
 
 
 @CHECKS
-@pytest.mark.parametrize(
-    ("models_type", "what", "maker"),
-    [
-        ("", "the baseline has no models", "regression-analysis"),
-        (
-            "best-param",
-            "the baseline and the target have no models of the kind 'best-param'",
-            "regression-analysis",
-        ),
-        ("all-nonparam", "the baseline has no models of the kind 'all-nonparam'", "regressogram"),
-    ],
-)
+@pytest.mark.parametrize(("models_type", "what", "maker"), [
+    ("", "the baseline has no models", "regression-analysis"),
+    ("best-param", "the baseline and the target have no models of the kind 'best-param'",
+     "regression-analysis"),
+    ("all-nonparam", "the baseline has no models of the kind 'all-nonparam'", "regressogram"),
+])  # fmt: skip
 def test_profiles_without_models(check: Any, models_type: str, what: str, maker: str) -> None:
     old = profile({"f": X})
     new = Regressogram().process(profile({"f": X}), RegressogramParams(), NO_POSTPROCESS_CONTEXT)

@@ -1,7 +1,5 @@
 """The comparison of two islands: what is counted, what is timed, single runs, and what is too small."""
 
-from __future__ import annotations
-
 import pytest
 
 from islands import profile, real, usage
@@ -70,18 +68,13 @@ def test_a_new_kind_of_use_is_a_degradation() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "result"),
-    [
-        (0.2, 0.39, None),
-        (0.2, 0.5, PerformanceChange.MaybeDegradation),
-        (0.5, 0.2, PerformanceChange.MaybeOptimization),
-        (0.02, 0.5, PerformanceChange.MaybeDegradation),
-    ],
-)
-def test_times_of_single_runs_may_have_changed(
-    before: float, after: float, result: PerformanceChange | None
-) -> None:
+@pytest.mark.parametrize(("before", "after", "result"), [
+    (0.2, 0.39, None),
+    (0.2, 0.5, PerformanceChange.MaybeDegradation),
+    (0.5, 0.2, PerformanceChange.MaybeOptimization),
+    (0.02, 0.5, PerformanceChange.MaybeDegradation),
+])  # fmt: skip
+def test_times_of_single_runs_may_have_changed(before, after, result) -> None:
     change = found(runs(before), runs(after)).get(f"{OUT} [filewrite time]")
     assert (change.result if change else None) is result
     if change:

@@ -1,7 +1,5 @@
 """Local Statistics: windows, partial intervals and buckets; see also the tests of Integral Comparison."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -20,17 +18,9 @@ def bucketed(*values: float, **more: Any) -> Profile:
     made = Profile({"header": {"type": "mixed"}})
     made.update_resources([{"uid": "f", "type": "mixed", "amount": 1.0, "structure-unit-size": 1}])
     made["models"] = [
-        {
-            "uid": "f",
-            "model": "regressogram",
-            "method": "regressogram",
-            "r_square": 0.9,
-            "bucket_stats": list(values),
-            "x_start": 0,
-            "x_end": 100,
-            **more,
-        }
-    ]
+        {"uid": "f", "model": "regressogram", "method": "regressogram", "r_square": 0.9,
+         "bucket_stats": list(values), "x_start": 0, "x_end": 100, **more}
+    ]  # fmt: skip
     return made
 
 
@@ -49,26 +39,21 @@ def runs(info: DegradationInfo) -> list[tuple[str, float, float, float]]:
 TEN = [10.0] * 50
 
 
-@pytest.mark.parametrize(
-    ("target", "change", "rate", "parts"),
-    [
-        ([*TEN[:40], *[30.0] * 10], "Degradation", 0.4, [("Degradation", 2.0, 81.63, 100.0)]),
-        ([*TEN[:46], *[30.0] * 4], "MaybeDegradation", 0.16, [("Degradation", 2.0, 93.88, 100.0)]),
-        ([*TEN[:48], *[30.0] * 2], "NoChange", 0.08, [("Degradation", 2.0, 97.96, 100.0)]),
-        ([*TEN[:25], *[30.0] * 25], "Degradation", 1.0, [("Degradation", 1.92, 48.98, 100.0)]),
-        ([*TEN[:10], *[12.0] * 40], "MaybeDegradation", 0.16, [("MaybeDegradation", 0.2, 20.41, 100.0)]),
-        ([*TEN[:40], *[5.0] * 10], "MaybeOptimization", -0.1, [("Optimization", -0.5, 81.63, 100.0)]),
-        (
-            [*TEN[:30], *[30.0] * 10, *[1.0] * 10],  # on average, both versions are slower than the other one
-            "MaybeDegradation",
-            0.22,
-            [("Degradation", 2.0, 61.22, 79.59), ("Optimization", -0.9, 81.63, 100.0)],
-        ),
-    ],
-)
-def test_where_it_changed(
-    target: list[float], change: str, rate: float, parts: list[tuple[str, float, float, float]]
-) -> None:
+@pytest.mark.parametrize(("target", "change", "rate", "parts"), [
+    ([*TEN[:40], *[30.0] * 10], "Degradation", 0.4, [("Degradation", 2.0, 81.63, 100.0)]),
+    ([*TEN[:46], *[30.0] * 4], "MaybeDegradation", 0.16, [("Degradation", 2.0, 93.88, 100.0)]),
+    ([*TEN[:48], *[30.0] * 2], "NoChange", 0.08, [("Degradation", 2.0, 97.96, 100.0)]),
+    ([*TEN[:25], *[30.0] * 25], "Degradation", 1.0, [("Degradation", 1.92, 48.98, 100.0)]),
+    ([*TEN[:10], *[12.0] * 40], "MaybeDegradation", 0.16, [("MaybeDegradation", 0.2, 20.41, 100.0)]),
+    ([*TEN[:40], *[5.0] * 10], "MaybeOptimization", -0.1, [("Optimization", -0.5, 81.63, 100.0)]),
+    (
+        [*TEN[:30], *[30.0] * 10, *[1.0] * 10],  # on average, both versions are slower than the other one
+        "MaybeDegradation",
+        0.22,
+        [("Degradation", 2.0, 61.22, 79.59), ("Optimization", -0.9, 81.63, 100.0)],
+    ),
+])  # fmt: skip
+def test_where_it_changed(target, change, rate, parts) -> None:
     info = compare(bucketed(*TEN), bucketed(*target))
     assert info.result.name == change
     assert info.rate_degradation == pytest.approx(rate)
@@ -100,12 +85,10 @@ def test_an_empty_bucket_says_nothing() -> None:
 def test_unequal_numbers_of_buckets() -> None:
     def made(buckets: int, factor: float) -> Profile:
         profile = Profile({"header": {"type": "mixed"}})
-        profile.update_resources(
-            [
-                {"uid": "f", "type": "mixed", "amount": factor * x * x, "structure-unit-size": x}
-                for x in range(1, 401)
-            ]
-        )
+        profile.update_resources([
+            {"uid": "f", "type": "mixed", "amount": factor * x * x, "structure-unit-size": x}
+            for x in range(1, 401)
+        ])  # fmt: skip
         params = RegressogramParams(bucket_number=buckets)
         return Regressogram().process(profile, params, NO_POSTPROCESS_CONTEXT)
 
@@ -126,8 +109,7 @@ def test_unequal_numbers_of_buckets_without_resources() -> None:
 def test_limits_of_windows_can_be_set() -> None:
     steep = bucketed(*TEN[:40], *[30.0] * 10)
     assert runs(compare(bucketed(*TEN), steep, window_no_change=1.0)) == []
-    maybe = compare(bucketed(*TEN), steep, window_maybe=1.0)
-    assert runs(maybe) == [("MaybeDegradation", 2.0, 81.63, 100.0)]
+    assert runs(compare(bucketed(*TEN), steep, window_maybe=1.0)) == [("MaybeDegradation", 2.0, 81.63, 100.0)]
 
 
 def test_the_defaults_are_those_of_the_method() -> None:
@@ -147,20 +129,12 @@ def test_one_much_slower_point_is_never_an_optimization(values: list[float], fac
 def test_formulas_have_as_many_points_as_asked_for() -> None:
     profile = bucketed()
     profile["models"] = [
-        {
-            "uid": "f",
-            "model": "linear",
-            "method": "full",
-            "r_square": 1,
-            "coeffs": [{"name": "b0", "value": 0}, {"name": "b1", "value": value}],
-            "x_start": 0,
-            "x_end": 1,
-        }
+        {"uid": "f", "model": "linear", "method": "full", "r_square": 1,
+         "coeffs": [{"name": "b0", "value": 0}, {"name": "b1", "value": value}], "x_start": 0, "x_end": 1}
         for value in (1,)
-    ]
+    ]  # fmt: skip
     steps = bucketed(*np.linspace(1, 2, 100), x_end=1)
-    info = compare(profile, steps)
-    assert info.result is PerformanceChange.Degradation
+    assert compare(profile, steps).result is PerformanceChange.Degradation
     (run,) = compare(profile, profile, points=10).partial_intervals or [None]
     assert run is None
 
@@ -178,10 +152,8 @@ def test_what_lies_within_the_scatter_is_no_change() -> None:
         ]
         return made
 
-    noisy = compare(line(1, 10, 0.99), line(40, 9.4, 0.99))
-    assert noisy.result is PerformanceChange.NoChange
+    assert compare(line(1, 10, 0.99), line(40, 9.4, 0.99)).result is PerformanceChange.NoChange
     exact = compare(line(1, 10, 1), line(40, 9.4, 1))
     assert exact.result is PerformanceChange.Degradation
     assert exact.partial_intervals[0][0] is PerformanceChange.Degradation
-    shifted = compare(line(1, 10, 0.2), line(1.3, 13, 0.2))
-    assert shifted.result is PerformanceChange.Degradation
+    assert compare(line(1, 10, 0.2), line(1.3, 13, 0.2)).result is PerformanceChange.Degradation

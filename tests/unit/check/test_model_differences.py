@@ -1,7 +1,5 @@
 """Fast Check, Linear Regression, Polynomial Regression: known changes of known size, and their properties."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,21 +19,16 @@ from shared import examples
 CHECKS = ("fast_check", "linear_regression", "polynomial_regression")
 SIZES = np.arange(1.0, 101.0)
 CURVES: Mapping[str, Callable[[Any], Any]] = {
-    "constant": lambda x: 0 * x + 50,
-    "linear": lambda x: 10 + 2 * x,
-    "logarithmic": lambda x: 3 + 7 * np.log(x),
-    "quadratic": lambda x: 5 + x + 0.3 * x**2,
-    "power": lambda x: 2 * x**2.5,
-    "exponential": lambda x: 3 * 1.04**x,
-}
+    "constant": lambda x: 0 * x + 50, "linear": lambda x: 10 + 2 * x,
+    "logarithmic": lambda x: 3 + 7 * np.log(x), "quadratic": lambda x: 5 + x + 0.3 * x**2,
+    "power": lambda x: 2 * x**2.5, "exponential": lambda x: 3 * 1.04**x
+}  # fmt: skip
 TYPES = {
-    "constant": ("constant", "constant", "constant"),
-    "linear": ("linear", "linear", "linear"),
+    "constant": ("constant", "constant", "constant"), "linear": ("linear", "linear", "linear"),
     "logarithmic": ("logarithmic", "quadratic", "cubic"),
-    "quadratic": ("quadratic", "quadratic", "quadratic"),
-    "power": ("power", "quadratic", "quadratic"),
-    "exponential": ("exponential", "quadratic", "cubic"),
-}
+    "quadratic": ("quadratic", "quadratic", "quadratic"), "power": ("power", "quadratic", "quadratic"),
+    "exponential": ("exponential", "quadratic", "cubic")
+}  # fmt: skip
 """The type of a difference that is such a curve, in the order of :data:`CHECKS`."""
 NO, MAYBE_WORSE, WORSE = (
     PerformanceChange.NoChange,
@@ -49,14 +42,12 @@ def profile(
 ) -> Profile:
     """The models of uids whose amounts are `curves` at `sizes`."""
     made = Profile({"header": {"type": "mixed", "units": {"mixed(time delta)": unit}}})
-    made.update_resources(
-        [
-            {"uid": uid, "type": "mixed", "subtype": "time delta", "amount": y, "structure-unit-size": x}
-            | fields
-            for uid, curve in curves.items()
-            for x, y in zip(sizes.tolist(), np.asarray(curve).tolist(), strict=True)
-        ]
-    )
+    made.update_resources([
+        {"uid": uid, "type": "mixed", "subtype": "time delta", "amount": y, "structure-unit-size": x}
+        | fields
+        for uid, curve in curves.items()
+        for x, y in zip(sizes.tolist(), np.asarray(curve).tolist(), strict=True)
+    ])  # fmt: skip
     return RegressionAnalysis().process(made, RegressionParams(method=method), NO_POSTPROCESS_CONTEXT)
 
 
@@ -89,9 +80,7 @@ def same() -> Profile:
     ("percent", "expected"), [(1, NO), (5, NO), (25, MAYBE_WORSE), (26, WORSE), (100, WORSE), (1000, WORSE)]
 )
 @pytest.mark.each_value("name percent", "changed")
-def test_known_shifts(
-    name: str, changed: str, percent: float, expected: PerformanceChange, same: Profile
-) -> None:
+def test_known_shifts(name, changed, percent, expected, same) -> None:
     factor = 1 + percent / 100
     shifted = {kind: curve(SIZES) * (factor if kind == changed else 1) for kind, curve in CURVES.items()}
     for baseline, target, verdict, rate in (
@@ -132,12 +121,9 @@ def test_new_gone_and_unknown_uids(name: str) -> None:
         both.update_resources([{"uid": "neither", "type": "mixed", "amount": 1}])
     found = compare(name, old, new)
     assert {uid: change.result for uid, change in found.items()} == {
-        "f": NO,
-        "old": PerformanceChange.NotInTarget,
-        "new": PerformanceChange.NotInBaseline,
-        "few": PerformanceChange.Unknown,
-        "less": PerformanceChange.Unknown,
-    }
+        "f": NO, "old": PerformanceChange.NotInTarget, "new": PerformanceChange.NotInBaseline,
+        "few": PerformanceChange.Unknown, "less": PerformanceChange.Unknown
+    }  # fmt: skip
     assert (found["old"].from_baseline, found["old"].to_target) == ("linear", "-")
     assert (found["few"].from_baseline, found["few"].to_target) == ("no model", "linear")
     assert list(found) == sorted(found)
@@ -210,8 +196,7 @@ def test_where_a_model_is_negative_nothing_is_compared(name: str) -> None:
     assert (change.result, change.rate_degradation) == (WORSE, pytest.approx(300))
     back = compare(name, new, old)["f"]
     assert (back.result, back.rate_degradation) == (PerformanceChange.Optimization, pytest.approx(-75))
-    near = profile({"f": -6417 + 150 * SIZES + 40})
-    assert compare(name, old, near)["f"].result in (NO, MAYBE_WORSE)
+    assert compare(name, old, profile({"f": -6417 + 150 * SIZES + 40}))["f"].result in (NO, MAYBE_WORSE)
 
 
 def test_models_that_explain_nothing_are_no_evidence(name: str) -> None:

@@ -1,7 +1,5 @@
 """What the noise of runs leaves of a change: of single runs, of repeated ones, and of what is counted."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import lru_cache
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perun.check._common.noise import NONE, UNKNOWN, Error, MedianChange, error_of_means
+from perun.check._common.points import NONE, UNKNOWN, Error, MedianChange, error_of_means
 from perun.models.growth import forms
 from perun.models.growth.comparison import Comparison, Curve, Order, Quotient, widened
 from perun.models.growth.forms import ExponentDifference
@@ -117,8 +115,7 @@ def test_repeated_runs_show_how_much_they_differ(method: str) -> None:
     found = changes(method, steady, slower)
     assert {change.result for change in found.values()} == {PerformanceChange.Degradation}
     unsteady = rounds([1, 1.6, 1.05], 10), rounds([1.6, 1.65, 1.9], 20)
-    found = changes(method, *unsteady)
-    assert {change.result for change in found.values()} <= UNCERTAIN
+    assert {change.result for change in changes(method, *unsteady).values()} <= UNCERTAIN
 
 
 @METHODS

@@ -1,7 +1,5 @@
 """What the methods say of pairs of recorded runs, of which the true change is known."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from typing import Any

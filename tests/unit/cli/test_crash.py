@@ -1,7 +1,5 @@
 """The report of a crash: created exclusively, never through a link, for the user alone."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The drawn history against the real one: every edge must be traceable through the characters."""
 
-from __future__ import annotations
-
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -86,13 +84,9 @@ class Tracer:
 
 UP, RIGHT, DOWN, LEFT = (0, -1), (1, 0), (0, 1), (-1, 0)
 PORTS = {
-    "│": {UP: [DOWN]},
-    "─": {LEFT: [RIGHT], RIGHT: [LEFT]},
-    "├": {UP: [DOWN, RIGHT], RIGHT: [DOWN]},
-    "┼": {UP: [DOWN], LEFT: [RIGHT], RIGHT: [LEFT]},
-    "╮": {LEFT: [DOWN]},
-    "╯": {UP: [LEFT]},
-}
+    "│": {UP: [DOWN]}, "─": {LEFT: [RIGHT], RIGHT: [LEFT]}, "├": {UP: [DOWN, RIGHT], RIGHT: [DOWN]},
+    "┼": {UP: [DOWN], LEFT: [RIGHT], RIGHT: [LEFT]}, "╮": {LEFT: [DOWN]}, "╯": {UP: [LEFT]}
+}  # fmt: skip
 """Where a line that enters a character from one side goes on; never upwards."""
 
 
@@ -221,10 +215,8 @@ def paint(text: str, colour: str) -> str:
 def test_lines_from_a_change_down_to_its_parent_have_its_colour() -> None:
     graph = Graph(paint=paint)
     graph.commit("m", ["l", "r"])
-    left = graph.commit("l", ["b"])
-    assert left.commit == "* <blue:|> "
-    right = graph.commit("r", ["q"], "degradation")
-    assert right == ("<yellow:|> <red:*> ", "<yellow:|> <red:|> ", ())
+    assert graph.commit("l", ["b"]).commit == "* <blue:|> "
+    assert graph.commit("r", ["q"], "degradation") == ("<yellow:|> <red:*> ", "<yellow:|> <red:|> ", ())
     better = graph.commit("q", ["b"], "optimization")
     assert better.commit == "<yellow:|> <green:*> "
     assert better.links == ("<yellow:|><green:/>",)
@@ -263,14 +255,9 @@ class Repository:
             environ |= {f"GIT_{who}_NAME": "T", f"GIT_{who}_EMAIL": "t@example.org"}
             environ[f"GIT_{who}_DATE"] = f"{1_500_000_000 + 60 * date} +0000"
         done = subprocess.run(
-            ["git", *arguments],
-            cwd=self.folder,
-            env=environ,
-            input=stdin,
-            text=True,
-            capture_output=True,
-            check=True,
-        )
+            ["git", *arguments], cwd=self.folder, env=environ, input=stdin, text=True, capture_output=True,
+            check=True
+        )  # fmt: skip
         return done.stdout.rstrip("\n")
 
     def commit(self, name: str, *parents: str) -> None:

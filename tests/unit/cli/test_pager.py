@@ -1,7 +1,5 @@
 """The pager on a real (pseudo) terminal."""
 
-from __future__ import annotations
-
 import os
 import pty
 import select
@@ -56,18 +54,15 @@ def test_no_pager_where_it_is_no_terminal(tmp_path: Path) -> None:
         assert out is stream
 
 
-@pytest.mark.parametrize(
-    ("enabled", "variables"),
-    [
-        (False, {"PAGER": "false"}),
-        (True, {"PAGER": ""}),
-        (True, {"PAGER": "cat"}),
-        (True, {"PAGER": "false", "TERM": "dumb"}),
-        (True, {"PAGER": "no-such-pager -x"}),
-        (True, {"PATH": "/nonexistent"}),
-        (True, {"PAGER": "false", "PERUN_PAGER": ""}),
-    ],
-)
+@pytest.mark.parametrize(("enabled", "variables"), [
+    (False, {"PAGER": "false"}),
+    (True, {"PAGER": ""}),
+    (True, {"PAGER": "cat"}),
+    (True, {"PAGER": "false", "TERM": "dumb"}),
+    (True, {"PAGER": "no-such-pager -x"}),
+    (True, {"PATH": "/nonexistent"}),
+    (True, {"PAGER": "false", "PERUN_PAGER": ""}),
+])  # fmt: skip
 def test_plain_output_instead(enabled: bool, variables: dict[str, str], terminal: Terminal) -> None:
     with paged(enabled, PATH | variables, terminal.stream) as out:
         assert out is terminal.stream
@@ -164,8 +159,7 @@ def started(terminal: Terminal, lines: int, **variables: str) -> subprocess.Pope
 @needs_less
 def test_quitting_less_ends_the_program_with_success(terminal: Terminal) -> None:
     process = started(terminal, 1_000_000)
-    shown = terminal.read(until="line 20")
-    assert "line 0" in shown
+    assert "line 0" in terminal.read(until="line 20")
     os.write(terminal.screen, b"q")
     while process.poll() is None:
         terminal.read()

@@ -1,7 +1,5 @@
 """The progress bar on a pseudo terminal, with a clock of the test's own."""
 
-from __future__ import annotations
-
 import io
 import os
 import pty
@@ -219,9 +217,7 @@ def test_an_error_removes_the_bar_and_the_thread(terminal: Terminal, clock: Cloc
     assert threading.active_count() == threads
 
 
-def test_the_file_for_text_may_be_closed_before_the_progress_is_forgotten(
-    terminal: Terminal, clock: Clock
-) -> None:
+def test_the_file_for_text_may_be_closed_before_the_progress_is_forgotten(terminal, clock) -> None:
     target = io.StringIO()
     with progress(1, "work", stream=terminal.stream, clock=clock, out=target) as shown:
         shown.write("text")

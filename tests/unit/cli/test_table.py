@@ -1,7 +1,5 @@
 """Tables for the terminal, and text that a terminal cannot be harmed by."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import unicodedata
@@ -13,22 +11,19 @@ from hypothesis import strategies as st
 from perun.cli.table import Column, clean, cut, table, width
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain text, čeština 日本", "plain text, čeština 日本"),
-        ("\x1b[31mred\x1b]0;title\x07", "\\x1b[31mred\\x1b]0;title\\x07"),
-        ("\x9b31m", "\\x9b31m"),
-        ("two\nlines\tand a tab", "two\nlines\tand a tab"),
-        ("dos\r\nlines", "dos\nlines"),
-        ("over\rwritten", "over\\rwritten"),
-        ("abc\u202ecba", "abc\\u202ecba"),
-        ("line\u2028end", "line\\u2028end"),
-        ("a\u00a0b\u3000c", "a\u00a0b\u3000c"),
-        ("👩\u200d💻", "👩\u200d💻"),
-        (b"caf\xe9".decode("utf-8", "surrogateescape"), "caf\\xe9"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), [
+    ("plain text, čeština 日本", "plain text, čeština 日本"),
+    ("\x1b[31mred\x1b]0;title\x07", "\\x1b[31mred\\x1b]0;title\\x07"),
+    ("\x9b31m", "\\x9b31m"),
+    ("two\nlines\tand a tab", "two\nlines\tand a tab"),
+    ("dos\r\nlines", "dos\nlines"),
+    ("over\rwritten", "over\\rwritten"),
+    ("abc\u202ecba", "abc\\u202ecba"),
+    ("line\u2028end", "line\\u2028end"),
+    ("a\u00a0b\u3000c", "a\u00a0b\u3000c"),
+    ("👩\u200d💻", "👩\u200d💻"),
+    (b"caf\xe9".decode("utf-8", "surrogateescape"), "caf\\xe9"),
+])  # fmt: skip
 def test_clean(text: str, shown: str) -> None:
     assert clean(text) == shown
 

@@ -1,7 +1,5 @@
 """A real program to measure, that does on request what measured programs do."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -107,12 +105,9 @@ def make_run(program_folder: Path) -> Callable[..., Run]:
 
     def make(args: str = "", workload: str = "", **changes: object) -> Run:
         values: dict[str, object] = {
-            "cmd": "./prog",
-            "args": args,
-            "workload": workload,
-            "cwd": program_folder,
-            "environ": {"PATH": "/usr/bin:/bin"},
-        }
+            "cmd": "./prog", "args": args, "workload": workload, "cwd": program_folder,
+            "environ": {"PATH": "/usr/bin:/bin"}
+        }  # fmt: skip
         return Run(**(values | changes))  # type: ignore[arg-type]
 
     return make

@@ -1,7 +1,5 @@
 """Traces that are shown, and resources made of rows; without running anything."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,27 +64,23 @@ def site(*addresses: int, whole: bool = False) -> Site | None:
 
 
 def shown(found: Site | None) -> list[str]:
-    assert found
-    assert found.uid in found.trace
+    assert found and found.uid in found.trace
     return [f"{frame.function} {frame.source}:{frame.line}" for frame in found.trace]
 
 
-@pytest.mark.parametrize(
-    ("addresses", "trace"),
-    [
-        # Of what the system's headers do only the caller is told; sources are relative to the run's folder.
-        ((IN_START, IN_MAIN, IN_FILL), ["fill(int) fill.c:3", "main main.c:9"]),
-        # What cannot be reached is left out where something can be.
-        ((IN_START, IN_MAIN, IN_LIBRARY), ["main main.c:9"]),
-        ((IN_START, IN_BARE, IN_MAIN, IN_STRDUP), ["main main.c:9"]),
-        # Else names are better than nothing, and offsets better than no names.
-        ((IN_START, IN_BARE, IN_STRDUP), ["bare unreachable:0"]),
-        ((IN_START, UNKNOWN), ["program+0x5f unreachable:0"]),
-        ((IN_BARE, IN_LIBRARY), ["liboperations.so.1+0xf unreachable:0", "bare unreachable:0"]),
-        ((IN_BARE, NOWHERE), ["generated-code unreachable:0", "bare unreachable:0"]),
-        ((IN_GROW,), ["std::vector<int>::grow() /usr/include/c++/12/vector:70"]),
-    ],
-)
+@pytest.mark.parametrize(("addresses", "trace"), [
+    # Of what the system's headers do only the caller is told; sources are relative to the run's folder.
+    ((IN_START, IN_MAIN, IN_FILL), ["fill(int) fill.c:3", "main main.c:9"]),
+    # What cannot be reached is left out where something can be.
+    ((IN_START, IN_MAIN, IN_LIBRARY), ["main main.c:9"]),
+    ((IN_START, IN_BARE, IN_MAIN, IN_STRDUP), ["main main.c:9"]),
+    # Else names are better than nothing, and offsets better than no names.
+    ((IN_START, IN_BARE, IN_STRDUP), ["bare unreachable:0"]),
+    ((IN_START, UNKNOWN), ["program+0x5f unreachable:0"]),
+    ((IN_BARE, IN_LIBRARY), ["liboperations.so.1+0xf unreachable:0", "bare unreachable:0"]),
+    ((IN_BARE, NOWHERE), ["generated-code unreachable:0", "bare unreachable:0"]),
+    ((IN_GROW,), ["std::vector<int>::grow() /usr/include/c++/12/vector:70"]),
+])  # fmt: skip
 def test_traces(addresses: tuple[int, ...], trace: list[str]) -> None:
     assert shown(site(*addresses)) == trace
     whole = site(*addresses, whole=True)
@@ -95,9 +89,7 @@ def test_traces(addresses: tuple[int, ...], trace: list[str]) -> None:
 
 
 def test_what_nobody_of_the_program_allocates_is_left_out() -> None:
-    assert site() is None
-    assert site(IN_STRDUP) is None
-    assert site(IN_START, IN_STRDUP) is None
+    assert site() is None and site(IN_STRDUP) is None and site(IN_START, IN_STRDUP) is None
     assert shown(site(IN_START, IN_STRDUP, whole=True)) == ["strdup strdup.c:1", "_start unreachable:0"]
     assert shown(site(whole=True)) == ["unknown unreachable:0"]
 
@@ -146,21 +138,15 @@ def process(
 
 def made(processes: Sequence[Process], shape: Shape | None = None) -> Profile:
     result = resources(processes, shape or Shape(), "program")
-    profile = Profile(
-        {
-            "header": {
-                "type": "memory",
-                "cmd": "./program",
-                "args": "",
-                "workload": "",
-                "units": {"memory": "B"},
-            },
-            "collector_info": {"name": "memory", "params": {}},
-            "postprocessors": [],
-            "resource_type_map": result.regions.constants,
-            "resources": result.regions.resources,
-        }
-    )
+    profile = Profile({
+        "header": {
+            "type": "memory", "cmd": "./program", "args": "", "workload": "", "units": {"memory": "B"}
+        },
+        "collector_info": {"name": "memory", "params": {}},
+        "postprocessors": [],
+        "resource_type_map": result.regions.constants,
+        "resources": result.regions.resources,
+    })  # fmt: skip
     validate(profile, "test")
     assert loads(dumps_pending(profile), "again").serialize() == profile.serialize()
     return profile
@@ -206,8 +192,7 @@ def test_resources_are_sums_by_stack_subtype_and_snapshot() -> None:
         (SECOND_LINE.uid._asdict(), "free", 2, 0, 1, 64, 3.0),
         (HELD.uid._asdict(), "malloc", 2, 4, 1, 80, 3.0),
     ]
-    fates = rows(profile, "peak", "leaked", "leaked-blocks", "temporary", "lifetime")
-    assert fates == [
+    assert rows(profile, "peak", "leaked", "leaked-blocks", "temporary", "lifetime") == [
         (100, 0, 0, 0, 1.4),
         (50, 50, 1, 0, 1.6),
         (10, 10, 1, 0, 2.5),
@@ -217,27 +202,19 @@ def test_resources_are_sums_by_stack_subtype_and_snapshot() -> None:
         (0, 0, 0, 0, 0.1),
     ]
     first = next(resource for _, resource in profile.all_resources())
-    assert first["type"] == "memory"
-    assert first["trace"] == [frame._asdict() for frame in FIRST.trace]
+    assert first["type"] == "memory" and first["trace"] == [frame._asdict() for frame in FIRST.trace]
     assert next(iter(profile["resources"])) == "fill.c:fill:3#0"
 
 
 def test_functions_and_the_program_are_summed_up() -> None:
-    found = metrics(made([process(EVENTS, SITES)]))
-    assert found == {
+    assert metrics(made([process(EVENTS, SITES)])) == {
         "program:allocated": 184,  # without what is left out, as the resources have it
-        "program:allocations": 5,
-        "program:peak": 160,
+        "program:allocations": 5, "program:peak": 160,
         "program:leaked": 60,  # neither what the library holds, nor what is of no function of the program
-        "program:temporary": 1,
-        "fill.c:fill:allocated": 180,
-        "fill.c:fill:allocations": 4,
-        "fill.c:fill:peak": 160,
-        "fill.c:fill:leaked": 60,
-        "fill.c:fill:temporary": 1,
-        "main.c:main:allocated": 4,
-        "main.c:main:allocations": 1,
-    }
+        "program:temporary": 1, "fill.c:fill:allocated": 180, "fill.c:fill:allocations": 4,
+        "fill.c:fill:peak": 160, "fill.c:fill:leaked": 60, "fill.c:fill:temporary": 1,
+        "main.c:main:allocated": 4, "main.c:main:allocations": 1
+    }  # fmt: skip
 
 
 def test_single_events_say_the_same() -> None:
@@ -271,10 +248,8 @@ def test_several_processes() -> None:
     assert (first.interval, second.interval) == (2 * SECOND, SECOND)
     profile = made([first, second])
     assert rows(profile, "process", "amount", "snapshot") == [
-        ("program", 100, 0),
-        ("program", 1, 1),
-        ("child", 7, 0),
-    ]
+        ("program", 100, 0), ("program", 1, 1), ("child", 7, 0)
+    ]  # fmt: skip
     assert metrics(profile)["program:peak"] == 108
     single = made([process(EVENTS, SITES, raw=True), process(EVENTS, SITES, raw=True, name="child")])
     assert {name for (name,) in rows(single, "process")} == {"program", "child"}
@@ -294,15 +269,12 @@ def deep_site(number: int, depth: int = 12) -> Site:
     return Site(frames[0], tuple(frames))
 
 
-@pytest.mark.parametrize(
-    ("sites", "seconds", "count"),
-    [
-        (8_000, 1, 24_000),
-        pytest.param(20_000, 1, 300_000, marks=pytest.mark.slow),
-        pytest.param(2_000, 40, 300_000, marks=pytest.mark.slow),
-        pytest.param(50, 5000, 300_000, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("sites", "seconds", "count"), [
+    (8_000, 1, 24_000),
+    pytest.param(20_000, 1, 300_000, marks=pytest.mark.slow),
+    pytest.param(2_000, 40, 300_000, marks=pytest.mark.slow),
+    pytest.param(50, 5000, 300_000, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_a_profile_stays_below_5_mb(sites: int, seconds: int, count: int) -> None:
     numbers = np.random.default_rng(1).integers(1, sites, count)
     times = np.linspace(0, seconds, len(numbers))
@@ -334,8 +306,7 @@ def test_what_is_shortened_is_the_least() -> None:
         if len(group.get("trace", ())) > 1
     }
     assert full == {f"source/file_{number}.cpp" for number in range(2999, 2999 - len(full), -1)}
-    whole = resources([process(events, sites)], Shape(whole=True), "program")
-    assert whole.shortened == 0
+    assert resources([process(events, sites)], Shape(whole=True), "program").shortened == 0
     others = [
         group
         for group in result.regions.constants.values()
@@ -347,8 +318,7 @@ def test_what_is_shortened_is_the_least() -> None:
 def test_snapshots_become_longer_only_where_nobody_asked_for_their_length() -> None:
     events = [(1, 1 + number % 3, 16 * number, 1, number / 40) for number in range(40_000)]
     one = process(events, SITES, interval=SECOND // 40)
-    longer = resources([one], Shape(), "program")
-    assert longer.interval > SECOND // 40
+    assert resources([one], Shape(), "program").interval > SECOND // 40
     assert resources([one], Shape(coarser=False), "program").interval == SECOND // 40
 
 

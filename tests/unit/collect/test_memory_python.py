@@ -1,7 +1,5 @@
 """Python programs: how a command is taken apart, and what is read from their interpreter."""
 
-from __future__ import annotations
-
 import os
 import sys
 from array import array
@@ -25,39 +23,27 @@ from shared import examples
 ENVIRON = {"PATH": os.pathsep.join([os.path.dirname(sys.executable), "/usr/bin", "/bin"])}
 
 
-@pytest.mark.parametrize(
-    ("command", "options", "words"),
-    [
-        ("prog.py a -c", [], ["prog.py", "a", "-c"]),
-        ("-O -X utf8 -W ignore prog.py", ["-O", "-X", "utf8", "-W", "ignore"], ["prog.py"]),
-        ("-m pkg.module -x", [], ["-m", "pkg.module", "-x"]),
-        ("-Imjson.tool a", ["-I"], ["-m", "json.tool", "a"]),
-        ("-c 'import sys' a", [], ["-c", "import sys", "a"]),
-        ("-bbcpass", ["-bb"], ["-c", "pass"]),
-        ("-Wmodule prog.py", ["-Wmodule"], ["prog.py"]),
-        (
-            "--check-hash-based-pycs never -sS prog.py",
-            ["--check-hash-based-pycs", "never", "-sS"],
-            ["prog.py"],
-        ),
-    ],
-)
-def test_the_words_of_the_interpreter(
-    tmp_path: Path, command: str, options: list[str], words: list[str]
-) -> None:
+@pytest.mark.parametrize(("command", "options", "words"), [
+    ("prog.py a -c", [], ["prog.py", "a", "-c"]),
+    ("-O -X utf8 -W ignore prog.py", ["-O", "-X", "utf8", "-W", "ignore"], ["prog.py"]),
+    ("-m pkg.module -x", [], ["-m", "pkg.module", "-x"]),
+    ("-Imjson.tool a", ["-I"], ["-m", "json.tool", "a"]),
+    ("-c 'import sys' a", [], ["-c", "import sys", "a"]),
+    ("-bbcpass", ["-bb"], ["-c", "pass"]),
+    ("-Wmodule prog.py", ["-Wmodule"], ["prog.py"]),
+    ("--check-hash-based-pycs never -sS prog.py", ["--check-hash-based-pycs", "never", "-sS"], ["prog.py"]),
+])  # fmt: skip
+def test_the_words_of_the_interpreter(tmp_path: Path, command: str, options, words: list[str]) -> None:
     found = python_program_of(Run(f"{sys.executable} {command}", cwd=tmp_path, environ=ENVIRON))
     assert (found.python, found.options, found.words) == (sys.executable, options, words)
 
 
-@pytest.mark.parametrize(
-    ("first", "options"),
-    [
-        (f"#!{sys.executable}", []),
-        (f"#!{sys.executable} -O", ["-O"]),
-        (f"#!/usr/bin/env {os.path.basename(sys.executable)}", []),
-        (f"#! /usr/bin/env -S {os.path.basename(sys.executable)} -u", ["-u"]),
-    ],
-)
+@pytest.mark.parametrize(("first", "options"), [
+    (f"#!{sys.executable}", []),
+    (f"#!{sys.executable} -O", ["-O"]),
+    (f"#!/usr/bin/env {os.path.basename(sys.executable)}", []),
+    (f"#! /usr/bin/env -S {os.path.basename(sys.executable)} -u", ["-u"]),
+])  # fmt: skip
 def test_scripts(tmp_path: Path, first: str, options: list[str]) -> None:
     script = tmp_path / "script"
     script.write_text(f"{first}\npass\n")
@@ -151,14 +137,10 @@ def test_events_and_sites(tmp_path: Path) -> None:
     assert (read.pid, read.started, read.unwinder) == (7, 1_500_000_000, "python")
     places = Places(Symboliser(""), Path("/project"))
     nothing, first, second, third = read.sites(places, whole=False)
-    assert nothing is None
-    assert first and second and third
-    assert first == second
-    assert first.uid == ("work", "prog.py", 4)
-    assert third.uid == ("run", "<string>", 1)
+    assert nothing is None and first and second and third and first == second
+    assert first.uid == ("work", "prog.py", 4) and third.uid == ("run", "<string>", 1)
     whole = read.sites(places, whole=True)[1]
-    assert whole and [frame.function for frame in whole.trace] == ["loads", "work"]
-    assert whole.uid == first.uid
+    assert whole and [frame.function for frame in whole.trace] == ["loads", "work"] and whole.uid == first.uid
 
 
 def test_what_memray_cannot_read_is_told(tmp_path: Path) -> None:

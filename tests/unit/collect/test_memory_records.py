@@ -1,7 +1,5 @@
 """The reader of recorded allocations: what a writer of the format has written, cut short, and damaged."""
 
-from __future__ import annotations
-
 import random
 import struct
 import zlib
@@ -98,27 +96,17 @@ class Writer:
         self.append(chunk(2, 0, text.encode()))
 
     def events(
-        self,
-        events: Sequence[Event],
-        words: Sequence[int] = (),
-        now: int = 0,
-        changes: Mapping[str, Any] | None = None,
-    ) -> None:
+        self, events: Sequence[Event], words: Sequence[int] = (), now: int = 0,
+        changes: Mapping[str, Any] | None = None
+    ) -> None:  # fmt: skip
         self.append(events_chunk(events, words, self.number, now, self.shift, changes or {}))
         self.number += 1
 
     def tail(
-        self,
-        events: Sequence[Event] = (),
-        words: Sequence[int] = (),
-        state: int = 1,
-        number: int | None = None,
-        now: int = 0,
-        error: int = 0,
-        skipped: int = 0,
-        lost: int = 0,
-        other: tuple[int, Sequence[Event], Sequence[int]] = (0xFFFFFFFF, (), ()),
-    ) -> None:
+        self, events: Sequence[Event] = (), words: Sequence[int] = (), state: int = 1,
+        number: int | None = None, now: int = 0, error: int = 0, skipped: int = 0, lost: int = 0,
+        other: tuple[int, Sequence[Event], Sequence[int]] = (0xFFFFFFFF, (), ())
+    ) -> None:  # fmt: skip
         """One half has what is given, for chunk `number`; the other is `other`: a chunk, events, words."""
         halves = [(self.number if number is None else number, events, words), other]
         room = [max(len(half[place]) for half in halves) + 5 for place in (1, 2)]
@@ -161,13 +149,9 @@ def chunk(kind: int, number: int, content: bytes, *fields: Any) -> bytes:
 
 
 def events_chunk(
-    events: Sequence[Event],
-    words: Sequence[int],
-    number: int,
-    now: int,
-    shift: int,
-    changes: Mapping[str, Any],
-) -> bytes:
+    events: Sequence[Event], words: Sequence[int], number: int, now: int, shift: int,
+    changes: Mapping[str, Any]
+) -> bytes:  # fmt: skip
     sites = list(dict.fromkeys((event.kind, event.stack) for event in events))
     site = [sites.index((event.kind, event.stack)) for event in events]
     amounts = [
@@ -192,14 +176,9 @@ def events_chunk(
     ticks = [(START + event.ticks) >> shift for event in events]
     steps = [after - earlier for earlier, after in zip([*ticks[:1], *ticks], ticks, strict=False)]
     columns = [
-        [stack for _, stack in sites],
-        site,
-        amounts,
-        back,
-        fresh,
-        [event.thread - thread for event in events],
-        steps,
-    ]
+        [stack for _, stack in sites], site, amounts, back, fresh,
+        [event.thread - thread for event in events], steps
+    ]  # fmt: skip
     width = bytes(map(width_of, columns))
     heads, others = split(words)
     content = planes(heads, 8) + struct.pack(f"={len(others)}Q", *others) + bytes(kind for kind, _ in sites)
@@ -222,14 +201,10 @@ def read(path: Path) -> tuple[Recording, list[Event]]:
     stacks = [ids[stack.addresses, stack.cut] for stack in recording.stacks]
     numbers = [stacks[number] for number in events.stacks.tolist()]
     rows = zip(
-        events.subtypes[events.site].tolist(),
-        events.address.tolist(),
-        events.size.tolist(),
-        [numbers[site] for site in events.site.tolist()],
-        events.thread.tolist(),
-        events.time.tolist(),
-        strict=True,
-    )
+        events.subtypes[events.site].tolist(), events.address.tolist(), events.size.tolist(),
+        [numbers[site] for site in events.site.tolist()], events.thread.tolist(), events.time.tolist(),
+        strict=True
+    )  # fmt: skip
     return recording, [Event(*row) for row in rows]
 
 
@@ -239,17 +214,13 @@ def packed(addresses: Sequence[int]) -> bytes:
 
 EVENTS = st.lists(
     st.builds(
-        Event,
-        st.sampled_from([1, 2, 4, 9, 10, 11, 32, 33, 34]),
+        Event, st.sampled_from([1, 2, 4, 9, 10, 11, 32, 33, 34]),
         st.one_of(st.integers(1, 6).map(lambda place: place << 4), st.integers(1, 2**47)),
-        st.one_of(st.just(0), st.integers(0, 300), st.integers(0, 2**62)),
-        st.integers(0, 3),
-        st.integers(0, 1),
-        st.integers(0, 10**6),
+        st.one_of(st.just(0), st.integers(0, 300), st.integers(0, 2**62)), st.integers(0, 3),
+        st.integers(0, 1), st.integers(0, 10**6)
     ),
-    min_size=1,
-    max_size=30,
-).map(lambda events: sorted(events, key=lambda event: event.ticks))
+    min_size=1, max_size=30
+).map(lambda events: sorted(events, key=lambda event: event.ticks))  # fmt: skip
 
 
 def plain(events: Sequence[Event]) -> list[Event]:
@@ -297,16 +268,11 @@ def test_reads_what_was_written(folder: Path, chunks: list[list[Event]], rest: l
     moved = [event._replace(ticks=event.ticks + later) for event in rest or ()]
     writer.tail(moved, words, now=moved[-1].ticks if moved else later)
     recording, found = read(writer.path)
-    assert found == plain(written + moved)
-    assert recording.exe == "/bin/program"
-    assert recording.args == ["./program", "-x y"]
-    assert recording.notes == ["something"]
+    assert found == plain(written + moved) and recording.exe == "/bin/program"
+    assert recording.args == ["./program", "-x y"] and recording.notes == ["something"]
     assert (recording.pid, recording.parent, recording.unwinder, recording.wanted) == (
-        77,
-        76,
-        "libunwind",
-        "tables",
-    )
+        77, 76, "libunwind", "tables"
+    )  # fmt: skip
     assert recording.end.state is State.EXITED
     assert recording.threads == {0: 4711, 1: 4712}
     assert [one.path for one in recording.modules] == ["/bin/program"]
@@ -322,11 +288,8 @@ def test_stacks_share_frames_and_know_their_modules(tmp_path: Path) -> None:
     recording = Recording(writer.path, native.load())
     assert len(list(recording.pieces())) == 2
     assert [(stack.modules, stack.cut) for stack in recording.stacks[1:]] == [
-        (1, False),
-        (1, False),
-        (1, True),
-        (2, False),
-    ]
+        (1, False), (1, False), (1, True), (2, False)
+    ]  # fmt: skip
     assert recording.stacks[1].addresses == recording.stacks[4].addresses == packed(STACK)
     assert recording.stacks[3].addresses == packed([STACK[0], 0x403000])
 
@@ -389,8 +352,7 @@ def test_what_could_not_be_written_is_told(tmp_path: Path) -> None:
     writer.events([Event(1, 16, 1, 0, 0, 0)])
     writer.tail(number=5, error=28, skipped=3, lost=9)
     recording, events = read(writer.path)
-    assert len(events) == 1
-    assert recording.end[1:] == (28, 3, 9)
+    assert len(events) == 1 and recording.end[1:] == (28, 3, 9)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 4])
@@ -422,31 +384,27 @@ def changed(offset: int, form: str, value: Any) -> Callable[[bytes], bytes]:
     return change
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda data: b"", "too short for its header"),
-        (lambda data: data[:100], "too short for its header"),
-        (changed(0, "=8s", b"PERUNMAM"), "does not begin with PERUNMEM"),
-        (changed(8, "=I", 0x04030201), "another byte order"),
-        (changed(12, "=I", 3), "version 3"),
-        (changed(16, "=I", 64), "header are out of range"),
-        (changed(36, "=I", 64), "header are out of range"),
-        (changed(128, "=4s", b"PMCX"), "a chunk does not begin with PMCK"),
-        (changed(132, "=I", 1), "checksum of chunk 0"),
-        (changed(144, "=I", 2**31), "larger than"),
-        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "checksum of chunk 0"),
-        (lambda data: data + b"?" * 96, "a chunk does not begin with PMCK"),
-    ],
-)
+@pytest.mark.parametrize(("change", "reason"), [
+    (lambda data: b"", "too short for its header"),
+    (lambda data: data[:100], "too short for its header"),
+    (changed(0, "=8s", b"PERUNMAM"), "does not begin with PERUNMEM"),
+    (changed(8, "=I", 0x04030201), "another byte order"),
+    (changed(12, "=I", 3), "version 3"),
+    (changed(16, "=I", 64), "header are out of range"),
+    (changed(36, "=I", 64), "header are out of range"),
+    (changed(128, "=4s", b"PMCX"), "a chunk does not begin with PMCK"),
+    (changed(132, "=I", 1), "checksum of chunk 0"),
+    (changed(144, "=I", 2**31), "larger than"),
+    (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "checksum of chunk 0"),
+    (lambda data: data + b"?" * 96, "a chunk does not begin with PMCK"),
+])  # fmt: skip
 def test_damage_is_named(tmp_path: Path, change: Callable[[bytes], bytes], reason: str) -> None:
     writer = Writer(tmp_path / "file")
     writer.events([Event(1, 16, 1, 1, 0, 0)], DEFINITIONS)
     writer.path.write_bytes(change(writer.path.read_bytes()))
     with pytest.raises(DamagedRecording, match=reason) as damage:
         read(writer.path)
-    assert str(writer.path) in damage.value.message
-    assert damage.value.hint
+    assert str(writer.path) in damage.value.message and damage.value.hint
     assert isinstance(damage.value, ProfileError)
 
 
@@ -455,22 +413,19 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         Recording(tmp_path / "none")
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"events": 2}, "before its last|after its last|not defined|amounts for"),
-        ({"events": 2**31}, "a count above"),
-        ({"sites": 0}, "not defined|after its last"),
-        ({"amounts": 0}, "0 amounts for 1 allocations"),
-        ({"fresh": 0}, "0 new addresses|after its last"),
-        ({"words": 1}, "do not fill its words"),
-        ({"width": bytes([9] * 7)}, "wider than 8 bytes"),
-        ({"width": bytes([8] * 7)}, "ends before its last column"),
-        ({"shift": 64}, "wider than 8 bytes"),
-        ({"first": 2**63}, "clock values are out of range"),
-        ({"monotonic": 2**63}, "clock values are out of range"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "reason"), [
+    ({"events": 2}, "before its last|after its last|not defined|amounts for"),
+    ({"events": 2**31}, "a count above"),
+    ({"sites": 0}, "not defined|after its last"),
+    ({"amounts": 0}, "0 amounts for 1 allocations"),
+    ({"fresh": 0}, "0 new addresses|after its last"),
+    ({"words": 1}, "do not fill its words"),
+    ({"width": bytes([9] * 7)}, "wider than 8 bytes"),
+    ({"width": bytes([8] * 7)}, "ends before its last column"),
+    ({"shift": 64}, "wider than 8 bytes"),
+    ({"first": 2**63}, "clock values are out of range"),
+    ({"monotonic": 2**63}, "clock values are out of range"),
+])  # fmt: skip
 def test_damage_with_a_right_checksum_is_named(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
     writer = Writer(tmp_path / "file")
     writer.events([Event(1, 16, 1, 0, 0, 0)], changes=changes)
@@ -478,17 +433,14 @@ def test_damage_with_a_right_checksum_is_named(tmp_path: Path, changes: dict[str
         read(writer.path)
 
 
-@pytest.mark.parametrize(
-    ("events", "words", "reason"),
-    [
-        ([Event(1, 16, 1, 5, 0, 0)], (), "call stack 5 is not defined"),
-        ([Event(17, 16, 1, 0, 0, 0)], (), "unknown kind 17"),
-        ([Event(1, 16, 2**63, 0, 0, 0)], (), "larger than 2\\^63 bytes"),
-        ([Event(1, 16, 1, 0, 0, 0)], definition(1, 1, [1], shared=1), "shares more frames"),
-        ([Event(1, 16, 1, 0, 0, 0)], definition(9, 1, [1]), "unknown kind 9"),
-        ([Event(1, 16, 1, 0, 0, 0)], definition(1, 1, [1, 2])[:-1], "longer than its|not fill its words"),
-    ],
-)
+@pytest.mark.parametrize(("events", "words", "reason"), [
+    ([Event(1, 16, 1, 5, 0, 0)], (), "call stack 5 is not defined"),
+    ([Event(17, 16, 1, 0, 0, 0)], (), "unknown kind 17"),
+    ([Event(1, 16, 2**63, 0, 0, 0)], (), "larger than 2\\^63 bytes"),
+    ([Event(1, 16, 1, 0, 0, 0)], definition(1, 1, [1], shared=1), "shares more frames"),
+    ([Event(1, 16, 1, 0, 0, 0)], definition(9, 1, [1]), "unknown kind 9"),
+    ([Event(1, 16, 1, 0, 0, 0)], definition(1, 1, [1, 2])[:-1], "longer than its|not fill its words"),
+])  # fmt: skip
 def test_nonsense_is_named(tmp_path: Path, events: list[Event], words: Sequence[int], reason: str) -> None:
     for in_tail in (False, True):
         writer = Writer(tmp_path / f"file{in_tail}")
@@ -572,14 +524,7 @@ def read_or_refused(folder: Path, data: bytes, tail: bytes) -> None:
 
 
 @given(changes=DAMAGE, size=st.integers(0, 200), right=st.booleans(), in_tail=st.booleans())
-def test_damage_never_does_more_than_an_error(
-    folder: Path,
-    intact: tuple[bytes, bytes],
-    changes: list[tuple[int, int]],
-    size: int,
-    right: bool,
-    in_tail: bool,
-) -> None:
+def test_damage_never_does_more_than_an_error(folder, intact, changes, size: int, right, in_tail) -> None:
     data, tail = intact
     if in_tail:
         read_or_refused(folder, data, damaged(tail, changes, size))
@@ -589,9 +534,7 @@ def test_damage_never_does_more_than_an_error(
 
 
 @given(data=st.data())
-def test_damaged_content_never_does_more_than_an_error(
-    folder: Path, intact: tuple[bytes, bytes], data: st.DataObject
-) -> None:
+def test_damaged_content_never_does_more_than_an_error(folder: Path, intact, data: st.DataObject) -> None:
     """Not the packed bytes are damaged, which hardly ever unpack, but what they unpack to."""
     whole = intact[0]
     position, rebuilt = 128, bytearray(whole[:128])

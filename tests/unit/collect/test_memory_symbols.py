@@ -1,7 +1,5 @@
 """Functions and lines of addresses, by both symbolisers, and what is kept of their answers."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -155,9 +153,7 @@ def test_old_answers_are_dropped(folder: Path, tool: str, tmp_path: Path) -> Non
     path = str(folder / "full")
     Symboliser(tool, tmp_path).frames(path, read_elf(path), [call_of_malloc(folder / "full")])
     names = {path.name for path in tmp_path.iterdir()}
-    assert len(names) == 300
-    assert "5.json" not in names
-    assert "6.json" in names
+    assert len(names) == 300 and "5.json" not in names and "6.json" in names
 
 
 def test_a_symboliser_that_is_not_there(folder: Path, tmp_path: Path) -> None:
@@ -195,14 +191,12 @@ def test_elf(folder: Path, tmp_path: Path) -> None:
     full, plain, static = (read_elf(str(folder / name)) for name in ("full", "plain", "static"))
     assert full and plain and static
     assert full.dynamic and full.has_lines and full.bits == 64 and len(full.build_id) == 40
-    assert plain.dynamic and not plain.has_lines
-    assert not static.dynamic
+    assert plain.dynamic and not plain.has_lines and not static.dynamic
     segment = full.segments[1]
     assert full.address_of(segment.offset + 3) == segment.address + 3
     assert full.entry == address_of(folder / "full", " _start")
     (tmp_path / "script").write_text("#!/bin/sh\n")
-    assert read_elf(str(tmp_path / "script")) is None
-    assert read_elf(str(tmp_path)) is None
+    assert read_elf(str(tmp_path / "script")) is None and read_elf(str(tmp_path)) is None
     assert read_elf(str(tmp_path / "absent")) is None
 
 

@@ -1,15 +1,12 @@
 """The seven optimisations of tracing as functions of graphs and of what was recorded earlier."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perun.collect._calls.optimizations.applying import choose
+from perun.collect._calls.optimizations.applying import choose, complexity_of
 from perun.collect._calls.optimizations.methods import levels_of
 from perun.collect._calls.optimizations.plan import Earlier, Seen
-from perun.collect._calls.optimizations.resources import complexity_of
 from perun.collect._calls.optimizations.settings import METHODS, PARAMETERS, PIPELINES, make_settings
 from perun.core.errors import UsageError
 from perun.native.callgraph.difference import difference
@@ -62,24 +59,20 @@ def test_a_pipeline_is_its_methods_and_options_change_them():
     assert chosen == ("diff-tracing", "baseline-dynamic")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message", "hint"),
-    [
-        ({"pipeline": "basik"}, "basik", "basic"),
-        ({"on": ["cg-shapping"]}, "cg-shapping", "cg-shaping"),
-        ({"arguments": [("cg-mod", "match")]}, "cg-mod", "cg-mode"),
-        ({"arguments": [("cg-mode", "topdown")]}, "one of match, bottom-up, top-down", "top-down"),
-        ({"arguments": [("probing-threshold", "many")]}, "a whole number", ""),
-        ({"arguments": [("probing-threshold", "0")]}, "at least 1", ""),
-        ({"arguments": [("timed-sample-freq", "nan")]}, "at least 0.001", ""),
-        ({"on": ["cg-shaping"], "off": ["cg-shaping"]}, "both on and off", "-off"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message", "hint"), [
+    ({"pipeline": "basik"}, "basik", "basic"),
+    ({"on": ["cg-shapping"]}, "cg-shapping", "cg-shaping"),
+    ({"arguments": [("cg-mod", "match")]}, "cg-mod", "cg-mode"),
+    ({"arguments": [("cg-mode", "topdown")]}, "one of match, bottom-up, top-down", "top-down"),
+    ({"arguments": [("probing-threshold", "many")]}, "a whole number", ""),
+    ({"arguments": [("probing-threshold", "0")]}, "at least 1", ""),
+    ({"arguments": [("timed-sample-freq", "nan")]}, "at least 0.001", ""),
+    ({"on": ["cg-shaping"], "off": ["cg-shaping"]}, "both on and off", "-off"),
+])  # fmt: skip
 def test_what_is_wrong_is_named_with_the_nearest(arguments, message, hint):
     with pytest.raises(UsageError) as problem:
         make_settings(**arguments)
-    assert message in problem.value.message
-    assert hint in problem.value.hint
+    assert message in problem.value.message and hint in problem.value.hint
 
 
 def test_shaping_keeps_upper_or_lower_levels():
@@ -170,19 +163,16 @@ def test_low_bounds_are_dropped_below_the_top():
     assert "f9" not in choose(graph, None, Earlier(bounds=bounds), linear).kept
 
 
-@pytest.mark.parametrize(
-    ("growth", "name"),
-    [
-        ("O(1)", "constant"),
-        ("O(log n)", "logarithmic"),
-        ("O(n)", "linear"),
-        ("O(n log n)", "linearithmic"),
-        ("O(n^2)", "quadratic"),
-        ("O(n^2 log n)", "cubic"),
-        ("O(n^4)", "polynomial"),
-        ("O(2^n)", "exponential"),
-    ],
-)
+@pytest.mark.parametrize(("growth", "name"), [
+    ("O(1)", "constant"),
+    ("O(log n)", "logarithmic"),
+    ("O(n)", "linear"),
+    ("O(n log n)", "linearithmic"),
+    ("O(n^2)", "quadratic"),
+    ("O(n^2 log n)", "cubic"),
+    ("O(n^4)", "polynomial"),
+    ("O(2^n)", "exponential"),
+])  # fmt: skip
 def test_bounds_have_the_names_of_their_classes(growth, name):
     assert complexity_of(Growth.of(growth)) == name
 
@@ -218,8 +208,7 @@ def test_renamed_functions_are_recognised_also_where_they_call_each_other(mode):
     old = graph_of({"main": ["a", "x"], "a": ["b"], "b": []}, {"a": "1", "b": "2"})
     new = graph_of({"main": ["c", "x"], "c": ["d"], "d": []}, {"c": "1", "d": "2"})
     found = difference(new, old, mode)
-    assert found.changed == {}
-    assert found.renamed == {"c": "a", "d": "b"}
+    assert found.changed == {} and found.renamed == {"c": "a", "d": "b"}
 
 
 def test_two_candidates_are_no_rename():
@@ -231,13 +220,10 @@ def test_two_candidates_are_no_rename():
 def test_a_change_is_new_functions_callees_or_control_flow():
     old = graph_of({"main": ["f", "g"], "f": ["h"]})
     new = graph_of({"main": ["f", "g"], "f": ["h", "h"], "g": ["new"]}, {"h": "other"})
-    found = difference(new, old, "strict").changed
-    assert found == {
-        "f": "its callees changed",
-        "g": "its callees changed",
-        "new": "it is new",
-        "h": "its control flow changed (strict)",
-    }
+    assert difference(new, old, "strict").changed == {
+        "f": "its callees changed", "g": "its callees changed", "new": "it is new",
+        "h": "its control flow changed (strict)"
+    }  # fmt: skip
     assert "h" not in difference(new, old, "strict", inspect_all=False).changed
 
 
@@ -256,12 +242,9 @@ def graphs(draw):
 
 
 seen_values = st.builds(
-    Seen,
-    st.integers(0, 10**9),
-    st.floats(0, 10**6),
-    st.floats(0, 10**6),
-    st.dictionaries(st.sampled_from(["main", *NAMES]), st.integers(1, 1000), max_size=2),
-)
+    Seen, st.integers(0, 10**9), st.floats(0, 10**6), st.floats(0, 10**6),
+    st.dictionaries(st.sampled_from(["main", *NAMES]), st.integers(1, 1000), max_size=2)
+)  # fmt: skip
 earliers = st.builds(
     Earlier,
     st.dictionaries(st.sampled_from(["main", *NAMES]), seen_values),
@@ -273,14 +256,10 @@ earliers = st.builds(
 
 @settings(max_examples=examples(30), deadline=None)
 @given(
-    graph=graphs(),
-    previous=graphs(),
-    earlier=earliers,
-    pipeline=st.sampled_from(sorted(PIPELINES)),
-    on=st.sets(st.sampled_from(METHODS)),
-    mode=st.sampled_from(MODES),
-    cg_mode=st.sampled_from(PARAMETERS["cg-mode"].choices),
-)
+    graph=graphs(), previous=graphs(), earlier=earliers, pipeline=st.sampled_from(sorted(PIPELINES)),
+    on=st.sets(st.sampled_from(METHODS)), mode=st.sampled_from(MODES),
+    cg_mode=st.sampled_from(PARAMETERS["cg-mode"].choices)
+)  # fmt: skip
 def test_a_changed_function_is_never_dropped(graph, previous, earlier, pipeline, on, mode, cg_mode):
     chosen = make_settings(pipeline, sorted(on), (), [("diff-cfg-mode", mode), ("cg-mode", cg_mode)])
     choice = choose(graph, previous, earlier, chosen)
@@ -324,8 +303,7 @@ def versions(draw):
 def test_exactly_what_was_edited_counts_as_changed_and_is_traced(versions, earlier, on):
     old, new, edited = versions
     choice = choose(new, old, earlier, make_settings(on=sorted(on)))
-    assert set(choice.changed) == edited
-    assert edited <= set(choice.kept)
+    assert set(choice.changed) == edited and edited <= set(choice.kept)
     # It is not lost by sampling either: how often it is called is not known of a version before.
     unseen = edited - earlier.seen.keys()
     assert {choice.decisions[name].sampling for name in unseen} <= {1}

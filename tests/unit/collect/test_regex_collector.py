@@ -1,7 +1,5 @@
 """The regex collector: values that programs print."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.collect.regex import RegexCollector
-from perun.collect.regex.collector import RegexParams, number, plain
+from perun.collect.regex import RegexCollector, RegexParams, number, plain
 from perun.core.errors import ConfigError, JobFailed
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import from_mapping
@@ -122,8 +119,7 @@ def test_all_four_groups(tmp_path: Path) -> None:
         {"amount": 0.03, "uid": "sort", "type": "time", "structure-unit-size": 200, "order": 1},
         {"amount": 1e-6, "uid": "read", "type": "time", "structure-unit-size": 7, "order": 1},
     ]
-    assert profile["header"]["type"] == "time"
-    assert profile["header"]["units"] == {"time": "s"}
+    assert profile["header"]["type"] == "time" and profile["header"]["units"] == {"time": "s"}
 
 
 def test_more_of_a_metric_is_better(tmp_path: Path) -> None:
@@ -161,11 +157,8 @@ def test_headings_hold_for_what_is_behind_them(tmp_path: Path) -> None:
     )
     found = [(one["uid"], one["amount"], one["type"]) for _, one in profile.all_resources()]
     assert sorted(found) == [
-        ("./prog", 0, "mixed"),
-        ("one", 0.001, "time"),
-        ("one", 0.002, "time"),
-        ("two", 3, "time"),
-    ]
+        ("./prog", 0, "mixed"), ("one", 0.001, "time"), ("one", 0.002, "time"), ("two", 3, "time")
+    ]  # fmt: skip
 
 
 def test_runs(tmp_path: Path) -> None:
@@ -195,19 +188,14 @@ def test_google_benchmark(tmp_path: Path) -> None:
         ("BM_Slow", None, 1.2),
         ("BM_Create_mean", None, 3.96e-9),
     ]
-    assert amounts(profile)["BM_Create (cpu)"] == 3.9e-9
-    assert profile.type == "time"
+    assert amounts(profile)["BM_Create (cpu)"] == 3.9e-9 and profile.type == "time"
 
 
 def test_hyperfine(tmp_path: Path) -> None:
     assert amounts(printed(tmp_path, HYPERFINE, ready=["hyperfine"])) == {
-        "sleep 0.1": 0.1021,
-        "sleep 0.1 (user)": 0.0008,
-        "sleep 0.1 (system)": 0.001,
-        "./prog --all": 1.234,
-        "./prog --all (user)": 0.9305,
-        "./prog --all (system)": 101e-6,
-    }
+        "sleep 0.1": 0.1021, "sleep 0.1 (user)": 0.0008, "sleep 0.1 (system)": 0.001, "./prog --all": 1.234,
+        "./prog --all (user)": 0.9305, "./prog --all (system)": 101e-6
+    }  # fmt: skip
 
 
 def test_pytest_benchmark(tmp_path: Path) -> None:
@@ -217,26 +205,16 @@ def test_pytest_benchmark(tmp_path: Path) -> None:
         for _, one in profile.all_resources()
     ]
     assert found == [
-        ("test_sort", 10, 1.5e-6),
-        ("test_sort", 1000, 120.5e-6),
-        ("test_read[big file]", None, 1500.25e-6),
-    ]
+        ("test_sort", 10, 1.5e-6), ("test_sort", 1000, 120.5e-6), ("test_read[big file]", None, 1500.25e-6)
+    ]  # fmt: skip
 
 
 def test_time_v(tmp_path: Path) -> None:
     assert amounts(printed(tmp_path, TIME_V, ready=["time-v"])) == {
-        "User time": 1.25,
-        "System time": 0.5,
-        "Elapsed": 61.75,
-        "Maximum resident set size": 2 * 2**20,
-        "Major page faults": 3,
-        "Minor page faults": 400,
-        "Voluntary context switches": 5,
-        "Involuntary context switches": 17,
-        "Swaps": 0,
-        "File system inputs": 8,
-        "File system outputs": 16,
-    }
+        "User time": 1.25, "System time": 0.5, "Elapsed": 61.75, "Maximum resident set size": 2 * 2**20,
+        "Major page faults": 3, "Minor page faults": 400, "Voluntary context switches": 5,
+        "Involuntary context switches": 17, "Swaps": 0, "File system inputs": 8, "File system outputs": 16
+    }  # fmt: skip
 
 
 @pytest.mark.skipif(not shutil.which("time"), reason="GNU time is not installed")
@@ -245,41 +223,35 @@ def test_time_v_itself(tmp_path: Path) -> None:
     assert {"User time", "Elapsed", "Maximum resident set size", "Minor page faults"} <= found.keys()
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({}, "one of pattern, metric and ready is needed"),
-        ({"pattern": "n=1"}, r"pattern 'n=1' needs the group \(\?P<value>"),
-        ({"pattern": r"n=(\d)"}, "needs the group"),
-        ({"pattern": r"(?P<name>\w)"}, "needs the group"),
-        ({"pattern": "("}, "not a regular expression"),
-        ({"pattern": r"(?P<valeu>\d)"}, "unknown group 'valeu'; groups are value, name, unit, size"),
-        ({"pattern": [r"a(?P<value>\d)", r"b(?P<value>\d)"]}, "have no names"),
-        ({"metric": {"a": "b"}}, "metric 'b' needs the group"),
-        ({"metric": ["ab"]}, "a mapping"),
-        ({"pattern": r"(?P<value>\d)", "unit": {"a": "s"}}, "unit names the metric 'a'"),
-        ({"pattern": r"(?P<value>\d)", "heading": "x"}, "heading 'x' needs the group"),
-        ({"ready": "criterion"}, "ready must be one of google-benchmark"),
-        ({"pattern": r"(?P<value>\d)", "stream": "stdin"}, "stream must be one of"),
-    ],
-)
+@pytest.mark.parametrize(("values", "message"), [
+    ({}, "one of pattern, metric and ready is needed"),
+    ({"pattern": "n=1"}, r"pattern 'n=1' needs the group \(\?P<value>"),
+    ({"pattern": r"n=(\d)"}, "needs the group"),
+    ({"pattern": r"(?P<name>\w)"}, "needs the group"),
+    ({"pattern": "("}, "not a regular expression"),
+    ({"pattern": r"(?P<valeu>\d)"}, "unknown group 'valeu'; groups are value, name, unit, size"),
+    ({"pattern": [r"a(?P<value>\d)", r"b(?P<value>\d)"]}, "have no names"),
+    ({"metric": {"a": "b"}}, "metric 'b' needs the group"),
+    ({"metric": ["ab"]}, "a mapping"),
+    ({"pattern": r"(?P<value>\d)", "unit": {"a": "s"}}, "unit names the metric 'a'"),
+    ({"pattern": r"(?P<value>\d)", "heading": "x"}, "heading 'x' needs the group"),
+    ({"ready": "criterion"}, "ready must be one of google-benchmark"),
+    ({"pattern": r"(?P<value>\d)", "stream": "stdin"}, "stream must be one of"),
+])  # fmt: skip
 def test_what_cannot_be(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         params(**values)
 
 
-@pytest.mark.parametrize(
-    ("script", "values", "message"),
-    [
-        ("echo n=x", {"pattern": r"n=(?P<value>\d)"}, "finds nothing in the output(.|\n)*n=x"),
-        ("true", {"metric": {"p99": r"n=(?P<value>\d)"}}, "'p99' finds nothing(.|\n)*the output is empty"),
-        ("echo n=1.2.3", {"pattern": r"n=(?P<value>\S+)"}, "the value that the .* is not a number: '1.2.3'"),
-        ("echo 1/a", {"pattern": r"(?P<value>\d)/(?P<size>\w)"}, "the size that the .* is not a number: 'a'"),
-        ("echo hello", {"ready": ["hyperfine"]}, "no results of hyperfine(.|\n)*hello"),
-        ("echo n=1; echo sorry >&2; exit 4", {"pattern": r"n=(?P<value>\d)"}, "status 4(.|\n)*sorry"),
-        ("sleep 9", {"pattern": r"n=(?P<value>\d)", "timeout": 0.1}, "did not end within"),
-    ],
-)
+@pytest.mark.parametrize(("script", "values", "message"), [
+    ("echo n=x", {"pattern": r"n=(?P<value>\d)"}, "finds nothing in the output(.|\n)*n=x"),
+    ("true", {"metric": {"p99": r"n=(?P<value>\d)"}}, "'p99' finds nothing(.|\n)*the output is empty"),
+    ("echo n=1.2.3", {"pattern": r"n=(?P<value>\S+)"}, "the value that the .* is not a number: '1.2.3'"),
+    ("echo 1/a", {"pattern": r"(?P<value>\d)/(?P<size>\w)"}, "the size that the .* is not a number: 'a'"),
+    ("echo hello", {"ready": ["hyperfine"]}, "no results of hyperfine(.|\n)*hello"),
+    ("echo n=1; echo sorry >&2; exit 4", {"pattern": r"n=(?P<value>\d)"}, "status 4(.|\n)*sorry"),
+    ("sleep 9", {"pattern": r"n=(?P<value>\d)", "timeout": 0.1}, "did not end within"),
+])  # fmt: skip
 def test_runs_that_fail(script: str, values: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(JobFailed, match=message):
         collect(tmp_path, script, **values)
@@ -290,20 +262,17 @@ def test_a_failure_that_is_ignored(tmp_path: Path) -> None:
     assert [(one["amount"], one["exitcode"]) for _, one in profile.all_resources()] == [(1, 4)]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("5", 5),
-        ("-1.5e-3", -0.0015),
-        ("1,234,567.5", 1234567.5),
-        ("0:01.5", 1.5),
-        ("1:02:03", 3723),
-        ("1,5", None),
-        ("nan", None),
-        ("inf", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("5", 5),
+    ("-1.5e-3", -0.0015),
+    ("1,234,567.5", 1234567.5),
+    ("0:01.5", 1.5),
+    ("1:02:03", 3723),
+    ("1,5", None),
+    ("nan", None),
+    ("inf", None),
+    ("", None),
+])  # fmt: skip
 def test_numbers(text: str, expected: float | None) -> None:
     assert number(text) == expected
 

@@ -1,7 +1,5 @@
 """What is to be traced: names, rules, pairs of probes and sizes, on programs that are compiled here."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -82,16 +80,13 @@ def _compiled(folder: Path, name: str, source: str) -> Path:
     return folder / "program"
 
 
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        ("f", Rule("", "f", 0)),
-        ("f#10", Rule("", "f", 10)),
-        ("lib.so#f", Rule("lib.so", "f", 0)),
-        ("lib.so#f#10", Rule("lib.so", "f", 10)),
-        ("lib.so#f#", Rule("lib.so", "f", 0)),
-    ],
-)
+@pytest.mark.parametrize(("text", "rule"), [
+    ("f", Rule("", "f", 0)),
+    ("f#10", Rule("", "f", 10)),
+    ("lib.so#f", Rule("lib.so", "f", 0)),
+    ("lib.so#f#10", Rule("lib.so", "f", 10)),
+    ("lib.so#f#", Rule("lib.so", "f", 0)),
+])  # fmt: skip
 def test_rules(text: str, rule: Rule) -> None:
     assert parse_rule(text) == rule
 
@@ -103,19 +98,16 @@ def test_rules_that_are_none(text: str) -> None:
         raise UsageError(text) if not rule.library and text == "#f" else AssertionError(rule)
 
 
-@pytest.mark.parametrize(
-    ("name", "plain"),
-    [
-        ("main", "main"),
-        ("find(int)", "find"),
-        ("void space::Bag<int>::add<long>(long)", "space::Bag<int>::add<long>"),
-        ("space::Shape::area(int) const", "space::Shape::area"),
-        ("(anonymous namespace)::hidden(int)", "(anonymous namespace)::hidden"),
-        ("Matrix::operator()(int, int)", "Matrix::operator()"),
-        ("std::vector<int, std::allocator<int> > made<int>(void (*)(int))", "made<int>"),
-        ("operator new(unsigned long)", "operator new"),
-    ],
-)
+@pytest.mark.parametrize(("name", "plain"), [
+    ("main", "main"),
+    ("find(int)", "find"),
+    ("void space::Bag<int>::add<long>(long)", "space::Bag<int>::add<long>"),
+    ("space::Shape::area(int) const", "space::Shape::area"),
+    ("(anonymous namespace)::hidden(int)", "(anonymous namespace)::hidden"),
+    ("Matrix::operator()(int, int)", "Matrix::operator()"),
+    ("std::vector<int, std::allocator<int> > made<int>(void (*)(int))", "made<int>"),
+    ("operator new(unsigned long)", "operator new"),
+])  # fmt: skip
 def test_plain_names(name: str, plain: str) -> None:
     assert plain_name(name) == plain
 
@@ -133,12 +125,8 @@ def test_functions_of_a_program(cpp_program: Path, tmp_path: Path) -> None:
             assert not any(name.startswith(("std::", "_")) for name in names)
             assert not binary.throws
             spellings = (
-                "add",
-                "space::Bag::add",
-                "space::Bag<long>::add",
-                "space::Bag<long>::add(long)",
-                "*Bag*add*",
-            )
+                "add", "space::Bag::add", "space::Bag<long>::add", "space::Bag<long>::add(long)", "*Bag*add*"
+            )  # fmt: skip
             assert len({match(binary.functions, one)[0] for one in spellings}) == 1
             with pytest.raises(UsageError) as failure:
                 binary.find("Derived::hass")
@@ -160,19 +148,14 @@ def test_what_is_no_program(tmp_path: Path) -> None:
 
 @needs_compiler
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the calling convention is that of x86-64")
-@pytest.mark.parametrize(
-    ("function", "place", "offsets", "text"),
-    [
-        ("search", (0, 0), (8,), "l->length"),
-        ("through", (0, 0), (0, 8), "l->length"),
-        ("mixed", (1, 0), (), "count"),
-        ("returned", (2, 0), (), "n"),
-        ("on_stack", (0, 0), (), "size"),
-    ],
-)
-def test_sizes_that_are_found(
-    c_program: Path, function: str, place: tuple[int, int], offsets: tuple[int, ...], text: str
-) -> None:
+@pytest.mark.parametrize(("function", "place", "offsets", "text"), [
+    ("search", (0, 0), (8,), "l->length"),
+    ("through", (0, 0), (0, 8), "l->length"),
+    ("mixed", (1, 0), (), "count"),
+    ("returned", (2, 0), (), "n"),
+    ("on_stack", (0, 0), (), "size"),
+])  # fmt: skip
+def test_sizes_that_are_found(c_program: Path, function: str, place, offsets, text: str) -> None:
     with Binary(c_program) as binary:
         size = find_size(binary, binary.find(function)[0])
     assert size is not None
@@ -217,11 +200,9 @@ def test_containers(cpp_program: Path) -> None:
         }
         assert all(found.values()), found
         vector = found["by_value"]
-        assert vector is not None
-        assert (vector.divisor, len(vector.terms), vector.register) == (4, 2, 0)
+        assert vector is not None and (vector.divisor, len(vector.terms), vector.register) == (4, 2, 0)
         area = found["area"]
-        assert area is not None
-        assert area.text == "this->nodeCount_"
+        assert area is not None and area.text == "this->nodeCount_"
 
 
 @needs_compiler

@@ -1,7 +1,5 @@
 """How projects are built, told by their files; and that the commands do build them."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil
@@ -22,42 +20,35 @@ def write(folder: Path, files: dict[str, str]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("files", "system", "file"),
-    [
-        ({"Makefile": ""}, "make", "Makefile"),
-        ({"GNUmakefile": "", "Makefile": ""}, "make", "GNUmakefile"),
-        ({"configure": ""}, "autotools", "configure"),
-        ({"CMakeLists.txt": "", "Makefile": ""}, "cmake", "CMakeLists.txt"),
-        ({"meson.build": "project ('x', 'c')", "pyproject.toml": SETUPTOOLS}, "meson", "meson.build"),
-        ({"meson.build": "sources += 'x.c'", "Makefile": ""}, "make", "Makefile"),
-        ({"Cargo.toml": "", "Makefile": ""}, "cargo", "Cargo.toml"),
-        ({"setup.py": "", "Makefile": ""}, "setuptools", "setup.py"),
-        ({"pyproject.toml": SETUPTOOLS}, "setuptools", "pyproject.toml"),
-        ({"pyproject.toml": "[project]\nname = 'x'\n"}, "setuptools", "pyproject.toml"),
-        ({"pyproject.toml": "[build-system]\nrequires = []\n"}, "setuptools", "pyproject.toml"),
-    ],
-)
+@pytest.mark.parametrize(("files", "system", "file"), [
+    ({"Makefile": ""}, "make", "Makefile"),
+    ({"GNUmakefile": "", "Makefile": ""}, "make", "GNUmakefile"),
+    ({"configure": ""}, "autotools", "configure"),
+    ({"CMakeLists.txt": "", "Makefile": ""}, "cmake", "CMakeLists.txt"),
+    ({"meson.build": "project ('x', 'c')", "pyproject.toml": SETUPTOOLS}, "meson", "meson.build"),
+    ({"meson.build": "sources += 'x.c'", "Makefile": ""}, "make", "Makefile"),
+    ({"Cargo.toml": "", "Makefile": ""}, "cargo", "Cargo.toml"),
+    ({"setup.py": "", "Makefile": ""}, "setuptools", "setup.py"),
+    ({"pyproject.toml": SETUPTOOLS}, "setuptools", "pyproject.toml"),
+    ({"pyproject.toml": "[project]\nname = 'x'\n"}, "setuptools", "pyproject.toml"),
+    ({"pyproject.toml": "[build-system]\nrequires = []\n"}, "setuptools", "pyproject.toml"),
+])  # fmt: skip
 def test_recognised(files: dict[str, str], system: str, file: str, tmp_path: Path) -> None:
     found = recognise(write(tmp_path, files))
-    assert found is not None
-    assert (found.system, found.file) == (system, file)
+    assert found is not None and (found.system, found.file) == (system, file)
     name, key, value = shlex.split(found.command)[-3:]
     assert (name, key, json.loads(value)) == ("set", "execute.pre_run", list(found.commands))
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        {},
-        {"main.c": ""},
-        {"sub/Makefile": ""},
-        {"pyproject.toml": "[tool.ruff]\n"},
-        {"pyproject.toml": "[build-system]\nbuild-backend = 'hatchling.build'\n"},
-        {"pyproject.toml": "= broken"},
-        {"pyproject.toml": "build-system = 3"},
-    ],
-)
+@pytest.mark.parametrize("files", [
+    {},
+    {"main.c": ""},
+    {"sub/Makefile": ""},
+    {"pyproject.toml": "[tool.ruff]\n"},
+    {"pyproject.toml": "[build-system]\nbuild-backend = 'hatchling.build'\n"},
+    {"pyproject.toml": "= broken"},
+    {"pyproject.toml": "build-system = 3"},
+])  # fmt: skip
 def test_not_recognised(files: dict[str, str], tmp_path: Path) -> None:
     assert recognise(write(tmp_path, files)) is None
 
@@ -66,8 +57,7 @@ def test_setuptools_makes_no_compiled_program(tmp_path: Path) -> None:
     write(tmp_path, {"setup.py": "", "pyproject.toml": SETUPTOOLS})
     assert recognise(tmp_path, makes_programs=True) is None
     found = recognise(write(tmp_path, {"Makefile": ""}), makes_programs=True)
-    assert found is not None
-    assert found.system == "make"
+    assert found is not None and found.system == "make"
 
 
 PROGRAM = "int main(void) { return 0; }\n"
@@ -112,9 +102,7 @@ PROGRAM = "int main(void) { return 0; }\n"
     ],
     ids=["make", "cmake", "meson", "cargo", "setuptools"],
 )
-def test_the_commands_build_also_a_second_time(
-    tools: tuple[str, ...], files: dict[str, str], product: str, tmp_path: Path
-) -> None:
+def test_the_commands_build_also_a_second_time(tools, files, product: str, tmp_path: Path) -> None:
     for tool in tools:
         # A cargo without a toolchain in this home folder cannot even tell its version.
         if (

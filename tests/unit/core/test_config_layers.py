@@ -1,7 +1,5 @@
 """The hierarchy: who wins, what is gathered, where a value came from, and what goes wrong where."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -48,8 +46,7 @@ def place(tmp_path: Path) -> Place:
 def test_without_any_file_the_defaults_hold_and_nothing_is_written(place: Place) -> None:
     place.instance(None)
     config = place.load()
-    assert config.get("general.editor") == "vim"
-    assert config.get("cmds") == []
+    assert config.get("general.editor") == "vim" and config.get("cmds") == []
     assert config.get("vcs.type") == "git"
     assert config.get("degradation.strategies") == [{"method": "average_amount_threshold"}]
     assert config.get("profiles.overwrite") is None
@@ -94,8 +91,7 @@ def test_local_only_keys_are_not_inherited(place: Place) -> None:
     place.instance("vcs:\n  url: /outer\ncmds: [outer]\nexecute:\n  pre_run: [make]\n")
     place.instance("general:\n  paging: never\n")
     config = place.load()
-    assert config.get("vcs.url") == ".."
-    assert config.get("cmds") == config.get("execute.pre_run") == []
+    assert config.get("vcs.url") == ".." and config.get("cmds") == config.get("execute.pre_run") == []
     assert config.section("vcs") == {"type": "git", "url": "..", "main_branch": ""}
     assert any("cmds" in warning for warning in config.warnings)
 
@@ -159,8 +155,7 @@ def test_settings_of_checks_are_merged_key_by_key(place: Place) -> None:
     config = place.load()
     wanted = {"low": 2, "high": 9, "deep": {"a": 1, "b": 2}}
     assert config.section("degradation.my_check") == config.get("degradation.my_check") == wanted
-    assert config.get("degradation.my_check.low") == 2
-    assert config.get("degradation.my_check.none") is None
+    assert config.get("degradation.my_check.low") == 2 and config.get("degradation.my_check.none") is None
     assert config.section("degradation.other") == {}
     section = config.section("degradation")
     assert section["my_check"] == wanted
@@ -171,8 +166,7 @@ def test_settings_of_checks_are_merged_key_by_key(place: Place) -> None:
 def test_a_section_as_key_is_the_whole_section(place: Place) -> None:
     place.instance("format:\n  status: '%type%'\n  sort_profiles_order: asc\n")
     found = place.load().get("format")
-    assert found["status"] == "%type%"
-    assert found["sort_profiles_by"] == "time"
+    assert found["status"] == "%type%" and found["sort_profiles_by"] == "time"
     assert found["sort_profiles_order"] == "asc"
 
 
@@ -212,30 +206,26 @@ def test_one_layer_can_be_asked_alone(place: Place) -> None:
     assert load([], place.shared_dir).layer("local") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "place_of_error", "hint"),
-    [
-        ("general:\n  editr: x\n", ":2: unknown key 'general.editr'", "general.editor"),
-        ("general:\n  paging: x\n", ":2: general.paging must be one of", ""),
-        ("# one\n\ncmds:\n  - a\n  - {b: c}\n", ":5: item 2 of cmds", "quotes"),
-        ("degradation:\n  strategies:\n    - method: a\n    - type: x\n", ":4: degradation.strategies", ""),
-        ("degradation:\n  strategies:\n    - method: a\n      tpye: x\n", ":4: degradation.strat", "type"),
-        ("collectors:\n  - name: time\n    param: {}\n", ":3: collectors: unknown key 'param'", "params"),
-        ("profiles:\n  register_after_run:\n    - 1\n", ":2: profiles.register_after_run must be true", ""),
-        ("- a\n", ":1: a configuration holds sections", ""),
-        ("text\n", ":1: a configuration holds sections", ""),
-        ("general: vim\n", ":1: general is a section", ""),
-        ("general:\n\teditor: vim\n", ":2:1: not YAML", "tabs"),
-        ("cmds: [a]\ncmds: [b]\n", ":2:1: the key 'cmds'", "line 1"),
-        ("plugins:\n  trusted: [/]\n", ":2: plugins.trusted is not allowed", "--shared"),
-    ],
-)
+@pytest.mark.parametrize(("text", "place_of_error", "hint"), [
+    ("general:\n  editr: x\n", ":2: unknown key 'general.editr'", "general.editor"),
+    ("general:\n  paging: x\n", ":2: general.paging must be one of", ""),
+    ("# one\n\ncmds:\n  - a\n  - {b: c}\n", ":5: item 2 of cmds", "quotes"),
+    ("degradation:\n  strategies:\n    - method: a\n    - type: x\n", ":4: degradation.strategies", ""),
+    ("degradation:\n  strategies:\n    - method: a\n      tpye: x\n", ":4: degradation.strat", "type"),
+    ("collectors:\n  - name: time\n    param: {}\n", ":3: collectors: unknown key 'param'", "params"),
+    ("profiles:\n  register_after_run:\n    - 1\n", ":2: profiles.register_after_run must be true", ""),
+    ("- a\n", ":1: a configuration holds sections", ""),
+    ("text\n", ":1: a configuration holds sections", ""),
+    ("general: vim\n", ":1: general is a section", ""),
+    ("general:\n\teditor: vim\n", ":2:1: not YAML", "tabs"),
+    ("cmds: [a]\ncmds: [b]\n", ":2:1: the key 'cmds'", "line 1"),
+    ("plugins:\n  trusted: [/]\n", ":2: plugins.trusted is not allowed", "--shared"),
+])  # fmt: skip
 def test_errors_name_file_line_and_key(place: Place, text: str, place_of_error: str, hint: str) -> None:
     file = place.instance(text)
     with pytest.raises(ConfigError) as caught:
         place.load()
-    assert f"{file}{place_of_error}" in str(caught.value)
-    assert hint in caught.value.hint
+    assert f"{file}{place_of_error}" in str(caught.value) and hint in caught.value.hint
 
 
 def test_workloads_stay_as_they_are_written(place: Place) -> None:
@@ -274,14 +264,11 @@ def test_a_file_of_release_0_28_is_read(place: Place) -> None:
     assert config.get("collectors") == [{"name": "time", "params": {"warmup": 3, "repeat": 10}}]
     assert config.get("format.sort_profiles_by") == ["time", "stem", "copy"]
     assert config.get("execute.pre_run") == ["make"]
-    assert config.get("degradation.collect_before_check") is True
-    assert len(config.warnings) == 1
+    assert config.get("degradation.collect_before_check") is True and len(config.warnings) == 1
 
 
 @given(st.text())
-def test_random_files_are_values_or_a_config_error(
-    tmp_path_factory: pytest.TempPathFactory, text: str
-) -> None:
+def test_random_files_are_values_or_a_config_error(tmp_path_factory, text: str) -> None:
     folder = tmp_path_factory.mktemp("x")
     (folder / "local.yml").write_text(text, encoding="utf-8", newline="")
     try:
@@ -305,9 +292,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
-def test_random_values_are_typed_or_a_config_error(
-    tmp_path_factory: pytest.TempPathFactory, values: dict[str, object]
-) -> None:
+def test_random_values_are_typed_or_a_config_error(tmp_path_factory, values: dict[str, object]) -> None:
     from perun.core.config import templates
 
     folder = tmp_path_factory.mktemp("x")
@@ -327,16 +312,13 @@ def test_importing_and_reading_from_the_cache_needs_no_yaml_parser(place: Place)
     folder, shared = str(place.perun_dirs[0]), str(place.shared_dir)
     heavy = ("ruamel.yaml", "difflib", "textwrap", "dataclasses")
     script = (
-        "import sys, pathlib\n"
-        "from perun.core.config import load, refresh_cache\n"
+        "import sys, pathlib\nfrom perun.core.config import load, refresh_cache\n"
         f"folder, shared = pathlib.Path({folder!r}), pathlib.Path({shared!r})\n"
-        "cache = folder / 'cache' / 'config.json'\n"
-        "config = load([folder], shared, cache)\n"
+        "cache = folder / 'cache' / 'config.json'\nconfig = load([folder], shared, cache)\n"
         "print(config.get('general.editor'), config.origin('general.editor').origin)\n"
         f"print([name for name in {heavy} if name in sys.modules])\n"
         "refresh_cache(config, cache)\n"
     )
     runs = [subprocess.run([sys.executable, "-c", script], capture_output=True, text=True) for _ in range(2)]
-    assert [run.stderr for run in runs] == ["", ""]
-    assert "ruamel.yaml" in runs[0].stdout
+    assert [run.stderr for run in runs] == ["", ""] and "ruamel.yaml" in runs[0].stdout
     assert runs[1].stdout.splitlines() == ["nano cache", "[]"]

@@ -1,7 +1,5 @@
 """Generated files are valid, say what the manual's table says, and name files however odd they are called."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -27,23 +25,18 @@ UNSET = dict.fromkeys(
     MISSING,
 ) | {"degradation.strategies": METHODS}  # fmt: skip
 DEVELOPER = {
-    "degradation.collect_before_check": True,
-    "degradation.log_collect": True,
-    "execute.pre_run": ["make"],
-}
+    "degradation.collect_before_check": True, "degradation.log_collect": True, "execute.pre_run": ["make"]
+}  # fmt: skip
 TABLE = {
     "master": UNSET,
     "developer": {**UNSET, **DEVELOPER},
     "user": {
-        **UNSET,
-        **DEVELOPER,
-        "cmds": ["./build/prog"],
-        "workloads": ["./workloads/one.txt"],
+        **UNSET, **DEVELOPER, "cmds": ["./build/prog"], "workloads": ["./workloads/one.txt"],
         "collectors": [{"name": "time", "params": {"warmup": 3, "repeat": 10}}],
         "profiles.register_after_run": True,
-        "format.output_profile_template": "%collector%-of-%cmd%-%workload%-%date%",
+        "format.output_profile_template": "%collector%-of-%cmd%-%workload%-%date%"
     },
-}
+}  # fmt: skip
 """The table of the manual, 11.3, but for the methods: each template names those of a new repository."""
 
 
@@ -159,11 +152,8 @@ def test_workloads_are_all_files_in_workload_folders(project: Path) -> None:
     for name in (*wanted, "data/e", "workloads/.hidden"):
         add(project / name, b"", 0o644)
     assert user(project).get("workloads") == [
-        "./examples/deep/c",
-        "./sub/payloads/d",
-        "./workload/a",
-        "./workloads/b",
-    ]
+        "./examples/deep/c", "./sub/payloads/d", "./workload/a", "./workloads/b"
+    ]  # fmt: skip
 
 
 def test_links_lead_to_files_but_never_in_circles(project: Path) -> None:
@@ -222,20 +212,17 @@ def test_any_file_name_gives_a_valid_file(tmp_path_factory: pytest.TempPathFacto
         assert shlex.split(found[0]) == [f"./workloads/{name}"]
 
 
-@pytest.mark.parametrize(
-    ("url", "written"),
-    [
-        ("/x/project", ".."),
-        ("/x/project/", ".."),
-        (".", ".."),
-        ("/x", "../.."),
-        ("/x/project/vendor/lib", "../vendor/lib"),
-        ("vendor", "../vendor"),
-        ("/x/other", "/x/other"),
-        ("/srv/repo", "/srv/repo"),
-        ("/x/project2", "/x/project2"),
-    ],
-)
+@pytest.mark.parametrize(("url", "written"), [
+    ("/x/project", ".."),
+    ("/x/project/", ".."),
+    (".", ".."),
+    ("/x", "../.."),
+    ("/x/project/vendor/lib", "../vendor/lib"),
+    ("vendor", "../vendor"),
+    ("/x/other", "/x/other"),
+    ("/srv/repo", "/srv/repo"),
+    ("/x/project2", "/x/project2"),
+])  # fmt: skip
 def test_the_repository_is_named_relative_to_the_perun_folder(url: str, written: str) -> None:
     assert relative_url(Path("/x/project"), url) == written
     seen_from_perun = os.path.normpath(os.path.join("/x/project/.perun", written))

@@ -1,16 +1,19 @@
-"""Which changes of generated histories are told: levels of a few versions, drifts, counts."""
-
-from __future__ import annotations
+"""Which changes of generated histories are told, and which series are searched again."""
 
 import numpy as np
 import pytest
 
 from generated_history import KEY, VERSIONS, Kept, counts, name, points, told
+from perun.history.changes.detecting import searched
 from perun.history.changes.history import cell
+from perun.history.changes.remembered import NEW, STEADY, Remembered, digest
 from perun.measurement.changes import Track, may_decide
 from perun.measurement.difference import Rules
-from perun.measurement.estimate import Kind
+from perun.measurement.estimate import Kind, Round, Sample, point_of
 from perun.measurement.verdict import along, severity
+from perun.models import change_points
+from perun.repository.init import init
+from perun.repository.repository import open_repository
 
 SEEDS = [5, pytest.param(60, marks=pytest.mark.slow)]
 
@@ -47,6 +50,36 @@ def test_a_drift_is_told_as_one():
     for seed in range(5):
         found = told(points(np.exp(np.linspace(0, np.log(1.3), VERSIONS)), seed))
         assert found.drifts == 1 and found.definite() == []
+
+
+def test_a_level_that_a_slower_machine_may_have_made_is_not_definite() -> None:
+    def definite(step: float, slower: float) -> list[int]:
+        own = points([1.0] * 30 + [step] * 30, 3)
+        times = [2e7 * (slower if number >= 30 else 1.0) for number in range(60)]
+        speeds = [(f"1 1 {one:.6g} {one:.6g} 0 0",) for one in times]
+        return told([one._replace(speeds=it) for one, it in zip(own, speeds, strict=True)]).definite()
+
+    assert definite(1.04, 1.0) == definite(1.04, 1.01) == told(points([1.0] * 30 + [1.04] * 30, 3)).definite()
+    assert len(definite(1.04, 1.0)) == 1
+    assert definite(1.04, 1.05) == definite(1.04, 0.95) == [], "many loops show it where two of them do not"
+    assert definite(1.2, 1.15) == [] and definite(2.0, 1.15) == [30]
+
+
+def test_a_printed_number_that_repeats_does_not_depend_on_the_machine() -> None:
+    def definite(values: list[int], type: str) -> list[int]:
+        times = [2e7] * 10 + [2.2e7] * 10
+        own = [
+            point_of([(Round("", 0, {"": Sample(1, float(one), np.nan, True)}),)], Kind.TIMED)
+            for one in values
+        ]
+        speeds = [(f"1 1 {one:.6g} {one:.6g} 0 0",) for one in times]
+        return told(
+            [one._replace(speeds=it) for one, it in zip(own, speeds, strict=True)], type=type
+        ).definite()
+
+    steps = [480] * 10 + [504] * 10
+    assert definite(steps, "mixed") == [10] and definite(steps, "time") == []
+    assert definite([480, 481] * 5 + [504, 505] * 5, "mixed") == []
 
 
 def test_each_other_count_is_a_change_also_to_and_from_zero():
@@ -102,3 +135,56 @@ def test_levels_that_follow_each_other_begin_where_they_do():
         found = told(points(own, seed, sessions=4)).definite()
         assert all(min(abs(one - place) for place in (8, 14, 20)) <= 1 for one in found), (seed, found)
         assert len(found) >= 2
+
+
+# -- which series are searched again -------------------------------------------------------------------------
+
+
+OLD = 300
+
+
+def track(values):
+    """The points of a series of one measurement each."""
+    ones = np.ones(len(values))
+    return Track(values, np.full(len(values), np.nan), ones, ones, ones, np.zeros(len(values), int))
+
+
+def found(values):
+    """What is kept of these values once they are searched."""
+    own = track(values)
+    return searched(own, exact=False, effect=change_points.EFFECT, before=None)._replace(digest=digest(own))
+
+
+@pytest.fixture
+def remembered(tmp_path):
+    """What is remembered of a series with one level of 300 points, and the series with a hundred more."""
+    init(tmp_path, {}, vcs_type="svs")
+    values = np.exp(0.01 * np.random.default_rng(3).standard_normal(OLD + 100))
+    made = Remembered(open_repository(tmp_path, {}), change_points.EFFECT, Rules())
+    made.keep("series", found(values[:OLD]))
+    return made, values
+
+
+def test_a_level_that_stays_is_searched_again_after_many_points_alone(remembered):
+    made, values = remembered
+    searches = [new for new in range(1, 100) if made.of("series", track(values[: OLD + new])) is None]
+    assert STEADY[0] < searches[0] <= STEADY[1]
+    assert searches == list(range(searches[0], 100))
+
+
+@pytest.mark.parametrize("new", [NEW // 2, 3 * NEW])
+@pytest.mark.parametrize("ratio", [1.05, 0.95])
+def test_a_level_that_was_left_for_a_moment_is_searched_again(remembered, new, ratio):
+    made, values = remembered
+    assert made.of("series", track(values[: OLD + new])) is not None
+    values[OLD + new // 2 - 2 : OLD + new // 2 + 2] *= ratio
+    end = OLD + new if new > NEW else OLD + new // 2 + 2  # where a few are new, they are looked at at the end
+    assert made.of("series", track(values[:end])) is None
+
+
+def test_a_young_level_is_searched_again_after_a_few_points(remembered):
+    made, values = remembered
+    values[OLD - 50 :] *= 1.2
+    made.keep("series", found(values[:OLD]))
+    assert made.of("series", track(values[: OLD + 2])) is not None
+    assert made.of("series", track(values[: OLD + NEW + 1])) is None

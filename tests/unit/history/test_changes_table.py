@@ -1,7 +1,5 @@
 """The table of what all versions measured: what is read is what was saved, in however many pieces."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Comparing pairs: how often profiles are read, and what other processes do."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -29,6 +27,8 @@ from perun.repository.init import init
 from perun.repository.repository import Repository, open_repository
 from perun.store.objects import FileObjects
 from perun.store.pending import link
+from profiles import columns_of, profile_of
+from shared import is_running
 
 CHECK = """\
 import os
@@ -55,21 +55,7 @@ with open({!r}, "a") as file:
 
 
 def profile(amount: float, workload: str = "") -> Profile:
-    made = Profile(
-        {
-            "header": {
-                "type": "time",
-                "cmd": "app",
-                "args": "",
-                "workload": workload,
-                "units": {"time": "ms"},
-            },
-            "collector_info": {"name": "time", "params": {}},
-            "postprocessors": [],
-        }
-    )
-    made.update_resources([{"uid": "f", "type": "time", "amount": amount}])
-    return made
+    return profile_of(columns_of({"f": [amount]}), "time", "ms", cmd="app", workload=workload)
 
 
 @pytest.fixture
@@ -140,15 +126,12 @@ def processes(repo: Repository) -> list[str]:
 
 def test_each_profile_is_read_once(opened: Callable[..., Repository], reads: Counter[str]) -> None:
     repo = opened(6, ("a", "b", "c"))
-    reports = list(check_all(repo, None))
-    assert [len(report.comparisons) for report in reports] == [3] * 6
+    assert [len(report.comparisons) for report in list(check_all(repo, None))] == [3] * 6
     assert set(reads.values()) == {1}
     assert len(reads) == 18
 
 
-def test_memory_has_a_limit(
-    opened: Callable[..., Repository], reads: Counter[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_has_a_limit(opened, reads, monkeypatch) -> None:
     """What is the baseline and then the target is read once, and once more for the noise."""
     monkeypatch.setattr(pools, "KEPT_BYTES", 1)
     repo = opened(5)
@@ -161,9 +144,7 @@ def test_memory_has_a_limit(
 
 
 @pytest.mark.usefixtures("eager")
-def test_other_processes_answer_the_same_in_the_same_order(
-    opened: Callable[..., Repository], plugin: Callable[..., Repository]
-) -> None:
+def test_other_processes_answer_the_same_in_the_same_order(opened, plugin) -> None:
     repo = opened(12, ("a", "b"))
     helped = list(check_all(repo, None))
     with pytest.MonkeyPatch.context() as patch:
@@ -179,9 +160,7 @@ def test_other_processes_answer_the_same_in_the_same_order(
 
 
 @pytest.mark.usefixtures("eager")
-def test_one_version_with_many_pairs(
-    opened: Callable[..., Repository], plugin: Callable[..., Repository]
-) -> None:
+def test_one_version_with_many_pairs(opened, plugin) -> None:
     repo = plugin(opened(2, tuple(map(str, range(20)))))
     report = check_head(repo, None)
     assert len(report.comparisons) == 20
@@ -191,11 +170,7 @@ def test_one_version_with_many_pairs(
     assert len({change.location for one in report.comparisons for change in one.changes}) == 3
 
 
-def test_few_quick_pairs_are_compared_here(
-    opened: Callable[..., Repository],
-    plugin: Callable[..., Repository],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_few_quick_pairs_are_compared_here(opened, plugin, monkeypatch) -> None:
     monkeypatch.setattr(comparing, "HELP_AFTER", 60.0)  # quick also where the machine is slow
     assert set(processes(plugin(opened(5)))) == {str(os.getpid())}
 
@@ -210,26 +185,20 @@ def test_few_quick_pairs_are_compared_here(
     ],
     ids=["killed", "ended", "raised"],
 )
-def test_what_another_process_cannot_do_is_done_here(
-    opened: Callable[..., Repository], plugin: Callable[..., Repository], body: str, rate: str
-) -> None:
+def test_what_another_process_cannot_do_is_done_here(opened, plugin, body, rate) -> None:
     repo = plugin(opened(8), body.replace("PARENT", str(os.getpid())), rate)
     assert processes(repo) == [str(os.getpid())] * 7
 
 
 @pytest.mark.usefixtures("eager")
-def test_an_error_of_a_check_is_raised_here(
-    opened: Callable[..., Repository], plugin: Callable[..., Repository]
-) -> None:
+def test_an_error_of_a_check_is_raised_here(opened, plugin) -> None:
     repo = plugin(opened(6), "if 'amount' in repr(target_profile.serialize()): 1 / 0")
     with pytest.raises(PluginError, match=r"tell_process.*ZeroDivisionError"):
         processes(repo)
 
 
 @pytest.mark.usefixtures("eager")
-def test_no_process_is_left(
-    opened: Callable[..., Repository], plugin: Callable[..., Repository], tmp_path: Path
-) -> None:
+def test_no_process_is_left(opened, plugin, tmp_path) -> None:
     """Where the reader stops in the middle, they end at once, whatever they do."""
     log, end = tmp_path / "log", tmp_path / "end"
     log.touch()
@@ -241,22 +210,12 @@ def test_no_process_is_left(
         time.sleep(0.02)
         others = {int(line) for line in log.read_text().split()}
     reports.close()  # type: ignore[attr-defined]  # it is a generator
-    assert not any(map(is_there, others))
+    assert not any(map(is_running, others))
     assert not end.exists()
 
 
-def is_there(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
 @pytest.fixture
-def signalled(
-    opened: Callable[..., Repository], plugin: Callable[..., Repository], tmp_path: Path
-) -> Callable[[signal.Signals], tuple[int, set[int]]]:
+def signalled(opened, plugin, tmp_path) -> Callable[[signal.Signals], tuple[int, set[int]]]:
     """The exit code of a check that got the signal while others worked for it, and these other processes."""
     log = tmp_path / "log"
     log.touch()
@@ -288,18 +247,16 @@ several = pytest.mark.skipif(comparing.cores() < 2, reason="one core only: no ot
 def test_signals_end_all(signalled: Callable[..., tuple[int, set[int]]], number: int, code: int) -> None:
     found, others = signalled(number)
     assert found == code
-    assert not any(map(is_there, others))
+    assert not any(map(is_running, others))
 
 
 @several
-def test_they_end_without_the_process_that_started_them(
-    signalled: Callable[..., tuple[int, set[int]]],
-) -> None:
+def test_they_end_without_the_process_that_started_them(signalled) -> None:
     _, others = signalled(signal.SIGKILL)
     deadline = time.monotonic() + 120
-    while any(map(is_there, others)) and time.monotonic() < deadline:
+    while any(map(is_running, others)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not any(map(is_there, others))
+    assert not any(map(is_running, others))
 
 
 def test_labels_are_mirrored_of_what_is_better_the_larger_it_is(opened: Callable[..., Repository]) -> None:

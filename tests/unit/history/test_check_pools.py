@@ -1,16 +1,27 @@
-"""Which profiles of a version a check takes, and which of them it pools."""
+"""Which profiles of a version a check takes and pools, and the order in which ancestors are looked at."""
 
-from __future__ import annotations
-
+import io
+import json
 import os
+import random
+import re
+import subprocess
+from collections import Counter
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from perun.cli.answers.check import answer_in
+from perun.cli.answers.check.wording import Page
 from perun.history.check import pools
-from perun.history.check.baselines import Baselines, newest_first
+from perun.history.check.check import History, check_head
+from perun.history.check.pairing import Baselines, newest_first
 from perun.history.check.pools import Pools, Profiles
+from perun.history.check.report import VersionReport
+from perun.plugin.api import NO_POSTPROCESS_CONTEXT, MinorVersion
+from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.factory import Profile
 from perun.profile.head import ProfileHeader
 from perun.profile.helpers import ProfileInfo
@@ -20,14 +31,13 @@ from perun.repository import lookup
 from perun.repository.init import init
 from perun.repository.repository import Repository, open_repository
 from perun.store.pending import link
+from profiles import columns_of, profile_of
 
 Register = Callable[..., list[ProfileInfo]]
 
 
 def made(amount: float, workload: str = "", incomplete: bool = False, machine: str = "") -> Profile:
-    header = {"type": "time", "cmd": "app", "args": "", "workload": workload, "units": {"time": "ms"}}
-    profile = Profile({"header": header, "collector_info": {"name": "time", "params": {}}})
-    profile.update_resources([{"uid": "f", "type": "time", "amount": amount}])
+    profile = profile_of(columns_of({"f": [amount]}), "time", "ms", cmd="app", workload=workload)
     if incomplete:
         mark(profile, [interrupted(1.0)])
     if machine:
@@ -89,9 +99,7 @@ def test_what_was_measured_otherwise_is_left_out(repo: Repository, register: Reg
 
 
 @pytest.mark.parametrize("room", [0, 1])
-def test_the_newest_are_pooled_where_there_are_too_many(
-    repo: Repository, register: Register, monkeypatch: pytest.MonkeyPatch, room: int
-) -> None:
+def test_the_newest_are_pooled_where_there_are_too_many(repo, register, monkeypatch, room) -> None:
     newest, *others = register(*map(made, (1.0, 2.0, 3.0, 4.0)))
     size = Profiles(repo).read(newest.checksum)[0]
     monkeypatch.setattr(pools, "POOLED_BYTES", 2 * size - 1 + room)
@@ -105,9 +113,7 @@ def test_the_newest_are_pooled_where_there_are_too_many(
     assert amounts(Pools(Profiles(repo), unchanged).pooled(newest, others)) == [2.0, 3.0, 4.0][1 - room :]
 
 
-def test_models_are_made_of_the_pool_by_the_postprocessors_of_the_newest(
-    repo: Repository, register: Register
-) -> None:
+def test_models_are_made_of_the_pool_by_the_postprocessors_of_the_newest(repo, register) -> None:
     profiles = [made(1.0), made(2.0)]
     units = [{"name": "normalizer", "params": {}}, {"name": "some-model", "params": {"a": 1}}]
     for one in profiles:
@@ -127,9 +133,7 @@ def test_models_are_made_of_the_pool_by_the_postprocessors_of_the_newest(
     assert pooled["postprocessors"] == units
 
 
-def test_what_was_used_last_stays_in_memory(
-    repo: Repository, register: Register, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_used_last_stays_in_memory(repo, register, monkeypatch) -> None:
     monkeypatch.setattr(pools, "KEPT_PROFILES", 2)
     first, second, third = (info.checksum for info in register(*map(made, (1.0, 2.0, 3.0))))
     kept = Profiles(repo)
@@ -140,9 +144,7 @@ def test_what_was_used_last_stays_in_memory(
     assert kept.known(third) is not None
 
 
-def test_an_incomplete_profile_counts_until_it_was_measured_again(
-    repo: Repository, register: Register
-) -> None:
+def test_an_incomplete_profile_counts_until_it_was_measured_again(repo, register) -> None:
     register(
         made(1.0, "a", incomplete=True), made(2.0, "a"), made(3.0, "a"), made(4.0, "b"),
         made(5.0, "c", incomplete=True),
@@ -165,5 +167,168 @@ def test_the_newest_of_one_second_is_the_one_that_was_listed_last() -> None:
 
 def test_of_two_profiles_the_incomplete_one_is_not_taken(repo: Repository, register: Register) -> None:
     register(made(1.0), made(2.0, incomplete=True))
-    found = Baselines(repo, force=False).profiles(repo.vcs.get_minor_head())
-    assert [info.time for info in found] == [1]
+    assert [info.time for info in Baselines(repo, force=False).profiles(repo.vcs.get_minor_head())] == [1]
+
+
+# -- the order of ancestors ----------------------------------------------------------------------------------
+
+
+def versions(seed: int, count: int) -> list[MinorVersion]:
+    """A history with long lines, forks and merges, the newest first; now and then a parent is not there."""
+    rng = random.Random(seed)
+    made: list[MinorVersion] = []
+    for number in range(count):
+        parents = {f"{number - 1}"} if number else set()
+        if number > 3 and rng.random() < 0.15:
+            parents |= {f"{rng.randrange(number)}" for _ in range(rng.choice((1, 1, 2)))}
+        elif number > 3 and rng.random() < 0.1:
+            parents = {f"{rng.randrange(number)}"}
+        elif rng.random() < 0.02:
+            parents = {"beyond"}
+        made.append(MinorVersion("", "", "", f"{number}", "", tuple(sorted(parents))))
+    return made[::-1]
+
+
+def repository(walk: list[MinorVersion]) -> Any:
+    return SimpleNamespace(vcs=SimpleNamespace(walk_subjects=lambda head, ordered: iter(walk)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_jumps_change_no_order(seed: int) -> None:
+    walk = versions(seed, 60)
+    rng = random.Random(seed)
+    among = {one.checksum for one in walk if rng.random() < (0.05, 0.3, 0.8)[seed % 3]}
+    head = walk[0].checksum
+    plain = History(repository(walk), head, ordered=True)
+    jumping = History(repository(walk), head, ordered=True, among=among)
+    for version, same in zip(plain, jumping, strict=True):
+        assert version == same
+        expected = [one for one in plain.ancestors(version.checksum) if one.checksum in among]
+        assert list(jumping.ancestors(version.checksum)) == expected
+
+
+# -- profiles of the same configuration and version ----------------------------------------------------------
+
+
+WORKLOADS = ("small", "big")
+
+
+def traced(slope: float, workload: str, number: int) -> Profile:
+    """A profile that each method can be applied to: calls of several sizes, models, and exclusive times."""
+    header = {"type": "mixed", "cmd": "./list", "args": "", "workload": workload, "units": {"mixed": "us"}}
+    profile = Profile({
+        "header": header,
+        "collector_info": {"name": "trace", "params": {}},
+        "postprocessors": [{"name": "regression_analysis", "params": {"method": "full"}}],
+    })  # fmt: skip
+    profile.update_resources([
+        {"uid": uid, "type": "mixed", "amount": slope * size + number / 100, "structure-unit-size": size}
+        for uid in ("search", "push")
+        for size in range(1, 21)
+    ])  # fmt: skip
+    RegressionAnalysis().process(profile, RegressionParams(method="full"), NO_POSTPROCESS_CONTEXT)
+    profile.update_resources([
+        {"uid": f"f{one}", "type": "mixed", "exclusive": 1e6 * time, "location": "/a"}
+        for one, time in enumerate([1.0, 2.0, 3.0, 4.0, 5.0 * slope, 6.0, 7.0, 8.0, 9.0])
+    ])  # fmt: skip
+    return profile
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> VersionReport:
+    """The check of three profiles of each workload against three, one of them far off, by every method."""
+    folder = tmp_path_factory.mktemp("repeated")
+    environ = {**os.environ, "PERUN_CONFIG_DIR": str(folder / "config"), "HOME": str(folder)}
+    place = folder / "project"
+
+    def git(*words: str) -> str:
+        identity = ["-c", "user.name=A", "-c", "user.email=a@b"]
+        return subprocess.check_output(["git", *identity, *words], cwd=place, text=True).strip()
+
+    place.mkdir()
+    git("init", "-q")
+    for subject in ("First", "Second"):
+        git("commit", "-q", "--allow-empty", "-m", subject)
+    init(place, environ)
+    repo = open_repository(place, environ)
+    rules = [{"method": name} for name in repo.registry.names("check")]
+    config = {"vcs": {"type": "git", "url": ".."}, "degradation": {"strategies": rules}}
+    (place / ".perun/local.yml").write_text(json.dumps(config))
+    repo = open_repository(place, environ)
+    for revision, slopes in (("HEAD~1", (1.0, 9.0, 1.1)), ("HEAD", (3.0, 0.3, 3.3))):
+        made = [
+            (traced(slope, workload, number), f"{workload}-{number}.perf", 1_700_000_000 + number)
+            for workload in WORKLOADS
+            for number, slope in enumerate(slopes)
+        ]
+        link(repo.store, git("rev-parse", revision), made)
+    return check_head(repo, None)
+
+
+def shown(report: VersionReport, name: str) -> str:
+    out = io.StringIO()
+    answer = answer_in(name, Page(out, verbose=True, single=True))
+    answer.version(report)
+    answer.end()
+    return out.getvalue()
+
+
+def test_each_method_says_one_thing_of_a_place(report: VersionReport) -> None:
+    assert sorted(one.target.head.workload for one in report.comparisons) == sorted(WORKLOADS)
+    for comparison in report.comparisons:
+        assert comparison.notes == ("pooled profiles: 3 of the baseline, 3 of the target",)
+        assert len(comparison.results) >= 9
+        applied = [result for result in comparison.results if result.changes]
+        assert len(applied) >= 8, [result.reason for result in comparison.results]
+        for result in applied:
+            places = Counter((change.location, change.type) for change in result.changes)
+            assert set(places.values()) == {1}, result
+
+
+def places_in_json(text: str) -> Counter[Any]:
+    return Counter(
+        (one["workload"], change["method"], change["location"], change["type"])
+        for one in json.loads(text)["comparisons"]
+        for change in one["changes"]
+    )
+
+
+def places_in_junit(text: str) -> Counter[Any]:
+    suites = re.findall(r'<testsuite name="(\S+) .*?</testsuite>', text, re.DOTALL)
+    cases = re.findall(r'<testcase classname="(.*?)" name="(.*?)"', text)
+    assert len(suites) == len(set(suites))
+    return Counter(cases)
+
+
+def places_in_sarif(text: str) -> Counter[Any]:
+    (run,) = json.loads(text)["runs"]
+    return Counter(one["fingerprints"]["perunChange/v1"] for one in run["results"])
+
+
+def headings_in_markdown(text: str) -> Counter[Any]:
+    return Counter(re.findall(r"^`trace\S*` of `(.*?)`", text, re.MULTILINE))
+
+
+def headings_in_text(text: str) -> Counter[Any]:
+    return Counter(re.findall(r"^\|? +(\./list \S+) \(trace", text, re.MULTILINE))
+
+
+def headings_in_manual(text: str) -> Counter[Any]:
+    return Counter(re.findall(r"cmd: '\$ (.*)'", text))
+
+
+@pytest.mark.parametrize(("name", "places"), [
+    ("json", places_in_json),
+    ("sarif", places_in_sarif),
+    ("markdown", headings_in_markdown),
+    ("text", headings_in_text),
+    ("manual", headings_in_manual),
+])  # fmt: skip
+def test_every_format_tells_each_once(report, name, places) -> None:
+    found = places(shown(report, name))
+    assert len(found) >= len(WORKLOADS)
+    assert set(found.values()) == {1}, found
+
+
+def test_a_case_of_junit_is_of_one_method(report: VersionReport) -> None:
+    assert max(places_in_junit(shown(report, "junit")).values()) <= len(report.comparisons[0].results)

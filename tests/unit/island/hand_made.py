@@ -1,7 +1,5 @@
 """Recordings written down by hand: what the accounting is given in tests, without a recorder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -36,12 +34,8 @@ def call(
     """A call; times in seconds. Sleeps ask for `amount` ns."""
     known = {"island": 0, "object": -1, "physical": -1, "expected": -1, "arrived": -1, "flags": 0}
     values = {
-        "thread": thread,
-        "api": api(name, resource),
-        "start": ns(start),
-        "end": ns(end),
-        "amount": amount,
-    }
+        "thread": thread, "api": api(name, resource), "start": ns(start), "end": ns(end), "amount": amount
+    }  # fmt: skip
     return Call(**{**known, **values, **more})
 
 
@@ -70,13 +64,9 @@ class HandMade:
     notes: Sequence[str] = ()
 
     def __init__(
-        self,
-        calls: Iterable[Call] = (),
-        threads: Sequence[Thread] = (),
-        objects: Sequence[Object] = (),
-        islands: Sequence[str] = ("program",),
-        entered: Sequence[tuple[float, int]] = (),
-    ) -> None:
+        self, calls: Iterable[Call] = (), threads: Sequence[Thread] = (), objects: Sequence[Object] = (),
+        islands: Sequence[str] = ("program",), entered: Sequence[tuple[float, int]] = ()
+    ) -> None:  # fmt: skip
         """`entered` are the islands that the first thread was in, and since when [s]."""
         self._entered = list(entered)
         self._calls = list(calls)

@@ -1,7 +1,5 @@
 """Runs programs with a recorder in their Python, which knows nothing of Perun."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -42,15 +40,9 @@ run()
 
 
 def recorded(
-    program: Path | str,
-    folder: Path,
-    native: bool,
-    *arguments: str | Path,
-    python: str = sys.executable,
-    limits: str = "LIMITS = None",
-    all_calls: bool = False,
-    **options: Any,
-) -> subprocess.CompletedProcess[str]:
+    program: Path | str, folder: Path, native: bool, *arguments: str | Path, python: str = sys.executable,
+    limits: str = "LIMITS = None", all_calls: bool = False, **options: Any
+) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """Run a program, or the text of one, recorded into a new folder."""
     path = program if isinstance(program, Path) else written(folder.with_name(f"{folder.name}.py"), program)
     folder.mkdir()

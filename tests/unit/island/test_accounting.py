@@ -2,8 +2,6 @@
 by step.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import NamedTuple
 
@@ -16,7 +14,7 @@ from hypothesis import strategies as st
 from perun.island.accounting import Account, Entered, Stops, account, no_stops
 from perun.island.layout import APIS
 from perun.island.record import Call
-from perun.island.stop_rules import RULES
+from perun.island.stop_log import RULES
 from shared import examples
 
 LIMITED = {"expected": ns(2)}
@@ -60,12 +58,9 @@ def entered(first: int = 0, *others: tuple[float, int]) -> Entered:
 
 
 def of(
-    calls: list[Call],
-    life: tuple[float, float],
-    stopped: Stops,
-    rule: str = "exact",
-    islands: Entered | None = None,
-) -> Account:
+    calls: list[Call], life: tuple[float, float], stopped: Stops, rule: str = "exact",
+    islands: Entered | None = None
+) -> Account:  # fmt: skip
     known = islands or entered()
     return account(columns(calls), APIS, (ns(life[0]), ns(life[1])), known, stopped, rule)
 
@@ -97,8 +92,7 @@ def test_waiting_for_somebody_else_is_never_silently_stopped(name: str) -> None:
 def test_outside_of_calls_a_stop_is_stopped_time() -> None:
     calls = [call("file.write", 1, 2), call("file.write", 4, 5)]
     found = of(calls, (0, 8), stops((0.25, 0.5), (1.5, 3), (6, 7)))
-    assert found.between[0].time == ns(6)
-    assert found.between[0].stopped == ns(0.25 + 1 + 1)
+    assert found.between[0].time == ns(6) and found.between[0].stopped == ns(0.25 + 1 + 1)
     assert found.calls.stopped.tolist() == [ns(0.5), 0]
 
 
@@ -130,8 +124,7 @@ def test_the_time_of_a_call_in_another_one_counts_once_for_the_inner() -> None:
 
 def test_a_call_that_never_returned_lasts_to_the_end_of_the_thread() -> None:
     one = call("time.sleep", 1, 2, ns(100))._replace(end=-1)
-    found = of([one], (0, 4), no_stops())
-    assert found.calls.actual.tolist() == [ns(3)]
+    assert of([one], (0, 4), no_stops()).calls.actual.tolist() == [ns(3)]
 
 
 def test_what_a_damaged_recording_says_counts_no_time_twice() -> None:
@@ -140,14 +133,12 @@ def test_what_a_damaged_recording_says_counts_no_time_twice() -> None:
         call("file.read", 9, 20), call("file.read", 30, 40),
     ]  # fmt: skip
     found = of(calls, (0, 10), stops((1, 2.5), (9.5, 30)))
-    assert parts(found) == found.live
-    assert (found.calls.actual >= 0).all()
+    assert parts(found) == found.live and (found.calls.actual >= 0).all()
 
 
 def test_a_stop_ends_where_the_process_does_something_again() -> None:
     late = stops((1, 2), (3, 4), (5, 6)).tightened(np.array([ns(0.5), ns(1.5), ns(1.6), ns(7)]))
-    assert late.ends.tolist() == [ns(1.5), ns(4), ns(6)]
-    assert late.starts.tolist() == [ns(1), ns(3), ns(5)]
+    assert late.ends.tolist() == [ns(1.5), ns(4), ns(6)] and late.starts.tolist() == [ns(1), ns(3), ns(5)]
 
 
 # A simulator that is written apart from the accounting: it goes through the thread in steps, and asks of each
@@ -253,3 +244,32 @@ def test_a_random_thread_is_accounted_as_the_simulator_does(rule: str, plan: Pla
 
 def test_the_kinds_of_the_simulator_are_in_the_table() -> None:
     assert [APIS[api(name, resource)].name for name, resource in KINDS] == [name for name, _ in KINDS]
+
+
+# -- Which part of a stop counts as stopped: the rules on the cases that tell them apart -------------
+
+
+TABLE = {
+    # what happens: (actual, expected, stops), and what counts as stopped by seed, source2010 and exact
+    "a call without a limit, 1 s stop": ((1.0, 0, 1), (1, 1, 1)),
+    "20 B at 10 B/s, stop 0.6 to 1.6": ((2, 2, 1), (0, 0, 0)),
+    "20 B at 10 B/s, stop 1.8 to 2.8": ((2.8, 2, 1), (0, 0, 0.8)),
+    "20 B at 10 B/s, stop 0.6 to 3.6": ((3.6, 2, 3), (0, 1.6, 1.6)),
+    "20 B at 10 B/s, 1 s of a slow disk and 1 s stop": ((4, 2, 1), (1, 0, 1)),
+    "sleep of 1 s, stop 0.4 to 2.4": ((2.4, 1, 2), (0, 1.4, 1.4)),
+    "a call that ended before it was expected to": ((1, 2, 0.5), (0, 0, 0)),
+    "no stop at all": ((1, 0, 0), (0, 0, 0)),
+}
+
+
+@pytest.mark.parametrize("case", TABLE)
+@pytest.mark.parametrize(("position", "rule"), list(enumerate(("seed", "source2010", "exact"))))
+def test_each_rule_on_each_case(case: str, position: int, rule: str) -> None:
+    (actual, expected, stops), stopped = TABLE[case]
+    assert RULES[rule](ns(actual), ns(expected), ns(stops)) == ns(stopped[position])
+
+
+@given(st.sampled_from(sorted(RULES)), st.integers(0, 1000), st.integers(0, 1000), st.data())
+def test_no_more_is_stopped_than_the_stops_and_nothing_less_than_0(rule, actual, expected: int, data) -> None:
+    stops = data.draw(st.integers(0, actual))
+    assert 0 <= RULES[rule](actual, expected, stops) <= stops

@@ -1,7 +1,5 @@
 """Modules are patched when a program imports them, whatever their loader is."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator
@@ -47,8 +45,7 @@ def test_a_loader_that_is_a_class() -> None:
     patched: list[Any] = []
     patching = Patching(None, {NAME: lambda recorder, module: patched.append(module.value)})  # type: ignore[arg-type]
     module = importlib.import_module(NAME)
-    assert patched == [1]
-    assert module.__spec__ and module.__spec__.loader is Loader
+    assert patched == [1] and module.__spec__ and module.__spec__.loader is Loader
     assert dict(vars(Loader)) == before
     importlib.reload(module)
     assert patched == [1]

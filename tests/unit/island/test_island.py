@@ -4,8 +4,6 @@ A process that begins to record does so to its end. So the checks are functions 
 once with each recorder.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Reading recordings: what a file says, and files that no recorder writes."""
 
-from __future__ import annotations
-
 import os
 import struct
 from pathlib import Path
@@ -105,20 +103,14 @@ def test_what_was_lost_is_said(tmp_path: Path) -> None:
     assert not read(path).complete
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"", "it does not begin as one"),
-        (b"PERUNISL", "it does not begin as one"),
-        (b"PERUNMEM".ljust(4096, b"\0"), "it does not begin as one"),
-        (
-            struct.pack("=8sI", b"PERUNISL", 2).ljust(4096, b"\0"),
-            "its version is 2, this Perun reads version 1",
-        ),
-        (layout.HEADER.pack(*ABOUT).ljust(4096, b"\0") + b"x" * 4096, "what begins at byte 4096 is no chunk"),
-        (layout.HEADER.pack(*ABOUT).ljust(4096, b"\0") + chunk(1 << 30, 0, b""), "is of thread 1073741824"),
-    ],
-)
+@pytest.mark.parametrize(("content", "reason"), [
+    (b"", "it does not begin as one"),
+    (b"PERUNISL", "it does not begin as one"),
+    (b"PERUNMEM".ljust(4096, b"\0"), "it does not begin as one"),
+    (struct.pack("=8sI", b"PERUNISL", 2).ljust(4096, b"\0"), "its version is 2, this Perun reads version 1"),
+    (layout.HEADER.pack(*ABOUT).ljust(4096, b"\0") + b"x" * 4096, "what begins at byte 4096 is no chunk"),
+    (layout.HEADER.pack(*ABOUT).ljust(4096, b"\0") + chunk(1 << 30, 0, b""), "is of thread 1073741824"),
+])  # fmt: skip
 def test_what_is_no_recording(content: bytes, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "rec.7"
     path.write_bytes(content)
@@ -139,8 +131,7 @@ def test_what_was_cut_off_is_said(lacking: int, tmp_path: Path) -> None:
     assert found.notes == [
         f"the recording was cut off at byte {len(whole) - lacking}; the calls behind it are lost"
     ]
-    assert not found.complete
-    assert len(list(found.of_thread(0))) == 20
+    assert not found.complete and len(list(found.of_thread(0))) == 20
 
 
 def test_a_header_that_was_cut_off_is_refused(tmp_path: Path) -> None:
@@ -148,6 +139,12 @@ def test_a_header_that_was_cut_off_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:4000])
     with pytest.raises(DamagedRecording, match="it ends at byte 4000, within its header"):
         read(path)
+
+
+def test_a_text_of_negative_length_hides_no_calls(tmp_path: Path) -> None:
+    note = layout.SLOT.pack(1100, 1100, -1, layout.NOTE_OBJECT, 0, 4)
+    found = read(written(tmp_path / "rec", chunk(0, 0, note + slot(WRITE, 1300, 1305, 8, 4))))
+    assert [call.start for call in found.of_thread(0)] == [1300] == found.columns()["start"].tolist()
 
 
 @given(data=st.data())

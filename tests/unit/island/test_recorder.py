@@ -1,7 +1,5 @@
 """Both recorders, in C and in Python: what they record, and that programs do what they do alone."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess
@@ -52,20 +50,15 @@ class TestFiles:
         text = (
             "import pathlib, os, sys\nos.chdir(sys.argv[1])\n"
             "with open('a', 'w') as file, open('b', 'wb') as other:\n"
-            "    for _ in range(10): file.write('12345678')\n"
-            "    file.writelines(['ab\\n', 'c\\n'])\n"
-            "    other.write(b'x' * 100000)\n"
-            "for line in open('a'): pass\n"
+            "    for _ in range(10): file.write('12345678')\n    file.writelines(['ab\\n', 'c\\n'])\n"
+            "    other.write(b'x' * 100000)\nfor line in open('a'): pass\n"
             "file = open('a'); file.readline(); file.read(3); file.seek(0); file.readlines()\n"
             "pathlib.Path('b').read_bytes()\n"
         )
         recording = run(text, tmp_path / "rec", native, tmp_path)
         assert of_object(recording, "/a") == {
-            "file.open": 1,
-            "file.write": 80,
-            "file.writelines": 5,
-            "file.close": 0,
-        }
+            "file.open": 1, "file.write": 80, "file.writelines": 5, "file.close": 0
+        }  # fmt: skip
         found = of_object(recording, "/a", 2)
         assert (found["file.open"], found["file.next"]) == (1, 85)
         found = of_object(recording, "/a", 3)
@@ -80,8 +73,7 @@ class TestFiles:
                 physical[recording.apis[call.api].name, recording.objects[call.object].name[-2:]] += (
                     call.physical
                 )
-        assert physical["file.close", "/a"] == 85
-        assert physical["file.write", "/a"] == 0
+        assert physical["file.close", "/a"] == 85 and physical["file.write", "/a"] == 0
         assert physical["file.write", "/b"] == 100000
 
     def test_calls_on_another_file_inside_of_a_call(self, tmp_path: Path, native: bool) -> None:
@@ -137,8 +129,7 @@ class TestEnds:
             ],
             stdout=subprocess.PIPE,
         ) as process:
-            assert process.stdout
-            assert process.stdout.readline() == b"ready\n"
+            assert process.stdout and process.stdout.readline() == b"ready\n"
             # The call is in the file as soon as it has begun.
             while not any(name == "time.sleep" for name, _ in names(recordings(tmp_path / "rec")[0])):
                 time.sleep(0.01)
@@ -146,25 +137,18 @@ class TestEnds:
         (recording,) = recordings(tmp_path / "rec")
         assert of_object(recording, "/x")["file.write"] == 8000
         last = list(recording.of_thread(0))[-1]
-        assert recording.apis[last.api].name == "time.sleep"
-        assert last.end == -1
-        assert not recording.complete
-        assert recording.io_end == (-1, -1)
-        assert process.returncode == -signal.SIGKILL
+        assert recording.apis[last.api].name == "time.sleep" and last.end == -1 and not recording.complete
+        assert recording.io_end == (-1, -1) and process.returncode == -signal.SIGKILL
 
-    @pytest.mark.parametrize(
-        ("end", "code"),
-        [
-            ("os._exit(5)", 5),
-            ("raise SystemExit(6)", 6),
-            ("raise ValueError('seven')", 1),
-            ("os.abort()", -signal.SIGABRT),
-            ("os.execv('/bin/true', ['true'])", 0),
-        ],
-    )
+    @pytest.mark.parametrize(("end", "code"), [
+        ("os._exit(5)", 5),
+        ("raise SystemExit(6)", 6),
+        ("raise ValueError('seven')", 1),
+        ("os.abort()", -signal.SIGABRT),
+        ("os.execv('/bin/true', ['true'])", 0),
+    ])  # fmt: skip
     def test_other_ends(self, end: str, code: int, tmp_path: Path, native: bool) -> None:
-        done = recorded(self.WRITES + end, tmp_path / "rec", native, tmp_path / "x")
-        assert done.returncode == code
+        assert recorded(self.WRITES + end, tmp_path / "rec", native, tmp_path / "x").returncode == code
         (recording,) = recordings(tmp_path / "rec")
         assert of_object(recording, "/x")["file.write"] == 8000
         assert recording.complete == ("raise" in end)
@@ -184,8 +168,7 @@ class TestEnds:
 
     def test_a_sleep_that_is_interrupted_tells_what_was_asked(self, tmp_path: Path, native: bool) -> None:
         text = (
-            "import signal, time\n"
-            "def stop(*arguments): raise KeyboardInterrupt\n"
+            "import signal, time\ndef stop(*arguments): raise KeyboardInterrupt\n"
             "signal.signal(signal.SIGALRM, stop); signal.setitimer(signal.ITIMER_REAL, 0.02)\n"
             "try: time.sleep(30)\nexcept KeyboardInterrupt: print('interrupted')\n"
         )
@@ -198,14 +181,12 @@ class TestEnds:
         text = (
             "import os, sys\nfile = open(sys.argv[1], 'wb', 0)\nfile.write(b'parent')\n"
             "if os.fork() == 0:\n    file.write(b'child')\n    open(sys.argv[1] + '2', 'w').write('x')\n"
-            "    os._exit(0)\n"
-            "os.wait()\nfile.write(b'again')\n"
+            "    os._exit(0)\nos.wait()\nfile.write(b'again')\n"
         )
         run(text, tmp_path / "rec", native, tmp_path / "x")
         parent, child = recordings(tmp_path / "rec")
         assert child.parent == parent.pid
-        assert of_object(parent, "/x")["file.write"] == 11
-        assert of_object(child, "/x") == {"file.write": 5}
+        assert of_object(parent, "/x")["file.write"] == 11 and of_object(child, "/x") == {"file.write": 5}
         assert of_object(child, "/x2")["file.write"] == 1
         assert (tmp_path / "x").read_bytes() == b"parentchildagain"
 
@@ -215,8 +196,7 @@ class TestEnds:
             "file = open(sys.argv[1], 'w')\nfor _ in range(6000): file.write('12345678')\nfile.close()\n"
         )
         recording = run(text, tmp_path / "rec", native, tmp_path / "x")
-        assert (tmp_path / "x").stat().st_size == 48000
-        assert not recording.complete
+        assert (tmp_path / "x").stat().st_size == 48000 and not recording.complete
         assert any("could not be recorded" in note for note in recording.notes)
         assert 300 < sum(name == "file.write" for name, _ in names(recording)) < 6000
 
@@ -224,13 +204,11 @@ class TestEnds:
 class TestThreads:
     def test_threads_are_known_by_name_and_parent(self, tmp_path: Path, native: bool) -> None:
         text = (
-            "import sys, threading\n"
-            "def write(number):\n"
+            "import sys, threading\ndef write(number):\n"
             "    with open(f'{sys.argv[1]}-{number}', 'w') as file:\n"
             "        for _ in range(25): file.write('12345678')\n"
             "threads = [threading.Thread(target=write, args=(n,), name=f'writer {n}') for n in range(4)]\n"
-            "for thread in threads: thread.start()\n"
-            "for thread in threads: thread.join()\n"
+            "for thread in threads: thread.start()\nfor thread in threads: thread.join()\n"
         )
         recording = run(text, tmp_path / "rec", native, tmp_path / "x")
         assert [one.name for one in recording.threads] == ["MainThread", *(f"writer {n}" for n in range(4))]
@@ -266,8 +244,7 @@ class TestThreads:
         text = (
             "import threading, os\nnumber = recorder.island('inner')\nbefore = recorder.enter(number)\n"
             "thread = threading.Thread(target=os.urandom, args=(3,)); thread.start(); thread.join()\n"
-            "os.urandom(2)\n"
-            "assert recorder.enter(before) == number\nos.urandom(1)\n"
+            "os.urandom(2)\nassert recorder.enter(before) == number\nos.urandom(1)\n"
         )
         recording = run(text, tmp_path / "rec", native)
         assert recording.islands == ["program", "inner"]
@@ -280,27 +257,20 @@ class TestThreads:
         assert [one.island for one in recording.threads] == [0, 1]
         columns = recording.columns()
         assert sorted(columns["island"][columns["api"] == layout.NUMBERS["random.bytes"]].tolist()) == [
-            0,
-            1,
-            1,
-        ]
+            0, 1, 1
+        ]  # fmt: skip
 
 
 class TestSockets:
     def test_two_connections_to_one_peer(self, tmp_path: Path, native: bool) -> None:
         text = (
             "import socket, threading\nserver = socket.create_server(('127.0.0.1', 0))\n"
-            "address = server.getsockname()\nprint(address[1])\n"
-            "def serve():\n"
-            "    for _ in range(2):\n"
+            "address = server.getsockname()\nprint(address[1])\ndef serve():\n    for _ in range(2):\n"
             "        connection, _ = server.accept()\n"
             "        while data := connection.recv(10): connection.sendall(data * 2)\n"
-            "thread = threading.Thread(target=serve); thread.start()\n"
-            "for size in (3, 5):\n"
-            "    with socket.create_connection(address) as client:\n"
-            "        client.sendall(b'x' * size)\n"
-            "        while size: size -= len(client.recv(2)) / 2\n"
-            "thread.join()\n"
+            "thread = threading.Thread(target=serve); thread.start()\nfor size in (3, 5):\n"
+            "    with socket.create_connection(address) as client:\n        client.sendall(b'x' * size)\n"
+            "        while size: size -= len(client.recv(2)) / 2\nthread.join()\n"
             "one, two = socket.socketpair(); one.send(b'pair'); two.recv(10)\n"
             "here = socket.socket(type=socket.SOCK_DGRAM); here.bind(('127.0.0.1', 0))\n"
             "here.sendto(b'datagram', here.getsockname()); here.recvfrom(100)\n"
@@ -344,29 +314,16 @@ class TestSockets:
         subprocess.run(
             [
                 *(
-                    "openssl",
-                    "req",
-                    "-x509",
-                    "-newkey",
-                    "ec",
-                    "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1",
-                    "-nodes",
+                    "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                    "-nodes"
                 ),
                 *(
-                    "-keyout",
-                    certificate,
-                    "-out",
-                    tmp_path / "cert.pem",
-                    "-subj",
-                    "/CN=localhost",
-                    "-days",
-                    "2",
+                    "-keyout", certificate, "-out", tmp_path / "cert.pem", "-subj", "/CN=localhost", "-days",
+                    "2"
                 ),
             ],
-            check=True,
-            capture_output=True,
-        )
+            check=True, capture_output=True
+        )  # fmt: skip
         certificate.write_text(
             certificate.read_text("utf-8") + (tmp_path / "cert.pem").read_text("utf-8"), "utf-8"
         )
@@ -421,8 +378,7 @@ def test_limits_wait_inside_of_the_call_and_refuse(tmp_path: Path, native: bool)
         for call in recording.calls()
         if call.object == number and recording.apis[call.api].name == "file.write"
     )
-    assert call.end - call.start >= 10_000_000
-    assert call.start < call.expected <= call.end
+    assert call.end - call.start >= 10_000_000 and call.start < call.expected <= call.end
     assert call.expected in recording.columns()["expected"]
 
 
@@ -526,15 +482,13 @@ def test_the_program_sees_no_descriptor_of_the_recorder(tmp_path: Path, native: 
         "os.closerange(3, 100)\nfor _ in range(3000): os.urandom(1)\n"
     )
     expected = alone(text, tmp_path / "alone")
-    done = recorded(text, tmp_path / "rec", native)
-    assert done.stdout == expected.stdout
+    assert recorded(text, tmp_path / "rec", native).stdout == expected.stdout
     assert sum(name == "random.bytes" for name, _ in names(recordings(tmp_path / "rec")[0])) == 6000
 
 
 def test_all_is_put_back(tmp_path: Path, native: bool) -> None:
     text = (
-        "import io, os, socket, sys, threading, time, builtins, _thread, selectors\n"
-        "uninstall()\n"
+        "import io, os, socket, sys, threading, time, builtins, _thread, selectors\nuninstall()\n"
         "kept = [open, io.open, os.urandom, os._exit, time.sleep, io.TextIOWrapper.write, io.FileIO.read,"
         " socket.socket.send, _thread.start_new_thread, threading.Thread.join, threading.Timer.start]\n"
         "print(*(type(one).__name__ for one in kept), sorted(vars(socket.socket)))\n"

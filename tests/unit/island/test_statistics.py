@@ -1,18 +1,22 @@
 """Totals of recordings: per thread, file and socket, and where the time went."""
 
-from __future__ import annotations
-
-from typing import cast
+import csv
+import io
+import json
+import tracemalloc
+from collections import defaultdict
+from typing import Any, cast
 
 import numpy as np
 import pytest
-from hand_made import HandMade, call, ns, thread
+from hand_made import NUMBERS, HandMade, call, ns, thread
 
-from perun.island import statistics
+from perun.island import statistics, timeline
 from perun.island.accounting import Stops, no_stops
-from perun.island.layout import CONCURRENT
+from perun.island.layout import APIS, CONCURRENT
 from perun.island.record import Object, Recording, Thread
 from perun.island.statistics import ThreadTime, Usage
+from perun.island.timeline import Lane, Span
 
 FILE = Object(0, "file", "/data/a.txt", 1, 0, -1, {})
 AGAIN = FILE._replace(number=1, serial=2)
@@ -145,14 +149,12 @@ def test_the_table_of_time_consumption_is_that_of_the_document() -> None:
         ("cpu", 1), ("netsend", 2), ("netrecv", 1), ("fileread", 1), ("filewrite", 1), ("outsockets", 1),
         ("random", 1), ("sleep", 1), ("stopped", 0.5), ("lock", 0.5),
     ]  # fmt: skip
-    assert main.live == 10
-    assert (everything.name, everything.live) == ("all threads", 10)
+    assert main.live == 10 and (everything.name, everything.live) == ("all threads", 10)
 
 
 def test_what_a_stop_takes_from_a_call_is_no_time_of_that() -> None:
     rows, (life,) = accounted(HandMade([call("file.write", 1, 3, 8)], [main_thread()]), 10, stops((1.5, 2)))
-    assert one(rows, subtype="filewrite").seconds == 1.5
-    assert one(rows, type="stopped").seconds == 0.5
+    assert one(rows, subtype="filewrite").seconds == 1.5 and one(rows, type="stopped").seconds == 0.5
     assert life.by_rule == {"exact": 0.5, "seed": 0.5, "source2010": 0.5}
 
 
@@ -166,8 +168,7 @@ def test_a_process_that_recorded_no_thread_has_no_rows() -> None:
 def test_reading_a_pipe_waits_for_who_writes_to_it(kind: str, ambiguous: float) -> None:
     made = HandMade([call("file.read", 1, 3, 8, object=0)], [main_thread()], [FILE._replace(kind=kind)])
     rows, (life,) = accounted(made, 10, stops((1.5, 2)))
-    assert life.ambiguous == ambiguous
-    assert life.stopped == 0.5 - ambiguous
+    assert life.ambiguous == ambiguous and life.stopped == 0.5 - ambiguous
     assert one(rows, subtype="fileread").ambiguous == ambiguous
 
 
@@ -181,3 +182,166 @@ def test_what_the_scheduler_held_back_is_told_and_sums_to_the_life() -> None:
 def test_an_island_that_a_damaged_recording_does_not_name_is_told_by_its_number() -> None:
     rows, _ = accounted(HandMade([call("file.write", 1, 2, 8, island=7)], [main_thread()]))
     assert {row.island for row in rows if row.subtype == "filewrite"} == {"island 7"}
+
+
+# -- The timeline: events in the order of time, as text, JSON and CSV -------------------------------
+
+
+LANES = [Lane(0, "MainThread", 0, ns(9)), Lane(0, "work\ner", ns(1), ns(5))]
+STOPS = [(ns(2.5), ns(3))]
+
+
+def span(thread: int, name: str, start: float, end: float, amount: int = 0, object: str = "") -> Span:
+    return Span(0, thread, APIS[NUMBERS[name]], object, ns(start), ns(end), amount)
+
+
+SPANS = [
+    span(0, "file.open", 0.5, 0.5, 1, "/a#1"),
+    span(0, "file.write", 1, 4, 8, "/a#1"),
+    span(1, "time.sleep", 2, 3.5, ns(1)),
+    span(1, "file.read", 4, 4.5, 3),
+]
+
+
+def test_events_are_those_of_the_document_in_the_order_of_time() -> None:
+    found = [(one.time, one.thread, one.api, one.amount) for one in timeline.events(LANES, SPANS, STOPS)]
+    assert found == [
+        (0, "MainThread", "thread created", 0),
+        (0.5, "MainThread", "file.open", 1),
+        (1, "work\ner", "thread created", 0),
+        (1, "MainThread", "start file.write", 0),
+        (2, "work\ner", "start time.sleep", 0),
+        (2.5, "ALL", "Stopped", 0.5),
+        (3.5, "work\ner", "time.sleep", ns(1)),
+        (4, "MainThread", "file.write", 8),
+        (4, "work\ner", "start file.read", 0),
+        (4.5, "work\ner", "file.read", 3),
+        (5, "work\ner", "thread destroyed", 0),
+        (9, "MainThread", "thread destroyed", 0),
+    ]
+
+
+def test_threads_of_several_processes_are_named_with_their_process() -> None:
+    assert timeline.thread_names([Lane(0, "a", 0, 1), Lane(1, "a", 0, 1)]) == ["0: a", "1: a"]
+    assert timeline.thread_names(LANES) == ["MainThread", "work\ner"]
+
+
+def test_as_text_each_event_is_a_line() -> None:
+    lines = list(timeline.text(LANES, SPANS, STOPS))
+    assert len(lines) == 1 + 12
+    assert lines[2].split() == ["0.500000", "MainThread", "file.open", "1", "/a#1"]
+    assert all(line.count("\n") == 1 for line in lines) and "work\\ner" in lines[3]
+
+
+def test_as_json_and_as_csv_it_says_the_same() -> None:
+    events = [one._asdict() for one in timeline.events(LANES, SPANS, STOPS)]
+    assert [json.loads(line) for line in timeline.json_lines(LANES, SPANS, STOPS)] == events
+    rows = list(
+        csv.DictReader(io.StringIO("".join(timeline.comma_separated(LANES, SPANS, STOPS)), newline=""))
+    )
+    assert [{**row, "time": float(row["time"]), "amount": float(row["amount"])} for row in rows] == events
+
+
+def test_a_long_timeline_is_merged_in_constant_memory() -> None:
+    def spans(count: int):  # type: ignore[no-untyped-def]
+        return (span(number % 2, "file.write", number, number + 1, 8) for number in range(count))
+
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        for _ in timeline.text(LANES, spans(count), ()):
+            pass
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(100)
+    assert peak(2000) < peak(200) + 10_000
+
+
+# -- Timelines for other programs: what they read, by their own definitions --------------------------------
+
+
+NAMES = {"name": "prog </script>\n", "exporter": "tests"}
+
+
+def chrome(lanes: list[Lane] = LANES, spans: Any = SPANS, stops: Any = STOPS) -> Any:
+    return json.loads("".join(timeline.chrome(lanes, iter(spans), stops, **NAMES)))
+
+
+def speedscope(lanes: list[Lane] = LANES, spans: Any = SPANS, stops: Any = STOPS) -> Any:
+    return json.loads("".join(timeline.speedscope(lanes, iter(spans), stops, **NAMES)))
+
+
+def test_chrome_has_a_complete_event_for_each_call_and_stop() -> None:
+    events = [one for one in chrome()["traceEvents"] if one["ph"] == "X"]
+    assert [(one["name"], one["ts"], one["dur"], one["tid"]) for one in events] == [
+        ("Stopped", 2_500_000, 500_000, 2),
+        ("file.open", 500_000, 0, 0),
+        ("file.write", 1_000_000, 3_000_000, 0),
+        ("time.sleep", 2_000_000, 1_500_000, 1),
+        ("file.read", 4_000_000, 500_000, 1),
+    ]
+    assert events[2]["args"] == {"amount": 8, "object": "/a#1", "calls": 1}
+    assert events[2]["cat"] == "file"
+
+
+def test_chrome_names_processes_and_threads() -> None:
+    named = {(one["name"], one["tid"]): one["args"] for one in chrome()["traceEvents"] if one["ph"] == "M"}
+    assert named["process_name", 0] == {"name": NAMES["name"]}
+    assert named["thread_name", 1] == {"name": "work\ner"} and named["thread_name", 2] == {"name": "stops"}
+    assert named["thread_sort_index", 1] == {"sort_index": 1}
+
+
+def nested(profile: dict[str, Any]) -> list[tuple[int, float, float]]:
+    """The frames that are opened and closed, as speedscope wants it: one inside of the other, never back in
+    time.
+    """
+    open_frames: list[tuple[int, float]] = []
+    found, last = [], profile["startValue"]
+    for event in profile["events"]:
+        assert event["at"] >= last
+        last = event["at"]
+        if event["type"] == "O":
+            open_frames.append((event["frame"], last))
+        else:
+            frame, start = open_frames.pop()
+            assert frame == event["frame"]
+            found.append((frame, start, last))
+    assert not open_frames and last <= profile["endValue"]
+    return found
+
+
+def test_speedscope_has_a_profile_for_each_thread() -> None:
+    file = speedscope()
+    frames = [frame["name"] for frame in file["shared"]["frames"]]
+    found = {
+        profile["name"]: [(frames[frame], start / 1e9, end / 1e9) for frame, start, end in nested(profile)]
+        for profile in file["profiles"]
+    }
+    assert found == {
+        "MainThread": [("file.open /a#1", 0.5, 0.5), ("file.write /a#1", 1, 4)],
+        "work\ner": [("time.sleep", 2, 3.5), ("file.read", 4, 4.5)],
+        "stops": [("Stopped", 2.5, 3)],
+    }
+    assert {profile["unit"] for profile in file["profiles"]} == {"nanoseconds"}
+    assert file["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+
+
+def test_calls_that_overlap_or_lie_in_each_other_stay_well_formed() -> None:
+    spans = [
+        span(0, "file.writelines", 1, 8),
+        span(0, "file.read", 2, 3),
+        span(0, "asyncio.sleep", 4, 9),
+        span(0, "file.read", 5, 6),
+    ]
+    (main, _) = speedscope(spans=spans, stops=())["profiles"]
+    lengths = defaultdict(list)
+    for frame, start, end in nested(main):
+        lengths[frame].append((end - start) / 1e9)
+    # The one beside which the thread did other things is cut off at the end of the call in which it began.
+    assert dict(lengths) == {0: [7], 1: [1, 1], 2: [4]}
+
+
+def test_a_run_without_calls() -> None:
+    assert [profile["events"] for profile in speedscope(spans=(), stops=())["profiles"]] == [[], []]
+    assert [one["ph"] for one in chrome([], (), ())["traceEvents"]] == ["M"]

@@ -1,7 +1,5 @@
 """The log of stops: found by interval, whatever their number, in constant memory."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -32,37 +30,29 @@ def written(path: Path, stops: list[Stop]) -> Path:
 
 def test_all_stops_come_back(log: Path) -> None:
     with StopLog(log) as stops:
-        assert len(stops) == 5
-        assert list(stops.between(0, 1000)) == STOPS
+        assert len(stops) == 5 and list(stops.between(0, 1000)) == STOPS
         starts, ends = stops.columns()
         assert list(map(Stop, starts.tolist(), ends.tolist())) == STOPS
 
 
-@pytest.mark.parametrize(
-    ("interval", "found"),
-    [
-        ((0, 10), []),
-        ((0, 11), [Stop(10, 11)]),
-        ((20, 25), []),
-        ((19, 31), [Stop(19, 20), Stop(25, 26), Stop(30, 31)]),
-        ((50, 52), [Stop(50, 52)]),
-        ((120, 130), [Stop(120, 130)]),
-        ((200, 300), []),
-        ((15, 15), []),
-    ],
-)
-def test_the_stops_of_an_interval_are_cut_off_at_its_ends(
-    log: Path, interval: tuple[int, int], found: list[Stop]
-) -> None:
+@pytest.mark.parametrize(("interval", "found"), [
+    ((0, 10), []),
+    ((0, 11), [Stop(10, 11)]),
+    ((20, 25), []),
+    ((19, 31), [Stop(19, 20), Stop(25, 26), Stop(30, 31)]),
+    ((50, 52), [Stop(50, 52)]),
+    ((120, 130), [Stop(120, 130)]),
+    ((200, 300), []),
+    ((15, 15), []),
+])  # fmt: skip
+def test_the_stops_of_an_interval_are_cut_off_at_its_ends(log: Path, interval, found: list[Stop]) -> None:
     with StopLog(log) as stops:
         assert list(stops.between(*interval)) == found
         assert stops.stopped(*interval) == sum(end - start for start, end in found)
 
 
 @given(st.lists(st.integers(1, 50), max_size=30), st.integers(0, 900), st.integers(0, 900))
-def test_an_interval_finds_what_looking_at_every_nanosecond_finds(
-    lengths: list[int], one: int, two: int
-) -> None:
+def test_an_interval_finds_what_looking_at_every_nanosecond_finds(lengths, one: int, two: int) -> None:
     start, end = sorted((one, two))
     at, stops = 0, []
     for number, length in enumerate(lengths):
@@ -100,9 +90,7 @@ def test_a_stop_that_overlaps_the_one_before_is_cut_off(tmp_path: Path) -> None:
         assert list(stops.between(0, 100)) == [Stop(10, 20), Stop(20, 25)]
 
 
-def test_a_stop_is_on_disk_soon_though_the_log_is_still_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_is_on_disk_soon_though_the_log_is_still_open(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(stop_log, "_DELAY", 0)
     writer = StopWriter(tmp_path / "stops")
     writer.append(10, 20)
@@ -129,8 +117,7 @@ def test_a_link_or_a_missing_file_is_refused(tmp_path: Path, log: Path) -> None:
 
 
 def test_an_entry_has_16_bytes(log: Path) -> None:
-    assert len(HEADER) == 16
-    assert log.stat().st_size == 16 + 16 * len(STOPS)
+    assert len(HEADER) == 16 and log.stat().st_size == 16 + 16 * len(STOPS)
 
 
 MANY = """

@@ -137,7 +137,7 @@ def test_json_has_full_precision_and_no_infinities() -> None:
     assert (wide["low"], wide["high"]) == (0.0, None)
     assert present.verdict_data(SEVERE) == {
         "ratio": SEVERE.difference.ratio, "ratio_low": SEVERE.low, "ratio_high": SEVERE.high,
-        "verdict": "SevereDegradation", "reason": SEVERE.reason, "decides": True,
+        "verdict": "SevereDegradation", "reason": SEVERE.reason, "decides": True, "limit": None,
     }  # fmt: skip
     few, zero = present.verdict_data(TOO_FEW), present.verdict_data(counts(0.0, 5.0))
     assert (few["ratio"], few["ratio_high"], few["decides"]) == (2.0, None, False)

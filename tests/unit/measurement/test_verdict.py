@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats  # type: ignore[import-untyped]
 
+from perun.measurement import present
 from perun.measurement.difference import (
     Basis,
     Difference,
@@ -218,6 +219,37 @@ def test_how_many_measurements_are_missing(few: Difference, missing: int | None)
     assert more_needed(few) == missing
 
 
+def test_rounds_and_sessions_are_counted_where_they_scatter() -> None:
+    by_rounds = ratio(0.96, 1 / 0.96, sizes=(50, 50))._replace(rounds=5)
+    assert more_needed(by_rounds) == 17  # 5 * (ln(1 / 0.96) / ln 1.02)^2 = 21.2
+    assert judge(by_rounds).reason.endswith("about 17 more rounds of both would decide")
+    sessions = ratio(0.96, 1 / 0.96, basis=Basis.SESSIONS)._replace(rounds=2)
+    assert judge(sessions).reason.endswith("about 7 more sessions of both would decide")
+    earlier = judge(ratio(0.96, 1 / 0.96, basis=Basis.HISTORY)).reason
+    assert earlier.endswith("perun compare measures them side by side")
+
+
+@pytest.mark.parametrize(
+    ("found", "limit", "word"),
+    [
+        (ratio(0.99, 1.031), 0.031, "No Change above 3.1 %"),
+        (ratio(1 / 1.05, 1.01), 0.05, "No Change above 5.0 %"),
+        (ratio(1 / 1.11, 1.01), None, "Unknown"),
+        (ratio(0.99, 1.01), None, "No Change"),
+        (ratio(1.01, 1.03), None, "Maybe Degradation"),
+        (ratio(0.0, math.inf), None, "Unknown"),
+        (ratio(0.99, 1.031)._replace(unknown="the machines differ"), None, "Unknown"),
+    ],
+)
+def test_a_narrow_interval_says_what_did_not_change(
+    found: Difference, limit: float | None, word: str
+) -> None:
+    verdict = judge(found)
+    assert verdict.limit == (limit and pytest.approx(limit))
+    assert present.word(verdict) == word
+    assert present.name(verdict.change, limit=verdict.limit) == word
+
+
 def test_what_would_decide_is_said() -> None:
     wide = judge(ratio(0.96, 1 / 0.96)).reason
     assert wide.endswith(
@@ -405,7 +437,7 @@ def test_two_rounds_say_no_less_than_what_was_measured_apart() -> None:
     found = judged(*both)
     assert found.difference.basis is Basis.FEW_ROUNDS and found.change is Change.Unknown
     assert math.log(found.high / found.difference.ratio) == pytest.approx(half_apart(*both, 0.99), rel=0.02)
-    assert "too few rounds" in found.reason and found.reason.endswith("perun run matrix --rounds 5 does")
+    assert "too few rounds" in found.reason and found.reason.endswith("perun run matrix does")
     # What other rounds show is known, whether it is less or more.
     for size in (0.01, 2.0):
         known = judged(*both, Noise(rounds=Error(size, 1000)))
@@ -889,3 +921,58 @@ def test_parts_that_move_without_their_sum_are_not_told(
     if cpu is not None:
         words["p [cpu]"] = cpu
     assert untold_parts(words, {*words, *(["p [cpu]"] if known else [])}) == untold
+
+
+def seen(value: float, speed: float = 0.0, kind: Kind = Kind.PROCESSOR, session: str = "a") -> Point:
+    """A version that was measured apart, on a machine that took so many ms for the fixed loop."""
+    made = at([[value * (1 + share) for share in (-0.002, -0.001, 0.0, 0.001, 0.002)]], session, kind)
+    return made._replace(speeds=(f"1 12 {speed * 1e6:.6g} {speed * 1e6:.6g} 0.01 0.01" if speed else "",))
+
+
+QUIET = Noise(apart=Error(0.005, 30.0))
+
+
+@pytest.mark.parametrize("kind", [Kind.PROCESSOR, Kind.TIMED])
+def test_a_machine_that_became_slower_widens_the_interval(kind: Kind) -> None:
+    old = seen(1.0, 20.0, kind)
+    found = judged(old, seen(1.15, 22.0, kind, "b"), QUIET)
+    assert found.change is Change.Unknown and found.low < 1 < found.high
+    assert "the machine was 10 % slower for the target" in found.reason
+    turned = judged(seen(1.15, 22.0, kind, "b"), old, QUIET)
+    assert (turned.low, turned.high) == pytest.approx((1 / found.high, 1 / found.low))
+    assert "9 % faster" in turned.reason
+    large = judged(old, seen(2.0, 22.0, kind, "b"), QUIET)
+    assert large.change is Change.SevereDegradation and "10 % slower" in large.reason
+    assert judged(old, seen(1.0, 22.0, kind, "b"), QUIET).change is Change.Unknown
+
+
+@given(
+    st.floats(0.5, 2.0), st.floats(10.0, 40.0), st.floats(10.0, 40.0), st.sampled_from(list(Kind)),
+    st.sampled_from([QUIET, NOTHING]),
+)  # fmt: skip
+def test_no_speed_makes_a_word_more_certain(
+    factor: float, before: float, after: float, kind: Kind, noise: Noise
+) -> None:
+    rules = Rules(apart=0.02)
+    plain, known = (
+        difference(seen(1.0, speeds[0], kind), seen(factor, speeds[1], kind, "b"), noise, rules)
+        for speeds in ((0.0, 0.0), (before, after))
+    )
+    assert plain is not None and known is not None
+    assert known.low <= plain.low and known.high >= plain.high and known.ratio == plain.ratio
+    assert known.weak_low <= plain.weak_low and known.weak_high >= plain.weak_high
+    assert known.p_value >= plain.p_value and known.detectable >= plain.detectable
+
+
+def test_an_equal_an_unknown_or_a_shared_speed_changes_nothing() -> None:
+    plain = judged(seen(1.0), seen(1.15, session="b"), QUIET)
+    assert plain.change is Change.Degradation
+    for before, after in ((20.0, 20.0), (20.0, 20.3), (0.0, 30.0), (20.0, 0.0)):
+        assert judged(seen(1.0, before), seen(1.15, after, session="b"), QUIET) == plain
+    counts = [seen(value, speed, Kind.COUNTED, str(value)) for value, speed in ((7.0, 20.0), (8.0, 40.0))]
+    assert compare(*counts) == compare(*(one._replace(speeds=()) for one in counts))
+    rounds = [at([[factor * one] for one in (1.0, 1.01, 1.02, 0.99, 0.98, 1.0)]) for factor in (1.0, 1.2)]
+    old, new = (
+        one._replace(speeds=seen(1.0, speed).speeds) for one, speed in zip(rounds, (20.0, 40.0), strict=True)
+    )
+    assert compare(old, new) == compare(*rounds)

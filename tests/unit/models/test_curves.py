@@ -1,7 +1,5 @@
 """Models as functions: values, intervals, and integrals against sums of many small steps."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -34,17 +32,14 @@ def at(record: ModelRecord, *x: float) -> list[float]:
     return evaluate(record, np.array(x, np.float64)).tolist()
 
 
-@pytest.mark.parametrize(
-    ("record", "x", "y"),
-    [
-        (formula("constant", 7, 0), 3, 7),
-        (formula("linear", 1, 2), 3, 7),
-        (formula("logarithmic", 1, 2), math.e**3, 7),
-        (formula("quadratic", 1, 2, 3), 4, 57),
-        (formula("power", 2, 3), 10, 2000),  # at x, not at log10 x
-        (formula("exponential", 3, 2), 5, 96),
-    ],
-)
+@pytest.mark.parametrize(("record", "x", "y"), [
+    (formula("constant", 7, 0), 3, 7),
+    (formula("linear", 1, 2), 3, 7),
+    (formula("logarithmic", 1, 2), math.e**3, 7),
+    (formula("quadratic", 1, 2, 3), 4, 57),
+    (formula("power", 2, 3), 10, 2000),  # at x, not at log10 x
+    (formula("exponential", 3, 2), 5, 96),
+])  # fmt: skip
 def test_formulas(record: ModelRecord, x: float, y: float) -> None:
     assert at(record, x) == pytest.approx([y])
 
@@ -52,15 +47,13 @@ def test_formulas(record: ModelRecord, x: float, y: float) -> None:
 @pytest.mark.parametrize("kind", ["logarithmic", "power"])
 def test_not_defined_from_zero_downwards(kind: str) -> None:
     record = formula(kind, 2, 3, start=-5)
-    assert np.isnan(at(record, -1, 0)).all()
-    assert interval(record) == (0, 100)
+    assert np.isnan(at(record, -1, 0)).all() and interval(record) == (0, 100)
     assert math.isnan(integral(record, -1, 2))
 
 
 def test_no_warnings_and_no_wrong_numbers() -> None:
     assert at(formula("exponential", 1, 1e10), 1e10) == [math.inf]
-    assert np.isnan(at(formula("power", 1, -2), 0)).all()
-    assert np.isnan(at(formula("strange", 1, 2), 1)).all()
+    assert np.isnan(at(formula("power", 1, -2), 0)).all() and np.isnan(at(formula("strange", 1, 2), 1)).all()
     assert integral(formula("exponential", 1, 1e10), 0, 1e10) == math.inf
     assert math.isnan(integral(formula("strange", 1, 2), 1, 2))
 
@@ -68,10 +61,8 @@ def test_no_warnings_and_no_wrong_numbers() -> None:
 def test_regressogram_is_a_step_function() -> None:
     record = of_values("regressogram", [1, 2, 0, 4])
     assert at(record, 0, 0.99, 1, 2.5, 3, 4) == [1, 1, 2, 0, 4, 4]
-    assert np.isnan(at(record, -0.01, 4.01)).all()
-    assert interval(record) == (0, 4)
-    assert integral(record, 0, 4) == 7
-    assert integral(record, 0.5, 3.25) == pytest.approx(0.5 + 2 + 1)
+    assert np.isnan(at(record, -0.01, 4.01)).all() and interval(record) == (0, 4)
+    assert integral(record, 0, 4) == 7 and integral(record, 0.5, 3.25) == pytest.approx(0.5 + 2 + 1)
     assert math.isnan(integral(record, 0, 4.5))
 
 
@@ -86,8 +77,7 @@ def test_other_values_are_joined_by_lines(kind: str) -> None:
 
 def test_a_moving_average_starts_where_its_window_is_full() -> None:
     record = of_values("moving_average", [None, 3, None, 2, math.nan])
-    assert interval(record) == (1, 3)
-    assert at(record, 1, 2, 3) == [3, 2.5, 2]
+    assert interval(record) == (1, 3) and at(record, 1, 2, 3) == [3, 2.5, 2]
     assert np.isnan(at(record, 0.5, 3.5)).all()
     assert integral(record, 1, 3) == pytest.approx(5)
     assert interval(of_values("moving_average", [None, 3, None])) is None

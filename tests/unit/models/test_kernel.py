@@ -1,7 +1,5 @@
 """Gaussian kernel regression, against statsmodels and against sums written out."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from typing import Any
@@ -12,10 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from perun.models.kernel import bandwidth as bandwidths
+from perun.models.kernel import estimates as bandwidths
 from perun.models.kernel import local as local_sums
-from perun.models.kernel.bandwidth import EstimatorSettings
-from perun.models.kernel.estimates import estimator_settings, method_selection, user_selection
+from perun.models.kernel.estimates import (
+    EstimatorSettings,
+    estimator_settings,
+    method_selection,
+    user_selection,
+)
 from perun.models.kernel.local import KernelEstimate, Points, fitted, leave_one_out, points_of
 from perun.models.record import NoModel
 
@@ -112,8 +114,7 @@ def test_the_search_is_no_worse_than_that_of_statsmodels_beside_outliers(seed: i
 @pytest.mark.parametrize("shape", ["uniform", "sizes"])
 def test_the_search_by_aic_finds_what_statsmodels_finds(shape: str) -> None:
     x, y = shapes()[shape]
-    oracle = Oracle(x, y, bw="aic")
-    oracle.check(estimator_settings(x, y, EstimatorSettings("ll", "aic")))
+    Oracle(x, y, bw="aic").check(estimator_settings(x, y, EstimatorSettings("ll", "aic")))
 
 
 @pytest.mark.slow
@@ -135,6 +136,7 @@ def test_aic_is_infinite_where_the_formula_praises_an_estimate_through_all_point
 
 @pytest.mark.parametrize("randomize", [False, True])
 @pytest.mark.parametrize("median", [False, True])
+@pytest.mark.each_value("randomize", "median")
 def test_sub_samples_give_what_statsmodels_gives(randomize: bool, median: bool) -> None:
     rng = np.random.default_rng(3)
     x = rng.uniform(0, 10, 90)
@@ -166,14 +168,12 @@ def test_a_given_bandwidth_gives_the_estimates_of_statsmodels(regression: Any, b
 @pytest.mark.parametrize("regression", ["ll", "lc"])
 def test_so_small_a_bandwidth_that_nothing_has_weight_gives_means(regression: Any) -> None:
     made = the_estimate(user_selection([1.0, 2, 2, 3], [5.0, 1, 3, 7], 1e-10, regression))
-    assert made.values.tolist() == [5, 2, 2, 7]
-    assert made.bandwidth == 1e-10
+    assert made.values.tolist() == [5, 2, 2, 7] and made.bandwidth == 1e-10
 
 
 @pytest.mark.parametrize(("rule", "factor"), [("scott", 1.059), ("silverman", 0.9)])
 def test_rules_are_those_of_the_manual(rule: Any, factor: float) -> None:
-    rng = np.random.default_rng(1)
-    x = rng.standard_t(2, 80)  # so that the quartiles decide
+    x = np.random.default_rng(1).standard_t(2, 80)  # so that the quartiles decide
     upper, lower = np.percentile(x, (75, 25))
     spread = (upper - lower) / 1.349
     assert spread < x.std(ddof=1)
@@ -210,8 +210,7 @@ def test_the_order_of_the_points_does_not_matter() -> None:
 def test_the_unit_of_x_does_not_matter_to_a_local_linear_estimate() -> None:
     x, y = shapes()["uniform"]
     made = the_estimate(user_selection(x, y, 3))
-    nanoseconds = the_estimate(user_selection(x * 1e9, y, 3e9))
-    assert nanoseconds.values == pytest.approx(made.values, rel=1e-9)
+    assert the_estimate(user_selection(x * 1e9, y, 3e9)).values == pytest.approx(made.values, rel=1e-9)
     small = the_estimate(estimator_settings(x * 1e-9, y))
     usual = the_estimate(estimator_settings(x, y))
     assert small.bandwidth * 1e9 == pytest.approx(usual.bandwidth, rel=0.02)
@@ -220,8 +219,7 @@ def test_the_unit_of_x_does_not_matter_to_a_local_linear_estimate() -> None:
 @pytest.mark.parametrize("regression", ["ll", "lc"])
 def test_equal_y_are_estimated_exactly(regression: Any) -> None:
     made = the_estimate(estimator_settings(np.arange(20.0), np.full(20, 3.1), EstimatorSettings(regression)))
-    assert made.values == pytest.approx(np.full(20, 3.1))
-    assert made.r_square == 1
+    assert made.values == pytest.approx(np.full(20, 3.1)) and made.r_square == 1
 
 
 # -- sums of weights --------------------------------------------------------------------------------------
@@ -317,17 +315,14 @@ def test_many_points_agree_with_single_weights() -> None:
 # -- degenerate data --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "reason"),
-    [
-        ([], [], "it has no point"),
-        ([1.0], [2.0], "it has one point only"),
-        ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], "all x are equal"),
-        ([1.0, np.nan], [1.0, 2.0], "a value is not a finite number"),
-        ([1.0, 1e308], [1.0, 2.0], "a value is beyond 1e+100"),
-        ([1.0, 2.0], [1.0, -1e308], "a value is beyond 1e+100"),
-    ],
-)
+@pytest.mark.parametrize(("x", "y", "reason"), [
+    ([], [], "it has no point"),
+    ([1.0], [2.0], "it has one point only"),
+    ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], "all x are equal"),
+    ([1.0, np.nan], [1.0, 2.0], "a value is not a finite number"),
+    ([1.0, 1e308], [1.0, 2.0], "a value is beyond 1e+100"),
+    ([1.0, 2.0], [1.0, -1e308], "a value is beyond 1e+100"),
+])  # fmt: skip
 def test_there_is_a_reason_for_no_model(x: list[float], y: list[float], reason: str) -> None:
     assert estimator_settings(x, y) == NoModel(reason)
     assert method_selection(x, y) == NoModel(reason)
@@ -362,14 +357,10 @@ points = st.lists(st.tuples(values, values), max_size=12)
 
 @settings(max_examples=15, deadline=None)
 @given(
-    points=points,
-    regression=st.sampled_from(["ll", "lc"]),
-    criterion=st.sampled_from(["cv_ls", "aic"]),
-    efficient=st.booleans(),
-)
-def test_any_data_give_a_finite_model_or_none(
-    points: list[tuple[float, float]], regression: Any, criterion: Any, efficient: bool
-) -> None:
+    points=points, regression=st.sampled_from(["ll", "lc"]), criterion=st.sampled_from(["cv_ls", "aic"]),
+    efficient=st.booleans()
+)  # fmt: skip
+def test_any_data_give_a_finite_model_or_none(points, regression: Any, criterion: Any, efficient) -> None:
     x, y = np.array([one for one, _ in points]), np.array([one for _, one in points])
     given = EstimatorSettings(regression, criterion, efficient, n_sub_samples=4)
     results = [

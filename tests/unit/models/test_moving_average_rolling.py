@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -8,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.models.decay import DECAYS, smoothing_factor
-from perun.models.points import Floats
-from perun.models.rolling import (
+from perun.models.moving_average import (
     KINDS,
     OrderStatistics,
     Window,
@@ -20,6 +17,7 @@ from perun.models.rolling import (
     rolling_median,
     rolling_weighted_mean,
 )
+from perun.models.points import Floats
 
 pandas = pytest.importorskip("pandas", reason="pandas is what rolling means are compared with")
 
@@ -78,15 +76,12 @@ def test_weighted_mean_as_pandas(kind: str, data: str) -> None:
         compare(rolling_weighted_mean(y, width, window, kind), expected, y)
 
 
-@pytest.mark.parametrize(
-    ("decay", "values"),
-    [
-        ("com", (0, 0.5, 3, 1e6, 1e300)),
-        ("span", (1, 1.5, 20, 1e9)),
-        ("halflife", (1e-9, 0.3, 5, 1e8)),
-        ("alpha", (1e-9, 0.01, 0.5, 1)),
-    ],
-)
+@pytest.mark.parametrize(("decay", "values"), [
+    ("com", (0, 0.5, 3, 1e6, 1e300)),
+    ("span", (1, 1.5, 20, 1e9)),
+    ("halflife", (1e-9, 0.3, 5, 1e8)),
+    ("alpha", (1e-9, 0.01, 0.5, 1)),
+])  # fmt: skip
 @pytest.mark.parametrize("data", sorted(DATA))
 def test_exponential_mean_as_pandas(decay: str, values: tuple[float, ...], data: str) -> None:
     y = DATA[data]
@@ -95,19 +90,16 @@ def test_exponential_mean_as_pandas(decay: str, values: tuple[float, ...], data:
         compare(exponential_mean(y, smoothing_factor(decay, value)), expected, y)
 
 
-@pytest.mark.parametrize(
-    ("decay", "value"),
-    [
-        ("com", -0.1),
-        ("span", 0.9),
-        ("halflife", 0),
-        ("alpha", 0),
-        ("alpha", 1.1),
-        ("com", float("inf")),
-        ("com", float("nan")),
-        ("half", 1),
-    ],
-)
+@pytest.mark.parametrize(("decay", "value"), [
+    ("com", -0.1),
+    ("span", 0.9),
+    ("halflife", 0),
+    ("alpha", 0),
+    ("alpha", 1.1),
+    ("com", float("inf")),
+    ("com", float("nan")),
+    ("half", 1),
+])  # fmt: skip
 def test_no_such_decay(decay: str, value: float) -> None:
     with pytest.raises(ValueError, match=decay):
         smoothing_factor(decay, value)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -69,8 +67,7 @@ def test_statistics_as_scipy(statistic: str, buckets: int) -> None:
 def test_the_example_of_the_manual() -> None:
     x = np.arange(10.0)
     model = made(x, 8 + 2.5 * x, 2)
-    assert model.stats.tolist() == [13.0, 25.5]
-    assert (model.x_start, model.x_end) == (0.0, 9.0)
+    assert model.stats.tolist() == [13.0, 25.5] and (model.x_start, model.x_end) == (0.0, 9.0)
     assert model.r_square == pytest.approx(0.7575757575757576, rel=1e-12)
 
 
@@ -80,18 +77,12 @@ def test_an_older_release_took_the_width_for_the_number() -> None:
     assert made(x, 8 + 2.5 * x, "doane").stats.tolist() == [9.25, 14.25, 19.25, 24.25, 29.25]
 
 
-def test_empty_buckets_are_zero() -> None:
+def test_what_is_in_a_bucket_and_in_an_empty_one() -> None:
     x, y = np.array([0.0, 1, 10]), np.array([5.0, 7, -3])
     assert made(x, y, 5, "mean").stats.tolist() == [6, 0, 0, 0, -3]
     assert made(x, y, 5, "median").stats.tolist() == [6, 0, 0, 0, -3]
-
-
-def test_a_bucket_has_its_left_edge_and_the_last_one_both() -> None:
     x = np.array([0.0, 1, 2, 3])
     assert made(x, np.array([1.0, 2, 4, 8]), 3).stats.tolist() == [1, 2, 6]
-
-
-def test_the_order_of_the_points_is_of_no_matter() -> None:
     x = np.array([3.0, 1, 2, 0])
     assert made(x, x, 2).stats.tolist() == made(np.sort(x), np.sort(x), 2).stats.tolist() == [0.5, 2.5]
 
@@ -99,31 +90,25 @@ def test_the_order_of_the_points_is_of_no_matter() -> None:
 def test_equal_amounts_fit_exactly() -> None:
     for value in (0.0, 0.1, -1e308, 5e-324):
         model = made(np.arange(11.0), np.full(11, value), 2)
-        assert model.stats.tolist() == [value, value]
-        assert model.r_square == 1.0
+        assert model.stats.tolist() == [value, value] and model.r_square == 1.0
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "reason"),
-    [
-        ([], [], "no point"),
-        ([1.0], [2.0], "one point"),
-        ([3.0, 3.0, 3.0], [1.0, 2.0, 3.0], "x are equal"),
-        ([math.nan, 1.0, math.inf], [2.0, 2.0, 2.0], "one point"),
-        ([1.0, 2.0], [math.nan, math.inf], "no point"),
-    ],
-)
+@pytest.mark.parametrize(("x", "y", "reason"), [
+    ([], [], "no point"),
+    ([1.0], [2.0], "one point"),
+    ([3.0, 3.0, 3.0], [1.0, 2.0, 3.0], "x are equal"),
+    ([math.nan, 1.0, math.inf], [2.0, 2.0, 2.0], "one point"),
+    ([1.0, 2.0], [math.nan, math.inf], "no point"),
+])  # fmt: skip
 def test_no_model(x: list[float], y: list[float], reason: str) -> None:
     model = regressogram(np.array(x), np.array(y))
-    assert isinstance(model, NoModel)
-    assert reason in model.reason
+    assert isinstance(model, NoModel) and reason in model.reason
 
 
 def test_an_outlier_does_not_fill_the_memory() -> None:
     x = np.append(np.linspace(0, 1e-9, 1000), 1.0)
     model = regressogram(x, x, "fd")
-    assert isinstance(model, NoModel)
-    assert str(MAX_BUCKETS) in model.reason
+    assert isinstance(model, NoModel) and str(MAX_BUCKETS) in model.reason
     assert isinstance(regressogram(x, x, MAX_BUCKETS + 1), NoModel)
     assert made(x, x, "auto").stats.size < 100
 
@@ -136,11 +121,9 @@ def test_any_data(points: list[tuple[float, float]], buckets: int | str, statist
         assert model.reason
         return
     finite = y[np.isfinite(x) & np.isfinite(y)]
-    assert finite.size
-    assert model.x_start < model.x_end
+    assert finite.size and model.x_start < model.x_end
     slack = 1e-290 * np.abs(finite).max()  # of values that are so much less than the largest
     assert min(0.0, finite.min()) - slack <= model.stats.min()
-    assert model.stats.max() <= max(0.0, finite.max()) + slack
-    assert model.r_square <= 1
+    assert model.stats.max() <= max(0.0, finite.max()) + slack and model.r_square <= 1
     if statistic == "mean":
         assert model.r_square >= -1e-9

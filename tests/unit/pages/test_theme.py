@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from perun.pages.theme import DARK, LIGHT, SERIES, SUM, WHISKER, colour, dark_colours
+from perun.pages import DARK, LIGHT, SERIES, SUM, WHISKER, colour, dark_colours
 
 VISIONS = {
     "normal": np.eye(3),

@@ -1,7 +1,5 @@
 """Plugins written into a folder, and a distribution that is installed without an installer."""
 
-from __future__ import annotations
-
 import sys
 import textwrap
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Parameters of plugins: from YAML or the command line to a frozen dataclass, or a ConfigError."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, dataclass, field
 from typing import Any
 
@@ -47,70 +45,60 @@ def test_an_unknown_key_names_the_nearest() -> None:
     assert "'warm_up'" in caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("warm_up", "7", 7),
-        ("warm_up", 7.0, 7),
-        ("factor", 2, 2.0),
-        ("factor", "0.75", 0.75),
-        ("title", 12, "12"),
-        ("keys", "one", ("one",)),
-        ("keys", ["one", 2], ("one", "2")),
-        ("rules", [["a", 1], ("b", "c")], (("a", "1"), ("b", "c"))),
-        ("levels", ["low", "high"], ("low", "high")),
-        ("every", [{"func": "f", "sample": 2}, {"sample": "3", "func": "g"}], (("f", 2), ("g", 3))),
-        ("every", [["f", "2"], ("g", 3)], (("f", 2), ("g", 3))),
-        ("every", {"f": 2, "sample": 3}, (("f", 2), ("sample", 3))),
-        ("every", [], ()),
-        ("quick", True, True),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "expected"), [
+    ("warm_up", "7", 7),
+    ("warm_up", 7.0, 7),
+    ("factor", 2, 2.0),
+    ("factor", "0.75", 0.75),
+    ("title", 12, "12"),
+    ("keys", "one", ("one",)),
+    ("keys", ["one", 2], ("one", "2")),
+    ("rules", [["a", 1], ("b", "c")], (("a", "1"), ("b", "c"))),
+    ("levels", ["low", "high"], ("low", "high")),
+    ("every", [{"func": "f", "sample": 2}, {"sample": "3", "func": "g"}], (("f", 2), ("g", 3))),
+    ("every", [["f", "2"], ("g", 3)], (("f", 2), ("g", 3))),
+    ("every", {"f": 2, "sample": 3}, (("f", 2), ("sample", 3))),
+    ("every", [], ()),
+    ("quick", True, True),
+])  # fmt: skip
 def test_values_are_converted(name: str, value: object, expected: object) -> None:
     made = getattr(make(**{name: value}), name)
     assert made == expected
     assert type(made) is type(expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("warm_up", 1.5, "a whole number"),
-        ("warm_up", True, "a whole number"),
-        ("warm_up", None, "a whole number"),
-        ("warm_up", float("inf"), "a whole number"),
-        ("warm_up", float("nan"), "a whole number"),
-        ("warm_up", b"12", "a whole number"),
-        ("warm_up", -1, "at least 0"),
-        ("factor", "much", "a number"),
-        ("factor", float("nan"), "a number"),
-        ("factor", 10**400, "a number"),
-        ("factor", 0.4, "at least 0.5"),
-        ("method", "mode", "one of mean, median"),
-        ("title", None, "text"),
-        ("title", True, "text"),
-        ("title", ["a"], "text"),
-        ("quick", "yes", "true or false"),
-        ("quick", 1, "true or false"),
-        ("keys", {"a": 1}, "text"),
-        ("keys", [["a"]], "text"),
-        ("rules", "ab", "a mapping, or a list of pairs"),
-        ("rules", ["ab"], "a mapping, or a list of pairs"),
-        ("rules", [["a", "b", "c"]], "a mapping, or a list of pairs"),
-        ("rules", [["a", None]], "text"),
-        ("rules", [{"a": "b", "c": "d"}], "a mapping, or a list of pairs"),
-        (
-            "every",
-            [{"func": "f"}],
-            "a mapping, or a list of pairs or of mappings with the keys func and sample",
-        ),
-        ("every", [{"func": "f", "sample": 2, "x": 1}], "a mapping, or a list of pairs or of mappings"),
-        ("every", [["f", "often"]], "a whole number"),
-        ("every", [["f", True]], "a whole number"),
-        ("every", [[None, 1]], "text"),
-        ("levels", ["low", "middle"], "one of low, high"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "message"), [
+    ("warm_up", 1.5, "a whole number"),
+    ("warm_up", True, "a whole number"),
+    ("warm_up", None, "a whole number"),
+    ("warm_up", float("inf"), "a whole number"),
+    ("warm_up", float("nan"), "a whole number"),
+    ("warm_up", b"12", "a whole number"),
+    ("warm_up", -1, "at least 0"),
+    ("factor", "much", "a number"),
+    ("factor", float("nan"), "a number"),
+    ("factor", 10**400, "a number"),
+    ("factor", 0.4, "at least 0.5"),
+    ("method", "mode", "one of mean, median"),
+    ("title", None, "text"),
+    ("title", True, "text"),
+    ("title", ["a"], "text"),
+    ("quick", "yes", "true or false"),
+    ("quick", 1, "true or false"),
+    ("keys", {"a": 1}, "text"),
+    ("keys", [["a"]], "text"),
+    ("rules", "ab", "a mapping, or a list of pairs"),
+    ("rules", ["ab"], "a mapping, or a list of pairs"),
+    ("rules", [["a", "b", "c"]], "a mapping, or a list of pairs"),
+    ("rules", [["a", None]], "text"),
+    ("rules", [{"a": "b", "c": "d"}], "a mapping, or a list of pairs"),
+    ("every", [{"func": "f"}], "a mapping, or a list of pairs or of mappings with the keys func and sample"),
+    ("every", [{"func": "f", "sample": 2, "x": 1}], "a mapping, or a list of pairs or of mappings"),
+    ("every", [["f", "often"]], "a whole number"),
+    ("every", [["f", True]], "a whole number"),
+    ("every", [[None, 1]], "text"),
+    ("levels", ["low", "middle"], "one of low, high"),
+])  # fmt: skip
 def test_wrong_values_are_refused_with_their_name(name: str, value: object, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         make(**{name: value})

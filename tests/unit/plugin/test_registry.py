@@ -1,7 +1,5 @@
 """The registry: where plugins are found, by which names, and what a broken one does to the others."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable
@@ -154,18 +152,15 @@ def test_odd_names_are_unknown(name: str) -> None:
         Registry().get("collect", name)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("def broken(:\n    pass\n", "SyntaxError"),
-        ("import no_such_library\n", "ModuleNotFoundError: No module named 'no_such_library'"),
-        ("x = 1\nx / 0\n", "ZeroDivisionError: division by zero"),
-        ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
-        ("PLUGIN = 3\n", "PLUGIN must be a class, not 3"),
-        ("class PLUGIN: pass\n", "PLUGIN.name must be text"),
-        ("raise ValueError('two\\nlines')\n", "ValueError: two"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("def broken(:\n    pass\n", "SyntaxError"),
+    ("import no_such_library\n", "ModuleNotFoundError: No module named 'no_such_library'"),
+    ("x = 1\nx / 0\n", "ZeroDivisionError: division by zero"),
+    ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
+    ("PLUGIN = 3\n", "PLUGIN must be a class, not 3"),
+    ("class PLUGIN: pass\n", "PLUGIN.name must be text"),
+    ("raise ValueError('two\\nlines')\n", "ValueError: two"),
+])  # fmt: skip
 def test_a_broken_plugin(text: str, reason: str, plugins: Path, write: Write) -> None:
     file = write("collect/broken.py", text)
     write("collect/sound.py", native("collect", "sound"))
@@ -185,19 +180,16 @@ def test_the_line_that_failed_is_named(plugins: Path, write: Write) -> None:
     assert f"({file}, line 3)" in failure(plugins, "collect", "broken").message
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("def collect", "def gather", "Plugin has no method collect"),
-        ('help = "', 'text = "', "Plugin.help must be text"),
-        ("    Params = Params", "    Params = dict", "Plugin.Params must be a dataclass"),
-        ("    Params = Params\n", "", "Plugin.Params must be a dataclass"),
-        ("size: int", "size: complex", "Params.size has the type <class 'complex'>"),
-        ("size: int", "size: Nowhere", "NameError"),
-        ('name = "broken"', 'name = "other"', "name is 'other', but it is found as 'broken'"),
-        ("    def collect", "    def __init__(self, needs): pass\n\n    def collect", "TypeError"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "reason"), [
+    ("def collect", "def gather", "Plugin has no method collect"),
+    ('help = "', 'text = "', "Plugin.help must be text"),
+    ("    Params = Params", "    Params = dict", "Plugin.Params must be a dataclass"),
+    ("    Params = Params\n", "", "Plugin.Params must be a dataclass"),
+    ("size: int", "size: complex", "Params.size has the type <class 'complex'>"),
+    ("size: int", "size: Nowhere", "NameError"),
+    ('name = "broken"', 'name = "other"', "name is 'other', but it is found as 'broken'"),
+    ("    def collect", "    def __init__(self, needs): pass\n\n    def collect", "TypeError"),
+])  # fmt: skip
 def test_a_breach_of_contract(old: str, new: str, reason: str, plugins: Path, write: Write) -> None:
     text = native("collect", "broken")
     assert old in text
@@ -303,11 +295,7 @@ def test_a_broken_distribution_is_named(install: Install) -> None:
 
 
 def test_installed_plugins_shadow_nothing(install: Install, plugins: Path, write: Write) -> None:
-    install(
-        "acme",
-        native("collect", "mine"),
-        "[perun.collectors]\ntime = acme:PLUGIN\nmine = acme:PLUGIN\n",
-    )
+    install("acme", native("collect", "mine"), "[perun.collectors]\ntime = acme:PLUGIN\nmine = acme:PLUGIN\n")
     write("collect/mine.py", native("collect", "mine"))
     registry = Registry([plugins])
     assert registry.source("collect", "time").kind == "built-in"

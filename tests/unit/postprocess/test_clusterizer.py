@@ -1,7 +1,5 @@
 """The clusterizer on profiles: who is clustered with whom, and the parameters of the two strategies."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any
@@ -44,13 +42,11 @@ def clustered(profile: Profile, notes: list[str] | None = None, **params: Any) -
 def test_example_of_the_manual() -> None:
     uid = "../memory_collect_test.c:main#22"
     (resource,) = amounts(0, trace=MALLOC_TRACE, address=31584848, uid=uid)
-    profile = Profile(
-        {
-            "header": {"type": "memory"},
-            "collector_info": {"name": "memory", "params": {}},
-            "snapshots": [{"time": "5.000000", "resources": [resource, {**resource, "amount": 4}]}],
-        }
-    )
+    profile = Profile({
+        "header": {"type": "memory"},
+        "collector_info": {"name": "memory", "params": {}},
+        "snapshots": [{"time": "5.000000", "resources": [resource, {**resource, "amount": 4}]}],
+    })  # fmt: skip
     assert clustered(profile) == [1, 2]
     (_, first), _ = profile.all_resources()
     assert first == {**resource, "cluster": 1, "snapshot": 0, "time": "5.000000"}
@@ -63,47 +59,36 @@ def test_sort_order_keeps_the_order_of_the_resources() -> None:
 
 
 def test_resources_of_one_type_subtype_and_uid_are_clustered_together() -> None:
-    profile = made(
-        [
-            *amounts(1, 4, trace="a"),
-            *amounts(2, 3, trace="b", snapshot=1),
-            *amounts(9, uid="g"),
-            *amounts(8, subtype="free"),
-            *amounts(7, type="time"),
-            *amounts(5, 6, uid={"source": "a.c", "function": "f"}),
-            *amounts(4, uid={"function": "f", "source": "a.c"}, trace="c"),
-        ]
-    )
+    profile = made([
+        *amounts(1, 4, trace="a"), *amounts(2, 3, trace="b", snapshot=1), *amounts(9, uid="g"),
+        *amounts(8, subtype="free"), *amounts(7, type="time"),
+        *amounts(5, 6, uid={"source": "a.c", "function": "f"}),
+        *amounts(4, uid={"function": "f", "source": "a.c"}, trace="c")
+    ])  # fmt: skip
     assert clustered(profile) == [1, 4, 2, 3, 1, 1, 1, 2, 3, 1]
 
 
 def test_uids_that_are_a_column_count_too() -> None:
-    profile = Profile(
-        {
-            "resources": {"#0": {"amount": [1, 2, 8], "uid": ["f", "g", "f"]}},
-            "resource_type_map": {"#0": {"type": "time"}},
-        }
-    )
+    profile = Profile({
+        "resources": {"#0": {"amount": [1, 2, 8], "uid": ["f", "g", "f"]}},
+        "resource_type_map": {"#0": {"type": "time"}},
+    })  # fmt: skip
     assert sorted(clustered(profile)) == [1, 1, 2]
 
 
-@pytest.mark.parametrize(
-    ("params", "clusters"),
-    [
-        ({}, [1, 2, 3, 4, 5]),
-        ({"window-width": 0.4}, [1, 2, 3, 3, 4]),
-        ({"window-width": 0.4, "window-height": 0.1}, [1, 1, 2, 2, 3]),
-        ({"window_width": 1, "window-height": 0.1, "relative-window-height": True}, [1, 1, 1, 2, 3]),
-        ({"window-width": 2, "fixed_window_width": True, "window-height": 0.1}, [1, 1, 2, 2, 3]),
-        ({"window-width": 1, "window-height": 10, "fixed-window-height": True}, [1, 1, 1, 2, 3]),
-        ({"window-width": 1, "window-height": 11, "fixed-window-height": True}, [1, 1, 1, 1, 2]),
-        ({"weighted-window-width": True, "window-height": 9}, [1, 2, 3, 4, 5]),
-        ({"relative_window_width": True, "window-width": 0.8, "window-height": 9}, [1, 1, 1, 1, 2]),
-    ],
-)
+@pytest.mark.parametrize(("params", "clusters"), [
+    ({}, [1, 2, 3, 4, 5]),
+    ({"window-width": 0.4}, [1, 2, 3, 3, 4]),
+    ({"window-width": 0.4, "window-height": 0.1}, [1, 1, 2, 2, 3]),
+    ({"window_width": 1, "window-height": 0.1, "relative-window-height": True}, [1, 1, 1, 2, 3]),
+    ({"window-width": 2, "fixed_window_width": True, "window-height": 0.1}, [1, 1, 2, 2, 3]),
+    ({"window-width": 1, "window-height": 10, "fixed-window-height": True}, [1, 1, 1, 2, 3]),
+    ({"window-width": 1, "window-height": 11, "fixed-window-height": True}, [1, 1, 1, 1, 2]),
+    ({"weighted-window-width": True, "window-height": 9}, [1, 2, 3, 4, 5]),
+    ({"relative_window_width": True, "window-width": 0.8, "window-height": 9}, [1, 1, 1, 1, 2]),
+])  # fmt: skip
 def test_sliding_window(params: dict[str, Any], clusters: list[int]) -> None:
-    given = amounts(100, 104, 110, 111, 300)
-    assert clustered(made(given), strategy="sliding_window", **params) == clusters
+    assert clustered(made(amounts(100, 104, 110, 111, 300)), strategy="sliding_window", **params) == clusters
 
 
 def test_weighted_width() -> None:
@@ -150,19 +135,16 @@ def test_defaults() -> None:
     assert from_mapping(ClusterizerParams, to_mapping(params), "noted") == params
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"strategy": "bubbles"}, "strategy must be one of sort_order, sliding_window"),
-        ({"window-width": -1}, "window_width must be at least 0"),
-        ({"window-height": "tall"}, "window_height must be a number"),
-        ({"window-height": math.inf}, "must be finite"),
-        ({"window-heigt": 1}, "unknown parameter 'window-heigt'"),
-        ({"relative-window-height": True, "fixed-window-height": True}, "window_height exclude each other"),
-        ({"relative-window-width": True, "weighted-window-width": True}, "window_width exclude each"),
-        ({"fixed-window-width": 1}, "fixed_window_width must be true or false"),
-    ],
-)
+@pytest.mark.parametrize(("values", "message"), [
+    ({"strategy": "bubbles"}, "strategy must be one of sort_order, sliding_window"),
+    ({"window-width": -1}, "window_width must be at least 0"),
+    ({"window-height": "tall"}, "window_height must be a number"),
+    ({"window-height": math.inf}, "must be finite"),
+    ({"window-heigt": 1}, "unknown parameter 'window-heigt'"),
+    ({"relative-window-height": True, "fixed-window-height": True}, "window_height exclude each other"),
+    ({"relative-window-width": True, "weighted-window-width": True}, "window_width exclude each"),
+    ({"fixed-window-width": 1}, "fixed_window_width must be true or false"),
+])  # fmt: skip
 def test_wrong_parameters(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         from_mapping(ClusterizerParams, values, "'clusterizer'")

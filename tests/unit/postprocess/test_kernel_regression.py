@@ -1,7 +1,5 @@
 """Kernel regression of profiles: the model of the manual, modes by parameters, and the command line."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -28,22 +26,19 @@ from perun.postprocess.kernel_regression import (
 )
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending, loads
+from profiles import profile_of
 
 X = [10, 12, 20, 31, 31, 40, 44, 51, 64]
 Y = [115.5, 140.1, 200.7, 268.4, 270.1, 281.2, 276.0, 250.3, 180.9]
 
 
 def profile(**uids: tuple[list[Any], list[Any]]) -> Profile:
-    made = Profile({"header": {"type": "mixed", "cmd": "x", "args": "", "workload": "", "units": {}}})
-    made["collector_info"] = {"name": "trace", "params": {}}
-    made.update_resources(
-        [
-            {"uid": uid, "type": "mixed", "structure-unit-size": x, "amount": y}
-            for uid, (xs, ys) in uids.items()
-            for x, y in zip(xs, ys, strict=True)
-        ]
+    resources = (
+        {"uid": uid, "structure-unit-size": x, "amount": y}
+        for uid, (xs, ys) in uids.items()
+        for x, y in zip(xs, ys, strict=True)
     )
-    return made
+    return profile_of(resources, "mixed", {}, cmd="x", collector="trace")
 
 
 def process(given: Profile, notes: list[str] | None = None, **values: Any) -> list[dict[str, Any]]:
@@ -58,18 +53,10 @@ def test_a_model_is_as_the_manual_shows_it() -> None:
     expected = estimates.estimator_settings(X, Y)
     assert isinstance(expected, estimates.KernelEstimate)
     assert model == {
-        "uid": "quad",
-        "per_key": "structure-unit-size",
-        "of_key": "amount",
-        "model": "kernel_regression",
-        "method": "kernel_regression",
-        "kernel_mode": "estimator",
-        "r_square": expected.r_square,
-        "bandwidth": expected.bandwidth,
-        "x_start": 10,
-        "x_end": 64,
-        "kernel_stats": expected.values.tolist(),
-    }
+        "uid": "quad", "per_key": "structure-unit-size", "of_key": "amount", "model": "kernel_regression",
+        "method": "kernel_regression", "kernel_mode": "estimator", "r_square": expected.r_square,
+        "bandwidth": expected.bandwidth, "x_start": 10, "x_end": 64, "kernel_stats": expected.values.tolist()
+    }  # fmt: skip
     assert len(model["kernel_stats"]) == len(X)
     assert 0.9 < model["r_square"] <= 1
     assert notes == ["chosen from the profile: --of-key 'amount', --per-key 'structure-unit-size'"]
@@ -91,12 +78,8 @@ MADE: dict[str, tuple[dict[str, Any], Any]] = {
         lambda x, y: smoothing(x, y, "tricube", bandwidth=30.0),
     ),
     "polynomial": (
-        {
-            "kernel_mode": "kernel-smoothing",
-            "smoothing_method": "local-polynomial",
-            "polynomial_order": 2,
-            "bandwidth_method": "silverman",
-        },
+        {"kernel_mode": "kernel-smoothing", "smoothing_method": "local-polynomial", "polynomial_order": 2,
+         "bandwidth_method": "silverman"},
         lambda x, y: smoothing(x, y, "epanechnikov", "local-polynomial", "silverman", 2),
     ),
     "ridge": (
@@ -119,7 +102,7 @@ MADE: dict[str, tuple[dict[str, Any], Any]] = {
             x, y, estimates.EstimatorSettings(efficient=True, randomize=True, n_sub_samples=6, n_re_samples=3)
         ),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", list(MADE))
@@ -184,51 +167,38 @@ def test_a_bandwidth_that_was_raised_is_told() -> None:
     assert not any("too low" in note for note in notes)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "step", "gammas"),
-    [
-        (1e-5, 1e-4, 1e-5, [k * 1e-5 for k in range(1, 10)]),
-        (0.25, 1.25, 0.5, [0.25, 0.75]),
-        (0.25, 1.3, 0.5, [0.25, 0.75, 1.25]),
-        (0.5, 0.5, 0.1, [0.5]),
-        (0.1, 0.35, 1.0, [0.1, 0.2, 0.3]),  # the step is longer than the range, so it becomes 0.1
-    ],
-)
+@pytest.mark.parametrize(("low", "high", "step", "gammas"), [
+    (1e-5, 1e-4, 1e-5, [k * 1e-5 for k in range(1, 10)]),
+    (0.25, 1.25, 0.5, [0.25, 0.75]),
+    (0.25, 1.3, 0.5, [0.25, 0.75, 1.25]),
+    (0.5, 0.5, 0.1, [0.5]),
+    (0.1, 0.35, 1.0, [0.1, 0.2, 0.3]),  # the step is longer than the range, so it becomes 0.1
+])  # fmt: skip
 def test_gammas_of_a_range(low: float, high: float, step: float, gammas: list[float]) -> None:
     params = from_mapping(KernelParams, {"gamma_range": [low, high], "gamma_step": step}, "test")
     assert params.gammas == pytest.approx(gammas)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"kernel_mode": "nonsense"}, "kernel_mode must be one of estimator-settings"),
-        ({"kernel_mode": "user-selection"}, "user-selection needs a bandwidth_value"),
-        (
-            {"kernel_mode": "user-selection", "bandwidth_value": 1e-12},
-            "bandwidth_value must be at least 1e-10",
-        ),
-        (
-            {"kernel_mode": "user-selection", "bandwidth_value": "inf"},
-            "bandwidth_value must be a finite number of at least",
-        ),
-        ({"kernel_mode": "user-selection", "bandwidth_value": -1}, "bandwidth_value must be at least 1e-10"),
-        ({"bandwidth_method": "scott"}, "bandwidth_method of estimator-settings must be one of cv_ls, aic"),
-        (
-            {"kernel_mode": "kernel-smoothing", "bandwidth_method": "aic"},
-            "bandwidth_method of kernel-smoothing must be one of scott, silverman",
-        ),
-        ({"kernel_type": "nonsense"}, "kernel_type must be one of epanechnikov"),
-        ({"kernel_mode": "kernel-ridge", "gamma_range": [2, 1]}, "the smaller one first"),
-        ({"kernel_mode": "kernel-ridge", "gamma_range": [0, 1]}, "above 0"),
-        ({"kernel_mode": "kernel-ridge", "gamma_range": [1]}, "must be two numbers"),
-        ({"kernel_mode": "kernel-ridge", "gamma_range": ["a", "b"]}, "must be two numbers"),
-        ({"kernel_mode": "kernel-ridge", "gamma_range": [0.1, "nan"]}, "above 0"),
-        ({"kernel_mode": "kernel-ridge", "gamma_range": [0.1, 1], "gamma_step": 1e-9}, "more than 10000"),
-        ({"polynomial_order": 0}, "polynomial_order must be at least 1"),
-        ({"n_sub_samples": 0}, "n_sub_samples must be at least 1"),
-    ],
-)
+@pytest.mark.parametrize(("values", "message"), [
+    ({"kernel_mode": "nonsense"}, "kernel_mode must be one of estimator-settings"),
+    ({"kernel_mode": "user-selection"}, "user-selection needs a bandwidth_value"),
+    ({"kernel_mode": "user-selection", "bandwidth_value": 1e-12}, "bandwidth_value must be at least 1e-10"),
+    ({"kernel_mode": "user-selection", "bandwidth_value": "inf"},
+     "bandwidth_value must be a finite number of at least"),
+    ({"kernel_mode": "user-selection", "bandwidth_value": -1}, "bandwidth_value must be at least 1e-10"),
+    ({"bandwidth_method": "scott"}, "bandwidth_method of estimator-settings must be one of cv_ls, aic"),
+    ({"kernel_mode": "kernel-smoothing", "bandwidth_method": "aic"},
+     "bandwidth_method of kernel-smoothing must be one of scott, silverman"),
+    ({"kernel_type": "nonsense"}, "kernel_type must be one of epanechnikov"),
+    ({"kernel_mode": "kernel-ridge", "gamma_range": [2, 1]}, "the smaller one first"),
+    ({"kernel_mode": "kernel-ridge", "gamma_range": [0, 1]}, "above 0"),
+    ({"kernel_mode": "kernel-ridge", "gamma_range": [1]}, "must be two numbers"),
+    ({"kernel_mode": "kernel-ridge", "gamma_range": ["a", "b"]}, "must be two numbers"),
+    ({"kernel_mode": "kernel-ridge", "gamma_range": [0.1, "nan"]}, "above 0"),
+    ({"kernel_mode": "kernel-ridge", "gamma_range": [0.1, 1], "gamma_step": 1e-9}, "more than 10000"),
+    ({"polynomial_order": 0}, "polynomial_order must be at least 1"),
+    ({"n_sub_samples": 0}, "n_sub_samples must be at least 1"),
+])  # fmt: skip
 def test_wrong_parameters_are_named(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         from_mapping(KernelParams, values, "test")
@@ -237,8 +207,7 @@ def test_wrong_parameters_are_named(values: dict[str, Any], message: str) -> Non
 def test_parameters_can_be_noted_and_read_again() -> None:
     for values, _ in MADE.values():
         params = from_mapping(KernelParams, values, "test")
-        noted = json.loads(json.dumps(to_mapping(params)))
-        assert from_mapping(KernelParams, noted, "test") == params
+        assert from_mapping(KernelParams, json.loads(json.dumps(to_mapping(params))), "test") == params
 
 
 def test_the_processed_profile_is_written_and_read() -> None:
@@ -276,76 +245,50 @@ def called(*arguments: str) -> KernelParams:
     return params
 
 
-@pytest.mark.parametrize(
-    ("arguments", "values"),
-    [
-        ("estimator-settings", {}),
-        ("-of exclusive -per order estimator-settings", {"of_key": "exclusive", "per_key": "order"}),
-        ("--of-key=a --per-key=b estimator-settings", {"of_key": "a", "per_key": "b"}),
-        (
-            "estimator-settings -rt lc -bw aic --efficient --randomize -nsub 7 -nres 3 --return-median",
-            {
-                "reg_type": "lc",
-                "bandwidth_method": "aic",
-                "efficient": True,
-                "randomize": True,
-                "n_sub_samples": 7,
-                "n_re_samples": 3,
-                "return_median": True,
-            },
-        ),
-        (
-            "estimator-settings --reg-type=ll --bandwidth-method=cv_ls --uniformly --no-randomize "
-            "--n-sub-samples=50 --n-re-samples=25 --return-mean",
-            {},
-        ),
-        ("user-selection -bv 3", {"kernel_mode": "user-selection", "bandwidth_value": 3}),
-        (
-            "user-selection --bandwidth-value 0.5 --reg-type lc",
-            {"kernel_mode": "user-selection", "bandwidth_value": 0.5, "reg_type": "lc"},
-        ),
-        ("method-selection", {"kernel_mode": "method-selection", "bandwidth_method": "scott"}),
-        (
-            "method-selection -rt lc -bm silverman",
-            {"kernel_mode": "method-selection", "reg_type": "lc", "bandwidth_method": "silverman"},
-        ),
-        ("kernel-smoothing", {"kernel_mode": "kernel-smoothing"}),
-        (
-            "kernel-smoothing -kt normal4 -sm local-polynomial -bm silverman -bv 2 -q 5",
-            {
-                "kernel_mode": "kernel-smoothing",
-                "kernel_type": "normal4",
-                "smoothing_method": "local-polynomial",
-                "bandwidth_method": "silverman",
-                "bandwidth_value": 2,
-                "polynomial_order": 5,
-            },
-        ),
-        ("kernel-ridge", {"kernel_mode": "kernel-ridge"}),
-        (
-            "kernel-ridge -gr 0.01 0.1 -gs 0.01",
-            {"kernel_mode": "kernel-ridge", "gamma_range": [0.01, 0.1], "gamma_step": 0.01},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "values"), [
+    ("estimator-settings", {}),
+    ("-of exclusive -per order estimator-settings", {"of_key": "exclusive", "per_key": "order"}),
+    ("--of-key=a --per-key=b estimator-settings", {"of_key": "a", "per_key": "b"}),
+    ("estimator-settings -rt lc -bw aic --efficient --randomize -nsub 7 -nres 3 --return-median", {
+        "reg_type": "lc", "bandwidth_method": "aic", "efficient": True, "randomize": True,
+        "n_sub_samples": 7, "n_re_samples": 3, "return_median": True
+    }),
+    (
+        "estimator-settings --reg-type=ll --bandwidth-method=cv_ls --uniformly --no-randomize "
+        "--n-sub-samples=50 --n-re-samples=25 --return-mean",
+        {},
+    ),
+    ("user-selection -bv 3", {"kernel_mode": "user-selection", "bandwidth_value": 3}),
+    ("user-selection --bandwidth-value 0.5 --reg-type lc",
+     {"kernel_mode": "user-selection", "bandwidth_value": 0.5, "reg_type": "lc"}),
+    ("method-selection", {"kernel_mode": "method-selection", "bandwidth_method": "scott"}),
+    ("method-selection -rt lc -bm silverman",
+     {"kernel_mode": "method-selection", "reg_type": "lc", "bandwidth_method": "silverman"}),
+    ("kernel-smoothing", {"kernel_mode": "kernel-smoothing"}),
+    ("kernel-smoothing -kt normal4 -sm local-polynomial -bm silverman -bv 2 -q 5", {
+        "kernel_mode": "kernel-smoothing", "kernel_type": "normal4",
+        "smoothing_method": "local-polynomial", "bandwidth_method": "silverman", "bandwidth_value": 2,
+        "polynomial_order": 5
+    }),
+    ("kernel-ridge", {"kernel_mode": "kernel-ridge"}),
+    ("kernel-ridge -gr 0.01 0.1 -gs 0.01",
+     {"kernel_mode": "kernel-ridge", "gamma_range": [0.01, 0.1], "gamma_step": 0.01}),
+])  # fmt: skip
 def test_options_are_those_of_the_manual(arguments: str, values: dict[str, Any]) -> None:
     assert called(*arguments.split()) == from_mapping(KernelParams, values, "test")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("user-selection", "Missing option '-bv'"),
-        ("user-selection -bv 0", "-bv"),
-        ("estimator-settings -bw scott", "'scott' is not one of"),
-        ("method-selection -bm aic", "'aic' is not one of"),
-        ("kernel-smoothing -kt box", "'box' is not one of"),
-        ("kernel-smoothing -q 0", "-q"),
-        ("kernel-ridge -gr 2 1", "the smaller one first"),
-        ("kernel-ridge -gs 0", "-gs"),
-        ("nonsense", "No such command 'nonsense'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ("user-selection", "Missing option '-bv'"),
+    ("user-selection -bv 0", "-bv"),
+    ("estimator-settings -bw scott", "'scott' is not one of"),
+    ("method-selection -bm aic", "'aic' is not one of"),
+    ("kernel-smoothing -kt box", "'box' is not one of"),
+    ("kernel-smoothing -q 0", "-q"),
+    ("kernel-ridge -gr 2 1", "the smaller one first"),
+    ("kernel-ridge -gs 0", "-gs"),
+    ("nonsense", "No such command 'nonsense'"),
+])  # fmt: skip
 def test_wrong_options_are_wrong_usage(arguments: str, message: str) -> None:
     result = CliRunner().invoke(COMMAND, arguments.split(), obj=Session())
     assert result.exit_code == 2 or isinstance(result.exception, UsageError)

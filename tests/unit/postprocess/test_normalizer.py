@@ -1,7 +1,5 @@
 """The normalizer on profiles: the manual's example, several snapshots and types, and odd amounts."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any
@@ -44,29 +42,25 @@ def test_example_of_the_manual() -> None:
 
 
 def test_each_snapshot_and_type_has_its_own_maximum() -> None:
-    profile = made(
-        [
-            {"amount": amount, "uid": uid, "type": kind, "snapshot": snapshot}
-            for amount, uid, kind, snapshot in [
-                (1, "f", "time", 0),
-                (4, "g", "time", 0),
-                (10, "f", "memory", 0),
-                (5, "f", "memory", 0),
-                (3, "f", "time", 1),
-                (2, "f", "time", 1),
-            ]
+    profile = made([
+        {"amount": amount, "uid": uid, "type": kind, "snapshot": snapshot}
+        for amount, uid, kind, snapshot in [
+            (1, "f", "time", 0),
+            (4, "g", "time", 0),
+            (10, "f", "memory", 0),
+            (5, "f", "memory", 0),
+            (3, "f", "time", 1),
+            (2, "f", "time", 1),
         ]
-    )
+    ])  # fmt: skip
     assert sorted(normalized(profile)) == sorted([0.25, 1, 1, 0.5, 1, 2 / 3])
 
 
 def test_a_snapshot_that_is_a_column_counts_too() -> None:
-    profile = Profile(
-        {
-            "resources": {"f#0": {"amount": [1, 2, 8], "snapshot": [0, 0, 1]}},
-            "resource_type_map": {"f#0": {"uid": "f", "type": "time"}},
-        }
-    )
+    profile = Profile({
+        "resources": {"f#0": {"amount": [1, 2, 8], "snapshot": [0, 0, 1]}},
+        "resource_type_map": {"f#0": {"uid": "f", "type": "time"}},
+    })  # fmt: skip
     assert normalized(profile) == [0.5, 1, 1]
 
 
@@ -76,19 +70,16 @@ def test_old_layouts() -> None:
     assert normalized(Profile({"snapshots": snapshots})) == [1, 0.5, 1]
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ((0, 0), [0, 0]),
-        ((0, -3), [0, 0]),
-        ((-1, 4), [-0.25, 1]),
-        ((-2, -4), [1, 2]),
-        ((7,), [1]),
-        ((1e308, 5e-324), [1, 0]),
-        ((-1e308, 1e-308), [-1.7976931348623157e308, 1]),
-        (("5", 10), [0.5, 1]),
-    ],
-)
+@pytest.mark.parametrize(("given", "expected"), [
+    ((0, 0), [0, 0]),
+    ((0, -3), [0, 0]),
+    ((-1, 4), [-0.25, 1]),
+    ((-2, -4), [1, 2]),
+    ((7,), [1]),
+    ((1e308, 5e-324), [1, 0]),
+    ((-1e308, 1e-308), [-1.7976931348623157e308, 1]),
+    (("5", 10), [0.5, 1]),
+])  # fmt: skip
 def test_formula(given: tuple[Any, ...], expected: list[float]) -> None:
     assert normalized(made(amounts(*given))) == expected
 
@@ -112,12 +103,10 @@ def test_resources_without_an_amount_get_none() -> None:
 
 
 def test_an_amount_among_the_constants() -> None:
-    profile = Profile(
-        {
-            "resources": {"f#0": {"order": [1, 2]}, "g#0": {}},
-            "resource_type_map": {"f#0": {"uid": "f", "amount": 2}, "g#0": {"uid": "g", "amount": 4}},
-        }
-    )
+    profile = Profile({
+        "resources": {"f#0": {"order": [1, 2]}, "g#0": {}},
+        "resource_type_map": {"f#0": {"uid": "f", "amount": 2}, "g#0": {"uid": "g", "amount": 4}},
+    })  # fmt: skip
     assert normalized(profile) == [0.5, 0.5, 1]
     assert "amount" not in profile["resource_type_map"]["f#0"]
 
@@ -137,8 +126,7 @@ def test_twice_is_the_same_as_once() -> None:
 def test_what_is_written_is_read_again() -> None:
     profile = made([*amounts(3, 7), {"amount": 1, "uid": {"source": "a.c", "function": "f"}, "type": "time"}])
     normalized(profile)
-    again = loads(dumps_pending(profile), "written")
-    assert list(again.all_resources()) == list(profile.all_resources())
+    assert list(loads(dumps_pending(profile), "written").all_resources()) == list(profile.all_resources())
     json.dumps(profile.serialize(), allow_nan=False)
 
 

@@ -1,7 +1,5 @@
 """The regression analysis on profiles: what is noted in them, what is told, and its options."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -50,12 +48,7 @@ def made(points: dict[str, tuple[list[Any], list[Any]]], x: str = "structure-uni
 
 def example() -> Profile:
     return made(
-        {
-            INSERT: ([0, 1, 2, 3], [1, 0, 1, 1]),
-            DESTROY: ([4], [1]),
-            INIT: ([0], [6]),
-            SEARCH: ([0], [0]),
-        }
+        {INSERT: ([0, 1, 2, 3], [1, 0, 1, 1]), DESTROY: ([4], [1]), INIT: ([0], [6]), SEARCH: ([0], [0])}
     )
 
 
@@ -106,8 +99,7 @@ def test_quadratic_has_a_linear_term_which_the_manual_had_not() -> None:
 
 
 def test_record_of_a_model() -> None:
-    profile = made({"f": ([0, 1, 2.5], [1, 2, 4])})
-    assert processed(profile, regression_models="linear") == [
+    assert processed(made({"f": ([0, 1, 2.5], [1, 2, 4])}), regression_models="linear") == [
         {
             "uid": "f",
             "model": "linear",
@@ -137,8 +129,7 @@ def test_profile_can_be_written_and_read() -> None:
     profile = example()
     profile["postprocessors"] = []
     models = processed(profile)
-    again = loads(dumps_pending(profile), "again")
-    assert [model for _, model in again.all_models("param")] == models
+    assert [model for _, model in loads(dumps_pending(profile), "again").all_models("param")] == models
     assert '"x_start": 0,' in json.dumps(models)
 
 
@@ -202,11 +193,7 @@ def test_other_keys_are_noted_in_the_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"depending_on": "size"}, "'size'"),
-        ({"of": "duration"}, "'duration'"),
-    ],
+    ("params", "message"), [({"depending_on": "size"}, "'size'"), ({"of": "duration"}, "'duration'")]
 )
 def test_unknown_keys(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ProfileError, match=message) as caught:
@@ -225,17 +212,14 @@ def test_a_profile_without_numbers() -> None:
         processed(made({"f": (["a", "b", "c"], ["a", "b", "c"])}))
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({}, "the parameter method is missing"),
-        ({"method": "half"}, "method must be one of full, iterative, interval, initial_guess, bisection"),
-        ({"method": "full", "regression_models": ["cubic"]}, "must be one of all, constant, exponential"),
-        ({"method": "full", "steps": 0}, "steps must be at least 1"),
-        ({"method": "full", "seed": -1}, "seed must be at least 0"),
-        ({"method": "full", "step": 1}, "unknown parameter 'step'"),
-    ],
-)
+@pytest.mark.parametrize(("params", "message"), [
+    ({}, "the parameter method is missing"),
+    ({"method": "half"}, "method must be one of full, iterative, interval, initial_guess, bisection"),
+    ({"method": "full", "regression_models": ["cubic"]}, "must be one of all, constant, exponential"),
+    ({"method": "full", "steps": 0}, "steps must be at least 1"),
+    ({"method": "full", "seed": -1}, "seed must be at least 0"),
+    ({"method": "full", "step": 1}, "unknown parameter 'step'"),
+])  # fmt: skip
 def test_wrong_parameters(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         from_mapping(RegressionParams, params, "'regression_analysis'")
@@ -285,37 +269,27 @@ def called(*arguments: str) -> tuple[click.testing.Result, Session]:
     return CliRunner().invoke(command, arguments, obj=session), session
 
 
-@pytest.mark.parametrize(
-    ("arguments", "params"),
-    [
-        (["-m", "full"], RegressionParams("full")),
-        (["--method=interval", "-s", "7"], RegressionParams("interval", steps=7)),
-        (
-            ["-m", "full", "-r", "linear", "--regression_models", "power", "--regression-models", "all"],
-            RegressionParams("full", ("linear", "power", "all")),
-        ),
-        (
-            ["-m", "iterative", "-dp", "workload", "-o", "exclusive", "--seed", "3"],
-            RegressionParams("iterative", (), 3, "workload", "exclusive", 3),
-        ),
-        (["-m", "full", "--depending-on", "x", "--of", "y"], RegressionParams("full", (), 3, "x", "y")),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "params"), [
+    (["-m", "full"], RegressionParams("full")),
+    (["--method=interval", "-s", "7"], RegressionParams("interval", steps=7)),
+    (["-m", "full", "-r", "linear", "--regression_models", "power", "--regression-models", "all"],
+     RegressionParams("full", ("linear", "power", "all"))),
+    (["-m", "iterative", "-dp", "workload", "-o", "exclusive", "--seed", "3"],
+     RegressionParams("iterative", (), 3, "workload", "exclusive", 3)),
+    (["-m", "full", "--depending-on", "x", "--of", "y"], RegressionParams("full", (), 3, "x", "y")),
+])  # fmt: skip
 def test_options(arguments: list[str], params: RegressionParams) -> None:
     result, session = called(*arguments)
     assert result.exit_code == 0, result.output
     assert session.told == ("the profile", "regression_analysis", params)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "Missing option '-m' / '--method'"),
-        (["-m", "half"], "'full', 'iterative', 'interval', 'initial_guess', 'bisection'"),
-        (["-m", "full", "-r", "cubic"], "'constant', 'exponential', 'linear'"),
-        (["-m", "full", "-s", "0"], "0 is not in the range x>=1"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ([], "Missing option '-m' / '--method'"),
+    (["-m", "half"], "'full', 'iterative', 'interval', 'initial_guess', 'bisection'"),
+    (["-m", "full", "-r", "cubic"], "'constant', 'exponential', 'linear'"),
+    (["-m", "full", "-s", "0"], "0 is not in the range x>=1"),
+])  # fmt: skip
 def test_wrong_options(arguments: list[str], message: str) -> None:
     result, session = called(*arguments)
     assert result.exit_code == 2

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -12,19 +10,12 @@ from perun.plugin.params import from_mapping, specs
 from perun.postprocess.regressogram import BUCKET_METHODS, PLUGIN, RegressogramParams
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_object, loads
+from profiles import profile_of
 
 
 def profile(points: dict[str, list[tuple[Any, Any]]], per: str = "structure-unit-size") -> Profile:
-    made = Profile({"header": {"type": "mixed", "cmd": "x", "args": "", "workload": "", "units": {}}})
-    made["collector_info"] = {"name": "trace", "params": {}}
-    made.update_resources(
-        [
-            {"uid": uid, "type": "mixed", per: x, "amount": y}
-            for uid, pairs in points.items()
-            for x, y in pairs
-        ]
-    )
-    return made
+    resources = ({"uid": uid, per: x, "amount": y} for uid, pairs in points.items() for x, y in pairs)
+    return profile_of(resources, "mixed", {}, cmd="x", collector="trace")
 
 
 LINEAR = [(x, 8 + 2.5 * x) for x in range(10)]
@@ -39,18 +30,11 @@ def process(given: Profile, notes: list[str] | None = None, **values: Any) -> li
 def test_the_example_of_the_manual() -> None:
     (model,) = process(profile({"linear::test2": LINEAR}), bucket_number=2)
     assert model == {
-        "bucket_stats": [13.0, 25.5],
-        "uid": "linear::test2",
-        "bucket_method": "user",
-        "model": "regressogram",
-        "method": "regressogram",
-        "r_square": pytest.approx(0.7575757575757576, rel=1e-12),
-        "x_end": 9.0,
-        "statistic_function": "mean",
-        "x_start": 0.0,
-        "per_key": "structure-unit-size",
-        "of_key": "amount",
-    }
+        "bucket_stats": [13.0, 25.5], "uid": "linear::test2", "bucket_method": "user",
+        "model": "regressogram", "method": "regressogram",
+        "r_square": pytest.approx(0.7575757575757576, rel=1e-12), "x_end": 9.0, "statistic_function": "mean",
+        "x_start": 0.0, "per_key": "structure-unit-size", "of_key": "amount"
+    }  # fmt: skip
 
 
 def test_doane_and_mean_are_the_defaults() -> None:

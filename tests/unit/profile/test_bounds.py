@@ -1,7 +1,5 @@
 """Bounds in profiles: classes, their order, and the terms of a formula that grow fastest."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -48,14 +46,12 @@ def test_orders_between_classes() -> None:
 
 def test_functions_have_their_total_and_their_loops_by_line() -> None:
     found = functions_of(
-        profile(
-            [
-                resource("f", (9, 12), False, "max(n, 0)", "O(n^1)"),
-                resource("f", (2, 4), False, "3", "O(1)"),
-                resource("f", (0, 5), True, "3 + max(n, 0)", "O(n^1)"),
-            ]
-        )
-    )
+        profile([
+            resource("f", (9, 12), False, "max(n, 0)", "O(n^1)"),
+            resource("f", (2, 4), False, "3", "O(1)"),
+            resource("f", (0, 5), True, "3 + max(n, 0)", "O(n^1)"),
+        ])
+    )  # fmt: skip
     (f,) = found
     assert f.line == 1  # in profiles the lines of functions are 0-based
     assert [loop.line for loop in f.loops] == [2, 9]
@@ -75,14 +71,12 @@ def test_layout_of_the_manual() -> None:
 
 def test_the_class_of_a_function_is_that_of_its_total() -> None:
     found = classes(
-        profile(
-            [
-                resource("f", (2, 4), False, "max(n, 0)", "O(n^1)"),
-                resource("f", (0, 5), True, "inf", "O(∞)"),
-                resource("g", (20, 5), True, "0", "O(1)"),
-            ]
-        )
-    )
+        profile([
+            resource("f", (2, 4), False, "max(n, 0)", "O(n^1)"),
+            resource("f", (0, 5), True, "inf", "O(∞)"),
+            resource("g", (20, 5), True, "0", "O(1)"),
+        ])
+    )  # fmt: skip
     assert found == {"f": Growth.of("O(∞)"), "g": Growth.of("O(1)")}
 
 
@@ -99,22 +93,19 @@ def test_other_profiles_have_no_bounds() -> None:
         classes(profile([resource("f", (0, 5), True, "n", "fast")]))
 
 
-@pytest.mark.parametrize(
-    ("formula", "expected"),
-    [
-        ("6 + 4 × max(0, (k + -1))", "4 × k"),
-        ("1 + max(n, 0)", "n"),
-        ("2 × n × n + 3 × m", "2 × n^2"),
-        ("max(n, 0) × max(m, 0) + n", "m × n"),
-        ("max(max(n, 7), 2 × n)", "2 × n"),
-        ("min(n × n, 5 + m)", "m"),
-        ("(n + 1) × (n + 1)", "n^2"),
-        ("n^2/2 + n", "0.5 × n^2"),
-        ("s->len × 3 + strlen(s)", "3 × s->len + strlen(s)"),
-        ("17", "17"),
-        ("0", "0"),
-    ],
-)
+@pytest.mark.parametrize(("formula", "expected"), [
+    ("6 + 4 × max(0, (k + -1))", "4 × k"),
+    ("1 + max(n, 0)", "n"),
+    ("2 × n × n + 3 × m", "2 × n^2"),
+    ("max(n, 0) × max(m, 0) + n", "m × n"),
+    ("max(max(n, 7), 2 × n)", "2 × n"),
+    ("min(n × n, 5 + m)", "m"),
+    ("(n + 1) × (n + 1)", "n^2"),
+    ("n^2/2 + n", "0.5 × n^2"),
+    ("s->len × 3 + strlen(s)", "3 × s->len + strlen(s)"),
+    ("17", "17"),
+    ("0", "0"),
+])  # fmt: skip
 def test_terms_that_grow_fastest(formula: str, expected: str) -> None:
     assert bounds.text_of(bounds.leading(formula)) == expected
 

@@ -1,7 +1,5 @@
 """Profiles in the formats of other tools, with the manual's own examples (manual 2.3)."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys
@@ -23,13 +21,9 @@ def frame(function: str, source: str = "unreachable", line: int = 0) -> dict[str
 
 def memory_resource(subtype: str, amount: int, *trace: Any, line: int = 22) -> dict[str, Any]:
     return {
-        "type": "memory",
-        "subtype": subtype,
-        "address": 19284560,
-        "amount": amount,
-        "trace": list(trace),
-        "uid": {"source": SOURCE, "function": "main", "line": line},
-    }
+        "type": "memory", "subtype": subtype, "address": 19284560, "amount": amount, "trace": list(trace),
+        "uid": {"source": SOURCE, "function": "main", "line": line}
+    }  # fmt: skip
 
 
 def time_profile() -> Profile:
@@ -77,12 +71,10 @@ class TestDataFrames:
 
     def test_what_is_missing(self) -> None:
         profile = Profile()
-        profile.update_resources(
-            [
-                {"uid": "f", "amount": 1, "order": 3, "ok": True, "kind": "a", "exclusive": "1s"},
-                {"uid": "g", "amount": 2.5, "snapshot": 4},
-            ]
-        )
+        profile.update_resources([
+            {"uid": "f", "amount": 1, "order": 3, "ok": True, "kind": "a", "exclusive": "1s"},
+            {"uid": "g", "amount": 2.5, "snapshot": 4},
+        ])  # fmt: skip
         found = convert.resources_to_pandas_dataframe(profile)
         assert found["amount"].tolist() == [1.0, 2.5]
         assert found["order"].tolist()[0] == 3 and math.isnan(found["order"].tolist()[1])
@@ -122,12 +114,10 @@ class TestDataFrames:
         assert next(profile.all_resources())[1]["amount"] == 0.0
 
     def test_models(self) -> None:
-        profile = Profile(
-            models=[
-                {"uid": "f", "model": "linear", "r_square": 0.5, "coeffs": [{"name": "b0", "value": 1.5}]},
-                {"uid": {"function": "g"}, "method": "regressogram", "bucket_stats": [1.0, 2.0]},
-            ]
-        )
+        profile = Profile(models=[
+            {"uid": "f", "model": "linear", "r_square": 0.5, "coeffs": [{"name": "b0", "value": 1.5}]},
+            {"uid": {"function": "g"}, "method": "regressogram", "bucket_stats": [1.0, 2.0]},
+        ])  # fmt: skip
         found = convert.models_to_pandas_dataframe(profile)
         assert list(found.columns) == [
             "bucket_stats", "coeffs:b0", "method", "model", "r_square", "uid", "uid:function",
@@ -145,11 +135,9 @@ class TestArrow:
     def test_rows(self) -> None:
         found = convert.to_arrow_table(memory_profile())
         expected = [
-            {
-                "address": 19284560, "amount": amount, "snapshots": 0, "subtype": subtype,
-                "trace": f"{subtype}:unreachable:0", "type": "memory", "uid": f"{SOURCE}:main:{line}",
-                "uid:function": "main", "uid:line": line, "uid:source": SOURCE,
-            }
+            {"address": 19284560, "amount": amount, "snapshots": 0, "subtype": subtype,
+             "trace": f"{subtype}:unreachable:0", "type": "memory", "uid": f"{SOURCE}:main:{line}",
+             "uid:function": "main", "uid:line": line, "uid:source": SOURCE}
             for subtype, amount, line in (("malloc", 4, 22), ("free", 0, 27))
         ]  # fmt: skip
         assert found.to_pylist() == expected
@@ -169,14 +157,11 @@ class TestArrow:
         assert regions == {"header": {"type": "memory"}, "origin": "a" * 40}
 
 
-@pytest.mark.parametrize(
-    ("make", "library"),
-    [
-        (convert.resources_to_pandas_dataframe, "pandas"),
-        (convert.models_to_pandas_dataframe, "pandas"),
-        (convert.to_arrow_table, "pyarrow"),
-    ],
-)
+@pytest.mark.parametrize(("make", "library"), [
+    (convert.resources_to_pandas_dataframe, "pandas"),
+    (convert.models_to_pandas_dataframe, "pandas"),
+    (convert.to_arrow_table, "pyarrow"),
+])  # fmt: skip
 def test_a_missing_library_is_named(make: Any, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, library, None)  # what Python does where it is not installed
     with pytest.raises(PluginError, match=f"^{library} is not installed") as caught:
@@ -188,16 +173,14 @@ class TestFlameGraph:
     def test_the_example_of_the_manual(self) -> None:
         main = "/home/user/dev/test.c"
         profile = Profile()
-        profile.update_resources(
-            [
-                memory_resource("malloc", 4, frame("malloc"), frame("main", main, 45)),
-                memory_resource(
-                    "valloc", 8, frame("valloc"), frame("main", main, 75), frame("__libc_start_main")
-                ),
-                memory_resource("calloc", 156, frame("main", "/home/user/dev/test02.c", 79)),
-                memory_resource("free", 0, frame("free"), frame("main", main, 80)),
-            ]
-        )
+        profile.update_resources([
+            memory_resource("malloc", 4, frame("malloc"), frame("main", main, 45)),
+            memory_resource(
+                "valloc", 8, frame("valloc"), frame("main", main, 75), frame("__libc_start_main")
+            ),
+            memory_resource("calloc", 156, frame("main", "/home/user/dev/test02.c", 79)),
+            memory_resource("free", 0, frame("free"), frame("main", main, 80)),
+        ])  # fmt: skip
         assert "".join(convert.to_flame_graph_format(profile)) == (
             "malloc()~unreachable~0;main()~/home/user/dev/test.c~45 4\n"
             "valloc()~unreachable~0;main()~/home/user/dev/test.c~75;__libc_start_main()~unreachable~0 8\n"
@@ -206,16 +189,14 @@ class TestFlameGraph:
 
     def test_other_traces(self) -> None:
         profile = Profile()
-        profile.update_resources(
-            [
-                {"uid": "a", "amount": 1, "trace": [{"function": "f(int; x)"}, "plain\nname"]},
-                {"uid": "b", "amount": 2, "trace": "one"},
-                {"uid": "c", "amount": 3, "trace": []},
-                {"uid": "d", "amount": 4},
-                {"uid": "e", "trace": [{"func": "g"}]},
-                {"uid": "f", "amount": 5, "subtype": "free", "trace": ["f"]},
-            ]
-        )
+        profile.update_resources([
+            {"uid": "a", "amount": 1, "trace": [{"function": "f(int; x)"}, "plain\nname"]},
+            {"uid": "b", "amount": 2, "trace": "one"},
+            {"uid": "c", "amount": 3, "trace": []},
+            {"uid": "d", "amount": 4},
+            {"uid": "e", "trace": [{"func": "g"}]},
+            {"uid": "f", "amount": 5, "subtype": "free", "trace": ["f"]},
+        ])  # fmt: skip
         assert convert.to_flame_graph_format(profile) == ["f(int: x)~unreachable~0;plain name 1\n", "one 2\n"]
 
     def test_traces_in_a_column(self) -> None:
@@ -230,17 +211,14 @@ def curve(model: str, *values: float, start: float = 1, end: float = 9) -> dict[
     return {"uid": "f", "model": model, "coeffs": coefficients, "x_start": start, "x_end": end}
 
 
-@pytest.mark.parametrize(
-    ("model", "values", "at"),
-    [
-        ("constant", (2.0, 0.0), lambda x: 2.0),
-        ("linear", (1.0, 3.0), lambda x: 1 + 3 * x),
-        ("logarithmic", (1.0, 3.0), lambda x: 1 + 3 * math.log(x)),
-        ("power", (2.0, 1.5), lambda x: 2 * x**1.5),
-        ("exponential", (2.0, 1.5), lambda x: 2 * 1.5**x),
-        ("quadratic", (1.0, 2.0, 3.0), lambda x: 1 + 2 * x + 3 * x * x),
-    ],
-)
+@pytest.mark.parametrize(("model", "values", "at"), [
+    ("constant", (2.0, 0.0), lambda x: 2.0),
+    ("linear", (1.0, 3.0), lambda x: 1 + 3 * x),
+    ("logarithmic", (1.0, 3.0), lambda x: 1 + 3 * math.log(x)),
+    ("power", (2.0, 1.5), lambda x: 2 * x**1.5),
+    ("exponential", (2.0, 1.5), lambda x: 2 * 1.5**x),
+    ("quadratic", (1.0, 2.0, 3.0), lambda x: 1 + 2 * x + 3 * x * x),
+])  # fmt: skip
 def test_points_of_each_kind_of_function(model: str, values: tuple[float, ...], at: Any) -> None:
     given = curve(model, *values)
     found = convert.plot_data_from_coefficients_of(given)
@@ -258,16 +236,13 @@ def test_points_where_a_function_is_defined_only() -> None:
     assert max(huge["plot_x"]) < 309 and all(map(math.isfinite, huge["plot_y"]))
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        ({"uid": "f", "method": "regressogram", "bucket_stats": [1]}, "'regressogram' of 'f' has no curve"),
-        ({**curve("cubic", 1.0)}, "a model 'cubic' of 'f' has no curve"),
-        ({**curve("linear", 1.0)}, "is not complete: it has no b1"),
-        ({**curve("linear", 1.0, 2.0), "x_end": None}, "is not complete: it has no x_end"),
-        ({**curve("linear", 1.0, 2.0), "x_end": "far"}, "is not complete: it has no x_end"),
-    ],
-)
+@pytest.mark.parametrize(("model", "message"), [
+    ({"uid": "f", "method": "regressogram", "bucket_stats": [1]}, "'regressogram' of 'f' has no curve"),
+    ({**curve("cubic", 1.0)}, "a model 'cubic' of 'f' has no curve"),
+    ({**curve("linear", 1.0)}, "is not complete: it has no b1"),
+    ({**curve("linear", 1.0, 2.0), "x_end": None}, "is not complete: it has no x_end"),
+    ({**curve("linear", 1.0, 2.0), "x_end": "far"}, "is not complete: it has no x_end"),
+])  # fmt: skip
 def test_models_without_a_curve(model: dict[str, Any], message: str) -> None:
     with pytest.raises(ProfileError, match=message):
         convert.plot_data_from_coefficients_of(model)

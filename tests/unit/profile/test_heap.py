@@ -1,7 +1,5 @@
 """Maps of the heap (the chapter on profile conversions that still has them)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -63,10 +61,8 @@ def test_a_heap_map_is_what_is_allocated_at_the_end_of_each_snapshot() -> None:
                     {"address": 300, "amount": 2, "uid": 0, "subtype": "malloc"},
                 ],
             },
-            {
-                "time": "0.3", "max_amount": 0, "min_amount": 0, "sum_amount": 0,
-                "max_address": 0, "min_address": 0, "map": [],
-            },
+            {"time": "0.3", "max_amount": 0, "min_amount": 0, "sum_amount": 0,
+             "max_address": 0, "min_address": 0, "map": []},
         ],
     }  # fmt: skip
 
@@ -88,11 +84,9 @@ def test_a_heat_map_counts_allocations_at_each_address() -> None:
         profile([resource("malloc", 10, 3), resource("malloc", 12, 2)], [resource("malloc", 10, 1)])
     )
     assert found == {
-        "type": "heat",
-        "unit": "kB",
-        "stats": {"max_address": 13, "min_address": 10, "cell_size": 1},
-        "map": [2, 1, 2, 1],
-    }
+        "type": "heat", "unit": "kB", "stats": {"max_address": 13, "min_address": 10, "cell_size": 1},
+        "map": [2, 1, 2, 1]
+    }  # fmt: skip
 
 
 chunks = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), min_size=1, max_size=15)
@@ -157,14 +151,12 @@ def test_a_heap_that_is_spread_over_the_whole_address_space() -> None:
 
 def test_uids_that_are_text_and_what_is_no_memory() -> None:
     made = Profile()
-    made.update_resources(
-        [
-            {"uid": "f", "address": 1, "amount": 2},
-            {"uid": "f", "address": 1.5, "amount": 2},
-            {"uid": "f", "address": 5, "amount": -2},
-            {"uid": "f", "amount": 2},
-        ]
-    )
+    made.update_resources([
+        {"uid": "f", "address": 1, "amount": 2},
+        {"uid": "f", "address": 1.5, "amount": 2},
+        {"uid": "f", "address": 5, "amount": -2},
+        {"uid": "f", "amount": 2},
+    ])  # fmt: skip
     found = to_heap_map_format(made)
     assert found["info"] == [{"line": 0, "function": "f", "source": ""}]
     assert found["unit"] == "B"

@@ -1,7 +1,5 @@
 """Several profiles pooled into one: their resources, their sums by run, and what the header says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

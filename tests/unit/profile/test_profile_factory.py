@@ -1,35 +1,37 @@
 """Profiles in memory: the grouping of resources, the older layouts, iteration (manual 2.1, 2.2)."""
 
-from __future__ import annotations
-
+import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from perun.core.errors import ProfileError
-from perun.profile.factory import COLUMNS, Configuration, Profile, flatten
+from perun.core.errors import ProfileError, ProfileNotFound
+from perun.profile.factory import (
+    COLUMNS,
+    Configuration,
+    Profile,
+    flatten,
+    load_profile,
+    store_profile,
+    store_profile_at,
+)
+from perun.profile.incomplete import interrupted, killed, lost, mark, reasons_of, text_of, timed_out
 
 MALLOC = {
-    "type": "memory",
-    "subtype": "malloc",
-    "address": 19284560,
-    "amount": 4,
+    "type": "memory", "subtype": "malloc", "address": 19284560, "amount": 4,
     "trace": [{"source": "../memory_collect_test.c", "function": "main", "line": 22}],
-    "uid": {"source": "../memory_collect_test.c", "function": "main", "line": 22},
-}
+    "uid": {"source": "../memory_collect_test.c", "function": "main", "line": 22}
+}  # fmt: skip
 FREE = {**MALLOC, "subtype": "free", "amount": 0}
 LINEAR = {
-    "uid": "SLList_insert(SLList*, int)",
-    "r_square": 0.0017560012128507133,
+    "uid": "SLList_insert(SLList*, int)", "r_square": 0.0017560012128507133,
     "coeffs": [{"value": 0.505375215875552, "name": "b0"}, {"value": 9.935159839322705e-06, "name": "b1"}],
-    "x_start": 0,
-    "x_end": 11892,
-    "model": "linear",
-    "method": "full",
-}
+    "x_start": 0, "x_end": 11892, "model": "linear", "method": "full"
+}  # fmt: skip
 BUCKETS = {"uid": "f", "model": "regressogram", "r_square": 0.9, "bucket_stats": [1.0, 2.0]}
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6)
@@ -42,19 +44,14 @@ uids = st.sampled_from(["f", "g#0", "", "a:b"]) | st.fixed_dictionaries(
     {"function": st.sampled_from("fg")}, optional={"line": st.integers(0, 3), "extra": nested}
 )
 resources = st.lists(
-    st.fixed_dictionaries(
-        {"uid": uids},
-        optional={
-            "amount": scalars,
-            "structure-unit-size": st.integers(0, 5),
-            "type": st.sampled_from(["time", "memory"]),
-            "one": st.sampled_from([1, 1.0, True, "1", -0.0, 0, float("nan")]),
-            "trace": nested,
-            "snapshot": st.integers(0, 2),
-        },
-    ),
+    st.fixed_dictionaries({"uid": uids}, optional={
+        "amount": scalars, "structure-unit-size": st.integers(0, 5),
+        "type": st.sampled_from(["time", "memory"]),
+        "one": st.sampled_from([1, 1.0, True, "1", -0.0, 0, float("nan")]), "trace": nested,
+        "snapshot": st.integers(0, 2)
+    }),
     max_size=20,
-)
+)  # fmt: skip
 
 
 def multiset(found: Any) -> Counter[str]:
@@ -131,9 +128,7 @@ def test_replaced_resources_keep_the_columns_of_the_profile() -> None:
 
 
 @given(resources, resources)
-def test_resources_come_out_as_they_went_in(
-    first: list[dict[str, Any]], second: list[dict[str, Any]]
-) -> None:
+def test_resources_come_out_as_they_went_in(first, second) -> None:
     profile = Profile()
     profile.update_resources(first)
     profile.update_resources(second)
@@ -146,27 +141,18 @@ def test_resources_come_out_as_they_went_in(
     assert multiset(listed(again)) == multiset(first + second)
 
 
-@pytest.mark.parametrize(
-    ("value", "flat"),
-    [
-        ("plain", "plain"),
-        (22, 22),
-        ({"source": "../t.c", "function": "main", "line": 22}, "../t.c:main:22"),
-        ({"line": 22, "function": "main", "source": "../t.c"}, "../t.c:main:22"),
-        (
-            {"zeta": "Z", "alpha": "A", "function": "f", "line": 3, "source": "s.c", "bin": "B"},
-            "B:s.c:f:3:Z:A",
-        ),
-        (
-            {"instruction": 9, "line": 3, "func": "g", "class": "C", "module": "M", "package": "P"},
-            "P:M:C:g:3:9",
-        ),
-        (["a", "b", {"function": "q", "line": 1}], "a,b,q:1"),
-        ({"function": "f", "extra": [1, [2, 3]]}, "f:1,2,3"),
-        ({"function": None}, "None"),
-        ([], ""),
-    ],
-)
+@pytest.mark.parametrize(("value", "flat"), [
+    ("plain", "plain"),
+    (22, 22),
+    ({"source": "../t.c", "function": "main", "line": 22}, "../t.c:main:22"),
+    ({"line": 22, "function": "main", "source": "../t.c"}, "../t.c:main:22"),
+    ({"zeta": "Z", "alpha": "A", "function": "f", "line": 3, "source": "s.c", "bin": "B"}, "B:s.c:f:3:Z:A"),
+    ({"instruction": 9, "line": 3, "func": "g", "class": "C", "module": "M", "package": "P"}, "P:M:C:g:3:9"),
+    (["a", "b", {"function": "q", "line": 1}], "a,b,q:1"),
+    ({"function": "f", "extra": [1, [2, 3]]}, "f:1,2,3"),
+    ({"function": None}, "None"),
+    ([], ""),
+])  # fmt: skip
 def test_flattened_values(value: Any, flat: Any) -> None:
     assert flatten(value) == flat
 
@@ -186,22 +172,18 @@ def test_too_deep_values_are_a_named_error() -> None:
 
 
 def test_snapshots_become_constants_of_their_resources() -> None:
-    profile = Profile(
-        snapshots=[
-            {"time": "0.025000", "resources": [MALLOC], "models": [LINEAR]},
-            {"time": "0.050000", "resources": [FREE, MALLOC], "models": []},
-        ]
-    )
+    profile = Profile(snapshots=[
+        {"time": "0.025000", "resources": [MALLOC], "models": [LINEAR]},
+        {"time": "0.050000", "resources": [FREE, MALLOC], "models": []},
+    ])  # fmt: skip
     assert "snapshots" not in profile
     assert profile["models"] == [LINEAR]
     assert [(n, len(found)) for n, found in profile.all_snapshots()] == [(0, 1), (1, 2)]
-    assert multiset(listed(profile)) == multiset(
-        [
-            {**MALLOC, "snapshot": 0, "time": "0.025000"},
-            {**FREE, "snapshot": 1, "time": "0.050000"},
-            {**MALLOC, "snapshot": 1, "time": "0.050000"},
-        ]
-    )
+    assert multiset(listed(profile)) == multiset([
+        {**MALLOC, "snapshot": 0, "time": "0.025000"},
+        {**FREE, "snapshot": 1, "time": "0.050000"},
+        {**MALLOC, "snapshot": 1, "time": "0.050000"},
+    ])  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -293,3 +275,83 @@ def test_a_profile_is_a_mapping() -> None:
     assert listed(profile) == [] and list(profile.all_models()) == []
     profile.update_resources([MALLOC])
     assert len(listed(profile)) == 1
+
+
+# -- what a profile says it lacks ----------------------------------------------------------------------------
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def test_reasons_are_added_once_and_read_back() -> None:
+    profile = {"header": {"type": "time"}}
+    mark(profile, [])
+    assert profile == {"header": {"type": "time"}}
+    reasons = [interrupted(1.25), lost(7, "calls")]
+    mark(profile, reasons)
+    mark(profile, [lost(7, "calls"), killed(9), timed_out(5)])
+    again = json.loads(json.dumps(profile))
+    assert reasons_of(again) == (*reasons, killed(9), timed_out(5))
+    assert text_of(again) == (
+        "interrupted after 1.25 s; 7 calls lost; killed by SIGKILL; stopped by the time limit of 5 s"
+    )
+
+
+@pytest.mark.parametrize("header", [None, {}, {"incomplete": []}, {"incomplete": None}, {"incomplete": ""}])
+def test_complete(header: object) -> None:
+    assert text_of({"header": header}) == ""
+    assert text_of({}) == ""
+
+
+@given(JSON)
+@example([""])
+def test_whatever_else_is_there_says_that_it_is_incomplete(written: object) -> None:
+    profile = {"header": {"incomplete": written}}
+    assert bool(text_of(profile)) == bool(written)
+    entry = {"header": {"incomplete": [{"reason": "lost", "amount": written, "unit": "calls"}]}}
+    assert text_of(entry).endswith("calls lost")
+
+
+# -- files ---------------------------------------------------------------------------------------------------
+
+
+def made() -> Profile:
+    profile = Profile(
+        header={"type": "time", "units": {"time": "s"}, "cmd": "ls", "args": "", "workload": ""},
+        collector_info={"name": "time", "params": {}}, postprocessors=[], origin="a" * 40
+    )  # fmt: skip
+    profile.update_resources({"uid": "f", "type": "time", "amount": n / 8} for n in range(100))
+    return profile
+
+
+@pytest.mark.parametrize("store", [store_profile, store_profile_at])
+def test_what_is_stored_is_loaded(tmp_path: Path, store: object) -> None:
+    path = tmp_path / "new" / "a.perf"
+    store_profile(made(), path)
+    assert load_profile(path) == load_profile(str(path)) == made()
+    assert json.loads(path.read_text())["origin"] == "a" * 40
+    changed = made()
+    changed.update_resources([{"uid": "g", "amount": 1}])
+    assert callable(store)
+    store(changed, str(path))
+    assert load_profile(path) == changed
+    assert [file.name for file in path.parent.iterdir()] == ["a.perf"]
+
+
+def test_what_cannot_be_loaded_or_stored(tmp_path: Path) -> None:
+    with pytest.raises(ProfileNotFound, match=r"there is no profile .*none.perf"):
+        load_profile(tmp_path / "none.perf")
+    with pytest.raises(ProfileError, match=r"cannot read .*: it is not a regular file"):
+        load_profile(tmp_path)
+    (tmp_path / "wrong.perf").write_text("[]")
+    with pytest.raises(ProfileError, match=r"wrong.perf: expected a mapping"):
+        load_profile(tmp_path / "wrong.perf")
+    with pytest.raises(ProfileError, match="cannot write"):
+        store_profile(made(), tmp_path / "wrong.perf" / "below.perf")
+    with pytest.raises(ProfileError, match="cannot be written as JSON"):
+        store_profile(Profile(chunks={1, 2}), tmp_path / "set.perf")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["wrong.perf"]

@@ -1,10 +1,7 @@
-"""The head of a profile, sorting lists of profiles, and names of job files (manual 11.2)."""
-
-from __future__ import annotations
+"""The head of a profile, sorting lists, names of job files (manual 11.2) and of benchmarks, and units."""
 
 import os
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perun.core.errors import ConfigError
+from perun.profile.amounts import larger_is_better, locations_of_larger
 from perun.profile.factory import Profile
-from perun.profile.head import ProfileHeader
+from perun.profile.head import Configuration, ProfileHeader, shortest
 from perun.profile.helpers import MAX_NAME_BYTES, ProfileInfo, file_name, sort_key
 from shared import examples
 
@@ -46,41 +44,35 @@ def test_the_head_of_a_profile() -> None:
     assert ProfileHeader.of({}) == ProfileHeader("", "", "", "", "", ())
 
 
-@pytest.mark.parametrize(
-    ("template", "expected"),
-    [
-        (DEFAULT, "time-echo-[_]-[hello]-2017-04-02-13-13-34"),
-        ("%cmd%-%collector%-%workload%-%date%", "echo-time-[hello]-2017-04-02-13-13-34"),
-        ("%postprocessors%", "normalizer-and-regression-analysis"),
-        ("%time.warmup%x%time.files%x%time.sampling_step%", "3xa,bx0.5"),
-        ("%regression-analysis.method%%regression_analysis.none%%trace.rules%", "full__"),
-        ("%type%-%origin%-%counter%", f"time-{ORIGIN}-7"),
-        ("50%-%cmd%/..", "50_-echo_.."),
-        ("plain", "plain"),
-        ("", "_"),
-        (".%cmd%", "_echo"),
-        ("-%cmd%", "_echo"),
-    ],
-)
+@pytest.mark.parametrize(("template", "expected"), [
+    (DEFAULT, "time-echo-[_]-[hello]-2017-04-02-13-13-34"),
+    ("%cmd%-%collector%-%workload%-%date%", "echo-time-[hello]-2017-04-02-13-13-34"),
+    ("%postprocessors%", "normalizer-and-regression-analysis"),
+    ("%time.warmup%x%time.files%x%time.sampling_step%", "3xa,bx0.5"),
+    ("%regression-analysis.method%%regression_analysis.none%%trace.rules%", "full__"),
+    ("%type%-%origin%-%counter%", f"time-{ORIGIN}-7"),
+    ("50%-%cmd%/..", "50_-echo_.."),
+    ("plain", "plain"),
+    ("", "_"),
+    (".%cmd%", "_echo"),
+    ("-%cmd%", "_echo"),
+])  # fmt: skip
 def test_names_from_templates(template: str, expected: str) -> None:
     assert name(template, counter=7) == expected
 
 
-@pytest.mark.parametrize(
-    ("of", "expected"),
-    [
-        (profile("./bin/target", "-a b", "data/in.txt"), "time-target-[-a_b]-[in.txt]"),
-        (profile("/", "", "dir/"), "time-_-[_]-[dir]"),
-        (
-            profile("a#b%c&d{e}f\\g<h>i*j?k", "l/m$n!o'p\"q:r@s", ""),
-            "time-a_b_c_d_e_f_g_h_i_j_k-[l_m_n_o_p_q_r_s]-[_]",
-        ),
-        (profile("a\nb\0c\x1b[0m", "\u202e", "\ud800"), "time-a_b_c_[0m-[_]-[_]"),
-        (profile("žluť", "", "< in.txt"), "time-žluť-[_]-[__in.txt]"),
-        (profile("..", "..", ".."), "time-..-[..]-[..]"),
-        (Profile(), "_-_-[_]-[_]"),
-    ],
-)
+@pytest.mark.parametrize(("of", "expected"), [
+    (profile("./bin/target", "-a b", "data/in.txt"), "time-target-[-a_b]-[in.txt]"),
+    (profile("/", "", "dir/"), "time-_-[_]-[dir]"),
+    (
+        profile("a#b%c&d{e}f\\g<h>i*j?k", "l/m$n!o'p\"q:r@s", ""),
+        "time-a_b_c_d_e_f_g_h_i_j_k-[l_m_n_o_p_q_r_s]-[_]",
+    ),
+    (profile("a\nb\0c\x1b[0m", "\u202e", "\ud800"), "time-a_b_c_[0m-[_]-[_]"),
+    (profile("žluť", "", "< in.txt"), "time-žluť-[_]-[__in.txt]"),
+    (profile("..", "..", ".."), "time-..-[..]-[..]"),
+    (Profile(), "_-_-[_]-[_]"),
+])  # fmt: skip
 def test_values_are_made_safe(of: Profile, expected: str) -> None:
     assert name("%collector%-%cmd%-%args%-%workload%", of) == expected
 
@@ -114,9 +106,7 @@ texts = st.text(max_size=400) | st.text(st.sampled_from("ab./ -%[]é\n\0"), max_
 
 @given(texts, texts, texts, st.sampled_from([DEFAULT, "%cmd%", "%args%", "%workload%", "%time.x%"]) | texts)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200))
-def test_any_command_gives_a_name_that_a_file_can_have(
-    tmp_path: Path, cmd: str, args: str, workload: str, template: str
-) -> None:
+def test_any_command_gives_a_name_that_a_file_can_have(tmp_path, cmd, args, workload, template) -> None:
     of = profile(cmd, args, workload)
     of["collector_info"]["params"]["x"] = args
     try:
@@ -166,3 +156,54 @@ def test_the_attributes_of_the_manual() -> None:
         ["realpath", "type", "time", "cmd", "args", "workload", "collector", "checksum", "source"]
     )
     assert not info("a").is_registered and info("a").checksum == ""
+
+
+# -- the shortest names of benchmarks ------------------------------------------------------------------------
+
+
+def named(*commands: str, collector: str = "time") -> list[str]:
+    """The names of benchmarks that are written as command, arguments and workload with `|` between."""
+    texts = [(one + "||").split("|")[:3] for one in commands]
+    found = [Configuration(collector, *text, ()) for text in texts]
+    names = shortest(found)
+    return [names[one] for one in found]
+
+
+@pytest.mark.parametrize(("commands", "names"), [
+    (["./app|-n 5|big.txt"], ["./app"]),
+    (["/opt/build/bin/app|-n 5"], ["app"]),
+    (["old/app", "new/app"], ["old/app", "new/app"]),
+    (["./app|-n 5|big.txt", "./app|-n 5|small.txt"], ["./app big.txt", "./app small.txt"]),
+    (["./app|-n 5 -v", "./app|-n 6 -v", "./app|-v"], ["./app -n 5", "./app -n 6", "./app"]),
+    (["./app|--fast", "./app", "./other|x"], ["./app --fast", "./app", "./other"]),
+    (["python3|bench/sort.py 10", "python3|bench/sort.py 20"], ["sort.py 10", "sort.py 20"]),
+    (["python3|-m app 10"], ["python3"]),
+    (["./app 10", "./app||10"], ["./app 10", "./app (workload 10)"]),
+    (["./app|10|", "./app||10"], ["./app (arguments 10)", "./app (workload 10)"]),
+    ([""], ["time"]),
+])  # fmt: skip
+def test_the_program_and_what_differs(commands: list[str], names: list[str]) -> None:
+    assert named(*commands) == names
+
+
+def test_what_else_is_seen_decides() -> None:
+    one = Configuration("time", "./app", "", "10", ())
+    assert shortest([one, one]) == {one: "./app"}
+    other = one._replace(collector="memory")
+    assert shortest([one, other]) == {one: "./app", other: "./app"}, "the collector is said beside it"
+
+
+# -- units ---------------------------------------------------------------------------------------------------
+
+
+def test_where_more_is_better() -> None:
+    header = {"type": "mixed", "units": {"mixed(req/s)": "req/s"}, "larger_is_better": ["req/s"]}
+    profile = Profile({"header": header})
+    values = [("web", "mixed", "req/s"), ("web", "time", "real"), ("bulk", "mixed", "req/s")]
+    profile.update_resources(
+        {"uid": uid, "type": kind, "subtype": subtype, "amount": 1.0} for uid, kind, subtype in values
+    )
+    assert larger_is_better(profile) == {"req/s"}
+    # That of `web` alone may mean its time.
+    assert locations_of_larger(profile) == {"web [req/s]", "bulk", "bulk [req/s]"}
+    assert larger_is_better({}) == larger_is_better({"header": 1}) == frozenset()

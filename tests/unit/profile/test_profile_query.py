@@ -1,7 +1,5 @@
 """The query API with the manual's own examples (manual 2.4)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -12,13 +10,10 @@ from perun.profile.factory import Profile
 SOURCE = "../memory_collect_test.c"
 TRACE = [{"source": "unreachable", "function": name, "line": 0} for name in ("__libc_start_main", "_start")]
 MALLOC = {
-    "type": "memory",
-    "subtype": "malloc",
-    "address": 19284560,
-    "amount": 4,
+    "type": "memory", "subtype": "malloc", "address": 19284560, "amount": 4,
     "trace": [{"source": SOURCE, "function": "main", "line": 22}, *TRACE],
-    "uid": {"source": SOURCE, "function": "main", "line": 22},
-}
+    "uid": {"source": SOURCE, "function": "main", "line": 22}
+}  # fmt: skip
 FREE = {
     "type": "memory",
     "subtype": "free",
@@ -110,21 +105,18 @@ def test_unique_resource_values_of(memory: Profile, time: Profile, trace: Profil
     assert list(query.unique_resource_values_of(trace, "uid")) == UIDS
 
 
-@pytest.mark.parametrize(
-    ("key", "values"),
-    [
-        ("uid", [MALLOC["uid"], FREE["uid"]]),
-        ("trace", [MALLOC["trace"], FREE["trace"]]),
-        ("uid:line", [22, 27]),
-        ("trace::function", ["main", "__libc_start_main", "_start", "free"]),
-        ("snapshot", [0, 1]),
-        ("amount", [4, 0]),
-        ("amount:none", []),
-        ("uid::function", []),
-        ("trace:function", []),
-        ("nothing", []),
-    ],
-)
+@pytest.mark.parametrize(("key", "values"), [
+    ("uid", [MALLOC["uid"], FREE["uid"]]),
+    ("trace", [MALLOC["trace"], FREE["trace"]]),
+    ("uid:line", [22, 27]),
+    ("trace::function", ["main", "__libc_start_main", "_start", "free"]),
+    ("snapshot", [0, 1]),
+    ("amount", [4, 0]),
+    ("amount:none", []),
+    ("uid::function", []),
+    ("trace:function", []),
+    ("nothing", []),
+])  # fmt: skip
 def test_unique_values_of_nested_keys(memory: Profile, key: str, values: list[Any]) -> None:
     assert list(query.unique_resource_values_of(memory, key)) == values
 

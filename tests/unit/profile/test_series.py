@@ -1,7 +1,5 @@
 """The points of a profile, column by column: bit for bit what one resource after the other gives."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -26,19 +24,12 @@ plain = st.lists(st.integers(-9, 9), min_size=35, max_size=40) | st.lists(
 )
 uids = st.sampled_from(["f", {"function": "f", "line": 1}, {"line": 1, "function": "f"}, 3, None])
 resources = st.lists(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "uid": uids,
-            "amount": amounts,
-            "structure-unit-size": amounts,
-            "snapshot": st.integers(0, 2),
-            "workload": amounts,
-            "type": st.just("time"),
-        },
-    ),
+    st.fixed_dictionaries({}, optional={
+        "uid": uids, "amount": amounts, "structure-unit-size": amounts, "snapshot": st.integers(0, 2),
+        "workload": amounts, "type": st.just("time")
+    }),
     max_size=25,
-)
+)  # fmt: skip
 
 
 def number(value: Any) -> float | None:
@@ -131,13 +122,11 @@ def test_uids_in_a_column_and_groups_of_constants() -> None:
 
 def test_uids_without_points_keep_their_place() -> None:
     profile = Profile()
-    profile.update_resources(
-        [
-            {"uid": "a", "amount": "x", "order": 1},
-            {"uid": "b", "amount": 1, "order": 1},
-            {"uid": "c", "order": 1},
-        ]
-    )
+    profile.update_resources([
+        {"uid": "a", "amount": "x", "order": 1},
+        {"uid": "b", "amount": 1, "order": 1},
+        {"uid": "c", "order": 1},
+    ])  # fmt: skip
     found = [(one.uid, one.x.size, one.left_out) for one in series(profile, "amount", "order")]
     assert found == [("a", 0, 1), ("b", 1, 0), ("c", 0, 1)]
 

@@ -1,7 +1,5 @@
 """Models chosen by a strategy of `perun check --models-type` (manual 2.2)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -22,23 +20,13 @@ def parametric(uid: Any, model: str, r_square: Any, **more: Any) -> dict[str, An
 LINEAR = parametric("f", "linear", 0.75)
 POWER = parametric("f", "power", 0.5)
 BUCKETS = {
-    "uid": "f",
-    "method": "regressogram",
-    "r_square": 0.875,
-    "bucket_stats": [13.0, 25],
-    "bucket_method": "doane",
-    "x_start": 0.0,
-    "x_end": 9.0,
-}
+    "uid": "f", "method": "regressogram", "r_square": 0.875, "bucket_stats": [13.0, 25],
+    "bucket_method": "doane", "x_start": 0.0, "x_end": 9.0
+}  # fmt: skip
 KERNEL = {
-    "uid": {"function": "g", "source": "a.c"},
-    "method": "kernel_regression",
-    "model": "kernel_regression",
-    "kernel_mode": "estimator",
-    "r_square": 0.25,
-    "kernel_stats": [1.0],
-    "per_key": "structure-unit-size",
-}
+    "uid": {"function": "g", "source": "a.c"}, "method": "kernel_regression", "model": "kernel_regression",
+    "kernel_mode": "estimator", "r_square": 0.25, "kernel_stats": [1.0], "per_key": "structure-unit-size"
+}  # fmt: skip
 HOPELESS = parametric("h", "constant", 0)
 
 
@@ -51,30 +39,18 @@ def chosen(found: dict[str, ModelRecord]) -> dict[str, Any]:
     return {name: record.model for name, record in found.items()}
 
 
-@pytest.mark.parametrize(
-    ("strategy", "expected"),
-    [
-        ("best-model", {"f": BUCKETS, "a.c:g": KERNEL}),
-        ("best-param", {"f": LINEAR}),
-        ("best-nonparam", {"f": BUCKETS, "a.c:g": KERNEL}),
-        (
-            "best-both",
-            {"f, linear": LINEAR, "f, regressogram": BUCKETS, "a.c:g, kernel_regression": KERNEL},
-        ),
-        (
-            "all-models",
-            {
-                "f, power": POWER,
-                "f, linear": LINEAR,
-                "f, regressogram": BUCKETS,
-                "a.c:g, kernel_regression": KERNEL,
-                "h, constant": HOPELESS,
-            },
-        ),
-        ("all-param", {"f, power": POWER, "f, linear": LINEAR, "h, constant": HOPELESS}),
-        ("all-nonparam", {"f, regressogram": BUCKETS, "a.c:g, kernel_regression": KERNEL}),
-    ],
-)
+@pytest.mark.parametrize(("strategy", "expected"), [
+    ("best-model", {"f": BUCKETS, "a.c:g": KERNEL}),
+    ("best-param", {"f": LINEAR}),
+    ("best-nonparam", {"f": BUCKETS, "a.c:g": KERNEL}),
+    ("best-both", {"f, linear": LINEAR, "f, regressogram": BUCKETS, "a.c:g, kernel_regression": KERNEL}),
+    ("all-models", {
+        "f, power": POWER, "f, linear": LINEAR, "f, regressogram": BUCKETS,
+        "a.c:g, kernel_regression": KERNEL, "h, constant": HOPELESS
+    }),
+    ("all-param", {"f, power": POWER, "f, linear": LINEAR, "h, constant": HOPELESS}),
+    ("all-nonparam", {"f, regressogram": BUCKETS, "a.c:g, kernel_regression": KERNEL}),
+])  # fmt: skip
 def test_strategies(profile: Profile, strategy: str, expected: dict[str, Any]) -> None:
     found = chosen(profile.all_filtered_models(strategy))
     assert found == expected

@@ -1,7 +1,5 @@
 """Resources as a table, as the data frame, the Arrow table and CSV show them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -19,19 +17,12 @@ whole = st.integers() | large | large.map(int.__neg__)
 values = whole | st.floats(allow_nan=False) | st.text(max_size=2) | st.none() | st.booleans()
 nested = st.lists(values, max_size=2) | st.dictionaries(st.sampled_from(["a", "b"]), values, max_size=2)
 resources = st.lists(
-    st.fixed_dictionaries(
-        {"uid": values | nested},
-        optional={
-            "amount": values | nested,
-            "order": st.integers(-5, 5),
-            "exclusive": st.floats(0, 1),
-            "snapshot": st.integers(0, 2),
-            "trace": nested,
-            "uid:a": values,
-        },
-    ),
+    st.fixed_dictionaries({"uid": values | nested}, optional={
+        "amount": values | nested, "order": st.integers(-5, 5), "exclusive": st.floats(0, 1),
+        "snapshot": st.integers(0, 2), "trace": nested, "uid:a": values
+    }),
     max_size=12,
-)
+)  # fmt: skip
 
 
 def one_by_one(profile: Profile) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -64,8 +55,7 @@ def test_rows_and_columns_are_the_resources(resources: list[dict[str, Any]]) -> 
     assert list(table.columns) == names
     assert list(map(repr, table.rows())) == list(map(repr, rows))
     for position, pieces in enumerate(table.columns.values()):
-        found = plain(assembled(pieces, table.size))
-        assert found == [row[position] for row in rows]
+        assert plain(assembled(pieces, table.size)) == [row[position] for row in rows]
 
 
 @pytest.mark.parametrize("whole", [2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**64 + 1, 10**400])
@@ -91,16 +81,9 @@ def test_kinds_of_columns() -> None:
     found = {name: assembled(pieces, table.size) for name, pieces in table.columns.items()}
     kinds = {name: getattr(getattr(one, "values", None), "dtype", type(one)) for name, one in found.items()}
     assert kinds == {
-        "address": Mixed,
-        "amount": np.float64,
-        "exclusive": Mixed,
-        "large": DictionaryEncoded,
-        "n": np.int64,
-        "ok": np.bool_,
-        "order": np.int64,
-        "snapshots": np.int64,
-        "uid": DictionaryEncoded,
-    }
+        "address": Mixed, "amount": np.float64, "exclusive": Mixed, "large": DictionaryEncoded, "n": np.int64,
+        "ok": np.bool_, "order": np.int64, "snapshots": np.int64, "uid": DictionaryEncoded
+    }  # fmt: skip
     order, uid = found["order"], found["uid"]
     assert isinstance(order, Numbers) and order.missing is not None and order.missing.sum() == 1
     assert isinstance(uid, DictionaryEncoded) and uid.values == ["f0", "f1", "g"]

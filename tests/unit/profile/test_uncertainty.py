@@ -1,7 +1,5 @@
 """Changes that the cost of recording calls may account for are unknown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,10 +1,8 @@
-"""Profiles that do not trace the same functions: what is compared, and what is said of the rest."""
-
-from __future__ import annotations
+"""Profiles that do not trace the same functions, or too small ones: what is compared, what is said."""
 
 import pytest
 
-from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.changes import DegradationInfo, PerformanceChange, without_negligible
 from perun.profile.factory import Profile
 from perun.profile.untraced import Alike, told
 
@@ -197,16 +195,13 @@ def test_few_recorded_calls_do_not_explain_that_a_program_is_slower():
     assert {one.result.name for one in told_of(kept, changed={})} == {"Unknown"}
 
 
-@pytest.mark.parametrize(
-    ("of_total", "of_main", "rule", "expected"),
-    [
-        (2.0, 1.9, "", ("g", "Degradation")),
-        (-2.0, -1.9, "", ("g", "Optimization")),
-        (2.0, 1.0, "", ("main", "Unknown")),  # something else changed as much
-        (2.0, -1.9, "", ("main", "Unknown")),
-        (2.0, 1.9, "the other functions differ as much", ("main", "Unknown")),
-    ],
-)
+@pytest.mark.parametrize(("of_total", "of_main", "rule", "expected"), [
+    (2.0, 1.9, "", ("g", "Degradation")),
+    (-2.0, -1.9, "", ("g", "Optimization")),
+    (2.0, 1.0, "", ("main", "Unknown")),  # something else changed as much
+    (2.0, -1.9, "", ("main", "Unknown")),
+    (2.0, 1.9, "the other functions differ as much", ("main", "Unknown")),
+])  # fmt: skip
 def test_where_only_the_entry_is_left_the_total_decides(of_total, of_main, rule, expected):
     """A check of outliers has no other function to compare `main` with."""
     target = [("main", "", 10_000_000.0, 10_000_000_000), ("g", "main", 5_000_000.0, 5_000_000_000)]
@@ -216,3 +211,39 @@ def test_where_only_the_entry_is_left_the_total_decides(of_total, of_main, rule,
     first, last = told_of([total, main], changed=CHANGED, target=target)
     assert first is total
     assert (last.location, last.result.name) == expected
+
+
+# -- functions that are too small to be listed ---------------------------------------------------------------
+
+
+def profile(kind: str = "instructions", **amounts: int) -> Profile:
+    made = Profile({"header": {"type": "mixed", "units": {"instructions": "instr"}}})
+    shared = {"type": kind, "subtype": "exclusive"}
+    made.update_resources({**shared, "uid": uid, "amount": amount} for uid, amount in amounts.items())
+    return made
+
+
+def left(old: Profile, new: Profile) -> list[str]:
+    changes = [
+        DegradationInfo(PerformanceChange.NoChange, "main", "", "", "ratio"),
+        *(
+            DegradationInfo(kind, uid, "", "", "ratio")
+            for uid, kind in (
+                ("small", PerformanceChange.NotInTarget),
+                ("gone", PerformanceChange.NotInTarget),
+                ("tiny", PerformanceChange.NotInBaseline),
+                ("new", PerformanceChange.NotInBaseline),
+            )
+        ),
+    ]
+    return [change.location for change in without_negligible(changes, old, new)]
+
+
+def test_less_than_a_ten_thousandth_says_nothing() -> None:
+    old, new = profile(main=10**6, small=100, gone=201), profile(main=2 * 10**6, tiny=200, new=5000)
+    assert left(old, new) == ["main", "gone", "new"]
+
+
+def test_other_profiles_tell_whatever_is_new_or_gone() -> None:
+    old, new = profile("time", main=10**6, small=1, gone=1), profile("time", main=10**6, tiny=1, new=1)
+    assert left(old, new) == ["main", "small", "gone", "tiny", "new"]

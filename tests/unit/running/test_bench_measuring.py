@@ -1,7 +1,5 @@
 """When `perun bench` has measured enough, and what it finds odd: given runs, and a clock that is told."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

@@ -1,7 +1,5 @@
 """Where functions begin and end, which lines of a diff are theirs, and what a sentence says of them."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,12 +8,11 @@ import pytest
 
 from perun.core.process.git import GitCommand
 from perun.plugin.api import FileDiff
-from perun.running.explain import functions
+from perun.running.explain import sources
 from perun.running.explain.costs import sentence
 from perun.running.explain.data import Cost, FunctionChange, Growth, Line
 from perun.running.explain.explaining import with_moved
-from perun.running.explain.functions import defined_by, functions_of
-from perun.running.explain.sources import is_named, kind_of, lines_of, within
+from perun.running.explain.sources import defined_by, functions_of, is_named, kind_of, lines_of, within
 from perun.vcs._common import history
 
 C = """\
@@ -218,7 +215,7 @@ def test_debug_information_has_lines_and_inlined_functions(tmp_path: Path) -> No
     source, program = tmp_path / "inlined.c", tmp_path / "inlined"
     source.write_text(INLINED)
     subprocess.run(["gcc", "-g", "-O1", "-o", program, source], check=True)
-    found = functions.read(program, {"inlined.c"})
+    found = sources.read(program, {"inlined.c"})
     assert found.has_lines and found.inlined == {"twice"}
     outer = found.ranges["inlined.c", "outer"]
     assert (outer.first, outer.last) == (6, 11)
@@ -226,7 +223,7 @@ def test_debug_information_has_lines_and_inlined_functions(tmp_path: Path) -> No
     half, wrong = data[: len(data) // 2], data.replace(b"GNU C", b"\xff" * 5)
     for damaged in (data[:200], half, wrong, b"", b"#!/bin/sh\n"):
         (tmp_path / "damaged").write_bytes(damaged)
-        functions.read(tmp_path / "damaged", {"inlined.c"})  # has nothing, and raises nothing
+        sources.read(tmp_path / "damaged", {"inlined.c"})  # has nothing, and raises nothing
 
 
 def function(name: str, before: float, after: float, **others: object) -> FunctionChange:

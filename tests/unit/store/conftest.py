@@ -1,7 +1,5 @@
 """Stores in temporary folders, and small profiles to fill them with."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess
@@ -38,9 +36,7 @@ def postgresql() -> Iterator[str]:
 
 
 @pytest.fixture
-def store(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     if request.param == "files":
         made = Store(tmp_path / ".perun")
         made.create()
@@ -61,32 +57,18 @@ def store(
 @pytest.fixture
 def make_profile() -> MakeProfile:
     def make(
-        amount: float = 1.0,
-        *,
-        type_: str = "time",
-        cmd: str = "./app",
-        args: str = "-v",
-        workload: str = "input.txt",
-        collector: str = "time",
-        postprocessors: tuple[str, ...] = (),
-        origin: str = "",
-    ) -> Profile:
-        profile = Profile(
-            {
-                "header": {
-                    "type": type_,
-                    "cmd": cmd,
-                    "args": args,
-                    "workload": workload,
-                    "units": {type_: "s"},
-                },
-                "collector_info": {"name": collector, "params": {}},
-                "postprocessors": [{"name": name, "params": {}} for name in postprocessors],
-                "resources": {},
-                "resource_type_map": {},
-                "models": [],
-            }
-        )
+        amount: float = 1.0, *, type_: str = "time", cmd: str = "./app", args: str = "-v",
+        workload: str = "input.txt", collector: str = "time", postprocessors: tuple[str, ...] = (),
+        origin: str = ""
+    ) -> Profile:  # fmt: skip
+        profile = Profile({
+            "header": {"type": type_, "cmd": cmd, "args": args, "workload": workload, "units": {type_: "s"}},
+            "collector_info": {"name": collector, "params": {}},
+            "postprocessors": [{"name": name, "params": {}} for name in postprocessors],
+            "resources": {},
+            "resource_type_map": {},
+            "models": [],
+        })  # fmt: skip
         if origin:
             profile["origin"] = origin
         profile.update_resources([{"amount": amount, "uid": "main", "type": type_, "subtype": "real"}])
@@ -113,12 +95,9 @@ def spawn() -> Callable[..., subprocess.Popen[str]]:
         sources = str(Path(perun.__file__).parent.parent)
         environ = {**os.environ, "PYTHONPATH": sources}
         return subprocess.Popen(
-            [sys.executable, "-c", code, *map(str, arguments)],
-            env=environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+            [sys.executable, "-c", code, *map(str, arguments)], env=environ, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True
+        )  # fmt: skip
 
     return start
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 
@@ -17,13 +15,9 @@ Change = PerformanceChange
 
 
 def record(
-    location: str = "main",
-    change: PerformanceChange = Change.Degradation,
-    type_: str = "order",
-    command: str = "./app -v input",
-    before: str = "linear",
-    after: str = "quadratic",
-) -> ChangeRecord:
+    location: str = "main", change: PerformanceChange = Change.Degradation, type_: str = "order",
+    command: str = "./app -v input", before: str = "linear", after: str = "quadratic"
+) -> ChangeRecord:  # fmt: skip
     info = DegradationInfo(change, location, before, after, type_, 1.5, "r_square", 0.95, rdr=0.25)
     return ChangeRecord(info, BASE, command)
 
@@ -33,17 +27,13 @@ def read_line(line: str) -> ChangeRecord:
     return one
 
 
-def test_the_line_is_that_of_old_releases() -> None:
+def test_the_lines_are_those_of_old_releases_sorted_without_a_break_at_the_end() -> None:
     assert serialize([record()]).decode() == (
         "main PerformanceChange.Degradation order linear quadratic 1.5 r_square 0.95 0.25 "
         f"{BASE} ./app -v input"
     )
-
-
-def test_lines_are_sorted_without_a_break_at_the_end() -> None:
     lines = serialize([record("b"), record("a"), record("c")]).decode().split("\n")
-    assert [line[0] for line in lines] == ["a", "b", "c"]
-    assert serialize([]) == b""
+    assert [line[0] for line in lines] == ["a", "b", "c"] and serialize([]) == b""
     assert parse(b"", "f") == []
 
 
@@ -51,8 +41,7 @@ def test_no_change_is_not_stored(store: Store, minor: Callable[..., str]) -> Non
     store.changes.merge(minor(), [record("a", Change.NoChange), record("b")])
     assert store.changes.read(minor()) == [record("b")]
     store.changes.merge(minor(), [record("b", Change.NoChange)])
-    assert store.changes.read(minor()) == []
-    assert store.changes.path(minor()).read_bytes() == b""
+    assert store.changes.read(minor()) == [] and store.changes.path(minor()).read_bytes() == b""
 
 
 def test_a_later_result_replaces_an_earlier_one(store: Store, minor: Callable[..., str]) -> None:
@@ -103,15 +92,12 @@ def test_any_command_survives(command: str) -> None:
     assert read_line(serialize([record(command=command)]).decode()).command == command
 
 
-@pytest.mark.parametrize(
-    ("tail", "expected"),
-    [
-        ("1.5 r_square 0.95 0.25", (1.5, "r_square", 0.95, 0.25)),
-        ("1.5 r_square 0.95", (1.5, "r_square", 0.95, 0.0)),
-        ("1.5", (1.5, "no", 0.0, 0.0)),
-        ("-inf no nan 0", (float("-inf"), "no", None, 0.0)),
-    ],
-)
+@pytest.mark.parametrize(("tail", "expected"), [
+    ("1.5 r_square 0.95 0.25", (1.5, "r_square", 0.95, 0.25)),
+    ("1.5 r_square 0.95", (1.5, "r_square", 0.95, 0.0)),
+    ("1.5", (1.5, "no", 0.0, 0.0)),
+    ("-inf no nan 0", (float("-inf"), "no", None, 0.0)),
+])  # fmt: skip
 @pytest.mark.parametrize("location", ["main", "a long location", ""])
 @pytest.mark.parametrize("values", ["1.0 2.0", "1.0 ms 2.0 ms", "linear quadratic"])
 def test_lines_of_old_releases(tail: str, expected: tuple[object, ...], location: str, values: str) -> None:
@@ -136,17 +122,14 @@ def test_other_line_ends_are_read() -> None:
     assert parse(data.replace(b"\n", b"\r\n") + b"\r\n\n", "f") == parse(data, "f")
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("nonsense", "PerformanceChange"),
-        ("PerformanceChange.Degradation order a b 1", "PerformanceChange"),
-        (f"f PerformanceChange.Worse order a b 1.5 no 0 0 {BASE} cmd", "PerformanceChange"),
-        ("f PerformanceChange.Degradation order a b 1.5 no 0 0 deadbeef cmd", "baseline"),
-        (f"f PerformanceChange.Degradation order a b often no none {BASE} cmd", "rate"),
-        (f"f PerformanceChange.Degradation order a 1.5 {BASE}", "baseline"),
-    ],
-)
+@pytest.mark.parametrize(("line", "message"), [
+    ("nonsense", "PerformanceChange"),
+    ("PerformanceChange.Degradation order a b 1", "PerformanceChange"),
+    (f"f PerformanceChange.Worse order a b 1.5 no 0 0 {BASE} cmd", "PerformanceChange"),
+    ("f PerformanceChange.Degradation order a b 1.5 no 0 0 deadbeef cmd", "baseline"),
+    (f"f PerformanceChange.Degradation order a b often no none {BASE} cmd", "rate"),
+    (f"f PerformanceChange.Degradation order a 1.5 {BASE}", "baseline"),
+])  # fmt: skip
 def test_damage_names_file_and_line(line: str, message: str) -> None:
     data = serialize([record()]) + b"\n" + line.encode()
     with pytest.raises(DamagedStore, match=rf"the-file, line 2: .*{message}"):

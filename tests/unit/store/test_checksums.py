@@ -1,7 +1,5 @@
 """Checksums beside files whose own format has no room for one."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -127,13 +125,10 @@ def test_a_file_is_compacted_once_it_is_large(checksums: Checksums, compacted_at
     assert compacted_at == []
     fill(checksums, 2 * 65_536)
     checksums.note("a.perf", sha1("b"), 2)
-    assert len(compacted_at) == 1
-    assert checksums.path.stat().st_size < 300
+    assert len(compacted_at) == 1 and checksums.path.stat().st_size < 300
 
 
-def test_a_large_file_is_compacted_once_it_has_doubled(
-    checksums: Checksums, compacted_at: list[int], there: set[str]
-) -> None:
+def test_a_large_file_is_compacted_once_it_has_doubled(checksums, compacted_at, there: set[str]) -> None:
     names = [f"{number}.perf" for number in range(2200)]
     there.update(names)
     for name in names:
@@ -152,9 +147,7 @@ def test_a_large_file_is_compacted_once_it_has_doubled(
 
 
 @pytest.mark.parametrize("time", ["x", "1.5"])
-def test_lines_that_make_no_sense_are_damaged(
-    checksums: Checksums, time: str, crc: Callable[[bytes], bytes]
-) -> None:
+def test_lines_that_make_no_sense_are_damaged(checksums: Checksums, time: str, crc) -> None:
     checksums.path.parent.mkdir()
     checksums.path.write_bytes(crc(f'{sha1("a")} {time} "a.perf"'.encode()) + crc(b"short") + b"# 9\n\n")
     assert checksums.read() == Noted({}, 2)

@@ -1,7 +1,5 @@
 """Profiles by columns in the store: objects, pending profiles, and one function without the others."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import random
@@ -67,10 +65,8 @@ def test_an_object(store: Store, profile: Profile) -> None:
     header, _, body = content.partition(b"\0")
     assert (header, hashlib.sha1(content).hexdigest()) == (b"columns mixed %d" % len(body), checksum)
     assert path.stat().st_size < len(content) + 100
-    assert store.objects.put(profile.copy()) == checksum
-    assert store.objects.read(checksum) == ("mixed", body)
-    assert store.objects.head(checksum).cmd == "./app"
-    assert store.objects.check(checksum) == "mixed"
+    assert store.objects.put(profile.copy()) == checksum and store.objects.read(checksum) == ("mixed", body)
+    assert store.objects.head(checksum).cmd == "./app" and store.objects.check(checksum) == "mixed"
     expected = dict(profile.copy())
     del expected["origin"]
     assert dict(store.objects.get(checksum)) == expected
@@ -96,9 +92,7 @@ def test_a_damaged_object(store: Store, profile: Profile, place: str) -> None:
     assert any(finding.path == path for finding in store.fsck() if finding.severity == "error")
 
 
-def test_one_function_of_an_object(
-    store: Store, profile: Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_function_of_an_object(store: Store, profile: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
     checksum = store.objects.put(profile)
     path = store.root / "objects" / checksum[:2] / checksum[2:]
     taken: list[int] = []
@@ -145,8 +139,7 @@ def test_a_pending_profile(store: Store, profile: Profile) -> None:
     assert columnar.is_columnar(data)
     assert [hashlib.sha1(data).hexdigest()] == sums == [store.pending.check(path)]
     assert [info.head.cmd for info in store.pending.list()] == ["./app"]
-    assert store.pending.regions(path)["origin"] == "a" * 40
-    assert store.pending.load(path) == profile.copy()
+    assert store.pending.regions(path)["origin"] == "a" * 40 and store.pending.load(path) == profile.copy()
     assert [group.key for group in store.pending.load("p.perf", {"h"}).groups()] == ["h#0"]
     path.write_bytes(data[:-100])
     with pytest.raises(ProfileError, match="cut short"):

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -74,8 +72,7 @@ def test_a_missing_object_is_found(full: Store, minor: Minor) -> None:
     full.objects.delete(entry.checksum)
     finding = only(full)
     assert finding[:2] == ("error", full.indexes.path(minor()))
-    assert entry.checksum in finding.message
-    assert "1.perf" in finding.message
+    assert entry.checksum in finding.message and "1.perf" in finding.message
 
 
 def test_objects_without_index_are_counted(full: Store, minor: Minor) -> None:
@@ -96,11 +93,8 @@ def test_what_is_odd_but_harmless_is_mentioned(full: Store) -> None:
     findings = list(full.fsck())
     assert {finding.severity for finding in findings} == {"info"}
     assert sorted(str(finding.path.relative_to(full.root)) for finding in findings) == [
-        "jobs/.tmp-12-34",
-        "objects/TO",
-        "objects/ab/.tmp-12-34",
-        "objects/ab/README",
-    ]
+        "jobs/.tmp-12-34", "objects/TO", "objects/ab/.tmp-12-34", "objects/ab/README"
+    ]  # fmt: skip
 
 
 def test_disagreements_are_warnings(full: Store, minor: Minor) -> None:

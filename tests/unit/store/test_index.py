@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import base64
 import hashlib
 import struct
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,16 +33,9 @@ def changed(entry: IndexEntry, **fields: Any) -> IndexEntry:
 
 
 FIRST = make(
-    1700000000,
-    "0123456789" * 4,
-    "a.perf",
-    "time",
-    "ls",
-    "-l -a",
-    "/tmp",
-    "time",
-    ("normalizer", "clusterizer"),
-)
+    1700000000, "0123456789" * 4, "a.perf", "time", "ls", "-l -a", "/tmp", "time",
+    ("normalizer", "clusterizer")
+)  # fmt: skip
 SECOND = make(1700000001, "ab" * 20, "žluť.perf", "memory", "./app", "", "", "memory", ())
 
 
@@ -93,15 +83,9 @@ def test_it_is_written_in_the_layout_of_0_21_with_a_checksum() -> None:
     assert serialize([FIRST, SECOND]) == checked(layout(LAYOUT_21, FIRST, SECOND))
 
 
-def test_what_is_written_is_read_back() -> None:
-    assert parse(serialize([SECOND, FIRST]), "f") == ([FIRST, SECOND], True)
-    assert parse(serialize([]), "f").entries == []
-
-
 def test_entries_are_sorted_by_path_then_time() -> None:
     entries = [FIRST._replace(path=path, time=time) for path in ("a", "B", "é", "a b") for time in (30, 4)]
-    read = parse(serialize(entries), "f").entries
-    assert [(entry.path, entry.time) for entry in read] == sorted(
+    assert [(entry.path, entry.time) for entry in parse(serialize(entries), "f").entries] == sorted(
         (entry.path, entry.time) for entry in entries
     )
 
@@ -153,10 +137,6 @@ def test_a_last_string_as_long_as_a_checksum_is_no_checksum(size: int) -> None:
     assert parse(layout(LAYOUT_21, entry), "f").entries == [entry]
 
 
-def test_no_postprocessors_stay_none() -> None:
-    assert parse(serialize([SECOND]), "f").entries[0].head.postprocessors == ()
-
-
 def test_version_1_is_completed_from_the_profiles() -> None:
     bare = [IndexEntry(1, "ab" * 20, "a.perf"), IndexEntry(2, "cd" * 20, "b.perf")]
 
@@ -174,30 +154,24 @@ def test_version_1_is_completed_from_the_profiles() -> None:
 GOOD = layout(LAYOUT_21, FIRST, SECOND)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "0 bytes"),
-        (b"pidx", "4 bytes"),
-        (b"qidx" + GOOD[4:], "begins with"),
-        (b"pidx" + struct.pack("<ii", 0, 0), "version is 0"),
-        (b"pidx" + struct.pack("<ii", 3, 0), "version is 3"),
-        (b"pidx" + struct.pack("<ii", 2, -1), "-1 entries"),
-        (b"pidx" + struct.pack("<ii", 2, 2**31 - 1), "2147483647 entries do not fit"),
-        (b"pidx" + struct.pack("<ii", 2, 3) + GOOD[12:], "entry 3 of 3 is cut short"),
-        (GOOD[:-1], "entry 2 of 2 is cut short"),
-        (GOOD + b"x", "1 bytes follow"),
-        (GOOD + b"x" * 20, "checksum"),
-        (checked(GOOD)[:-1], "19 bytes follow"),
-        (GOOD.replace(b"/tmp", b"\xff\xfe\xfd\xfc"), "entry 1 of 2 is not UTF-8"),
-        (GOOD.replace(b"a.perf", b"\xff.perf"), "entry 1 of 2 is not UTF-8"),
-        (b"pidx" + struct.pack("<ii", 1, 1) + b"\1" * 40, "entry 1 of 1 is cut short"),
-        (
-            GOOD[:12] + GOOD[12:].replace(struct.pack("<I", 4), struct.pack("<I", 2**32 - 1), 1),
-            "entry 1 of 2",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    (b"", "0 bytes"),
+    (b"pidx", "4 bytes"),
+    (b"qidx" + GOOD[4:], "begins with"),
+    (b"pidx" + struct.pack("<ii", 0, 0), "version is 0"),
+    (b"pidx" + struct.pack("<ii", 3, 0), "version is 3"),
+    (b"pidx" + struct.pack("<ii", 2, -1), "-1 entries"),
+    (b"pidx" + struct.pack("<ii", 2, 2**31 - 1), "2147483647 entries do not fit"),
+    (b"pidx" + struct.pack("<ii", 2, 3) + GOOD[12:], "entry 3 of 3 is cut short"),
+    (GOOD[:-1], "entry 2 of 2 is cut short"),
+    (GOOD + b"x", "1 bytes follow"),
+    (GOOD + b"x" * 20, "checksum"),
+    (checked(GOOD)[:-1], "19 bytes follow"),
+    (GOOD.replace(b"/tmp", b"\xff\xfe\xfd\xfc"), "entry 1 of 2 is not UTF-8"),
+    (GOOD.replace(b"a.perf", b"\xff.perf"), "entry 1 of 2 is not UTF-8"),
+    (b"pidx" + struct.pack("<ii", 1, 1) + b"\1" * 40, "entry 1 of 1 is cut short"),
+    (GOOD[:12] + GOOD[12:].replace(struct.pack("<I", 4), struct.pack("<I", 2**32 - 1), 1), "entry 1 of 2"),
+])  # fmt: skip
 def test_damage_is_named(data: bytes, message: str) -> None:
     with pytest.raises(DamagedStore, match=f"the-file is not a valid index: .*{message}") as caught:
         parse(data, "the-file")
@@ -274,20 +248,17 @@ def test_every_flipped_bit_of_our_own_index_is_noticed(bit: int) -> None:
 
 
 entries_strategy = st.builds(
-    IndexEntry,
-    time=st.integers(0, 2**32 - 1),
-    checksum=st.binary(min_size=20, max_size=20).map(bytes.hex),
+    IndexEntry, time=st.integers(0, 2**32 - 1), checksum=st.binary(min_size=20, max_size=20).map(bytes.hex),
     path=st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1),
     head=st.builds(
-        ProfileHeader,
-        type=st.sampled_from(["time", "memory", "mixed", "x"]),
+        ProfileHeader, type=st.sampled_from(["time", "memory", "mixed", "x"]),
         cmd=st.text(st.characters(blacklist_categories=["Cs"])),
         args=st.text(st.characters(blacklist_categories=["Cs"])),
         workload=st.text(st.characters(blacklist_categories=["Cs"])),
         collector=st.sampled_from(["time", "trace", "mine"]),
-        postprocessors=st.lists(st.sampled_from(["normalizer", "clusterizer"])).map(tuple),
-    ),
-)
+        postprocessors=st.lists(st.sampled_from(["normalizer", "clusterizer"])).map(tuple)
+    )
+)  # fmt: skip
 
 
 @given(st.lists(entries_strategy, max_size=5))
@@ -321,14 +292,14 @@ def test_adding_nothing_new_writes_nothing(store: Store, minor: Callable[..., st
     store.indexes.add(minor(), [FIRST])
     before = store.indexes.path(minor()).stat()
     assert store.indexes.add(minor(), [FIRST]) == []
-    assert store.indexes.path(minor()).stat() == before
-    assert store.indexes.add(minor(1), []) == []
-    assert not store.indexes.path(minor(1)).exists()
+    after = store.indexes.path(minor()).stat()  # it may have been read
+    assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns) == (
+        before.st_ino, before.st_mtime_ns, before.st_ctime_ns
+    )  # fmt: skip
+    assert store.indexes.add(minor(1), []) == [] and not store.indexes.path(minor(1)).exists()
 
 
-def test_remove_rewrites_the_index_and_leaves_the_object(
-    store: Store, minor: Callable[..., str], make_profile: MakeProfile
-) -> None:
+def test_remove_rewrites_the_index_and_leaves_the_object(store: Store, minor, make_profile) -> None:
     checksum = store.objects.put(make_profile())
     first = FIRST._replace(checksum=checksum)
     store.indexes.add(minor(), [first, SECOND])
@@ -338,13 +309,10 @@ def test_remove_rewrites_the_index_and_leaves_the_object(
     store.indexes.remove(minor(), [first])
     assert store.indexes.read(minor()) == [SECOND]
     store.indexes.remove(minor(), [SECOND])
-    assert store.indexes.read(minor()) == []
-    assert checksum in store.objects
+    assert store.indexes.read(minor()) == [] and checksum in store.objects
 
 
-def test_old_indexes_are_completed_read_and_rewritten(
-    store: Store, minor: Callable[..., str], make_profile: MakeProfile
-) -> None:
+def test_old_indexes_are_completed_read_and_rewritten(store: Store, minor, make_profile: MakeProfile) -> None:
     checksum = store.objects.put(make_profile(args="", workload="w", postprocessors=("normalizer",)))
     bare = IndexEntry(5, checksum, "x.perf")
     full = make(5, checksum, "x.perf", "time", "./app", "", "w", "time", ("normalizer",))
@@ -357,8 +325,7 @@ def test_old_indexes_are_completed_read_and_rewritten(
         path = store.indexes.path(name)
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data)
-        assert store.indexes.read(name) == [full]
-        assert path.read_bytes() == data
+        assert store.indexes.read(name) == [full] and path.read_bytes() == data
         store.indexes.add(name, [SECOND])
         assert parse(path.read_bytes(), "f") == ([full, SECOND], True)
 
@@ -377,13 +344,10 @@ def test_minor_versions_of_sha_256_repositories(store: Store, minor: Callable[..
     long = hashlib.sha256(b"x").hexdigest()
     store.indexes.add(long, [FIRST])
     store.indexes.add(minor(), [FIRST])
-    assert store.indexes.read(long) == [FIRST]
-    assert list(store.indexes.minors()) == sorted([long, minor()])
+    assert store.indexes.read(long) == [FIRST] and list(store.indexes.minors()) == sorted([long, minor()])
 
 
-def test_only_indexes_are_minor_versions(
-    store: Store, minor: Callable[..., str], make_profile: MakeProfile
-) -> None:
+def test_only_indexes_are_minor_versions(store: Store, minor, make_profile: MakeProfile) -> None:
     store.objects.put(make_profile())
     odd = store.root / "objects" / "TO"
     odd.mkdir()
@@ -403,9 +367,7 @@ def test_a_name_that_is_no_minor_version_leads_nowhere(store: Store, name: str) 
 
 @settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60))
-def test_reading_changes_nothing(
-    store: Store, minor: Callable[..., str], tree_of: Callable[[Path], dict[str, bytes]], data: bytes
-) -> None:
+def test_reading_changes_nothing(store: Store, minor: Callable[..., str], tree_of, data: bytes) -> None:
     path = store.indexes.path(minor())
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"pidx\2\0\0\0" + data)
@@ -443,26 +405,14 @@ def test_an_index_of_the_released_0_28_is_read() -> None:
     }
     assert resolve(entries, heads.__getitem__) == [
         make(
-            1795252006,
-            min(heads),
-            "time-[ls]-[tmp]-2026-11-21-09-06-45.perf",
-            "time",
-            "ls",
-            "",
-            "/tmp",
-            "time",
+            1795252006, min(heads), "time-[ls]-[tmp]-2026-11-21-09-06-45.perf", "time", "ls", "", "/tmp",
+            "time"
         ),
         make(
-            1795252448,
-            max(heads),
-            "time-[sleep]-[0.1]-2026-11-21-09-14-07.perf",
-            "time",
-            "sleep",
-            "",
-            "0.1",
-            "time",
+            1795252448, max(heads), "time-[sleep]-[0.1]-2026-11-21-09-14-07.perf", "time", "sleep", "", "0.1",
+            "time"
         ),
-    ]
+    ]  # fmt: skip
 
 
 def test_an_index_that_the_released_0_28_added_to_is_read() -> None:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import hashlib
 import os
 import zlib
@@ -32,10 +30,8 @@ def test_an_object_is_header_and_body_named_by_their_sha1(store: Store, make_pro
     content = zlib.decompress(path.read_bytes())
     header, _, body = content.partition(b"\0")
     assert header == b"profile time %d" % len(body)
-    assert hashlib.sha1(content).hexdigest() == checksum
-    assert b"origin" not in body
-    assert b"\n" not in body
-    assert body.isascii()
+    assert hashlib.sha1(content).hexdigest() == checksum and b"origin" not in body
+    assert b"\n" not in body and body.isascii()
 
 
 def test_a_stored_profile_comes_back(store: Store, make_profile: MakeProfile) -> None:
@@ -44,8 +40,7 @@ def test_a_stored_profile_comes_back(store: Store, make_profile: MakeProfile) ->
     assert checksum in store.objects
     assert dict(store.objects.get(checksum)) == dict(profile)
     assert store.objects.head(checksum).postprocessors == ("normalizer", "clusterizer")
-    assert store.objects.put(profile) == checksum
-    assert list(store.objects.ids()) == [checksum]
+    assert store.objects.put(profile) == checksum and list(store.objects.ids()) == [checksum]
 
 
 def test_an_existing_object_is_not_rewritten(store: Store, make_profile: MakeProfile) -> None:
@@ -70,8 +65,7 @@ def test_a_damaged_object_is_written_anew(store: Store, make_profile: MakeProfil
     path.write_bytes(damaged)
     with pytest.raises(DamagedStore):
         store.objects.verify(checksum)
-    assert store.objects.put(make_profile()) == checksum
-    assert path.read_bytes() == whole
+    assert store.objects.put(make_profile()) == checksum and path.read_bytes() == whole
     assert store.objects.get(checksum) == make_profile()
 
 
@@ -124,36 +118,33 @@ def test_a_type_that_would_break_the_header_is_refused(store: Store) -> None:
     assert list((store.root / "objects").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "does not begin"),
-        (b"profile time 2", "does not begin"),
-        (b"profile  2\0{}", "does not begin"),
-        (b"profile time 02\0{}", "does not begin"),
-        (b"profile time -2\0{}", "does not begin"),
-        (b"profile time +2\0{}", "does not begin"),
-        (b"profile time two\0{}", "does not begin"),
-        (b"profile time  2\0{}", "does not begin"),
-        (b"profile ti/me 2\0{}", "does not begin"),
-        (b"Profile time 2\0{}", "does not begin"),
-        (b"profile time 2 \0{}", "does not begin"),
-        (b"profile time " + b"9" * 400 + b"\0{}", "does not begin"),
-        (b"profile time 3\0{}", "has 2 characters, but its header says 3"),
-        (b"profile time 1\0{ }", "has 3 characters, but its header says 1"),
-        (b"profile time 1\0" + b"x" * 9, "longer"),
-        (b"profile time 0\0{}", "longer"),
-        (b"profile time 3\0{\xff}", "UTF-8"),
-        (b"profile time 99999999999\0{}", "more than the limit"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    (b"", "does not begin"),
+    (b"profile time 2", "does not begin"),
+    (b"profile  2\0{}", "does not begin"),
+    (b"profile time 02\0{}", "does not begin"),
+    (b"profile time -2\0{}", "does not begin"),
+    (b"profile time +2\0{}", "does not begin"),
+    (b"profile time two\0{}", "does not begin"),
+    (b"profile time  2\0{}", "does not begin"),
+    (b"profile ti/me 2\0{}", "does not begin"),
+    (b"Profile time 2\0{}", "does not begin"),
+    (b"profile time 2 \0{}", "does not begin"),
+    (b"profile time " + b"9" * 400 + b"\0{}", "does not begin"),
+    (b"profile time 3\0{}", "has 2 characters, but its header says 3"),
+    (b"profile time 1\0{ }", "has 3 characters, but its header says 1"),
+    (b"profile time 1\0" + b"x" * 9, "longer"),
+    (b"profile time 0\0{}", "longer"),
+    (b"profile time 3\0{\xff}", "UTF-8"),
+    (b"profile time 99999999999\0{}", "more than the limit"),
+])  # fmt: skip
 def test_a_wrong_header_or_length_is_named(content: bytes, message: str) -> None:
     data, checksum = named(content)
     with pytest.raises(DamagedStore, match=f"the-file.*{message}"):
         decode(data, checksum, "the-file")
 
 
-def test_length_counts_characters() -> None:
+def test_length_counts_characters_and_any_type_is_read() -> None:
     body = '{"č": 1}'.encode()
     assert encode("time", body)[1].startswith(b"profile time 8\0")
     data, checksum = named(b"profile time 8\0" + body)
@@ -161,9 +152,6 @@ def test_length_counts_characters() -> None:
     data, checksum = named(b"profile time 9\0" + body)
     with pytest.raises(DamagedStore):
         decode(data, checksum, "f")
-
-
-def test_unknown_types_of_plugins_are_read() -> None:
     data, checksum = named(b"profile energy-v2.1_x 2\0{}")
     assert decode(data, checksum, "f") == ("energy-v2.1_x", b"{}")
 
@@ -183,16 +171,16 @@ def test_what_surrounds_the_compressed_data_counts() -> None:
 
 
 def test_a_bomb_is_not_unpacked(store: Store) -> None:
-    size = 1 << 26
+    size = 1 << 23
     header = b"profile time %d\0" % size
     packer = zlib.compressobj(9)
     piece = b" " * (1 << 20)
     data = (
         packer.compress(header) + b"".join(packer.compress(piece) for _ in range(size >> 20)) + packer.flush()
     )
-    with pytest.raises(DamagedStore, match=r"^f holds 67108864 characters, more than the limit [^']*$"):
+    with pytest.raises(DamagedStore, match=r"^f holds 8388608 characters, more than the limit [^']*$"):
         decode(data, "0" * 40, "f", limit=1 << 20)
-    lying = zlib.compress(b"profile time 10\0" + piece * 64)
+    lying = zlib.compress(b"profile time 10\0" + piece * 8)
     with pytest.raises(DamagedStore, match="longer than the 10 characters"):
         decode(lying, "0" * 40, "f")
 
@@ -216,7 +204,7 @@ def test_unpacking_a_bomb_stops_after_a_piece() -> None:
     """Of what a small file unpacks to, no more is held than the header allows, and a piece."""
     import tracemalloc
 
-    packed = zlib.compress(b"profile time 10\0" + b" " * (1 << 26), 9)
+    packed = zlib.compress(b"profile time 10\0" + b" " * (1 << 24), 9)
     tracemalloc.start()
     try:
         with pytest.raises(DamagedStore, match="longer than the 10 characters"):
@@ -266,10 +254,8 @@ def test_damage_is_always_noticed(store: Store, data: st.DataObject) -> None:
     try:
         assert store.objects.get_body(checksum) == BODY
     except DamagedStore as problem:
-        assert str(path) in problem.message
-        assert problem.hint
-    assert path.read_bytes() == packed
-    assert os.listdir(path.parent) == [path.name]
+        assert str(path) in problem.message and problem.hint
+    assert path.read_bytes() == packed and os.listdir(path.parent) == [path.name]
 
 
 def _object_file(content: bytes, checksum: str = "", end: bytes = b"") -> ObjectFile:
@@ -284,8 +270,7 @@ def test_small_and_large_objects_from_elsewhere_are_taken_in(store: Store, make_
     checksums = elsewhere.put_many(profiles)
     files = [ObjectFile(one, elsewhere.exported(one), 10**18) for one in checksums]
     assert store.objects.lacking(checksums) == sorted(checksums)
-    heads = store.objects.take_in(files)
-    assert heads == {one: elsewhere.head(one) for one in checksums}
+    assert store.objects.take_in(files) == {one: elsewhere.head(one) for one in checksums}
     assert store.objects.lacking(checksums) == []
     for one, profile in zip(checksums, profiles, strict=True):
         assert store.objects.get(one).get("header") == profile.get("header")
@@ -331,5 +316,4 @@ def test_a_small_object_may_be_too_large(store: Store) -> None:
     small = FileObjects(store.root / "objects", limit=50)
     file = _object_file(b"profile time %d\0" % len(BODY) + BODY)
     found = small.take_in([file])[file.checksum]
-    assert isinstance(found, ProfileError)
-    assert "50" in found.message
+    assert isinstance(found, ProfileError) and "50" in found.message

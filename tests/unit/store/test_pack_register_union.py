@@ -1,7 +1,5 @@
 """Packs, registers and their union: what is written is read, nothing hostile passes, in any order."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 
@@ -64,29 +62,26 @@ ENTRY = ["a" * 40, "b" * 40, 1]
 PLACE = ["c" * 64, 0, 1]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        ["+", *ENTRY, 1, "../x", *PLACE],
-        ["+", *ENTRY, 1, "..", *PLACE],
-        ["+", *ENTRY, 1, "a\0b", *PLACE],
-        ["+", *ENTRY, 1, "", *PLACE],
-        ["+", *ENTRY, 1, "x" * 256, *PLACE],
-        ["+", "../../x", "b" * 40, 1, 1, "x", *PLACE],
-        ["+", "a" * 40, "b" * 41, 1, 1, "x", *PLACE],
-        ["+", "a" * 40, "b" * 40, -1, 1, "x", *PLACE],
-        ["+", "a" * 40, "b" * 40, True, 1, "x", *PLACE],
-        ["+", *ENTRY, 1, "x", "../packs", 0, 1],
-        ["+", *ENTRY, 1, "x", "c" * 64, -1, 1],
-        ["+", *ENTRY, 1, "x", "c" * 64, 0],
-        ["-", *ENTRY, "x", ["../x"]],
-        ["-", *ENTRY, "x", 5],
-        ["*", *ENTRY],
-        [],
-        5,
-        {"0": "+"},
-    ],
-)
+@pytest.mark.parametrize("line", [
+    ["+", *ENTRY, 1, "../x", *PLACE],
+    ["+", *ENTRY, 1, "..", *PLACE],
+    ["+", *ENTRY, 1, "a\0b", *PLACE],
+    ["+", *ENTRY, 1, "", *PLACE],
+    ["+", *ENTRY, 1, "x" * 256, *PLACE],
+    ["+", "../../x", "b" * 40, 1, 1, "x", *PLACE],
+    ["+", "a" * 40, "b" * 41, 1, 1, "x", *PLACE],
+    ["+", "a" * 40, "b" * 40, -1, 1, "x", *PLACE],
+    ["+", "a" * 40, "b" * 40, True, 1, "x", *PLACE],
+    ["+", *ENTRY, 1, "x", "../packs", 0, 1],
+    ["+", *ENTRY, 1, "x", "c" * 64, -1, 1],
+    ["+", *ENTRY, 1, "x", "c" * 64, 0],
+    ["-", *ENTRY, "x", ["../x"]],
+    ["-", *ENTRY, "x", 5],
+    ["*", *ENTRY],
+    [],
+    5,
+    {"0": "+"},
+])  # fmt: skip
 def test_a_register_that_lies_is_refused(line: object) -> None:
     data = f'{{"perun-register":1}}\n{json.dumps(line)}\n'.encode()
     with pytest.raises(RemoteError, match="cannot be read: line 2"):
@@ -110,9 +105,7 @@ REGISTERS = st.lists(st.tuples(st.lists(FEW, max_size=3), st.lists(FEW, max_size
 
 
 @given(REGISTERS, st.randoms(use_true_random=False))
-def test_the_union_does_not_depend_on_order(
-    pairs: list[tuple[list[RegisterEntry], list[RegisterEntry]]], random: object
-) -> None:
+def test_the_union_does_not_depend_on_order(pairs, random: object) -> None:
     """Each writer knows what the ones before it said, as one who pulled; then all meet in any order."""
     known = Union()
     registers: list[tuple[str, Register]] = []

@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import json
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,9 +70,7 @@ def test_a_taken_name_is_never_overwritten(store: Store, make_profile: MakeProfi
     assert sorted(os.listdir(store.root / "jobs")) == sorted([".index", *made])
 
 
-def test_without_hard_links_names_are_still_not_shared(
-    store: Store, make_profile: MakeProfile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_hard_links_names_are_still_not_shared(store: Store, make_profile, monkeypatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
@@ -93,8 +88,7 @@ def test_a_name_that_is_no_file_name_is_refused(store: Store, make_profile: Make
 
 def test_a_long_name_is_cut(store: Store, make_profile: MakeProfile) -> None:
     for _ in range(2):
-        path = store.pending.save(make_profile(), "é" * 300)
-        assert len(path.name.encode()) <= 255
+        assert len(store.pending.save(make_profile(), "é" * 300).name.encode()) <= 255
     assert len(names(store)) == 2
 
 
@@ -112,8 +106,7 @@ def test_only_pending_profiles_are_removed(store: Store, make_profile: MakeProfi
     (store.root / "objects" / "x.perf").write_text("x")
     with pytest.raises(ProfileNotFound):
         store.pending.remove([path, other])
-    assert path.exists()
-    assert (store.root / "objects" / "x.perf").exists()
+    assert path.exists() and (store.root / "objects" / "x.perf").exists()
 
 
 @pytest.mark.on_disk
@@ -147,11 +140,8 @@ def test_damaged_profiles_are_told_apart(store: Store, make_profile: MakeProfile
     profiles, damaged = store.pending.scan()
     assert [info.source for info in profiles] == ["good.perf"]
     assert [problem.path.name for problem in damaged] == [
-        "cut.perf",
-        "empty.perf",
-        "folder.perf",
-        "loop.perf",
-    ]
+        "cut.perf", "empty.perf", "folder.perf", "loop.perf"
+    ]  # fmt: skip
     assert all(str(problem.path) in problem.message for problem in damaged)
     store.pending.save(make_profile(), "another")
     assert names(store) == ["another.perf", "good.perf"]
@@ -168,11 +158,9 @@ def test_the_cache_is_in_the_layout_of_an_index(store: Store, make_profile: Make
     seconds = int(path.stat().st_mtime)
     assert certain
     assert entry == IndexEntry(
-        seconds,
-        checksum,
-        "a.perf",
-        ProfileHeader("time", "./app", "-v", "input.txt", "time", ("normalizer",)),
-    )
+        seconds, checksum, "a.perf",
+        ProfileHeader("time", "./app", "-v", "input.txt", "time", ("normalizer",))
+    )  # fmt: skip
 
 
 def test_a_valid_cache_spares_reading(store: Store, make_profile: MakeProfile) -> None:
@@ -181,9 +169,7 @@ def test_a_valid_cache_spares_reading(store: Store, make_profile: MakeProfile) -
     assert [info.cmd for info in store.pending.list()] == ["from the cache"]
 
 
-def test_a_profile_touched_with_or_after_the_cache_is_read_anew(
-    store: Store, make_profile: MakeProfile
-) -> None:
+def test_a_profile_touched_with_or_after_the_cache_is_read_anew(store: Store, make_profile) -> None:
     path = store.pending.save(make_profile(), "a")
     forge(store, cmd="from the cache")
     changed = path.stat().st_ctime_ns
@@ -222,13 +208,10 @@ def test_a_profile_with_another_date_is_read_anew(store: Store, make_profile: Ma
 @pytest.mark.parametrize(
     "content", [b"", b"pidx", b"pidx\2\0\0\0\0\0\0\0", b"pidx\7\0\0\0\0\0\0\0" + b"x" * 20]
 )
-def test_a_damaged_or_foreign_cache_is_no_trouble(
-    store: Store, make_profile: MakeProfile, content: bytes
-) -> None:
+def test_a_damaged_or_foreign_cache_is_no_trouble(store: Store, make_profile, content: bytes) -> None:
     store.pending.save(make_profile(), "a")
     cache(store).write_bytes(content)
-    assert names(store) == ["a.perf"]
-    assert cache(store).read_bytes() == content
+    assert names(store) == ["a.perf"] and cache(store).read_bytes() == content
     store.pending.save(make_profile(), "b")
     assert [entry.path for entry in parse(cache(store).read_bytes(), "").entries] == ["a.perf", "b.perf"]
 
@@ -241,9 +224,7 @@ def test_a_cache_without_checksum_is_not_believed(store: Store, make_profile: Ma
     assert [info.cmd for info in store.pending.list()] == ["./app"]
 
 
-def test_reading_changes_nothing(
-    store: Store, make_profile: MakeProfile, tree_of: Callable[[Path], dict[str, bytes]]
-) -> None:
+def test_reading_changes_nothing(store: Store, make_profile: MakeProfile, tree_of) -> None:
     store.pending.save(make_profile(), "a")
     (store.root / "jobs" / "bad.perf").write_bytes(b"x")
     cache(store).unlink()
@@ -279,9 +260,7 @@ for _ in range(10):
 """
 
 
-def test_processes_never_take_the_same_name(
-    store: Store, make_profile: MakeProfile, tmp_path: Path, spawn: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_processes_never_take_the_same_name(store: Store, make_profile, tmp_path: Path, spawn) -> None:
     seed = tmp_path / "seed"
     seed.write_bytes(store.pending.save(make_profile(), "seed").read_bytes())
     processes = [spawn(SAVER, store.root, store.url, seed) for _ in range(4)]
@@ -290,16 +269,13 @@ def test_processes_never_take_the_same_name(
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
         made += out.split()
-    assert len(set(made)) == 40
-    assert set(names(store)) == {"seed.perf", *made}
+    assert len(set(made)) == 40 and set(names(store)) == {"seed.perf", *made}
 
 
 @pytest.mark.on_disk
 @settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_bytes_are_a_profile_or_damaged(
-    store: Store, make_profile: MakeProfile, data: st.DataObject
-) -> None:
+def test_any_bytes_are_a_profile_or_damaged(store: Store, make_profile: MakeProfile, data) -> None:
     path = store.root / "jobs" / "a.perf"
     if not (store.root / "seed").exists():
         path.unlink(missing_ok=True)

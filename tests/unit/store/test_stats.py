@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Callable
@@ -9,6 +7,7 @@ import pytest
 
 from perun.core.errors import DamagedStore, ProfileNotFound, UsageError
 from perun.store import Store
+from perun.store.temp import TempFile
 
 Minor = Callable[..., str]
 
@@ -72,17 +71,14 @@ def test_names_lead_nowhere_else(store: Store, minor: Minor, name: str) -> None:
         store.stats.get(minor(), name)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"x",
-        zlib.compress(b"[]"),
-        zlib.compress(b"{"),
-        zlib.compress(b"{}")[:-1],
-        zlib.compress(b"[" * 99999),
-    ],
-)
+@pytest.mark.parametrize("content", [
+    b"",
+    b"x",
+    zlib.compress(b"[]"),
+    zlib.compress(b"{"),
+    zlib.compress(b"{}")[:-1],
+    zlib.compress(b"[" * 99999),
+])  # fmt: skip
 def test_damage_is_named(store: Store, minor: Minor, content: bytes) -> None:
     path = store.stats.add(minor(), "2024", "a", {})
     path.write_bytes(content)
@@ -102,9 +98,7 @@ def test_a_damaged_index_is_named(store: Store, value: object) -> None:
 
 
 @pytest.mark.on_disk
-def test_cleaning_removes_what_is_no_statistics_and_nothing_else(
-    store: Store, minor: Minor, tmp_path: Path
-) -> None:
+def test_cleaning_removes_what_is_no_statistics_and_nothing_else(store, minor: Minor, tmp_path: Path) -> None:
     for number in (1, 2, 3):
         store.stats.add(minor(number), "2024", "calls", {"a": {"x": number}})
     root = store.root / "stats"
@@ -135,3 +129,91 @@ def test_cleaning_removes_what_is_no_statistics_and_nothing_else(
     assert store.stats.versions() == [(minor(1), "2024")]
     assert (outside / "mine").read_text() == "x"  # links are not followed
     assert store.stats.clean(dates.get) == []
+
+
+# -- temp --------------------------------------------------------------------------------------------
+
+
+def stored_index(store: Store) -> object:
+    return json.loads(zlib.decompress((store.root / "tmp" / ".index").read_bytes()))
+
+
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("protect", [False, True])
+def test_content_comes_back(store: Store, compress: bool, protect: bool) -> None:
+    temp = store.temp
+    temp.write("a/text", "žluť", compress=compress, protect=protect)
+    temp.write("a/bytes", b"\xff\0", compress=compress, protect=protect)
+    path = temp.write("a/b/json", {"x": [1, None]}, json_=True, compress=compress, protect=protect)
+    assert temp.read("a/text") == "žluť" and temp.read(store.root / "tmp" / "a" / "bytes") == b"\xff\0"
+    assert temp.read(path) == {"x": [1, None]}
+    assert [file.path for file in temp.files()] == ["a/b/json", "a/bytes", "a/text"]
+    assert [file.path for file in temp.files("a/b")] == ["a/b/json"]
+    assert temp.files("a/text")[0].protected is protect
+
+
+def test_the_index_holds_only_files_with_a_flag(store: Store) -> None:
+    store.temp.write("plain", "x")
+    assert stored_index(store) == {}
+    assert store.temp.files() == [TempFile("plain", 1, json=False, protected=False, compressed=False)]
+    path = store.temp.write("flagged", {}, json_=True)
+    assert stored_index(store) == {str(path): {"json": True, "protected": False, "compressed": False}}
+    store.temp.write("flagged", "x")
+    assert stored_index(store) == {} and store.temp.read("flagged") == "x"
+
+
+def test_protected_files_stay_unless_forced(store: Store) -> None:
+    temp = store.temp
+    temp.write("d/a", "x", protect=True)
+    temp.write("d/e/b", "x", compress=True)
+    assert temp.delete("d") == ["d/a"]
+    assert [file.path for file in temp.files()] == ["d/a"]
+    assert temp.delete("d/a") == ["d/a"] and temp.delete("d", force=True) == []
+    assert [path.name for path in (store.root / "tmp").iterdir()] == [".index"]
+    assert stored_index(store) == {}
+    with pytest.raises(ProfileNotFound):
+        temp.delete("d")
+    with pytest.raises(ProfileNotFound):
+        temp.read("d/a")
+
+
+def test_all_can_be_deleted(store: Store) -> None:
+    store.temp.write("a", "x")
+    store.temp.write("b/c", "x")
+    assert store.temp.delete("") == [] and store.temp.files() == [] and (store.root / "tmp").is_dir()
+
+
+def test_sync_forgets_what_is_gone(store: Store) -> None:
+    store.temp.write("a", "x", protect=True).unlink()
+    store.temp.write("b", "x", protect=True)
+    assert store.temp.stale() == ["a"]
+    store.temp.sync()
+    assert store.temp.stale() == []
+    assert [file.path for file in store.temp.files()] == ["b"]
+
+
+@pytest.mark.parametrize("path", ["..", "../x", "a/../../x", "/etc/passwd", ".index", "", "link/x"])
+def test_paths_stay_inside(store: Store, tmp_path: Path, path: str) -> None:
+    (store.root / "tmp" / "link").symlink_to(tmp_path)
+    with pytest.raises(UsageError):
+        store.temp.write(path, "x")
+    with pytest.raises(UsageError):
+        store.temp.read(path)
+
+
+def test_a_moved_repository_keeps_its_flags(store: Store, tmp_path: Path) -> None:
+    store.temp.write("a", "x", protect=True)
+    assert Store(store.root.rename(tmp_path / "elsewhere")).temp.files()[0].protected
+
+
+def test_damage_of_temporary_files_is_named(store: Store) -> None:
+    path = store.temp.write("a", {"x": 1}, json_=True, compress=True)
+    for content in (b"x", zlib.compress(b"{"), path.read_bytes()[:-3]):
+        path.write_bytes(content)
+        with pytest.raises(DamagedStore, match=str(path)):
+            store.temp.read("a")
+    index = store.root / "tmp" / ".index"
+    for content in (b"x", zlib.compress(b"[]"), zlib.compress(b'{"a": 1}')):
+        index.write_bytes(content)
+        with pytest.raises(DamagedStore, match=str(index)):
+            store.temp.files()

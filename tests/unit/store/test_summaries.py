@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable
@@ -8,6 +6,7 @@ from typing import Any
 import pytest
 
 from perun.core.errors import DamagedStore
+from perun.measurement.headline import headline
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
 from perun.profile.head import ProfileHeader
@@ -15,7 +14,7 @@ from perun.store import Store
 from perun.store.changes import ChangeRecord
 from perun.store.index import IndexEntry
 from perun.store.pending import link
-from perun.store.summaries import Summary
+from perun.store.summaries import Fact, Summary
 
 MakeProfile = Callable[..., Profile]
 Minor = Callable[..., str]
@@ -57,14 +56,11 @@ def summaries_of(store: Store, minors: Iterable[str]) -> dict[str, Summary]:
 
 def expect(store: Store, minor: Minor) -> None:
     one = Summary({"time": 2, "memory": 1, "energy": 1}, 4, 4)
-    assert store.summaries.load().get(minor(1)) == one
-    assert one.total == 4
+    assert store.summaries.load().get(minor(1)) == one and one.total == 4
     minors = [minor(number) for number in range(1, 6)]
     assert summaries_of(store, [*minors, "HEAD", ""]) == {
-        minor(1): one,
-        minor(2): Summary({}, 0, 1),
-        minor(3): Summary({"time": 1}, 0, 0),
-    }
+        minor(1): one, minor(2): Summary({}, 0, 1), minor(3): Summary({"time": 1}, 0, 0)
+    }  # fmt: skip
 
 
 def test_profiles_and_changes_are_counted_without_a_cache(store: Store, minor: Minor) -> None:
@@ -102,13 +98,10 @@ def test_what_changed_after_the_cache_is_counted_anew(store: Store, minor: Minor
     }
     assert summaries_of(store, minors) == expected
     store.summaries.update(minors)
-    assert summaries_of(store, minors) == expected
-    assert kept(store) == set(expected)
+    assert summaries_of(store, minors) == expected and kept(store) == set(expected)
 
 
-def test_damage_is_reported_to_readers_but_stops_no_writer(
-    store: Store, minor: Minor, make_profile: MakeProfile
-) -> None:
+def test_damage_is_reported_to_readers_but_stops_no_writer(store: Store, minor: Minor, make_profile) -> None:
     store.indexes.add(minor(1), [entry(1)])
     store.indexes.path(minor(1)).write_bytes(b"pidx damaged")
     link(store, minor(2), [(make_profile(), "a.perf", 1)])
@@ -148,3 +141,24 @@ def test_wrong_numbers_are_found_and_counted_anew(store: Store, minor: Minor) ->
     store.summaries.rebuild()
     assert store.summaries.wrong() == []
     expect(store, minor)
+
+
+# -- What lists say of profiles beyond the index, from a cache ---------------------------------------
+
+
+CLASS = "M 1, 4 processors, x86_64"
+
+
+@pytest.fixture
+def made_here(make_profile: MakeProfile) -> Profile:
+    profile = make_profile()
+    profile["machine"] = {"architecture": "x86_64", "cpu": {"model": "M 1", "total": 4}}
+    return profile
+
+
+def test_registered_profiles_are_known_by_checksum(store: Store, made_here, make_profile, minor) -> None:
+    first = link(store, minor(), [(made_here, "a.perf", 1)]).added[0].checksum
+    second = link(store, minor(), [(make_profile(2.0), "b.perf", 1)]).added[0].checksum
+    facts = store.facts.of([second, "ab" * 20, first])
+    assert list(facts) == [second, first] and facts[first] == Fact(CLASS, "", headline(made_here))
+    assert facts[second] == Fact("", "", headline(make_profile(2.0)))

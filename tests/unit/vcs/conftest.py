@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable
@@ -24,12 +22,9 @@ class Sandbox:
     def git(self, *arguments: str, at: Path | None = None, data: bytes | None = None) -> str:
         """Output of git without its last line end."""
         done = subprocess.run(
-            ["git", "-C", str(at or self.root), *arguments],
-            env=self.environ,
-            input=data,
-            capture_output=True,
-            check=False,
-        )
+            ["git", "-C", str(at or self.root), *arguments], env=self.environ, input=data,
+            capture_output=True, check=False
+        )  # fmt: skip
         assert done.returncode == 0, (arguments, done.stderr)
         return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
 
@@ -45,6 +40,19 @@ class Sandbox:
         self.git("add", "--all", "--force")
         self.git("commit", "--quiet", "--allow-empty", "--allow-empty-message", "-m", message)
         return self.git("rev-parse", "HEAD")
+
+    def shell(self, script: str, at: Path | None = None) -> None:
+        """Run a script of the shell in the folder; it ends at the first command that fails."""
+        subprocess.run(["sh", "-ec", script], cwd=at or self.root, env=self.environ, check=True)
+
+    def comes_back(self, version: str = "HEAD~1") -> str:
+        """Put changes aside, look at another version, restore: nothing differs. The state that was saved."""
+        before = self.picture()
+        saved, state = self.vcs.save_state()
+        self.vcs.checkout(version)
+        self.vcs.restore_state(saved, state)
+        assert self.picture() == before
+        return state
 
     def tree(self) -> dict[str, str]:
         """All files of the folder but git's own: path to content (of a link: where it points)."""
@@ -76,16 +84,11 @@ def environ(tmp_path: Path) -> dict[str, str]:
     home = tmp_path / "home"
     home.mkdir()
     return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(home),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_AUTHOR_NAME": "Ada Lovelace",
-        "GIT_AUTHOR_EMAIL": "ada@example.org",
-        "GIT_AUTHOR_DATE": "2019-12-31T23:30:00-0100",
-        "GIT_COMMITTER_NAME": "Charles Babbage",
-        "GIT_COMMITTER_EMAIL": "charles@example.org",
-        "GIT_COMMITTER_DATE": "2020-01-01T00:30:00+0200",
-    }
+        "PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": "Ada Lovelace", "GIT_AUTHOR_EMAIL": "ada@example.org",
+        "GIT_AUTHOR_DATE": "2019-12-31T23:30:00-0100", "GIT_COMMITTER_NAME": "Charles Babbage",
+        "GIT_COMMITTER_EMAIL": "charles@example.org", "GIT_COMMITTER_DATE": "2020-01-01T00:30:00+0200"
+    }  # fmt: skip
 
 
 @pytest.fixture

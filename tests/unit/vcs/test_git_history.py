@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -37,15 +35,10 @@ def test_fields_of_a_version(repo: Any) -> None:
     parent = repo.git("rev-parse", "HEAD~1")
     version = repo.vcs.get_minor_version_info(head)
     assert version == MinorVersion(
-        date="2019-12-31 22:30:00",
-        author="Ada Lovelace",
-        email="ada@example.org",
-        checksum=head,
-        desc="Subject line\n\nBody of two\nlines.\n\nEnd.",
-        parents=(parent,),
-    )
-    assert version.subject == "Subject line"
-    assert next(repo.vcs.walk_minor_versions(head)) == version
+        date="2019-12-31 22:30:00", author="Ada Lovelace", email="ada@example.org", checksum=head,
+        desc="Subject line\n\nBody of two\nlines.\n\nEnd.", parents=(parent,)
+    )  # fmt: skip
+    assert version.subject == "Subject line" and next(repo.vcs.walk_minor_versions(head)) == version
     assert next(repo.vcs.walk_subjects(head)) == version._replace(desc="Subject line")
 
 
@@ -76,8 +69,7 @@ def test_walk_is_complete_and_children_come_first_whatever_the_dates(make: Make)
 
     walked = list(repo.vcs.walk_subjects(head, ordered=True))
     order: list[str] = [version.checksum for version in walked]
-    assert order[0] == head
-    assert sorted(order) == sorted([root, fork, side, main, head])
+    assert order[0] == head and sorted(order) == sorted([root, fork, side, main, head])
     for version in walked:
         assert all(order.index(parent) > order.index(version.checksum) for parent in version.parents)
     assert walked[0].parents == (main, side)
@@ -100,14 +92,10 @@ def test_unusual_commits(make: Make, walk: str) -> None:
     nameless = raw_commit(repo, "日本語 🚀\n".encode(), author=b" <>", parents=(broken,))
 
     found = {version.checksum: version for version in getattr(repo.vcs, walk)(nameless)}
-    assert list(found) == [nameless, broken, latin, first]
-    assert found[first].desc == ""
-    assert found[first].parents == ()
-    assert found[latin].desc == "Grüße aus Brünn"
-    assert found[broken].desc == "bad \ufffd\ufffd bytes"
-    assert found[broken].author == "J\ufffdn"
-    assert found[nameless].desc == "日本語 🚀"
-    assert (found[nameless].author, found[nameless].email) == ("", "")
+    assert list(found) == [nameless, broken, latin, first] and found[first].desc == ""
+    assert found[first].parents == () and found[latin].desc == "Grüße aus Brünn"
+    assert found[broken].desc == "bad \ufffd\ufffd bytes" and found[broken].author == "J\ufffdn"
+    assert found[nameless].desc == "日本語 🚀" and (found[nameless].author, found[nameless].email) == ("", "")
     assert all(version.date == "2001-09-09 01:46:40" for version in found.values())
 
 
@@ -115,8 +103,7 @@ def test_the_place_of_the_user_changes_nothing(repo: Any) -> None:
     expected = list(repo.vcs.walk_minor_versions("HEAD"))
     repo.environ["TZ"] = "Asia/Tokyo"
     repo.environ["LC_ALL"] = "cs_CZ.UTF-8"
-    assert list(repo.vcs.walk_minor_versions("HEAD")) == expected
-    assert expected[0].author == "Ada Lovelace"
+    assert list(repo.vcs.walk_minor_versions("HEAD")) == expected and expected[0].author == "Ada Lovelace"
 
 
 def test_shallow_clone_ends_where_it_was_cut(repo: Any, tmp_path: Path, environ: dict[str, str]) -> None:
@@ -137,8 +124,7 @@ def test_sha256(make: Make) -> None:
     repo = make("project", "--object-format=sha256")
     head = repo.commit("first")
     (version,) = repo.vcs.walk_minor_versions(head)
-    assert version.checksum == head
-    assert len(head) == 64
+    assert version.checksum == head and len(head) == 64
 
 
 def test_unknown_head_is_named(repo: Any) -> None:
@@ -185,8 +171,7 @@ def test_stopping_early_leaves_no_process(make: Make, capfd: pytest.CaptureFixtu
     head = long_history(repo, 5000)
     before = children()
     walk = repo.vcs.walk_minor_versions(head)
-    assert next(walk).subject == "commit 4999"
-    assert children() - before
+    assert next(walk).subject == "commit 4999" and children() - before
     walk.close()
     assert not children() - before  # no child is left, not even a dead one
     assert capfd.readouterr() == ("", "")
@@ -204,8 +189,7 @@ def test_first_version_does_not_wait_for_the_last(make: Make, tmp_path: Path) ->
     slow.write_text(f'#!/bin/sh\n"{real}" "$@" | {{ dd bs=4096 count=1 2>/dev/null; exec sleep 60; }}\n')
     slow.chmod(0o755)
     environ = {**repo.environ, "PATH": f"{slow.parent}:{repo.environ['PATH']}"}
-    walk = iter(Git(repo.root, environ).walk_subjects(head))
-    assert next(walk).subject == "commit 299"
+    assert next(iter(Git(repo.root, environ).walk_subjects(head))).subject == "commit 299"
 
 
 FIELD = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=8)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,113 +11,56 @@ from perun.vcs.git import Git
 Make = Callable[..., Any]
 
 
-def edit_staged_and_unstaged(repo: Any) -> None:
-    repo.write({"a.txt": "staged\n"})
-    repo.git("add", "a.txt")
-    repo.write({"a.txt": "staged\nand more\n"})
+CHANGES = {
+    "edit_staged_and_unstaged": "echo staged >a.txt; git add a.txt; echo and more >>a.txt",
+    "edit_unstaged": "echo edited >a.txt; echo 'edited too' >sub/b.txt",
+    "edit_staged": "echo edited >a.txt; echo 'edited too' >sub/b.txt; git add .",
+    "delete": "rm a.txt",
+    "delete_staged": "git rm -q a.txt",
+    "untrack_but_keep": "git rm -q --cached a.txt; echo 'only copy' >a.txt",
+    "untrack_and_ignore": "git rm -q --cached a.txt; echo 'only copy' >a.txt; echo a.txt >.gitignore",
+    "add_new": "mkdir příliš; printf kůň >příliš/žluťoučký; echo new >'new file.txt'; git add .;"
+    "echo and more >>'new file.txt'",
+    "rename": "git mv a.txt renamed.txt",
+    "stage_then_undo": "echo staged >a.txt; git add a.txt; echo three >a.txt",
+    "make_executable": "chmod 755 a.txt",
+    "file_to_link": "ln -sf sub/b.txt a.txt",
+    "binary_and_empty": r"printf 'a\r\nb\000c\n' >a.txt; : >sub/b.txt",
+    "nothing": "",
+}  # fmt: skip
+"""What users do to their files, by what it is called, for the shell."""
 
 
-def edit_unstaged(repo: Any) -> None:
-    repo.write({"a.txt": "edited\n", "sub/b.txt": "edited too\n"})
-
-
-def edit_staged(repo: Any) -> None:
-    edit_unstaged(repo)
-    repo.git("add", ".")
-
-
-def delete(repo: Any) -> None:
-    (repo.root / "a.txt").unlink()
-
-
-def delete_staged(repo: Any) -> None:
-    repo.git("rm", "--quiet", "a.txt")
-
-
-def untrack_but_keep(repo: Any) -> None:
-    repo.git("rm", "--quiet", "--cached", "a.txt")
-    repo.write({"a.txt": "only copy\n"})
-
-
-def untrack_and_ignore(repo: Any) -> None:
-    untrack_but_keep(repo)
-    repo.write({".gitignore": "a.txt\n"})
-
-
-def add_new(repo: Any) -> None:
-    repo.write({"new file.txt": "new\n", "příliš/žluťoučký": "kůň"})
-    repo.git("add", ".")
-    repo.write({"new file.txt": "new\nand more\n"})
-
-
-def rename(repo: Any) -> None:
-    repo.git("mv", "a.txt", "renamed.txt")
-
-
-def stage_then_undo(repo: Any) -> None:
-    repo.write({"a.txt": "staged\n"})
-    repo.git("add", "a.txt")
-    repo.write({"a.txt": "three\n"})
-
-
-def make_executable(repo: Any) -> None:
-    (repo.root / "a.txt").chmod(0o755)
-
-
-def file_to_link(repo: Any) -> None:
-    (repo.root / "a.txt").unlink()
-    (repo.root / "a.txt").symlink_to("sub/b.txt")
-
-
-def binary_and_empty(repo: Any) -> None:
-    repo.write({"a.txt": "a\r\nb\0c\n", "sub/b.txt": ""})
-
-
-def nothing(repo: Any) -> None:
-    pass
-
-
-CHANGES = [
-    edit_staged_and_unstaged, edit_unstaged, edit_staged, delete, delete_staged, untrack_but_keep,
-    untrack_and_ignore, add_new, rename, stage_then_undo, make_executable, file_to_link, binary_and_empty,
-    nothing,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("detached", [False, True], ids=["branch", "detached"])
 @pytest.mark.each_value("change", "detached")
-def test_round_trip(repo: Any, change: Callable[[Any], None], detached: bool) -> None:
+def test_round_trip(repo: Any, change: str, detached: bool) -> None:
     if detached:
         repo.git("checkout", "--quiet", "--detach")
     repo.write({"untracked.txt": "mine\n", "ignored.log": "mine\n"})
-    change(repo)
+    repo.shell(CHANGES[change])
     before = repo.picture()
     head = repo.git("rev-parse", "HEAD")
     dirty = repo.vcs.is_dirty()
 
     saved, state = repo.vcs.save_state()
-    assert saved == dirty
-    assert state == (head if detached else "main")
-    assert repo.vcs.get_head_major_version() == state
-    assert not repo.vcs.is_dirty()
+    assert saved == dirty and state == (head if detached else "main")
+    assert repo.vcs.get_head_major_version() == state and not repo.vcs.is_dirty()
     assert (repo.root / "a.txt").read_text() == "three\n"
 
     for version, text in (("HEAD~1", "two\n"), ("HEAD~1", "one\n"), (head, "three\n")):
         repo.vcs.checkout(version)
-        assert (repo.root / "a.txt").read_text() == text
-        assert not repo.vcs.is_dirty()
+        assert (repo.root / "a.txt").read_text() == text and not repo.vcs.is_dirty()
         assert repo.vcs.get_head_major_version() == repo.vcs.get_minor_head()
     repo.vcs.checkout(repo.git("rev-parse", "HEAD~2"))
 
     repo.vcs.restore_state(saved, state)
-    assert repo.picture() == before
-    assert repo.stashes() == []
+    assert repo.picture() == before and repo.stashes() == []
     assert repo.vcs.is_dirty() == dirty
 
 
 def test_stash_is_there_before_anything_changes(repo: Any) -> None:
-    edit_staged_and_unstaged(repo)
+    repo.shell(CHANGES["edit_staged_and_unstaged"])
     before = repo.picture()
     saved = repo.vcs.prepare_save()
     assert saved == SavedState(True, "main", repo.stashes()[0])
@@ -131,7 +72,7 @@ def test_stash_is_there_before_anything_changes(repo: Any) -> None:
 
 
 def test_git_alone_brings_the_changes_back(repo: Any) -> None:
-    edit_staged_and_unstaged(repo)
+    repo.shell(CHANGES["edit_staged_and_unstaged"])
     before = repo.picture()
     repo.vcs.save_state()
     repo.vcs.checkout("HEAD~2")
@@ -144,7 +85,7 @@ def test_stashes_of_the_user_stay(repo: Any) -> None:
     repo.write({"a.txt": "older work\n"})
     repo.git("stash", "push", "--quiet")
     older = repo.stashes()
-    edit_unstaged(repo)
+    repo.shell(CHANGES["edit_unstaged"])
     saved, state = repo.vcs.save_state()
     repo.write({"a.txt": "newer work\n"})
     repo.git("stash", "push", "--quiet")
@@ -155,7 +96,7 @@ def test_stashes_of_the_user_stay(repo: Any) -> None:
 
 
 def test_edit_while_saving_is_not_overwritten(repo: Any) -> None:
-    edit_staged_and_unstaged(repo)
+    repo.shell(CHANGES["edit_staged_and_unstaged"])
     saved = repo.vcs.prepare_save()
     index = repo.git("ls-files", "--stage")
     repo.write({"a.txt": "the editor has saved once more\n"})
@@ -202,8 +143,7 @@ def test_untracked_and_ignored_files_in_the_way(repo: Any, other_layout: str, na
     before = repo.picture()
     with pytest.raises(VersionControlError, match=name.partition("/")[0]) as caught:
         repo.vcs.checkout(other_layout)
-    assert "in-place" in caught.value.hint
-    assert repo.picture() == before
+    assert "in-place" in caught.value.hint and repo.picture() == before
 
 
 def test_untracked_file_in_the_way_back(repo: Any, other_layout: str) -> None:
@@ -219,7 +159,7 @@ def test_untracked_file_in_the_way_back(repo: Any, other_layout: str) -> None:
 
 
 def test_changes_stay_in_the_stash_where_the_way_back_is_blocked(repo: Any) -> None:
-    edit_staged(repo)
+    repo.shell(CHANGES["edit_staged"])
     repo.git("mv", "sub/b.txt", "moved.txt")
     before = repo.picture()
     saved = repo.vcs.prepare_save()
@@ -239,8 +179,7 @@ def test_changes_stay_in_the_stash_where_the_way_back_is_blocked(repo: Any) -> N
 def test_hidden_changes_are_not_overwritten(repo: Any, flag: str) -> None:
     repo.git("update-index", flag, "a.txt")
     repo.write({"a.txt": "hidden from git\n"})
-    assert not repo.vcs.is_dirty()
-    assert repo.vcs.save_state() == (False, "main")
+    assert not repo.vcs.is_dirty() and repo.vcs.save_state() == (False, "main")
     with pytest.raises(VersionControlError, match=r"a\.txt"):
         repo.vcs.checkout("HEAD~1")
     assert (repo.root / "a.txt").read_text() == "hidden from git\n"
@@ -252,14 +191,13 @@ def test_hidden_changes_are_not_overwritten(repo: Any, flag: str) -> None:
 
 
 def test_changes_that_a_run_makes_are_kept_apart(repo: Any) -> None:
-    edit_staged_and_unstaged(repo)
+    repo.shell(CHANGES["edit_staged_and_unstaged"])
     before = repo.picture()
     saved, state = repo.vcs.save_state()
     repo.vcs.checkout("HEAD~2")
     repo.write({"a.txt": "made by a build\n"})
     aside = repo.vcs.set_aside("perun: changed by the run")
-    assert not repo.vcs.is_dirty()
-    assert repo.vcs.set_aside("nothing now") == ""
+    assert not repo.vcs.is_dirty() and repo.vcs.set_aside("nothing now") == ""
     repo.write({"sub/b.txt": "made by another build\n"})
     repo.vcs.restore_state(saved, state)
     assert repo.picture() == before
@@ -270,7 +208,7 @@ def test_changes_that_a_run_makes_are_kept_apart(repo: Any) -> None:
 
 
 def test_set_aside_stays_on_the_branch(repo: Any) -> None:
-    edit_unstaged(repo)
+    repo.shell(CHANGES["edit_unstaged"])
     head = (repo.root / ".git/HEAD").read_text()
     assert repo.vcs.set_aside("label") == repo.stashes()[0]
     assert (repo.root / ".git/HEAD").read_text() == head
@@ -287,10 +225,8 @@ def test_branch_that_has_moved(repo: Any) -> None:
     repo.git("update-ref", "refs/heads/main", moved)
     repo.vcs.restore_state(saved, state)
     assert repo.git("rev-parse", "HEAD") == moved
-    assert repo.vcs.get_head_major_version() == "main"
-    assert (repo.root / "a.txt").read_text() == "two\n"
-    assert repo.git("diff", "--cached", "--name-only") == "sub/b.txt"
-    assert repo.stashes() == []
+    assert repo.vcs.get_head_major_version() == "main" and (repo.root / "a.txt").read_text() == "two\n"
+    assert repo.git("diff", "--cached", "--name-only") == "sub/b.txt" and repo.stashes() == []
 
 
 def test_branch_that_has_moved_into_a_conflict(repo: Any) -> None:
@@ -302,13 +238,12 @@ def test_branch_that_has_moved_into_a_conflict(repo: Any) -> None:
     repo.git("update-ref", "refs/heads/main", moved)
     with pytest.raises(VersionControlError) as caught:
         repo.vcs.restore_state(saved, state)
-    assert f"git stash apply --index {entry}" in caught.value.hint
-    assert repo.stashes() == [entry]
+    assert f"git stash apply --index {entry}" in caught.value.hint and repo.stashes() == [entry]
 
 
 def test_branch_that_has_gone(repo: Any) -> None:
     repo.git("switch", "--quiet", "-c", "gone")
-    edit_unstaged(repo)
+    repo.shell(CHANGES["edit_unstaged"])
     tree = repo.tree()
     saved, state = repo.vcs.save_state()
     repo.vcs.checkout("HEAD~1")
@@ -320,7 +255,7 @@ def test_branch_that_has_gone(repo: Any) -> None:
 
 
 def test_stash_that_has_gone(repo: Any) -> None:
-    edit_unstaged(repo)
+    repo.shell(CHANGES["edit_unstaged"])
     saved = repo.vcs.prepare_save()
     repo.vcs.finish_save(saved)
     repo.git("stash", "drop", "--quiet")
@@ -335,41 +270,33 @@ def test_state_is_never_an_option(repo: Any) -> None:
             repo.vcs.restore_state(False, state)
 
 
-@pytest.mark.parametrize("command", ["merge", "cherry-pick", "revert", "squash", "rebase"])
+UNFINISHED = {
+    "merge": "git merge -q --no-commit --no-ff side",
+    "cherry-pick": "git rev-parse side >.git/CHERRY_PICK_HEAD",
+    "revert": "git revert --no-commit HEAD",
+    "squash": "git merge -q --squash side",
+    "rebase": "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~1",
+}
+
+
+@pytest.mark.parametrize("command", UNFINISHED)
 def test_unfinished_work_is_not_ended(repo: Any, command: str) -> None:
     repo.git("switch", "--quiet", "-c", "side", "HEAD~1")
     side = repo.commit("side", {"c.txt": "c\n"})
     repo.git("switch", "--quiet", "main")
-    if command == "merge":
-        repo.git("merge", "--quiet", "--no-commit", "--no-ff", "side")
-    if command == "squash":
-        repo.git("merge", "--quiet", "--squash", "side")
-    if command == "revert":
-        repo.git("revert", "--no-commit", "HEAD")
-    if command == "cherry-pick":
-        (repo.root / ".git/CHERRY_PICK_HEAD").write_text(side + "\n")
-    if command == "rebase":
-        repo.environ["GIT_SEQUENCE_EDITOR"] = "sed -i 1s/pick/edit/"
-        repo.git("rebase", "--quiet", "-i", "HEAD~1")
+    repo.shell(UNFINISHED[command])
     before = repo.picture()
-    for call in (
-        repo.vcs.save_state,
-        lambda: repo.vcs.checkout(side),
-        lambda: repo.vcs.restore_state(False, "main"),
-    ):
+    for call, *given in (
+        (repo.vcs.save_state,), (repo.vcs.checkout, side), (repo.vcs.restore_state, False, "main")
+    ):  # fmt: skip
         with pytest.raises(VersionControlError, match="in progress"):
-            call()
-    assert repo.picture() == before
-    assert repo.stashes() == []
+            call(*given)
+    assert repo.picture() == before and repo.stashes() == []
 
 
 def test_bisect_is_no_hindrance(repo: Any) -> None:
     repo.git("bisect", "start", "HEAD", "HEAD~2")
-    before = repo.picture()
-    saved, state = repo.vcs.save_state()
-    repo.vcs.checkout("main")
-    repo.vcs.restore_state(saved, state)
-    assert repo.picture() == before
+    repo.comes_back("main")
     assert (repo.root / ".git/BISECT_LOG").exists()
 
 
@@ -379,20 +306,15 @@ def test_conflicts_and_intended_files_cannot_be_saved(repo: Any) -> None:
     before = repo.picture()
     with pytest.raises(VersionControlError, match=r"intended\.txt") as caught:
         repo.vcs.save_state()
-    assert "git add -N" in caught.value.hint
-    assert repo.picture() == before
+    assert "git add -N" in caught.value.hint and repo.picture() == before
 
 
 def test_without_a_name_of_the_user(repo: Any) -> None:
     for name in [name for name in repo.environ if name.startswith(("GIT_AUTHOR", "GIT_COMMITTER"))]:
         del repo.environ[name]
     repo.git("config", "user.useConfigOnly", "true")
-    edit_staged_and_unstaged(repo)
-    before = repo.picture()
-    saved, state = repo.vcs.save_state()
-    repo.vcs.checkout("HEAD~1")
-    repo.vcs.restore_state(saved, state)
-    assert repo.picture() == before
+    repo.shell(CHANGES["edit_staged_and_unstaged"])
+    repo.comes_back()
 
 
 def test_in_a_linked_working_tree_below_the_top(repo: Any, tmp_path: Path) -> None:
@@ -409,33 +331,24 @@ def test_in_a_linked_working_tree_below_the_top(repo: Any, tmp_path: Path) -> No
     assert (linked / "a.txt").read_text() == "two\n"
     vcs.restore_state(saved, state)
     assert repo.git("status", "--porcelain", at=linked) == status
-    assert vcs.get_head_major_version() == "linked"
-    assert repo.picture() == main
+    assert vcs.get_head_major_version() == "linked" and repo.picture() == main
 
 
 def test_sparse_checkout(repo: Any) -> None:
     repo.commit("more", {"far/away.txt": "1\n"})
     repo.git("sparse-checkout", "set", "sub")
-    edit_unstaged(repo)
+    repo.shell(CHANGES["edit_unstaged"])
     repo.git("add", "a.txt")
-    before = repo.picture()
     assert not (repo.root / "far").exists()
-    saved, state = repo.vcs.save_state()
-    repo.vcs.checkout("HEAD~1")
-    repo.vcs.restore_state(saved, state)
-    assert repo.picture() == before
+    repo.comes_back()
 
 
 def test_sha256(make: Make) -> None:
     repo = make("project", "--object-format=sha256")
     repo.commit("one", {"a.txt": "one\n", "sub/b.txt": "same\n"})
     repo.git("checkout", "--quiet", "--detach")
-    edit_staged_and_unstaged(repo)
-    before = repo.picture()
-    saved, state = repo.vcs.save_state()
-    assert len(state) == 64
-    repo.vcs.restore_state(saved, state)
-    assert repo.picture() == before
+    repo.shell(CHANGES["edit_staged_and_unstaged"])
+    assert len(repo.comes_back("HEAD")) == 64
 
 
 def test_submodule_is_left_alone(repo: Any, make: Make) -> None:
@@ -455,16 +368,12 @@ def test_submodule_is_left_alone(repo: Any, make: Make) -> None:
 def test_line_ends_of_the_user(repo: Any) -> None:
     repo.git("config", "core.autocrlf", "true")
     (repo.root / "a.txt").write_bytes(b"edited\r\nwith windows line ends\r\n")
-    before = repo.picture()
-    saved, state = repo.vcs.save_state()
-    repo.vcs.checkout("HEAD~1")
-    repo.vcs.restore_state(saved, state)
-    assert repo.picture() == before
+    repo.comes_back()
     assert (repo.root / "a.txt").read_bytes() == b"edited\r\nwith windows line ends\r\n"
 
 
 def test_restoring_twice_does_no_harm(repo: Any) -> None:
-    edit_staged_and_unstaged(repo)
+    repo.shell(CHANGES["edit_staged_and_unstaged"])
     before = repo.picture()
     saved = repo.vcs.prepare_save()
     repo.vcs.finish_save(saved)

@@ -1,7 +1,5 @@
 """`kill -9` in the middle of an in-place run: the user's changes are always in the folder or in the stash."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -128,9 +126,7 @@ def signalling_git(tmp_path: Path) -> Callable[[int, str], Path]:
 
 
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
-def test_killed_between_any_two_calls_of_git(
-    dirty: Any, tmp_path: Path, signalling_git: Any, step: int
-) -> None:
+def test_killed_between_any_two_calls_of_git(dirty: Any, tmp_path, signalling_git: Any, step: int) -> None:
     before = dirty.picture()
     shutil.copytree(dirty.root, tmp_path / "pristine", symlinks=True)
     for calls in range(0, 100, step):
@@ -145,9 +141,7 @@ def test_killed_between_any_two_calls_of_git(
         assert len(dirty.stashes()) <= (0 if journal.exists() else 1), calls
         shutil.rmtree(dirty.root)
         shutil.copytree(tmp_path / "pristine", dirty.root, symlinks=True)
-    assert output == "finished\n"
-    assert calls > 15
-    assert dirty.picture() == before
+    assert output == "finished\n" and calls > 15 and dirty.picture() == before
 
 
 def test_interrupted_save_undoes_itself(dirty: Any, tmp_path: Path, signalling_git: Any) -> None:
@@ -223,3 +217,68 @@ def test_git_itself_killed_in_the_middle_of_a_checkout(dirty: Any, tmp_path: Pat
         lock.unlink()
     dirty.vcs.resume(saved)
     assert dirty.picture() == before
+
+
+# -- A git that cannot replace a file only warns; nothing that was put aside may be forgotten then ---
+
+
+WARNING = "warning: unable to unlink 'a.txt': Input/output error"
+
+
+@pytest.fixture
+def warning_git(tmp_path: Path) -> Path:
+    """A git whose first checkout replaces no file, says so on standard error, and ends with 0."""
+    folder, real = tmp_path / "bin", shutil.which("git")
+    folder.mkdir()
+    program = folder / "git"
+    program.write_text(
+        "#!/bin/sh\n"
+        f'case "$* " in *" checkout "*) if [ ! -e "{tmp_path}/done" ]; then touch "{tmp_path}/done"\n'
+        f'  for last; do :; done; "{real}" -C "$2" update-ref --no-deref HEAD "$last"\n'
+        f'  "{real}" -C "$2" read-tree "$last"; echo "{WARNING}" >&2; exit 0; fi;; esac\n'
+        f'exec "{real}" "$@"\n'
+    )
+    program.chmod(0o755)
+    return folder
+
+
+def test_changes_stay_put_aside_where_a_file_cannot_be_replaced(repo: Any, warning_git, monkeypatch) -> None:
+    from perun.vcs.git import Git
+
+    repo.write({"a.txt": "edited\n"})
+    before = repo.picture()
+    saved = repo.vcs.prepare_save()
+    repo.vcs.finish_save(saved)
+    repo.vcs.checkout("HEAD~1")
+    failing = Git(repo.root, {**repo.environ, "PATH": f"{warning_git}:{repo.environ['PATH']}"})
+    with pytest.raises(VersionControlError, match=r"unable to unlink 'a\.txt'"):
+        failing.resume(saved)
+    assert repo.stashes()
+    failing.resume(saved)
+    assert repo.picture() == before
+
+
+def test_a_working_copy_is_made_anew_where_a_file_cannot_be_replaced(repo: Any, tmp_path: Path) -> None:
+    """Else a file of another version would be measured."""
+    from perun.vcs.git import Git
+
+    folder, real, armed = tmp_path / "bin", shutil.which("git"), tmp_path / "armed"
+    folder.mkdir()
+    program = folder / "git"
+    program.write_text(
+        "#!/bin/sh\n"
+        f'case "$* " in *" checkout "*) if [ -e "{armed}" ]; then rm "{armed}"\n'
+        f'  echo "{WARNING}" >&2; exit 0; fi;; esac\n'
+        f'exec "{real}" "$@"\n'
+    )
+    program.chmod(0o755)
+    failing = Git(repo.root, {**repo.environ, "PATH": f"{folder}:{repo.environ['PATH']}"})
+    old, new = failing.massage_parameter("HEAD~1"), failing.get_minor_head()
+    with failing.working_copy(tmp_path / "copy") as copy:
+        place = copy.switch(old)
+        before = {path.name: path.read_text() for path in place.glob("*.txt")}
+        armed.touch()
+        assert copy.switch(new) == place and not armed.exists()
+        after = {path.name: path.read_text() for path in place.glob("*.txt")}
+        dirty = Git(place, repo.environ).is_dirty()
+    assert after != before and not dirty

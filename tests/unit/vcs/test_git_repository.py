@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gc
 import os
 import re
@@ -30,15 +28,21 @@ def error(call: Callable[[], object]) -> VersionControlError:
     return caught.value
 
 
+def git_that(repo: Any, folder: Path, script: str) -> Git:
+    """A git that is a script of the shell, as Perun calls it."""
+    program = folder / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return Git(repo.root, {**repo.environ, "PATH": f"{program.parent}:{repo.environ['PATH']}"})
+
+
 # Where HEAD is
 
 
-def test_head_on_a_branch(repo: Any) -> None:
+def test_where_head_is(repo: Any) -> None:
     assert repo.vcs.get_minor_head() == repo.git("rev-parse", "HEAD")
     assert repo.vcs.get_head_major_version() == "main"
-
-
-def test_head_detached(repo: Any) -> None:
     repo.git("checkout", "--quiet", "HEAD~1")
     assert repo.vcs.get_head_major_version() == repo.vcs.get_minor_head() == repo.git("rev-parse", "HEAD")
 
@@ -54,12 +58,10 @@ def test_tags_name_commits_and_nothing_else(repo: Any) -> None:
 def test_no_commit_yet(make: Make) -> None:
     repo = make()
     problem = error(repo.vcs.get_minor_head)
-    assert "no commits" in problem.message
-    assert "first commit" in problem.hint
+    assert "no commits" in problem.message and "first commit" in problem.hint
     assert "first commit" in error(lambda: repo.vcs.massage_parameter("HEAD")).hint
     assert "first commit" in error(repo.vcs.save_state).hint
-    assert repo.vcs.get_head_major_version() == "main"
-    assert list(repo.vcs.walk_major_versions()) == []
+    assert repo.vcs.get_head_major_version() == "main" and list(repo.vcs.walk_major_versions()) == []
     assert not repo.vcs.is_dirty()
     repo.write({"new": "x"})
     repo.git("add", "new")
@@ -91,23 +93,10 @@ def test_spellings(repo: Any) -> None:
     assert repo.vcs.massage_parameter("HEAD", "tree") == repo.git("rev-parse", "HEAD^{tree}")
 
 
-@pytest.mark.parametrize(
-    "spelling",
-    [
-        "nosuch",
-        "",
-        " ",
-        "--all",
-        "-h",
-        "--git-dir",
-        "HEAD~99",
-        "HEAD..main",
-        "a b",
-        "HEAD:a.txt",
-        "a\nb",
-        "f" * 40,
-    ],
-)
+@pytest.mark.parametrize("spelling", [
+    "nosuch", "", " ", "--all", "-h", "--git-dir", "HEAD~99", "HEAD..main", "a b", "HEAD:a.txt", "a\nb",
+    "f" * 40
+])  # fmt: skip
 def test_unknown_spelling_is_named(repo: Any, spelling: str) -> None:
     assert repr(spelling) in error(lambda: repo.vcs.massage_parameter(spelling)).message
 
@@ -126,8 +115,7 @@ def test_ambiguous_prefix_lists_candidates(repo: Any) -> None:
         if other != checksum:
             break
     problem = error(lambda: repo.vcs.massage_parameter(checksum[:4]))
-    assert "ambiguous" in problem.message
-    assert checksum[:7] in problem.message
+    assert "ambiguous" in problem.message and checksum[:7] in problem.message
 
 
 @pytest.mark.parametrize("options", [(), ("--object-format=sha256",)])
@@ -156,30 +144,26 @@ def test_clean_with_untracked_and_ignored_files(repo: Any) -> None:
     assert not repo.vcs.is_dirty()
 
 
-@pytest.mark.parametrize("how", ["edited", "staged", "deleted", "staged deletion", "added", "mode"])
+CHANGES = {
+    "edited": "echo changed >a.txt",
+    "staged": "echo changed >a.txt; git add a.txt; git config status.showUntrackedFiles no",
+    "deleted": "rm a.txt",
+    "staged deletion": "git rm --quiet --cached a.txt",
+    "added": ": >new; git add new",
+    "mode": "chmod 755 a.txt",
+}
+
+
+@pytest.mark.parametrize("how", CHANGES)
 def test_dirty(repo: Any, how: str) -> None:
-    if how in ("edited", "staged"):
-        repo.write({"a.txt": "changed\n"})
-    if how == "staged":
-        repo.git("add", "a.txt")
-        repo.git("config", "status.showUntrackedFiles", "no")
-    if how == "deleted":
-        (repo.root / "a.txt").unlink()
-    if how == "staged deletion":
-        repo.git("rm", "--quiet", "--cached", "a.txt")
-    if how == "added":
-        repo.write({"new": ""})
-        repo.git("add", "new")
-    if how == "mode":
-        (repo.root / "a.txt").chmod(0o755)
+    repo.shell(CHANGES[how])
     assert repo.vcs.is_dirty()
 
 
 def test_touched_file_is_clean_and_the_index_is_not_written(repo: Any) -> None:
     os.utime(repo.root / "a.txt", (1, 1))
     before = (repo.root / ".git/index").read_bytes()
-    assert not repo.vcs.is_dirty()
-    assert (repo.root / ".git/index").read_bytes() == before
+    assert not repo.vcs.is_dirty() and (repo.root / ".git/index").read_bytes() == before
 
 
 def test_submodule(repo: Any, make: Make) -> None:
@@ -208,8 +192,7 @@ def test_a_link_to_a_folder_is_a_changed_file(repo: Any) -> None:
 def test_bare_repository(repo: Any, tmp_path: Path, environ: dict[str, str]) -> None:
     repo.git("clone", "--quiet", "--bare", str(repo.root), str(tmp_path / "bare.git"))
     bare = Git(tmp_path / "bare.git", environ)
-    assert bare.get_minor_head() == repo.vcs.get_minor_head()
-    assert not bare.is_dirty()
+    assert bare.get_minor_head() == repo.vcs.get_minor_head() and not bare.is_dirty()
 
 
 # Where git runs
@@ -228,31 +211,13 @@ def test_linked_working_tree(repo: Any, tmp_path: Path) -> None:
     assert linked.get_head_major_version() == "linked"
     assert linked.get_minor_head() == repo.git("rev-parse", "HEAD~1")
     (tmp_path / "linked" / "a.txt").write_text("changed")
-    assert linked.is_dirty()
-    assert not repo.vcs.is_dirty()
+    assert linked.is_dirty() and not repo.vcs.is_dirty()
 
 
 def test_blanks_and_unicode_in_the_path(make: Make) -> None:
     repo = make("my prójekt '$(x)' \"q\" 🚀")
     head = repo.commit("first", {"příliš žluťoučký.txt": "kůň"})
-    assert repo.vcs.get_minor_head() == head
-    assert not repo.vcs.is_dirty()
-
-
-def test_inside_a_hook_of_another_repository(repo: Any, make: Make) -> None:
-    other = make("other")
-    other.commit("other")
-    expected = list(repo.vcs.walk_minor_versions("HEAD"))
-    repo.environ.update(
-        GIT_DIR=str(other.root / ".git"),
-        GIT_WORK_TREE=str(other.root),
-        GIT_INDEX_FILE=str(other.root / ".git/index"),
-        GIT_OBJECT_DIRECTORY=str(other.root / ".git/objects"),
-        GIT_PREFIX="sub/",
-    )
-    assert list(repo.vcs.walk_minor_versions("HEAD")) == expected
-    assert not repo.vcs.is_dirty()
-    assert repo.vcs.save_state() == (False, "main")
+    assert repo.vcs.get_minor_head() == head and not repo.vcs.is_dirty()
 
 
 def test_inside_a_real_hook(repo: Any) -> None:
@@ -292,24 +257,16 @@ def test_not_a_repository(tmp_path: Path, environ: dict[str, str]) -> None:
     folder.mkdir()
     for call in (Git(folder, environ).get_minor_head, Git(folder, environ).get_head_major_version):
         problem = error(call)
-        assert str(folder) in problem.message
-        assert "git init" in problem.hint
+        assert str(folder) in problem.message and "git init" in problem.hint
     assert str(folder) in error(lambda: Git(folder, environ).massage_parameter("HEAD")).message
     assert str(folder) in error(Git(folder, environ).is_dirty).message
     assert str(folder) in error(Git(folder, environ).save_state).message
 
 
-def test_no_such_folder(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_git_that_cannot_start(tmp_path: Path, environ: dict[str, str], repo: Any) -> None:
     assert "gone" in error(Git(tmp_path / "gone", environ).get_minor_head).message
-
-
-def test_git_is_missing(repo: Any, tmp_path: Path) -> None:
     problem = error(Git(repo.root, {"PATH": str(tmp_path)}).get_minor_head)
-    assert "not installed" in problem.message
-    assert "install" in problem.hint
-
-
-def test_git_may_not_be_executed(repo: Any, tmp_path: Path) -> None:
+    assert "not installed" in problem.message and "install" in problem.hint
     (tmp_path / "git").write_text("not a program")
     (tmp_path / "git").chmod(0o755)
     assert "cannot be started" in error(Git(repo.root, {"PATH": str(tmp_path)}).get_minor_head).message
@@ -318,8 +275,7 @@ def test_git_may_not_be_executed(repo: Any, tmp_path: Path) -> None:
 def test_repository_of_another_user(repo: Any) -> None:
     repo.environ["GIT_TEST_ASSUME_DIFFERENT_OWNER"] = "1"
     problem = error(repo.vcs.get_minor_head)
-    assert "another user" in problem.message
-    assert f"safe.directory {repo.root}" in problem.hint
+    assert "another user" in problem.message and f"safe.directory {repo.root}" in problem.hint
     # Below its top it is still the repository that is to be trusted.
     assert error(Git(repo.root / "sub", repo.environ).get_minor_head).hint.endswith(f" {repo.root}")
     # Containers set it in the environment.
@@ -333,24 +289,15 @@ def test_damaged_head(repo: Any) -> None:
 
 
 def test_killed_git_is_told(repo: Any, tmp_path: Path) -> None:
-    program = tmp_path / "bin" / "git"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\nkill -9 $$\n")
-    program.chmod(0o755)
-    environ = {**repo.environ, "PATH": str(program.parent)}
-    vcs = Git(repo.root, environ)
+    vcs = git_that(repo, tmp_path, "kill -9 $$")
     assert "signal 9" in error(vcs.is_dirty).message
     assert "signal 9" in error(lambda: list(vcs.walk_subjects("0" * 40))).message
 
 
 def test_ctrl_c_waits_for_a_git_that_changes_the_repository(repo: Any, tmp_path: Path) -> None:
-    program = tmp_path / "bin" / "git"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\nkill -INT {os.getpid()}; sleep 0.3; touch {tmp_path}/finished\n")
-    program.chmod(0o755)
-    environ = {**repo.environ, "PATH": f"{program.parent}:{repo.environ['PATH']}"}
+    vcs = git_that(repo, tmp_path, f"kill -INT {os.getpid()}; sleep 0.3; touch {tmp_path}/finished")
     with pytest.raises(KeyboardInterrupt):
-        Git(repo.root, environ)._git.alter("checkout")
+        vcs._git.alter("checkout")
     assert (tmp_path / "finished").exists()
 
 
@@ -379,11 +326,7 @@ def test_ctrl_c_ends_a_git_that_only_reads(repo: Any, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_while_git_starts_leaves_no_stream_open(repo: Any, tmp_path: Path) -> None:
-    program = tmp_path / "bin" / "git"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\nexec sleep 60\n")
-    program.chmod(0o755)
-    git = Git(repo.root, {**repo.environ, "PATH": f"{program.parent}:{repo.environ['PATH']}"})._git
+    git = git_that(repo, tmp_path, "exec sleep 60")._git
     git._reads = False  # it is guarded from the start, where Ctrl-C is deferred
     guard = _Git.guard
 
@@ -422,8 +365,7 @@ def test_a_partial_clone_fetches_nothing(repo: Any, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     repo.git("clone", "--quiet", "--no-checkout", "--filter=blob:none", f"file://{repo.root}", str(clone))
     problem = error(lambda: Git(clone, repo.environ)._git.ask("cat-file", "-p", "HEAD:a.txt"))
-    assert "partial clone" in problem.message
-    assert "git fetch --refetch" in problem.hint
+    assert "partial clone" in problem.message and "git fetch --refetch" in problem.hint
 
 
 def test_what_would_be_overwritten_is_to_be_committed(repo: Any) -> None:
@@ -431,16 +373,13 @@ def test_what_would_be_overwritten_is_to_be_committed(repo: Any) -> None:
     assert "commit them or move them away" in error(lambda: repo.vcs.checkout("HEAD~1")).hint
 
 
-@pytest.mark.parametrize(
-    ("inside", "expected"),
-    [
-        (("HEAD", "objects/", "refs/"), True),
-        (("HEAD", "objects/"), False),
-        (("HEAD", "refs/"), False),
-        (("objects/", "refs/"), False),
-        (("HEAD", "objects/", "refs/", ".git"), False),
-    ],
-)
+@pytest.mark.parametrize(("inside", "expected"), [
+    (("HEAD", "objects/", "refs/"), True),
+    (("HEAD", "objects/"), False),
+    (("HEAD", "refs/"), False),
+    (("objects/", "refs/"), False),
+    (("HEAD", "objects/", "refs/", ".git"), False),
+])  # fmt: skip
 def test_what_looks_like_a_bare_repository(tmp_path: Path, inside: tuple[str, ...], expected: bool) -> None:
     for name in inside:
         (tmp_path / name).mkdir() if name.endswith("/") else (tmp_path / name).touch()
@@ -449,9 +388,7 @@ def test_what_looks_like_a_bare_repository(tmp_path: Path, inside: tuple[str, ..
 
 def test_init_new_and_again(tmp_path: Path, environ: dict[str, str]) -> None:
     vcs = Git(tmp_path / "new" / "project", environ)
-    assert vcs.init({})
-    assert vcs.init({})
-    assert (tmp_path / "new/project/.git").is_dir()
+    assert vcs.init({}) and vcs.init({}) and (tmp_path / "new/project/.git").is_dir()
 
 
 def test_init_flags_and_parameters(tmp_path: Path, environ: dict[str, str]) -> None:
@@ -467,8 +404,7 @@ def test_init_flags_and_parameters(tmp_path: Path, environ: dict[str, str]) -> N
 
 def test_init_inside_a_hook(tmp_path: Path, environ: dict[str, str], repo: Any) -> None:
     environ["GIT_DIR"] = str(repo.root / ".git")
-    assert Git(tmp_path / "new", environ).init({})
-    assert (tmp_path / "new/.git").is_dir()
+    assert Git(tmp_path / "new", environ).init({}) and (tmp_path / "new/.git").is_dir()
 
 
 def test_init_refuses_odd_options(tmp_path: Path, environ: dict[str, str]) -> None:
@@ -492,24 +428,15 @@ def test_branch_that_is_not_utf8(repo: Any) -> None:
     assert repo.vcs.get_head_major_version() == "k\ufffdd"
     assert [branch.name for branch in repo.vcs.walk_major_versions()] == ["k\ufffdd", "main"]
     repo.write({"a.txt": "changed\n"})
-    before = repo.picture()
-    saved, state = repo.vcs.save_state()
-    repo.vcs.checkout("HEAD~1")
-    repo.vcs.restore_state(saved, state)
-    assert repo.picture() == before
+    repo.comes_back()
 
 
 def test_the_environment_of_another_repository_is_kept_out(repo: Any, tmp_path: Path) -> None:
     """Each variable that git itself calls local to a repository, one by one; what sets options stays."""
     local = set(repo.git("rev-parse", "--local-env-vars").split())
     kept = {"GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"} & local
-    listing = tmp_path / "bin" / "git"
-    listing.parent.mkdir()
-    listing.write_text(f'#!/bin/sh\nenv > "{tmp_path}/seen"\n')
-    listing.chmod(0o755)
-    environ = {**repo.environ, **dict.fromkeys(local, "0"), "OF_THE_USER": "x"}
+    repo.environ.update(dict.fromkeys(local, "0"), OF_THE_USER="x")
     with suppress(VersionControlError):
-        Git(repo.root, {**environ, "PATH": f"{listing.parent}:{environ['PATH']}"}).get_minor_head()
+        git_that(repo, tmp_path, f'env > "{tmp_path}/seen"').get_minor_head()
     seen = {line.partition("=")[0] for line in (tmp_path / "seen").read_text().splitlines()}
-    assert len(local) > 10 and seen & local == kept
-    assert "OF_THE_USER" in seen
+    assert len(local) > 10 and seen & local == kept and "OF_THE_USER" in seen

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -44,11 +42,8 @@ def test_every_version_without_touching_the_user(repo: Any, tmp_path: Path) -> N
             assert place == folder
             assert files(place) == {"a.txt": text, "sub/b.txt": "same\n", ".gitignore": "*.log\n"}
             assert repo.git("rev-parse", "HEAD", at=place) == version
-    assert not folder.exists()
-    assert worktrees(repo) == 1
-    assert repo.picture() == before
-    assert (repo.root / ".git/index").read_bytes() == index
-    assert repo.stashes() == []
+    assert not folder.exists() and worktrees(repo) == 1 and repo.picture() == before
+    assert (repo.root / ".git/index").read_bytes() == index and repo.stashes() == []
 
 
 def test_left_overs_of_a_run_are_gone_in_the_next_version(repo: Any, tmp_path: Path) -> None:
@@ -82,7 +77,15 @@ def test_run_that_commits_or_switches_branches(repo: Any, tmp_path: Path) -> Non
     assert repo.git("rev-parse", "main") == last
 
 
-@pytest.mark.parametrize("damage", ["no .git", "new repository", "lock", "gone"])
+DAMAGE = {
+    "no .git": "rm .git",
+    "new repository": "rm .git; git init -q",
+    "lock": 'touch "$(git rev-parse --absolute-git-dir)/index.lock"',
+    "gone": "rm -r ../copy",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_working_copy_is_made_anew_and_never_taken_for_the_users(repo: Any, damage: str) -> None:
     """The working copy lies inside the user's repository, where git would look next."""
     first, _, last = versions(repo)
@@ -91,24 +94,14 @@ def test_damaged_working_copy_is_made_anew_and_never_taken_for_the_users(repo: A
     folder = repo.root / ".perun" / "copy"
     with repo.vcs.working_copy(folder) as copy:
         place = copy.switch(first)
-        if damage in ("no .git", "new repository"):
-            (place / ".git").unlink()
-        if damage == "new repository":
-            repo.git("init", "--quiet", at=place)
-        if damage == "lock":
-            (Path(repo.git("rev-parse", "--absolute-git-dir", at=place)) / "index.lock").write_text("")
-        if damage == "gone":
-            for path in sorted(place.rglob("*"), reverse=True):
-                path.rmdir() if path.is_dir() else path.unlink()
-            place.rmdir()
+        repo.shell(DAMAGE[damage], at=place)
         (place / "junk").parent.mkdir(exist_ok=True)
         (place / "junk").write_text("")
         copy.switch(last)
         assert sorted(files(place)) == [".gitignore", "a.txt", "sub/b.txt"]
         assert files(place)["a.txt"] == "three\n"
     folder.parent.rmdir()
-    assert repo.picture() == before
-    assert worktrees(repo) == 1
+    assert repo.picture() == before and worktrees(repo) == 1
 
 
 def test_write_protected_left_overs(repo: Any, tmp_path: Path) -> None:
@@ -136,11 +129,16 @@ def test_removed_after_a_failure(repo: Any, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), repo.vcs.working_copy(tmp_path / "copy") as copy:
         copy.switch(versions(repo)[0])
         raise RuntimeError
-    assert not (tmp_path / "copy").exists()
-    assert worktrees(repo) == 1
+    assert not (tmp_path / "copy").exists() and worktrees(repo) == 1
 
 
-@pytest.mark.parametrize("state", ["whole", "half removed", "folder gone", "locked"])
+LEFT = {
+    "whole": "", "half removed": "rm copy/.git", "folder gone": "mv copy elsewhere",
+    "locked": "git -C project worktree lock ../copy",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("state", LEFT)
 def test_left_over_of_a_killed_run(repo: Any, tmp_path: Path, state: str) -> None:
     first, _, last = versions(repo)
     folder = tmp_path / "copy"
@@ -148,16 +146,10 @@ def test_left_over_of_a_killed_run(repo: Any, tmp_path: Path, state: str) -> Non
     killed.__enter__()
     killed.switch(first)
     (folder / "junk").write_text("")
-    if state == "half removed":
-        (folder / ".git").unlink()
-    if state == "folder gone":
-        folder.rename(tmp_path / "elsewhere")
-    if state == "locked":
-        repo.git("worktree", "lock", str(folder))
+    repo.shell(LEFT[state], at=tmp_path)
     with repo.vcs.working_copy(folder) as copy:
         assert sorted(files(copy.switch(last))) == [".gitignore", "a.txt", "sub/b.txt"]
-    assert not folder.exists()
-    assert worktrees(repo) == 1
+    assert not folder.exists() and worktrees(repo) == 1
 
 
 def test_folder_of_the_user_is_refused(repo: Any, tmp_path: Path) -> None:
@@ -192,8 +184,7 @@ def test_below_the_top(repo: Any, tmp_path: Path) -> None:
     vcs = Git(repo.root / "sub/žluť deep", repo.environ)
     with vcs.working_copy(tmp_path / "copy") as copy:
         place = copy.switch(repo.git("rev-parse", "HEAD"))
-        assert place == tmp_path / "copy/sub/žluť deep"
-        assert (place / "c.txt").read_text() == "c\n"
+        assert place == tmp_path / "copy/sub/žluť deep" and (place / "c.txt").read_text() == "c\n"
         with pytest.raises(VersionControlError, match="no folder"):
             copy.switch(versions(repo)[0])
         copy.switch(repo.git("rev-parse", "HEAD"))
@@ -208,8 +199,9 @@ def test_from_a_linked_working_tree_with_blanks(repo: Any, tmp_path: Path) -> No
     assert worktrees(repo) == 2
 
 
-def test_separate_git_dir(make: Make, tmp_path: Path) -> None:
-    repo = make("project", "--separate-git-dir", str(tmp_path / "git dir"))
+@pytest.mark.parametrize("option", ["--separate-git-dir=../git dir", "--object-format=sha256"])
+def test_other_forms_of_repositories(make: Make, tmp_path: Path, option: str) -> None:
+    repo = make("project", option)
     head = repo.commit("one", {"a.txt": "one\n"})
     with repo.vcs.working_copy(tmp_path / "copy") as copy:
         assert files(copy.switch(head)) == {"a.txt": "one\n"}
@@ -220,13 +212,6 @@ def test_bare_repository(repo: Any, tmp_path: Path) -> None:
     with Git(tmp_path / "bare.git", repo.environ).working_copy(tmp_path / "copy") as copy:
         assert files(copy.switch(versions(repo)[0]))["a.txt"] == "one\n"
     assert not (tmp_path / "copy").exists()
-
-
-def test_sha256(make: Make, tmp_path: Path) -> None:
-    repo = make("project", "--object-format=sha256")
-    head = repo.commit("one", {"a.txt": "one\n"})
-    with repo.vcs.working_copy(tmp_path / "copy") as copy:
-        assert files(copy.switch(head)) == {"a.txt": "one\n"}
 
 
 def test_shallow_clone(repo: Any, tmp_path: Path) -> None:
@@ -275,9 +260,7 @@ def test_filters_work(repo: Any, tmp_path: Path) -> None:
         assert files(copy.switch(head))["x.big"] == "content\n"
 
 
-def test_hooks_do_not_run_and_a_surrounding_hook_does_not_matter(
-    repo: Any, make: Make, tmp_path: Path
-) -> None:
+def test_hooks_do_not_run_and_a_surrounding_hook_does_not_matter(repo: Any, make, tmp_path: Path) -> None:
     hook = repo.root / ".git/hooks/post-checkout"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hook-ran\n")
@@ -291,8 +274,7 @@ def test_hooks_do_not_run_and_a_surrounding_hook_does_not_matter(
     with vcs.working_copy(tmp_path / "copy") as copy:
         assert files(copy.switch(head))["a.txt"] == "three\n"
     del repo.environ["GIT_DIR"], repo.environ["GIT_INDEX_FILE"]
-    assert other.picture() == before
-    assert not (tmp_path / "hook-ran").exists()
+    assert other.picture() == before and not (tmp_path / "hook-ran").exists()
 
 
 def test_repository_without_commits(make: Make, tmp_path: Path) -> None:
@@ -339,8 +321,7 @@ def test_half_a_note_of_a_killed_run_is_in_nobodys_way(repo: Any, tmp_path: Path
     elsewhere.mkdir()
     with repo.vcs.working_copy(tmp_path / "worktree-4711") as copy:
         copy.switch(versions(repo)[0])
-    assert not notes.exists()
-    assert users.exists() and elsewhere.exists()
+    assert not notes.exists() and users.exists() and elsewhere.exists()
     os.utime(elsewhere, (1, 1))
     with repo.vcs.working_copy(tmp_path / "worktree-4711"):
         assert not elsewhere.exists()

@@ -1,7 +1,5 @@
 """Tagit beyond the contract: what a snapshot holds, and that nothing of the user's is lost."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -30,6 +28,11 @@ def write(vcs: Tagit, **files: str) -> None:
         path = vcs.root / name.replace("__", "/")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+
+
+def snapshot(vcs: Tagit, name: str, **files: str) -> str:
+    write(vcs, **files)
+    return vcs.snapshot(name)
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -67,8 +70,7 @@ def test_links_programs_folders_and_odd_names(tagit: Tagit, tmp_path: Path) -> N
     shutil.rmtree(tagit.root / "a")
     (tagit.root / "run").chmod(0o644)
     (tagit.root / "link").unlink()
-    write(tagit, a="a file where a folder was", link__x="a folder where a link was")
-    tagit.snapshot("two")
+    snapshot(tagit, "two", a="a file where a folder was", link__x="a folder where a link was")
     after = contents(tagit.root)
 
     tagit.checkout(first)
@@ -95,20 +97,15 @@ def test_bytes_that_are_no_text(tagit: Tagit) -> None:
 
 def test_what_is_ignored(tagit: Tagit) -> None:
     write(
-        tagit,
-        keep_c="",
-        x_o="",
-        build__out="",
-        src__build="a file",
-        docs__html__page="",
-        docs__text="",
-        perun="x",
-    )
+        tagit, keep_c="", x_o="", build__out="", src__build="a file", docs__html__page="", docs__text="",
+        perun="x"
+    )  # fmt: skip
     write(tagit, **{".perun__local.yml": "", ".git__HEAD": ""})
     (tagit.root / "src" / "__pycache__").mkdir()
     (tagit.root / "src" / "__pycache__" / "x.pyc").touch()
-    write(tagit, **{".tagitignore": "# built\n*_o\nbuild/\ndocs/html\n\n", "# built": "no comment"})
-    first = tagit.snapshot("one")
+    first = snapshot(
+        tagit, "one", **{".tagitignore": "# built\n*_o\nbuild/\ndocs/html\n\n", "# built": "no comment"}
+    )
     assert files_of(tagit, first) == {".tagitignore", "# built", "keep_c", "src/build", "docs/text", "perun"}
     write(tagit, **{".tagitignore": "a\n!b\n"})
     with pytest.raises(VersionControlError, match=r"\.tagitignore, line 2"):
@@ -124,8 +121,7 @@ def test_names_that_cannot_be(tagit: Tagit, name: str) -> None:
 
 
 def test_a_name_is_given_once(tagit: Tagit) -> None:
-    write(tagit, a="1")
-    tagit.snapshot("one")
+    snapshot(tagit, "one", a="1")
     with pytest.raises(VersionControlError, match="already"):
         tagit.snapshot("one")
 
@@ -147,10 +143,8 @@ def test_spellings(tagit: Tagit) -> None:
 
 
 def test_history_stays_linear(tagit: Tagit) -> None:
-    write(tagit, a="1")
-    tagit.snapshot("one")
-    write(tagit, a="2")
-    tagit.snapshot("two")
+    snapshot(tagit, "one", a="1")
+    snapshot(tagit, "two", a="2")
     tagit.checkout("one")
     write(tagit, a="3")
     with pytest.raises(VersionControlError, match="linear") as caught:
@@ -159,20 +153,16 @@ def test_history_stays_linear(tagit: Tagit) -> None:
 
 
 def test_changes_to_other_files_are_carried_along(tagit: Tagit) -> None:
-    write(tagit, a="1", same="same")
-    tagit.snapshot("one")
-    write(tagit, a="2")
-    tagit.snapshot("two")
+    snapshot(tagit, "one", a="1", same="same")
+    snapshot(tagit, "two", a="2")
     write(tagit, same="changed", new="mine")
     tagit.checkout("one")
     assert contents(tagit.root) == {"a": "1", "same": "changed", "new": "mine"}
 
 
 def test_nothing_is_written_through_a_link(tagit: Tagit, tmp_path: Path) -> None:
-    write(tagit, folder__a="1")
-    tagit.snapshot("one")
-    write(tagit, folder__a="2")
-    tagit.snapshot("two")
+    snapshot(tagit, "one", folder__a="1")
+    snapshot(tagit, "two", folder__a="2")
     shutil.rmtree(tagit.root / "folder")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "a").write_text("theirs")
@@ -183,8 +173,7 @@ def test_nothing_is_written_through_a_link(tagit: Tagit, tmp_path: Path) -> None
 
 
 def test_a_folder_with_files_of_the_users_is_in_the_way(tagit: Tagit) -> None:
-    write(tagit, a="a file")
-    tagit.snapshot("one")
+    snapshot(tagit, "one", a="a file")
     (tagit.root / "a").unlink()
     tagit.snapshot("two")
     write(tagit, a__mine="mine")
@@ -196,10 +185,8 @@ def test_a_folder_with_files_of_the_users_is_in_the_way(tagit: Tagit) -> None:
 
 
 def test_what_a_run_changed_is_kept(tagit: Tagit) -> None:
-    write(tagit, a="1", b="1")
-    tagit.snapshot("one")
-    write(tagit, a="2")
-    tagit.snapshot("two")
+    snapshot(tagit, "one", a="1", b="1")
+    snapshot(tagit, "two", a="2")
     write(tagit, a="mine")
     saved = tagit.prepare_save()
     tagit.finish_save(saved)
@@ -214,19 +201,15 @@ def test_what_a_run_changed_is_kept(tagit: Tagit) -> None:
 
 
 def test_restoring_what_is_not_there_any_more(tagit: Tagit) -> None:
-    write(tagit, a="1")
-    head = tagit.snapshot("one")
-    write(tagit, a="2")
-    tagit.snapshot("two")
+    head = snapshot(tagit, "one", a="1")
+    snapshot(tagit, "two", a="2")
     with pytest.raises(VersionControlError, match="in no entry"):
         tagit.resume(SavedState(True, head, "no-such"))
 
 
 def test_damaged_snapshots(tagit: Tagit) -> None:
-    write(tagit, a="1")
-    tagit.snapshot("one")
-    write(tagit, a="2")
-    tagit.snapshot("two")
+    snapshot(tagit, "one", a="1")
+    snapshot(tagit, "two", a="2")
     for path in (tagit.root / ".tagit" / "objects").glob("??/*"):
         if path.parent.name + path.name == git(tagit, "rev-parse", "main~1:a").strip():
             path.chmod(0o600)
@@ -240,8 +223,7 @@ def test_damaged_snapshots(tagit: Tagit) -> None:
 
 
 def test_a_folder_from_elsewhere_names_no_programs_to_run(tagit: Tagit, tmp_path: Path) -> None:
-    write(tagit, a="1")
-    tagit.snapshot("one")
+    snapshot(tagit, "one", a="1")
     program, mark = tmp_path / "program", tmp_path / "was-run"
     program.write_text(f"#!/bin/sh\ntouch {mark}\ncat\n")
     program.chmod(0o755)
@@ -256,8 +238,7 @@ def test_a_folder_from_elsewhere_names_no_programs_to_run(tagit: Tagit, tmp_path
     assert again.is_dirty()
     again.snapshot("two")
     again.checkout("one")
-    assert contents(tagit.root) == {"a": "1"}
-    assert not mark.exists()
+    assert contents(tagit.root) == {"a": "1"} and not mark.exists()
     (theirs / "commondir").write_text("..\n")
     with pytest.raises(VersionControlError, match="commondir"):
         Tagit(tagit.root, {}).is_dirty()
@@ -276,8 +257,9 @@ def test_settings_of_the_user_change_no_byte(tagit: Tagit, tmp_path: Path) -> No
     (tmp_path / "ignored").write_text("*\n")
     vcs = Tagit(tagit.root, {"HOME": str(tmp_path)})
     (vcs.root / "a").write_bytes(b"1\r\n2\n")
-    write(vcs, **{".gitignore": "*", "inner__.git__HEAD": "ref: refs/heads/x\n", "inner__b": "b"})
-    first = vcs.snapshot("one")
+    first = snapshot(
+        vcs, "one", **{".gitignore": "*", "inner__.git__HEAD": "ref: refs/heads/x\n", "inner__b": "b"}
+    )
     assert files_of(vcs, first) == {".gitignore", "a", "inner/b"}
     (vcs.root / "a").write_text("3")
     vcs.snapshot("two")
@@ -323,12 +305,10 @@ def test_any_version_from_any_other(tmp_path_factory: pytest.TempPathFactory, wa
         for path in vcs.root.iterdir():
             if path.name != ".tagit":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-        write(vcs, **tree)
-        vcs.snapshot(f"v{number}")
+        snapshot(vcs, f"v{number}", **tree)
     for number in data.draw(st.lists(st.integers(0, len(wanted) - 1), min_size=1, max_size=8)):
         vcs.checkout(f"v{number}")
-        assert contents(vcs.root) == wanted[number]
-        assert not vcs.is_dirty()
+        assert contents(vcs.root) == wanted[number] and not vcs.is_dirty()
 
 
 KILLER = """#!/bin/sh
@@ -359,8 +339,7 @@ def test_a_snapshot_is_there_wholly_or_not_at_all(tagit: Tagit, tmp_path: Path) 
         if found:
             break
         assert code == -9, limit
-    assert limit > 3
-    assert not tagit.is_dirty()
+    assert limit > 3 and not tagit.is_dirty()
     (tagit.root / "a").unlink()
     tagit.snapshot("two")
     tagit.checkout("one")
@@ -372,8 +351,7 @@ def test_more_names_than_one_call_of_git_can_take() -> None:
     batches = list(_batches(iter(paths)))
     assert [path for batch in batches for path in batch] == paths
     assert [len(batch) for batch in batches] == [5000, 5000, 2000]
-    assert list(_batches([])) == []
-    assert list(_batches(["x" * 600_000, "y"])) == [["x" * 600_000], ["y"]]
+    assert list(_batches([])) == [] and list(_batches(["x" * 600_000, "y"])) == [["x" * 600_000], ["y"]]
 
 
 def test_names_that_another_system_would_refuse_are_taken(tagit: Tagit) -> None:
@@ -394,8 +372,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 def test_damaged_snapshots_are_named(tagit: Tagit) -> None:
-    write(tagit, a="1")
-    tagit.snapshot("one")
+    snapshot(tagit, "one", a="1")
     shutil.rmtree(tagit.root / ".tagit" / "objects")
     with pytest.raises(VersionControlError, match=r"the snapshots in .*\.tagit are damaged") as caught:
         tagit.is_dirty()
@@ -411,8 +388,7 @@ def test_other_errors_of_git_are_told_as_they_are(tagit: Tagit) -> None:
 
 def test_who_would_lose_changes_is_told_how_to_keep_them(tagit: Tagit) -> None:
     for number in (1, 2):
-        write(tagit, a=str(number))
-        tagit.snapshot(f"v{number}")
+        snapshot(tagit, f"v{number}", a=str(number))
     write(tagit, a="3")
     with pytest.raises(VersionControlError, match="a") as caught:
         tagit.checkout("v1")

@@ -1,7 +1,5 @@
 """Profiles that views are tried with, and what a page holds."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -10,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import profiles
 from perun.profile.factory import Profile
 
 
@@ -18,22 +17,8 @@ def profile_of() -> Callable[..., Profile]:
     """A profile with the given resources: `profile_of([{"uid": "f", "amount": 1}], models=[...])`."""
 
     def make(resources: list[dict[str, Any]], **regions: Any) -> Profile:
-        made = Profile(
-            {
-                "header": {
-                    "type": "mixed",
-                    "cmd": "./app",
-                    "args": "-v",
-                    "workload": "in.txt",
-                    "units": {"mixed": "us"},
-                },
-                "collector_info": {"name": "trace", "params": {}},
-                "postprocessors": [],
-                **regions,
-            }
-        )
-        made.update_resources({"type": "mixed", **resource} for resource in resources)
-        return made
+        named = {"args": "-v", "workload": "in.txt", "collector": "trace"}
+        return profiles.profile_of(resources, "mixed", "us", **named, **regions)
 
     return make
 

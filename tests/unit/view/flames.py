@@ -1,7 +1,5 @@
 """Profiles that flame graphs are made of, and what is shown of them."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The functions of bars and flow, and bins of many values, checked against pandas."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -12,9 +10,16 @@ from hypothesis import strategies as st
 
 from perun.core.errors import ProfileError, UsageError
 from perun.profile.factory import Profile
-from perun.view._common.aggregate import FUNCTIONS, aggregate, canonical, keeps_unit
-from perun.view._common.pivot import cross_tabulated
-from perun.view._common.values import Resources, binned, bins_of
+from perun.view._common.pivot import (
+    FUNCTIONS,
+    aggregate,
+    binned,
+    bins_of,
+    canonical,
+    cross_tabulated,
+    keeps_unit,
+)
+from perun.view._common.values import Resources
 
 pandas = pytest.importorskip("pandas", reason="pandas is what the functions are compared with")
 NUMBERS = st.one_of(st.floats(-1e9, 1e9), st.integers(-5, 5).map(float), st.just(math.nan))
@@ -73,21 +78,18 @@ def test_no_resources() -> None:
         Resources(Profile())
 
 
-@pytest.mark.parametrize(
-    ("cells", "names", "codes"),
-    [
-        ([2, 1, 10], ["1", "2", "10"], [1, 0, 2]),
-        ([1, 1.0, "1"], ["1"], [0, 0, 0]),
-        (["2", "10", "1"], ["1", "2", "10"], [1, 2, 0]),
-        (["007", "7"], ["007", "7"], [0, 1]),
-        (["b", "a", None, "b"], ["b", "a"], [0, 1, -1, 0]),
-        ([True, False, True], ["True", "False"], [0, 1, 0]),
-        ([0.5, math.nan], ["0.5", "nan"], [0, 1]),
-        (["", "x"], ["(none)", "x"], [0, 1]),
-        ([[1, 2], [1, 2]], ["1,2"], [0, 0]),
-        ([2**70, 3], ["3", str(float(2**70))], [1, 0]),
-    ],
-)
+@pytest.mark.parametrize(("cells", "names", "codes"), [
+    ([2, 1, 10], ["1", "2", "10"], [1, 0, 2]),
+    ([1, 1.0, "1"], ["1"], [0, 0, 0]),
+    (["2", "10", "1"], ["1", "2", "10"], [1, 2, 0]),
+    (["007", "7"], ["007", "7"], [0, 1]),
+    (["b", "a", None, "b"], ["b", "a"], [0, 1, -1, 0]),
+    ([True, False, True], ["True", "False"], [0, 1, 0]),
+    ([0.5, math.nan], ["0.5", "nan"], [0, 1]),
+    (["", "x"], ["(none)", "x"], [0, 1]),
+    ([[1, 2], [1, 2]], ["1,2"], [0, 0]),
+    ([2**70, 3], ["3", str(float(2**70))], [1, 0]),
+])  # fmt: skip
 def test_categories(cells: list[Any], names: list[str], codes: list[int]) -> None:
     found = resources([{"uid": "f", "key": cell, "amount": n} for n, cell in enumerate(cells)])
     order = np.argsort(found.numbers("amount", "--of"))
@@ -101,18 +103,15 @@ def test_what_is_no_number_can_be_counted() -> None:
     assert aggregate("nunique", np.zeros(3, np.intp), values, 1).tolist() == [2]
 
 
-@pytest.mark.parametrize(
-    ("units", "rows", "unit"),
-    [
-        ({"time": "s"}, [("time", None)], "s"),
-        ({"mixed(time delta)": "us"}, [("mixed", "time delta")], "us"),
-        ({"mixed (time delta)": "us"}, [("mixed", "time delta")], "us"),
-        ({"memory": "B"}, [("memory", "malloc"), ("memory", "free")], "B"),
-        ({"mixed(a)": "us", "mixed(b)": "B"}, [("mixed", "a"), ("mixed", "b")], ""),
-        ({}, [("time", None)], ""),
-        ("s", [("time", None)], ""),
-    ],
-)
+@pytest.mark.parametrize(("units", "rows", "unit"), [
+    ({"time": "s"}, [("time", None)], "s"),
+    ({"mixed(time delta)": "us"}, [("mixed", "time delta")], "us"),
+    ({"mixed (time delta)": "us"}, [("mixed", "time delta")], "us"),
+    ({"memory": "B"}, [("memory", "malloc"), ("memory", "free")], "B"),
+    ({"mixed(a)": "us", "mixed(b)": "B"}, [("mixed", "a"), ("mixed", "b")], ""),
+    ({}, [("time", None)], ""),
+    ("s", [("time", None)], ""),
+])  # fmt: skip
 def test_units(units: Any, rows: list[tuple[str, str | None]], unit: str) -> None:
     made = [{"uid": "f", "type": one, "subtype": two, "amount": 1} for one, two in rows]
     found = resources(made, header={"type": "time", "units": units})

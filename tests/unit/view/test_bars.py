@@ -1,14 +1,12 @@
 """What bars show, and what they refuse."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
 import pytest
 
 from perun.core.errors import UsageError
-from perun.view._common.chart import Chart, ChartSeries
+from perun.view._common import Chart, ChartSeries
 from perun.view.bars import MAX_BARS, MAX_GROUPS, BarsParams, chart
 
 ROWS: list[dict[str, Any]] = [
@@ -133,10 +131,7 @@ def test_negative_values_are_stacked_below(shown: Any) -> None:
 
 @pytest.mark.parametrize(
     ("function", "value", "label", "unit"),
-    [
-        ("count", 6, "number of values of uid", ""),
-        ("nunique", 2, "number of different values of uid", ""),
-    ],
+    [("count", 6, "number of values of uid", ""), ("nunique", 2, "number of different values of uid", "")],
 )
 def test_what_is_no_number_is_counted(shown: Any, function: str, value: float, label: str, unit: str) -> None:
     found = shown(function=function, of="uid", per="snapshots")
@@ -172,24 +167,18 @@ def test_what_is_no_finite_number_is_left_out(shown: Any) -> None:
     assert heights(found.series[0], found) == {"0": 3}
 
 
-@pytest.mark.parametrize(
-    ("options", "message", "hint"),
-    [
-        ({"y_scale": "log", "of": "snapshots"}, "a logarithmic axis has no place for 0", "leave out"),
-        ({"y_scale": "log", "by": "uid"}, "cannot show parts that add up", "add --grouped"),
-        ({"stacked": True}, "--stacked needs a key to divide the bars by", "add --by"),
-        ({"grouped": True}, "--grouped needs a key to divide the bars by", "add --by"),
-        ({"by": "uid", "stacked": True, "grouped": True}, "exclude each other", "leave out"),
-        ({"of": "amonut"}, "--of: no resource has a key 'amonut'", "'amount'.*known are: amount, snapshots"),
-        ({"per": "size"}, "--per: no resource has a key 'size'", "structure-unit-size, subtype, type, uid"),
-        ({"by": "q"}, "--by: no resource has a key 'q'", "known are: amount, snapshots"),
-        (
-            {"of": "uid"},
-            "no resource has a number in 'uid'",
-            "keys with numbers: amount, structure-unit-size",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "message", "hint"), [
+    ({"y_scale": "log", "of": "snapshots"}, "a logarithmic axis has no place for 0", "leave out"),
+    ({"y_scale": "log", "by": "uid"}, "cannot show parts that add up", "add --grouped"),
+    ({"stacked": True}, "--stacked needs a key to divide the bars by", "add --by"),
+    ({"grouped": True}, "--grouped needs a key to divide the bars by", "add --by"),
+    ({"by": "uid", "stacked": True, "grouped": True}, "exclude each other", "leave out"),
+    ({"of": "amonut"}, "--of: no resource has a key 'amonut'", "'amount'.*known are: amount, snapshots"),
+    ({"per": "size"}, "--per: no resource has a key 'size'", "structure-unit-size, subtype, type, uid"),
+    ({"by": "q"}, "--by: no resource has a key 'q'", "known are: amount, snapshots"),
+    ({"of": "uid"}, "no resource has a number in 'uid'",
+     "keys with numbers: amount, structure-unit-size"),
+])  # fmt: skip
 def test_what_is_refused(shown: Any, options: dict[str, Any], message: str, hint: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         shown(**options)
@@ -218,5 +207,4 @@ def test_an_unknown_source_is_no_part_of_a_name(shown: Any) -> None:
         {"uid": {"source": "unreachable", "function": "app+0x3f", "line": 0}, "amount": 2},
         {"uid": {"source": "a.c", "function": "f", "line": 0}, "amount": 1},
     ]
-    found = shown(rows, per="uid")
-    assert found.x.names == ("app+0x3f", "a.c:f:0")
+    assert shown(rows, per="uid").x.names == ("app+0x3f", "a.c:f:0")

@@ -1,7 +1,5 @@
 """The view of call graphs without a browser: which graph it shows, its text, and what it refuses."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 
@@ -74,8 +72,7 @@ def test_without_a_kept_graph_the_recorded_calls_are_shown() -> None:
 def test_a_kept_graph_is_mixed_with_the_recorded_calls_and_compared() -> None:
     calls = (("main", "work"), ("main", "rare"), ("work", "rare"), ("rare", "work"))
     before, changed = graph_of(*calls, ("main", "gone")), graph_of(*calls, other="rare")
-    text = shown(RUN, Kept(changed, before))
-    assert text.splitlines() == [
+    assert shown(RUN, Kept(changed, before)).splitlines() == [
         "4 functions and 5 calls (mixed); 3 levels from main; since c0ffeec0ff: 0 new, 1 changed, 0 renamed, "
         "1 removed",
         "",
@@ -96,16 +93,13 @@ def test_a_focus_shows_so_many_levels_and_finds_plain_names() -> None:
     assert text.splitlines()[2:] == ["f(int)", "  g  [...]"]
 
 
-@pytest.mark.parametrize(
-    ("options", "kept", "message"),
-    [
-        ({"use_cg_type": "static"}, None, "no call graph of the program is kept"),
-        ({"use_cg_type": "mixed"}, Kept(None), "no call graph of the program is kept"),
-        ({"focus": "wrok"}, None, "no function 'wrok'"),
-        ({"baseline": "v1"}, None, "--baseline needs the call graphs of machine code"),
-        ({"baseline": "v1"}, Kept(STATIC), "no call graph of the program is kept of v1"),
-    ],
-)
+@pytest.mark.parametrize(("options", "kept", "message"), [
+    ({"use_cg_type": "static"}, None, "no call graph of the program is kept"),
+    ({"use_cg_type": "mixed"}, Kept(None), "no call graph of the program is kept"),
+    ({"focus": "wrok"}, None, "no function 'wrok'"),
+    ({"baseline": "v1"}, None, "--baseline needs the call graphs of machine code"),
+    ({"baseline": "v1"}, Kept(STATIC), "no call graph of the program is kept of v1"),
+])  # fmt: skip
 def test_what_cannot_be_shown_is_refused(options: dict[str, str], kept: Kept | None, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         shown(RUN, kept, **options)

@@ -1,7 +1,5 @@
 """What box plots and histograms show."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 
 from perun.core.errors import UsageError
-from perun.view._common.chart import Box
+from perun.view._common import Box
 from perun.view.boxplot import MAX_OUTLIERS, BoxplotParams, BoxplotView
 from perun.view.boxplot import chart as boxplot
 from perun.view.histogram import MAX_BINS, HistogramParams, HistogramView
@@ -63,9 +61,7 @@ def test_whiskers_never_end_within_the_box(profile_of: Any) -> None:
 @pytest.mark.parametrize("scale", ["auto", "linear", "log"])
 @pytest.mark.parametrize("terminal", [True, False])
 @pytest.mark.parametrize("amounts", [[5e-324, 1e-323], [1e200, 2e200, 1.5e299], [1e-300, 1.0, 1.79e308]])
-def test_the_ends_of_the_range_of_numbers_are_drawn(
-    profile_of: Any, amounts: list[float], terminal: bool, scale: str, tmp_path: Any
-) -> None:
+def test_the_ends_of_the_range_of_numbers_are_drawn(profile_of, amounts, terminal, scale, tmp_path) -> None:
     profile = profile_of([{"uid": "f", "amount": one} for one in amounts])
     where: Any = {"terminal": True} if terminal else {"filename": str(tmp_path / "page.html")}
     BoxplotView().render(profile, BoxplotParams(y_scale=scale, **where), io.StringIO())

@@ -1,7 +1,5 @@
 """Stacks of profiles, and the formats that they are written in."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -17,8 +15,7 @@ from perun.core.errors import ProfileError, UsageError
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view.flamegraph.calls import Frame
-from perun.view.flamegraph.exports import folded, speedscope
-from perun.view.flamegraph.stacks import Tree, stacks_of
+from perun.view.flamegraph.stacks import Tree, folded, speedscope, stacks_of
 
 SCHEMA = Path(__file__).parents[2] / "data" / "schemas" / "speedscope.json"
 SPEEDSCOPE = json.loads(SCHEMA.read_text("utf-8"))
@@ -142,15 +139,12 @@ def test_nested_calls_share_out_the_time_of_the_outermost(spans: list[tuple[int,
     assert all(amount > 0 for amount in found.values())
 
 
-@pytest.mark.parametrize(
-    ("profile", "message", "hint"),
-    [
-        (Profile(header={"type": "time"}), "the profile has no resources", "collect a new profile"),
-        (timed(("f", 0, 0)), "no call stack has a value of 'amount' above 0", "--of count"),
-        (traced(([record("f")], 0)), "no call stack has a value of 'amount' above 0", "--of count"),
-        (traced(([record("f")], -1)), "no call stack has a value of 'amount' above 0", "--of count"),
-    ],
-)
+@pytest.mark.parametrize(("profile", "message", "hint"), [
+    (Profile(header={"type": "time"}), "the profile has no resources", "collect a new profile"),
+    (timed(("f", 0, 0)), "no call stack has a value of 'amount' above 0", "--of count"),
+    (traced(([record("f")], 0)), "no call stack has a value of 'amount' above 0", "--of count"),
+    (traced(([record("f")], -1)), "no call stack has a value of 'amount' above 0", "--of count"),
+])  # fmt: skip
 def test_profiles_without_stacks(profile: Profile, message: str, hint: str) -> None:
     with pytest.raises((ProfileError, UsageError), match=message) as caught:
         stacks_of(profile)
@@ -184,11 +178,9 @@ def test_folded_stacks() -> None:
 @given(
     st.dictionaries(
         st.lists(st.text(max_size=8), min_size=1, max_size=4).map(lambda names: tuple(map(Frame, names))),
-        st.one_of(st.integers(1, 10**9), st.floats(1e-9, 1e9)),
-        min_size=1,
-        max_size=8,
+        st.one_of(st.integers(1, 10**9), st.floats(1e-9, 1e9)), min_size=1, max_size=8
     )
-)
+)  # fmt: skip
 def test_folded_stacks_are_lines_that_other_tools_read(stacks: dict[tuple[Frame, ...], float]) -> None:
     text = folded(stacks)
     lines = text.split("\n")[:-1]
@@ -203,11 +195,9 @@ def test_speedscope() -> None:
     found = speedscope(stacks_of(traced((trace, 4))).amounts, name="x", unit="B", exporter="perun")
     assert found["shared"]["frames"] == [{"name": "main", "file": "a.c", "line": 3}, {"name": "malloc"}]
     assert found["profiles"] == [
-        {
-            **{"type": "sampled", "name": "x", "unit": "bytes", "startValue": 0, "endValue": 4},
-            **{"samples": [[0, 1]], "weights": [4]},
-        }
-    ]
+        {**{"type": "sampled", "name": "x", "unit": "bytes", "startValue": 0, "endValue": 4},
+         **{"samples": [[0, 1]], "weights": [4]}}
+    ]  # fmt: skip
 
 
 @given(
@@ -228,16 +218,10 @@ def test_speedscope_has_what_its_schema_asks_for(stacks: dict[tuple[Frame, ...],
 
 def test_the_tree_has_callers_before_callees() -> None:
     a, b, c = Frame("a"), Frame("b"), Frame("c", "s", 2)
-    tree = Tree([{(a, b): 1, (a,): 2, (c, b): 4}, {(a, b): 8, (b,): 16}])
-    assert tree.document() == {
-        "sources": ["", "s"],
-        "names": ["a", "b", "c"],
-        "places": [0, 0, 1],
-        "lines": [0, 0, 2],
-        "parents": [0, 1, 0, 1, 0],
-        "frames": [0, 1, 2, 1, 1],
-        "amounts": [[2, 1, 0, 4, 0], [0, 8, 0, 0, 16]],
-    }
+    assert Tree([{(a, b): 1, (a,): 2, (c, b): 4}, {(a, b): 8, (b,): 16}]).document() == {
+        "sources": ["", "s"], "names": ["a", "b", "c"], "places": [0, 0, 1], "lines": [0, 0, 2],
+        "parents": [0, 1, 0, 1, 0], "frames": [0, 1, 2, 1, 1], "amounts": [[2, 1, 0, 4, 0], [0, 8, 0, 0, 16]]
+    }  # fmt: skip
 
 
 def test_texts_go_to_standard_output_or_to_a_file(tmp_path: Path) -> None:
@@ -259,14 +243,9 @@ def test_the_page_has_what_it_was_told(tmp_path: Path) -> None:
     path = tmp_path / "x.html"
     profile = traced(([record("f"), record("main")], 3))
     shown(
-        profile,
-        filename=str(path),
-        graph_height=24,
-        colour="share",
-        icicle=True,
-        by="line",
-        graph_title="T<b>",
-    )
+        profile, filename=str(path), graph_height=24, colour="share", icicle=True, by="line",
+        graph_title="T<b>"
+    )  # fmt: skip
     data = page_data(path)
     assert (data["frameHeight"], data["colour"], data["icicle"], data["byLine"]) == (24, "share", True, True)
     assert data["modes"][0]["unit"] == "B"
@@ -305,15 +284,12 @@ def test_the_difference_to_another_profile(tmp_path: Path) -> None:
     assert page_data(path)["colour"] == "change"
 
 
-@pytest.mark.parametrize(
-    ("options", "message", "hint"),
-    [
-        ({"diff": "x", "format": "folded"}, "--diff needs --format html, not folded", "leave out --diff"),
-        ({"diff": "time"}, "time and the unit s, the profile has memory and B", "the same type and unit"),
-        ({"diff": "kB"}, "type memory and the unit kB", "the same type and unit"),
-        ({"format": "folded", "view_in_browser": True}, "cannot show --format folded", "--view-in-browser"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message", "hint"), [
+    ({"diff": "x", "format": "folded"}, "--diff needs --format html, not folded", "leave out --diff"),
+    ({"diff": "time"}, "time and the unit s, the profile has memory and B", "the same type and unit"),
+    ({"diff": "kB"}, "type memory and the unit kB", "the same type and unit"),
+    ({"format": "folded", "view_in_browser": True}, "cannot show --format folded", "--view-in-browser"),
+])  # fmt: skip
 def test_what_does_not_go_together(tmp_path: Path, options: dict[str, Any], message: str, hint: str) -> None:
     others = {
         "time": Profile(header={"type": "time", "units": {"time": "s"}}),

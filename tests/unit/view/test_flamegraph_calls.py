@@ -1,7 +1,5 @@
 """Flame graphs and Chrome traces of calls that were recorded with their times."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -84,9 +82,7 @@ def test_one_function_has_the_time_it_took_in_each_place() -> None:
     # That g was called by f does not say by which of the two calls of f.
     rows: list[Row] = [("main", 1, 0, 100, -1, ""), ("a", 1, 0, 50, -1, "main"), ("f", 1, 0, 40, -1, "a")]
     rows += [("g", 1, 10, 30, -1, "f"), ("b", 1, 50, 50, -1, "main"), ("f", 1, 50, 50, -1, "b")]
-    assert named(recorded(*rows)) == {
-        "main;a": 0.01, "main;a;f": 0.01, "main;a;f;g": 0.03, "main;b;f": 0.05
-    }  # fmt: skip
+    assert named(recorded(*rows)) == {"main;a": 0.01, "main;a;f": 0.01, "main;a;f;g": 0.03, "main;b;f": 0.05}
 
 
 def test_where_the_clock_does_not_tell_order_and_caller_do() -> None:
@@ -287,14 +283,12 @@ def test_events_are_what_the_format_asks_for(profile: Profile) -> None:
     assert told["thread_name"] == (used if has_threads else set())
 
 
-def test_a_chrome_trace_is_written_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chrome_trace_is_written_whole_or_not_at_all(tmp_path, monkeypatch) -> None:
     path = tmp_path / "trace.json"
     path.write_text("old")
     profile = recorded(*PROGRAM)
     with monkeypatch.context() as patch:
-        patch.setattr("perun.view.flamegraph.exports._times", lambda *_: 1 / 0)
+        patch.setattr("perun.view.flamegraph.stacks._times", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             shown(profile, format="chrome", filename=str(path))
     assert path.read_text() == "old"
@@ -326,13 +320,11 @@ def corrected(*rows: tuple[str, str, int, int, int]) -> Profile:
         header={"type": "mixed", "cmd": "./app", "units": {"mixed(time delta)": "us"}}, trace={"overhead": {}}
     )
     profile.update_resources(
-        {
-            **{"type": "mixed", "subtype": "time delta", "uid": uid, "call-order": order, "thread": 1},
-            **({"caller": caller} if caller else {}),
-            **{"timestamp": start / 1000, "amount": length / 1000, "exclusive": exclusive},
-        }
+        {**{"type": "mixed", "subtype": "time delta", "uid": uid, "call-order": order, "thread": 1},
+         **({"caller": caller} if caller else {}),
+         **{"timestamp": start / 1000, "amount": length / 1000, "exclusive": exclusive}}
         for order, (uid, caller, start, length, exclusive) in enumerate(rows)
-    )
+    )  # fmt: skip
     return profile
 
 

@@ -1,7 +1,5 @@
 """What flow shows, and what it refuses."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 
 from perun.core.errors import UsageError
-from perun.view._common.chart import Chart
+from perun.view._common import Chart
 from perun.view.flow import MAX_LINES, MAX_POINTS, FlowParams, FlowView, chart
 
 ROWS: list[dict[str, Any]] = [
@@ -46,8 +44,7 @@ def test_not_accumulated(shown: Any) -> None:
 
 
 def test_a_mean_of_nothing_is_nothing(shown: Any) -> None:
-    found = lines(shown(function="mean", accumulate=False))
-    assert found == {"g": {2: 5, 3: 6}, "f": {1: 1, 2: 2.5, 4: 10}}
+    assert lines(shown(function="mean", accumulate=False)) == {"g": {2: 5, 3: 6}, "f": {1: 1, 2: 2.5, 4: 10}}
 
 
 def test_stacked_with_the_sum(shown: Any) -> None:
@@ -101,15 +98,12 @@ def test_very_many_are_put_together_and_that_is_told(shown: Any) -> None:
     assert all((np.diff(one.x) > 0).all() for one in found.series)
 
 
-@pytest.mark.parametrize(
-    ("options", "message", "hint"),
-    [
-        ({"y_scale": "log", "stacked": True}, "cannot show areas that add up", "leave out --stacked"),
-        ({"x_scale": "log", "through": "snapshots"}, "a logarithmic axis has no place for 0", "--x"),
-        ({"through": "size"}, "--through: no resource has a key 'size'", "known are: amount"),
-        ({"of": "uid"}, "no resource has a number in 'uid'", "keys with numbers"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message", "hint"), [
+    ({"y_scale": "log", "stacked": True}, "cannot show areas that add up", "leave out --stacked"),
+    ({"x_scale": "log", "through": "snapshots"}, "a logarithmic axis has no place for 0", "--x"),
+    ({"through": "size"}, "--through: no resource has a key 'size'", "known are: amount"),
+    ({"of": "uid"}, "no resource has a number in 'uid'", "keys with numbers"),
+])  # fmt: skip
 def test_what_is_refused(shown: Any, options: dict[str, Any], message: str, hint: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         shown(**options)

@@ -1,7 +1,5 @@
 """Addresses as places on a page."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -14,8 +12,7 @@ from hypothesis import strategies as st
 
 from perun.core.errors import ProfileError
 from perun.profile.factory import Profile
-from perun.view.heapmap import PLUGIN, HeapParams
-from perun.view.heapmap.view import CELLS, ROWS, counts_of, layout_of
+from perun.view.heapmap import CELLS, PLUGIN, ROWS, HeapParams, counts_of, layout_of
 
 SPANS = st.lists(
     st.tuples(st.one_of(st.integers(0, 5000), st.integers(0, 2**64)), st.integers(1, 2**20)),
@@ -79,15 +76,12 @@ def test_what_the_page_reads(tmp_path: Path) -> None:
         return {"subtype": subtype, "address": address, "amount": amount, "uid": {"function": "f", "line": 3}}
 
     data = data_of(
-        Profile(
-            header={"type": "memory", "units": {"memory": "B"}},
-            snapshots=[
-                {"time": "0.1", "resources": [resource("malloc", 70, 8), resource("calloc", 200, 4)]},
-                {"time": "0.2", "resources": [resource("free", 70, 0)]},
-            ],
-        ),
+        Profile(header={"type": "memory", "units": {"memory": "B"}}, snapshots=[
+            {"time": "0.1", "resources": [resource("malloc", 70, 8), resource("calloc", 200, 4)]},
+            {"time": "0.2", "resources": [resource("free", 70, 0)]},
+        ]),
         tmp_path,
-    )
+    )  # fmt: skip
     assert data["times"] == ["0.1", "0.2"]
     assert data["sites"] == [{"line": 3, "function": "f", "source": ""}]
     assert data["regions"] == [{"address": "64", "row": 0, "rows": 3}]

@@ -1,7 +1,5 @@
 """The memory view: what it says of the whole run, and of call stacks."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 
@@ -13,6 +11,7 @@ from perun.profile.memory import totals
 from perun.view.alloclist import AllocListParams, AllocListView
 from perun.view.flamegraph.stacks import stacks_of
 from perun.view.memory import MemoryView, MemoryViewParams, call_stacks
+from profiles import profile_of
 
 FILL = [
     {"function": "fill", "source": "fill.c", "line": 3},
@@ -20,31 +19,16 @@ FILL = [
     {"function": "main", "source": "main.c", "line": 9},
 ]
 RUN = {
-    "peak": 1500,
-    "peak-time": 0.25,
-    "allocated": 2_400_000,
-    "allocations": 4,
-    "releases": 1,
-    "leaked": 600,
-    "leaked-blocks": 2,
-    "live-at-end": 1600,
-    "temporary": 1,
-    "ended": "normally",
-    "notes": [],
-}
+    "peak": 1500, "peak-time": 0.25, "allocated": 2_400_000, "allocations": 4, "releases": 1, "leaked": 600,
+    "leaked-blocks": 2, "live-at-end": 1600, "temporary": 1, "ended": "normally", "notes": []
+}  # fmt: skip
 
 
 def profile(
     resources: list[dict[str, Any]], run: dict[str, Any] | None = RUN, kind: str = "memory"
 ) -> Profile:
-    made = Profile(
-        header={"type": kind, "cmd": "./app", "args": "-v", "workload": "9", "units": {kind: "B"}},
-        collector_info={"name": "memory", "params": {}},
-        postprocessors=[],
-        **({"memory": run} if run else {}),
-    )
-    made.update_resources(resources)
-    return made
+    region = {"memory": run} if run else {}
+    return profile_of(resources, kind, "B", args="-v", workload="9", collector="memory", **region)
 
 
 def resource(trace: list[dict[str, Any]], subtype: str = "malloc", **columns: Any) -> dict[str, Any]:
@@ -96,8 +80,7 @@ def test_the_whole_run_and_its_call_stacks() -> None:
 
 
 def test_less_of_it() -> None:
-    lines = shown(profile(RESOURCES), top=1, depth=1, section=("leaks",))
-    assert lines[6:] == [
+    assert shown(profile(RESOURCES), top=1, depth=1, section=("leaks",))[6:] == [
         "Leaks: allocated and never released",
         "   83.3 %      500 B            1 x  fill  fill.c:3",
         "                                       and 2 more callers",
@@ -118,8 +101,7 @@ def test_single_events_count_once() -> None:
 
 
 def test_profiles_of_earlier_releases() -> None:
-    lines = shown(profile([resource(FILL, amount=8), resource(FILL, amount=4)], run=None))
-    assert lines == [
+    assert shown(profile([resource(FILL, amount=8), resource(FILL, amount=4)], run=None)) == [
         "./app -v 9",
         "allocated    12 B",
         "peak, leaks  not known: an earlier release of Perun wrote the profile",
@@ -140,8 +122,7 @@ def test_how_it_ended_and_notes_are_shown_without_orders_to_the_terminal() -> No
 
 
 def test_nothing_of_the_kind() -> None:
-    lines = shown(profile([resource(FILL, "free", amount=0, count=1)]))
-    assert lines.count("  none") == 4
+    assert shown(profile([resource(FILL, "free", amount=0, count=1)])).count("  none") == 4
 
 
 def test_other_profiles_are_refused() -> None:

@@ -1,7 +1,5 @@
 """Pages that no text of a profile escapes from, files that take the place of nothing, and the browser."""
 
-from __future__ import annotations
-
 import json
 import re
 import webbrowser
@@ -13,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.core.errors import UsageError
-from perun.pages.document import data_block, embed_json, escape, page
+from perun.pages import data_block, embed_json, escape, page
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view._common.files import destination, open_in_browser, write_page, write_text
@@ -113,9 +111,7 @@ def test_a_name_that_nothing_bears(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("name", "works", "opened"), [("firefox", True, True), ("firefox", False, False), ("lynx", True, False)]
 )
-def test_the_browser_of_the_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, works: bool, opened: bool
-) -> None:
+def test_the_browser_of_the_user(tmp_path, monkeypatch, name, works, opened) -> None:
     seen: list[str] = []
 
     class Browser(webbrowser.BaseBrowser):

@@ -1,7 +1,5 @@
 """Pages with charts: valid Bokeh documents of moderate size, in which every text of a profile is text."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable
@@ -14,7 +12,7 @@ import pytest
 from perun.core.errors import PerunError, PluginError, UsageError
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
-from perun.view._common.chart import short_names, shortened
+from perun.view._common import short_names, shortened
 from perun.view._common.chart_view import bokeh_script
 from perun.view.bars import BarsView
 from perun.view.boxplot import BoxplotView
@@ -87,9 +85,7 @@ def assert_valid(item: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("view", "options"), VIEWS)
-def test_documents_are_valid(
-    view: Any, options: dict[str, Any], rows: Any, profile_of: Any, page: Any, charts_in: Read
-) -> None:
+def test_documents_are_valid(view, options, rows, profile_of, page, charts_in) -> None:
     charts = charts_in(page(view, profile_of(rows, models=MODELS), options))
     assert charts
     for chart in charts:
@@ -119,32 +115,23 @@ def test_logarithmic_axes_are_valid(profile_of: Any, page: Any, charts_in: Read)
 
 
 ODD: dict[str, list[Any]] = {
-    "one": [5],
-    "zeros": [0, 0],
-    "negative": [-1, -2],
-    "tiny": [5e-324, 1e-300],
-    "huge": [1.7e308, -1.7e308, 1.0],
-    "not all finite": [1, float("nan"), float("inf"), None],
-    "texts": ["3", "x"],
-    "whole beyond 64 bits": [2**80, 3],
-}
+    "one": [5], "zeros": [0, 0], "negative": [-1, -2], "tiny": [5e-324, 1e-300],
+    "huge": [1.7e308, -1.7e308, 1.0], "not all finite": [1, float("nan"), float("inf"), None],
+    "texts": ["3", "x"], "whole beyond 64 bits": [2**80, 3]
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("values", ODD.values(), ids=ODD)
 @pytest.mark.parametrize(("view", "options"), VIEWS)
 @pytest.mark.each_value("view options", "values")
-def test_odd_values(
-    view: Any, options: dict[str, Any], values: list[Any], profile_of: Any, page: Any, charts_in: Read
-) -> None:
+def test_odd_values(view, options, values, profile_of, page, charts_in) -> None:
     rows = [{"uid": "f", "subtype": "s", "amount": one, "structure-unit-size": one} for one in values]
     for chart in charts_in(page(view, profile_of(rows), options)):
         assert_valid(chart["item"])
 
 
 @pytest.mark.parametrize(("view", "options"), VIEWS)
-def test_only_values_that_are_no_numbers(
-    view: Any, options: dict[str, Any], profile_of: Any, page: Any
-) -> None:
+def test_only_values_that_are_no_numbers(view, options, profile_of, page) -> None:
     rows = [{"uid": "f", "subtype": "s", "amount": float("nan"), "structure-unit-size": 1}]
     try:
         page(view, profile_of(rows), options)
@@ -160,9 +147,7 @@ def test_only_values_that_are_no_numbers(
 )
 @pytest.mark.parametrize(("view", "options"), VIEWS)
 @pytest.mark.each_value("view options", "name")
-def test_names_stay_text(
-    view: Any, options: dict[str, Any], name: str, profile_of: Any, page: Any, charts_in: Read
-) -> None:
+def test_names_stay_text(view, options, name, profile_of, page, charts_in) -> None:
     rows = [{"uid": name, "subtype": name, "amount": 1, "structure-unit-size": 2}]
     header = {"type": name, "cmd": name, "args": name, "workload": name, "units": {name: name}}
     path = page(view, profile_of(rows, header=header), options)
@@ -177,13 +162,10 @@ def test_names_stay_text(
 def test_size_of_2000_points_with_all_models(profile_of: Any, page: Any) -> None:
     random = np.random.default_rng(1)
     rows = [
-        {
-            "uid": f"function_{n % 4}(SLList*, int)",
-            "amount": float(random.normal(20, 5)),
-            "structure-unit-size": n,
-        }
+        {"uid": f"function_{n % 4}(SLList*, int)", "amount": float(random.normal(20, 5)),
+         "structure-unit-size": n}
         for n in range(2000)
-    ]
+    ]  # fmt: skip
     models = [{**one, "uid": f"function_{n}(SLList*, int)"} for n in range(4) for one in MODELS]
     assert 0 < own_size(page(ScatterView(), profile_of(rows, models=models), {})) < SIZE_LIMIT
 
@@ -205,9 +187,7 @@ def test_many_uids_stay_moderate(profile_of: Any, page: Any, charts_in: Read) ->
     assert path.stat().st_size < 8_000_000
 
 
-def test_the_answer_is_the_name_and_no_browser_is_a_note(
-    rows: Any, profile_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_answer_is_the_name_and_no_browser_is_a_note(rows, profile_of, tmp_path, monkeypatch) -> None:
     import webbrowser
 
     def none(*_: object) -> None:

@@ -1,7 +1,5 @@
 """The profile itself, and its resources as tables for other programs."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -14,27 +12,13 @@ from perun.core.errors import PluginError, UsageError
 from perun.profile.factory import Profile
 from perun.profile.format.json import loads
 from perun.view.raw import PLUGIN, RawParams
+from profiles import profile_of
 
 
 @pytest.fixture
 def profile() -> Profile:
-    made = Profile(
-        {
-            "origin": "a" * 40,
-            "header": {
-                "type": "time",
-                "cmd": "žluťoučký",
-                "args": "",
-                "workload": "",
-                "units": {"time": "s"},
-            },
-            "collector_info": {"name": "time", "params": {}},
-            "postprocessors": [],
-        }
-    )
-    made.update_resources([{"uid": "f", "type": "time", "amount": 0.5, "order": 1}])
-    made.update_resources([{"uid": {"function": 'g, "x"\nž', "line": 3}, "type": "time", "amount": 2}])
-    return made
+    g = {"uid": {"function": 'g, "x"\nž', "line": 3}, "amount": 2}
+    return profile_of([{"uid": "f", "amount": 0.5, "order": 1}, g], cmd="žluťoučký", origin="a" * 40)
 
 
 JSON = RawParams()

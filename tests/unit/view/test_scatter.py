@@ -1,7 +1,5 @@
 """What the scatter plot shows: points of each uid, and all kinds of models as lines."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -9,9 +7,8 @@ import numpy as np
 import pytest
 
 from perun.core.errors import UsageError
-from perun.view._common.chart import Chart
-from perun.view.scatter import ScatterParams
-from perun.view.scatter.charts import MAX_POINTS, charts
+from perun.view._common import Chart
+from perun.view.scatter import MAX_POINTS, ScatterParams, charts
 
 ROWS: list[dict[str, Any]] = [
     {"uid": uid, "amount": 2 * size + (uid == "g"), "structure-unit-size": size}
@@ -70,17 +67,14 @@ def test_one_uid_is_one_chart(shown: Any) -> None:
     assert (chart.name, chart.title) == ("(no uid)", "Time of ./app -v in.txt per size")
 
 
-@pytest.mark.parametrize(
-    ("kind", "at_eight", "formula"),
-    [
-        ("constant", 1, "y = 1"),
-        ("linear", 17, "y = 1 + 2 x"),
-        ("logarithmic", 1 + 2 * np.log(8), "y = 1 + 2 ln x"),
-        ("quadratic", 1 + 16 + 192, "y = 1 + 2 x + 3 x²"),
-        ("power", 64, "y = 1 x^2"),
-        ("exponential", 256, "y = 1 · 2^x"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "at_eight", "formula"), [
+    ("constant", 1, "y = 1"),
+    ("linear", 17, "y = 1 + 2 x"),
+    ("logarithmic", 1 + 2 * np.log(8), "y = 1 + 2 ln x"),
+    ("quadratic", 1 + 16 + 192, "y = 1 + 2 x + 3 x²"),
+    ("power", 64, "y = 1 x^2"),
+    ("exponential", 256, "y = 1 · 2^x"),
+])  # fmt: skip
 def test_functions(shown: Any, kind: str, at_eight: float, formula: str) -> None:
     (chart,) = shown(uid=("f",), models=[model(kind, coeffs=COEFFICIENTS)])
     _, line = chart.series
@@ -147,21 +141,14 @@ def test_models_of_other_keys_are_not_drawn(shown: Any) -> None:
     assert chart.notes[1:] == ("Not drawn: 2 models of other keys.",)
 
 
-@pytest.mark.parametrize(
-    ("broken", "message"),
-    [
-        (model("cubic", coeffs=COEFFICIENTS), "Not drawn: a model 'cubic' of 'f' has no curve."),
-        (model("linear", coeffs=[]), "Not drawn: a model 'linear' of 'f' is not complete: it has no b0, b1."),
-        (
-            model("regressogram", bucket_stats=[]),
-            "Not drawn: the model 'regressogram' of 'f' has no finite point to draw.",
-        ),
-        (
-            model("moving_average", bucket_stats=[None]),
-            "Not drawn: the model 'moving_average' of 'f' has no finite point to draw.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("broken", "message"), [
+    (model("cubic", coeffs=COEFFICIENTS), "Not drawn: a model 'cubic' of 'f' has no curve."),
+    (model("linear", coeffs=[]), "Not drawn: a model 'linear' of 'f' is not complete: it has no b0, b1."),
+    (model("regressogram", bucket_stats=[]),
+     "Not drawn: the model 'regressogram' of 'f' has no finite point to draw."),
+    (model("moving_average", bucket_stats=[None]),
+     "Not drawn: the model 'moving_average' of 'f' has no finite point to draw."),
+])  # fmt: skip
 def test_a_model_that_cannot_be_drawn_is_told(shown: Any, broken: dict[str, Any], message: str) -> None:
     (chart,) = shown(uid=("f",), models=[broken])
     assert len(chart.series) == 1
@@ -230,15 +217,12 @@ def test_a_logarithmic_density(shown: Any) -> None:
     assert (rows_taken, columns_taken) == ({0, 24, 48, 72, 96, 119}, {0, 66, 133, 199})
 
 
-@pytest.mark.parametrize(
-    ("options", "message", "hint"),
-    [
-        ({"of": "amonut"}, "--of: no resource has a key 'amonut'", "'amount'"),
-        ({"per": "order"}, "--per: no resource has a key 'order'", "known are: amount"),
-        ({"per": "uid"}, "no resource has a number in 'uid'", "keys with numbers"),
-        ({"uid": ("h",)}, "--uid: no resource has the uid 'h'", "known are: f, g"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message", "hint"), [
+    ({"of": "amonut"}, "--of: no resource has a key 'amonut'", "'amount'"),
+    ({"per": "order"}, "--per: no resource has a key 'order'", "known are: amount"),
+    ({"per": "uid"}, "no resource has a number in 'uid'", "keys with numbers"),
+    ({"uid": ("h",)}, "--uid: no resource has the uid 'h'", "known are: f, g"),
+])  # fmt: skip
 def test_what_is_refused(shown: Any, options: dict[str, Any], message: str, hint: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         shown(**options)

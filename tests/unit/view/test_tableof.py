@@ -1,7 +1,5 @@
 """Tables of resources and models, in all formats."""
 
-from __future__ import annotations
-
 import io
 import os
 import re
@@ -21,33 +19,20 @@ from perun.cli.plugins import command_of
 from perun.core.errors import UsageError
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
-from perun.view.tableof import PLUGIN, TableParams
+from perun.view.tableof import FORMATS, PLUGIN, TableParams
 from perun.view.tableof.layout import lines_of
 from perun.view.tableof.table import Table, from_rows, matching, models_of, ordered, resources_of
-from perun.view.tableof.view import FORMATS
 
 HEADER = {"type": "mixed", "cmd": "./bin/my prog", "args": "-v", "workload": "data/in.txt", "units": {}}
 MODELS: list[dict[str, Any]] = [
-    {
-        "uid": "SLList_insert",
-        "model": "linear",
-        "method": "full",
-        "r_square": 0.001756,
-        "coeffs": [{"name": "b0", "value": 0.505375}, {"name": "b1", "value": 9.93516e-06}],
-        "x_start": 0,
-        "x_end": 11892,
-    },
-    {
-        "uid": "SLList_search",
-        "model": "quadratic",
-        "method": "full",
-        "r_square": 0.984263,
-        "coeffs": [{"name": "b0", "value": 1.5}, {"name": "b1", "value": 2}, {"name": "b2", "value": 3e-9}],
-        "x_start": 0,
-        "x_end": 11892,
-    },
+    {"uid": "SLList_insert", "model": "linear", "method": "full", "r_square": 0.001756,
+     "coeffs": [{"name": "b0", "value": 0.505375}, {"name": "b1", "value": 9.93516e-06}], "x_start": 0,
+     "x_end": 11892},
+    {"uid": "SLList_search", "model": "quadratic", "method": "full", "r_square": 0.984263,
+     "coeffs": [{"name": "b0", "value": 1.5}, {"name": "b1", "value": 2}, {"name": "b2", "value": 3e-9}],
+     "x_start": 0, "x_end": 11892},
     {"uid": "SLList_search", "model": "regressogram", "r_square": 0.5, "bucket_stats": [1.5, 2.5]},
-]
+]  # fmt: skip
 
 
 def sorted_rows(rows: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any]]:
@@ -185,9 +170,7 @@ RULES = st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from(["x", "y", "0"
 
 class TestFiltering:
     @given(ROWS, RULES)
-    def test_or_within_a_key_and_between_keys(
-        self, rows: list[dict[str, Any]], rules: list[tuple[str, str]]
-    ) -> None:
+    def test_or_within_a_key_and_between_keys(self, rows, rules) -> None:
         def same(value: object, text: str) -> bool:
             return value is not None and (str(value) == text or (text == "2.0" and value == 2))
 
@@ -199,31 +182,26 @@ class TestFiltering:
         assert filtered(rows, rules) == wanted
 
     @given(ROWS, RULES)
-    def test_every_further_key_takes_away_and_nothing_is_changed(
-        self, rows: list[dict[str, Any]], rules: list[tuple[str, str]]
-    ) -> None:
+    def test_every_further_key_takes_away_and_nothing_is_changed(self, rows, rules) -> None:
         before = [dict(row) for row in rows]
         kept = filtered(rows, rules)
         assert all(row in rows for row in kept)
         assert filtered(kept, rules) == kept
         assert rows == before
 
-    @pytest.mark.parametrize(
-        ("value", "text", "expected"),
-        [
-            (2, "2", True),
-            (2, "2.0", True),
-            (0.5, ".5", True),
-            (0.5, "half", False),
-            ("2", "2.0", False),
-            ("main", "main", True),
-            (True, "true", True),
-            (True, "1", False),
-            (2**60 + 1, str(2**60 + 1), True),
-            (None, "None", False),
-            (float("nan"), "nan", True),
-        ],
-    )
+    @pytest.mark.parametrize(("value", "text", "expected"), [
+        (2, "2", True),
+        (2, "2.0", True),
+        (0.5, ".5", True),
+        (0.5, "half", False),
+        ("2", "2.0", False),
+        ("main", "main", True),
+        (True, "true", True),
+        (True, "1", False),
+        (2**60 + 1, str(2**60 + 1), True),
+        (None, "None", False),
+        (float("nan"), "nan", True),
+    ])  # fmt: skip
     def test_equality(self, value: object, text: str, expected: bool) -> None:
         assert bool(filtered([{"k": value}], [("k", text)])) is expected
 
@@ -350,8 +328,7 @@ class TestFormats:
     @pytest.mark.parametrize("name", ["asciidoc", "github", "jira", "pipe"])
     def test_pipes_do_not_tear_cells(self, name: str) -> None:
         shown = render(profile([{"uid": "operator|(int)", "type": "x", "amount": 1}]), format=name)
-        line = next(line for line in shown.splitlines() if "operator" in line)
-        assert r"operator\|(int)" in line
+        assert r"operator\|(int)" in next(line for line in shown.splitlines() if "operator" in line)
 
     @given(st.text(min_size=1), st.sampled_from(["tsv", "simple", "plain"]))
     def test_texts_cannot_add_rows_or_columns(self, uid: str, name: str) -> None:
@@ -399,9 +376,7 @@ class TestDestination:
             render(functions, output_file="taken/t")
         assert "--output-file" in caught.value.hint
 
-    def test_what_was_there_stays_until_the_new_table_is_whole(
-        self, folder: Path, functions: Profile, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_what_was_there_stays_until_the_new_table_is_whole(self, folder, functions, monkeypatch) -> None:
         (folder / "t").write_text("old")
 
         def full(*_: object) -> None:
@@ -448,17 +423,12 @@ class TestCommand:
             (
                 "tableof",
                 TableParams(
-                    kind="models",
-                    to_file=True,
-                    to_stdout=True,
-                    output_file="out.tex",
-                    format="latex",
-                    headers=("uid", "r_square"),
-                    sort_by=("r_square", "uid"),
-                    filter_by=(("uid", "a"), ("model", "b")),
+                    kind="models", to_file=True, to_stdout=True, output_file="out.tex", format="latex",
+                    headers=("uid", "r_square"), sort_by=("r_square", "uid"),
+                    filter_by=(("uid", "a"), ("model", "b"))
                 ),
             )
-        ]
+        ]  # fmt: skip
 
     def test_long_options_and_defaults(self) -> None:
         result, shown = self.invoke("resources")

@@ -1,7 +1,5 @@
 """Charts drawn as text."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 
@@ -38,8 +36,7 @@ def test_stacked_bars(profile_of: Any) -> None:
         {"uid": uid, "subtype": kind, "amount": n}
         for uid, kind, n in (("f", "a", 4), ("f", "b", 2), ("g", "b", 3))
     ]
-    text = drawn(BarsView(), profile_of(rows), of="amount", per="uid", by="subtype")
-    assert text == (
+    assert drawn(BarsView(), profile_of(rows), of="amount", per="uid", by="subtype") == (
         "Time of ./app -v in.txt per uid: b, a\n"
         "mixed profile of ./app -v in.txt by the collector trace; 3 resources\n"
         "\n"

@@ -1,7 +1,5 @@
 """The view of timelines: what the page gets, other formats, and what it refuses."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -89,23 +87,20 @@ def test_a_profile_without_timeline_is_refused() -> None:
     assert "perun collect" in str(refusal.value.hint)
 
 
-@pytest.mark.parametrize(
-    ("where", "value"),
-    [
-        (("columns", "thread"), [0, 0, 7]),
-        (("columns", "object"), [0, -3, 1]),
-        (("columns", "start"), [1, 2]),
-        (("columns", "start"), [1, "2", 3]),
-        (("columns", "amount"), [1, 10**30, 3]),
-        (("columns", "busy"), 7),
-        (("stops",), [[1, 0.5]]),
-        (("end",), float("inf")),
-        (("threads",), [["a", 5, 0, 1], ["b", 0, 0, 1]]),
-        (("apis",), [["a"]]),
-        (("stops",), 7),
-        (("end",), None),
-    ],
-)
+@pytest.mark.parametrize(("where", "value"), [
+    (("columns", "thread"), [0, 0, 7]),
+    (("columns", "object"), [0, -3, 1]),
+    (("columns", "start"), [1, 2]),
+    (("columns", "start"), [1, "2", 3]),
+    (("columns", "amount"), [1, 10**30, 3]),
+    (("columns", "busy"), 7),
+    (("stops",), [[1, 0.5]]),
+    (("end",), float("inf")),
+    (("threads",), [["a", 5, 0, 1], ["b", 0, 0, 1]]),
+    (("apis",), [["a"]]),
+    (("stops",), 7),
+    (("end",), None),
+])  # fmt: skip
 def test_a_damaged_timeline_is_refused(where: tuple[str, ...], value: Any) -> None:
     damaged = made()
     place = damaged["timeline"]

@@ -1,7 +1,5 @@
 """The fixtures of a server of the dashboard: see `web_server.py`."""
 
-from __future__ import annotations
-
 from web_server import serve, server
 
 __all__ = ["serve", "server"]

@@ -1,7 +1,5 @@
 """The pieces of the dashboard, of real repositories."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -16,16 +14,20 @@ from perun.core.errors import DamagedStore, ProfileNotFound, UsageError, Version
 from perun.history import acknowledged
 from perun.history.changes.finding import changes
 from perun.profile.factory import Profile
+from perun.repository import journal as journal_file
 from perun.repository.init import init
 from perun.repository.repository import open_repository
 from perun.running.explain import kept
 from perun.running.explain.data import CaseReport, Cost, Explanation, FunctionChange, Growth, Line, OtherFile
 from perun.running.explain.kept import as_json
+from perun.running.run import journal as journals
+from perun.running.run import matrix
 from perun.store.pending import link
 from perun.web.data import series as series_module
 from perun.web.data import versions as versions_module
 from perun.web.data.pieces import PLAIN, Pieces, encoded, schema
 from perun.web.data.state import load
+from perun.web.data.versions import running
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +86,7 @@ def test_positions_put_parents_before_children_and_name_branches(piece, made):
 
 def test_the_history_in_short_agrees_with_the_commits(piece):
     short, whole = piece("history"), piece("commits/0")["commits"]
-    dates = places({"at": short["dates"]})
-    assert dates == [one["date"] for one in whole]
+    assert places({"at": short["dates"]}) == [one["date"] for one in whole]
     assert short["line"] == [one["branch"] for one in whole]
     assert short["checksums"] == "".join(one["checksum"][:8] for one in whole)
     assert short["measured"] == "1" * 44
@@ -241,7 +242,7 @@ def test_a_series_on_two_machines_has_a_line_for_each(measured, piece_now):
 def test_the_grid_and_the_heat_map_hold_the_medians(piece, monkeypatch):
     whole = piece("grid")
     assert len(whole["at"]) == 40
-    monkeypatch.setattr("perun.web.data.overview.COLUMNS", 10)
+    monkeypatch.setattr("perun.web.data.pieces.COLUMNS", 10)
     short = piece("grid")
     assert short["at"] == whole["at"][::4]
     rows = {row["series"]: row["value"] for row in whole["rows"]}
@@ -316,8 +317,7 @@ def test_versions_with_parts_alone_are_no_columns_of_the_heat_map(tmp_path):
 def test_coverage_tells_what_lacks_profiles(tmp_path):
     made = measured_history.make(tmp_path / "project", commits=20, measured=[*range(5), *range(8, 20)])
     measured_history.measure(made, made.main[6], 6)
-    times = made.open().store.indexes.read(made.main[6])
-    assert len(times) == 2
+    assert len(made.open().store.indexes.read(made.main[6])) == 2
     answer = json.loads(encoded(Pieces(load(made.open()), "").piece("coverage")))
     assert {row["collector"]: row["cells"] for row in answer["rows"]} == {
         "time": "11111.1.111111111111"[:5] + ".1." + "1" * 12, "memory": "11111.1." + "1" * 12
@@ -528,3 +528,47 @@ def test_a_version_that_was_not_explained_has_no_such_piece(piece, made):
 def test_half_characters_are_no_reason_to_fail(piece):
     found = versions_module.form.Message("half \ud800 a character")
     assert json.loads(encoded(found))["text"] == "half \ud800 a character"
+
+
+# -- a batch that is measured --------------------------------------------------------------------------------
+
+
+def test_a_batch_is_told_while_a_process_works_on_it(measured):
+    repo = measured.open()
+    assert running(repo) is None
+    plan = {"versions": [1, 2], "stops": [["a", 0, [[0, 0], [1, 1]]], ["b", 0, [[2, 0]]]]}
+    journal = journal_file.create(matrix.folder(repo), plan)
+    found = running(repo)
+    assert (found.title, found.done, found.total, found.seconds_left) == ("measuring 2 versions", 0, 3, None)
+    for line in (["saving", 0, "x"], ["done", 0], ["failed", 1, "why"]):
+        journal.append(*line)
+    found = running(repo)
+    assert (found.done, found.total) == (2, 3)
+    assert 0 <= found.seconds_left < 3600
+    journal.close()
+    assert running(repo) is None
+
+
+def test_a_pause_does_not_count(measured):
+    """A batch that was begun years ago, whose failures are measured again now."""
+    repo = measured.open()
+    journal = journal_file.create(matrix.folder(repo), {"versions": [1], "stops": [["a", 0, [[0, 0]] * 4]]})
+    for line in (["done", 0], ["failed", 1, "why"]):
+        journal.append(*line)
+    journal.close()
+    journal.path.rename(journal.path.with_name("20200101-000000-000000-1.jsonl"))
+    with journals.newest(matrix.folder(repo)) as resumed:
+        resumed.resumed()
+        found = running(repo)
+        assert (found.done, found.total, found.seconds_left) == (1, 4, None)
+        resumed.done(1)
+        found = running(repo)
+        assert (found.done, found.total) == (2, 4)
+        assert 0 <= found.seconds_left < 3600
+
+
+def test_a_journal_of_another_form_is_told_without_numbers(measured):
+    repo = measured.open()
+    journal = journal_file.create(matrix.folder(repo), {"stops": "nonsense", "versions": None})
+    assert (running(repo).done, running(repo).total) == (0, 0)
+    journal.close()

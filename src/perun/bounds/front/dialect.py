@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .tokens import Token, partners, tokens
+from perun.bounds.front.preprocessing import Token, partners, tokens
 
 UNKNOWN_TYPE = "__perun_type"
 """The type of `__auto_type` and of `__typeof__` of an expression."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pycparser import c_ast, c_parser
 
 from perun.bounds.front.dialect import KEYWORDS, STORAGE_WORDS, TYPE_WORDS
-from perun.bounds.front.tokens import Places, SourceLocation, Token, partners
+from perun.bounds.front.preprocessing import Places, SourceLocation, Token, partners
 
 _DEEPEST = 20_000
 _MESSAGE = re.compile(r"^(?P<file>.*?):(?P<line>\d+)(?::\d+)?:? *(?P<message>.*)$", re.DOTALL)

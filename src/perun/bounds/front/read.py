@@ -21,8 +21,16 @@ from perun.bounds.front.parsing import (
     parse,
     pieces,
 )
-from perun.bounds.front.preprocessing import Preprocessed, preprocess
-from perun.bounds.front.tokens import Places, SourceLocation, Token, partners, tokens, without_system_bodies
+from perun.bounds.front.preprocessing import (
+    Places,
+    Preprocessed,
+    SourceLocation,
+    Token,
+    partners,
+    preprocess,
+    tokens,
+    without_system_bodies,
+)
 from perun.bounds.front.unit import (
     LARGEST,
     CFunction,

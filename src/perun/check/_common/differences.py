@@ -21,21 +21,33 @@ does to a model from a change: the coefficients of noisy points differ by much m
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.check._common.model_pairs import Part
-from perun.check._common.noise import CONFIDENCE, WEAKER, MedianChange
-from perun.check._common.points import RelativeLimits as points_RelativeLimits
-from perun.check._common.points import verdict
+from perun.check._common.model_pairs import (
+    DEFAULT,
+    ModelPair,
+    Part,
+    extent,
+    kind_pairs,
+    model_pairs,
+    names_of,
+    parts,
+)
+from perun.check._common.points import CONFIDENCE, WEAKER, MedianChange, RelativeLimits, Runs, verdict
 from perun.models.curves import Floats, evaluate
 from perun.models.record import ModelRecord
+from perun.plugin.api import CheckContext
+from perun.plugin.params import param
 from perun.profile.amounts import percent
-from perun.profile.changes import PerformanceChange
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.factory import Profile
 
 SAMPLES: Final = 1000
 """Points that the curves are compared at, at equal distances over the common x."""
@@ -267,36 +279,37 @@ _MAYBE: Final = {
 
 
 def judged(
+    pair: ModelPair,
     change: PerformanceChange,
     common: Sequence[Part],
-    r_square: float,
-    measured: MedianChange | None,
-    limits: points_RelativeLimits,
+    params: DifferenceParams | IntegralParams,
+    runs: Runs,
+    *,
+    sums: bool = False,
 ) -> tuple[PerformanceChange, str]:
     """A change of models after all that may speak against it; why, where something does.
 
     It is definite only if the 99 % interval of the ratio excludes 1, and maybe one only if the 95 % interval
     does; otherwise it is Unknown.
 
-    :param r_square: what the worse model has to fit, if the change is not to be Unknown.
-    :param measured: what the points say; None where they are not known.
-    :param limits: those that the change was judged by.
+    :param sums: whether the change is one of integrals.
     """
     worst = min(part.r_square for part in common)
-    if change is not PerformanceChange.NoChange and worst < r_square:
+    if change is not PerformanceChange.NoChange and worst < params.r_square:
         return PerformanceChange.Unknown, (
-            f"the models explain {worst:.2g} of the measured points, less than r_square = {r_square:g}"
+            f"the models explain {worst:.2g} of the measured points, less than r_square = {params.r_square:g}"
         )
+    measured = runs.measured(pair.uid, common, params.most_apart, sums=sums)
     if measured is None:
         return change, ""
-    change, rule = confirmed(change, measured.balance, limits)
+    change, rule = confirmed(change, measured.balance, params.limits)
     if change in (PerformanceChange.NoChange, PerformanceChange.Unknown):
         return change, rule
     return _beyond_noise(change, rule, measured)
 
 
 def confirmed(
-    change: PerformanceChange, measured: float, limits: points_RelativeLimits
+    change: PerformanceChange, measured: float, limits: RelativeLimits
 ) -> tuple[PerformanceChange, str]:
     """The milder one of the changes of the models and of the points; why, where it is that of the points.
 
@@ -330,3 +343,177 @@ def _beyond_noise(
 
 
 _ADVICE: Final = "measure in rounds, or side by side by perun compare"
+
+
+# Parameters that several checks have.
+
+APART: Final = "The most that the machine is expected to make of two runs of one program; more is definite."
+
+
+@dataclass(frozen=True)
+class DifferenceParams:
+    """What is no change, and what is a certain one: of FAST, LREG and PREG."""
+
+    unchanged: float = param(
+        5.0,
+        metavar="<percent>",
+        minimum=0,
+        help="Models whose coefficients and values differ by at most this much have not changed.",
+    )
+    changed: float = param(
+        25.0,
+        metavar="<percent>",
+        minimum=0,
+        help="More than this much more, or as much less as undoes it, is certain; less is a maybe.",
+    )
+    r_square: float = param(
+        0.15, metavar="<r_square>", minimum=0, help="Models that fit worse than this prove no change."
+    )
+    apart: float = param(100.0, metavar="<percent>", minimum=0, help=APART)
+
+    @property
+    def most_apart(self) -> float:
+        """The share that a machine makes of a run at most."""
+        return self.apart / 100
+
+    @property
+    def limits(self) -> RelativeLimits:
+        """The limits of a change, as shares."""
+        return RelativeLimits(self.unchanged / 100, self.changed / 100)
+
+
+@dataclass(frozen=True)
+class IntegralParams:
+    """What is no change, what may be one, and which models are good enough: of INT and LOC."""
+
+    no_change: float = param(
+        0.10, metavar="<share>", minimum=0, help="Up to this much more, or less to undo it, is no change."
+    )
+    maybe: float = param(
+        0.25, metavar="<share>", minimum=0, help="Up to this much more, or less to undo it, is not certain."
+    )
+    r_square: float = param(
+        0.15, metavar="<r_square>", minimum=0, help="Models that fit worse than this prove no change."
+    )
+    apart: float = param(1.0, metavar="<share>", minimum=0, help=APART)
+
+    @property
+    def most_apart(self) -> float:
+        """The share that a machine makes of a run at most."""
+        return self.apart
+
+    @property
+    def limits(self) -> RelativeLimits:
+        """The limits of a change, as shares."""
+        return RelativeLimits(self.no_change, self.maybe)
+
+
+# What kind of function the difference of two curves is: the type of a change, in three ways.
+#
+# None of them depends on the unit of the amounts or on which of the two curves comes first.
+
+OTHER: Final = "other"
+"""The type of a difference that is none of those that are looked for."""
+DEGREES: Final = ("constant", "linear", "quadratic", "cubic")
+
+
+def scaled(difference: Floats) -> Floats:
+    """The difference with a largest magnitude of 1."""
+    return difference / (float(np.abs(difference).max()) or 1.0)
+
+
+def polynomial_residuals(x: Floats, d: Floats, degrees: int = len(DEGREES)) -> Iterator[float]:
+    """Sums of the squared residuals of polynomials of degree 0, 1 ..., as many as the number of x allows.
+
+    The powers of x are made orthogonal one after the other, so that each adds to the fit of those before.
+    """
+    half = float(x[-1] - x[0]) / 2
+    u = (x - (x[0] + x[-1]) / 2) / half if half else np.zeros_like(x)
+    known: list[Floats] = []
+    rest = d.copy()
+    for degree in range(min(degrees, len(x))):
+        power = u**degree
+        for one in known:
+            power = power - one * float(np.sum(power * one))
+        length = float(np.sum(power * power)) ** 0.5
+        if length <= _ROUNDING:
+            return
+        known.append(power / length)
+        rest -= known[-1] * float(np.sum(rest * known[-1]))
+        yield float(np.sum(rest * rest))
+
+
+# The comparison of one pair of models after the other.
+
+P = TypeVar("P")
+
+
+class ModelCheck(ABC, Generic[P]):
+    """A check that compares the models of each uid; a subclass compares those of one pair."""
+
+    TYPE: ClassVar[str] = ""
+    """Type of its changes, where `--models-type` chooses the models; empty where it compares the best ones of
+    a regression analysis."""
+
+    @abstractmethod
+    def compared(self, pair: ModelPair, params: P, runs: Runs) -> DegradationInfo:
+        """The change of one pair.
+
+        :param runs: those of the two profiles.
+        """
+
+    def compare(
+        self, baseline: Profile, target: Profile, params: P, ctx: CheckContext
+    ) -> Iterator[DegradationInfo]:
+        """The changes, uids in the order of their names.
+
+        Where `--models-type` has several models of a uid compared, the type names the model besides.
+
+        :raises ProfileError: where a profile has no models of the wanted kind.
+        """
+        runs = Runs(baseline, target)
+        pairs = kind_pairs(baseline, target, ctx.models_type or DEFAULT) if self.TYPE else None
+        for pair in model_pairs(baseline, target) if pairs is None else pairs:
+            if isinstance(pair, ModelPair):
+                yield self.compared(pair, params, runs)
+            else:
+                pair.type = self.TYPE or pair.type
+                yield pair
+
+
+class DifferenceCheck(ModelCheck[DifferenceParams]):
+    """Compares the best models of each uid by the measures of this module; rates are in percent.
+
+    Its type is that of the difference of the models, its rate and its relative rate are in percent of the
+    baseline, its values the means of both curves over the x that they have in common.
+    """
+
+    Params: ClassVar[type] = DifferenceParams
+
+    @staticmethod
+    @abstractmethod
+    def kind_of(x: Floats, difference: Floats) -> str:
+        """The type of a difference of two curves.
+
+        :param x: shape (n,), ascending. :param difference: shape (n,).
+        """
+
+    def compared(self, pair: ModelPair, params: DifferenceParams, runs: Runs) -> DegradationInfo:
+        """The change, no more than the points of the profiles show and the noise of their runs allows."""
+        common = parts(pair.baseline, pair.target)
+        samples = sample(common)
+        if samples is None:
+            if not common:
+                return pair.unknown("-", extent(pair.baseline), extent(pair.target))
+            names = names_of(part.baseline for part in common), names_of(part.target for part in common)
+            return pair.unknown("-", *names)
+        found = compare(common, samples, Limits(params.unchanged, params.changed))
+        result = judged(pair, found.change, common, params, runs)
+        unchanged = result[0] is PerformanceChange.NoChange
+        what = "-" if unchanged else self.kind_of(samples.x, samples.difference)
+        means = float(np.mean(samples.baseline)), float(np.mean(samples.target))
+        info = pair.change(what, result, means, (found.rate, found.rate), common)
+        # Of parts, the relative change is a share in every method.
+        shares = [(kind, rate / 100, start, end) for kind, rate, start, end in found.runs]
+        info.partial_intervals = [] if unchanged else shares
+        return info

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from difflib import SequenceMatcher
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.check._common.amounts import ENOUGH_TO_TRIM, without_slowest
-from perun.check._common.noise import CONFIDENCE, STEADY, WEAKER, error_of_others
+from perun.check._common import ENOUGH_TO_TRIM, without_slowest
+from perun.check._common.points import CONFIDENCE, STEADY, WEAKER, error_of_others
 from perun.models import student
+from perun.profile.factory import Profile
+from perun.profile.format.columns import Column
 from perun.profile.format.grouping import Group
 from perun.profile.session import RUN, count_of
 from perun.profile.uid import flatten
-
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
-    from perun.profile.format.columns import Column
-
 
 FIELD: Final = "exclusive"
 PLACE: Final = "location"
@@ -44,7 +42,7 @@ class Calls(NamedTuple):
     not move it.
 
     :param total: their sum; NaN where one of them is no number.
-    :param usual: the sum without the slowest calls, see :func:`~perun.check._common.amounts.without_slowest`.
+    :param usual: the sum without the slowest calls, see :func:`~perun.check._common.without_slowest`.
     :param number: how many calls there are, in all pooled runs.
     :param error: the standard error of `usual`: by how much the runs differ; of a single run, by the
         differences of calls that follow each other.
@@ -217,8 +215,6 @@ def _closest(
 
 
 def _closeness(one: str, other: str) -> float:
-    from difflib import SequenceMatcher
-
     first, second = sorted((one, other))  # the ratio depends on the order
     return SequenceMatcher(None, first, second, autojunk=False).ratio()
 

@@ -1,108 +1,203 @@
-"""The models of two profiles by uid, for checks that compare the results of a regression analysis."""
+"""The models of two profiles side by side, for checks that compare models: by uid, kind and parts of x."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError
 from perun.models.curves import interval
 from perun.models.record import ModelRecord
 from perun.profile.amounts import units, written
 from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.factory import Profile
 from perun.profile.records import record_of
 from perun.profile.series import subtype_of
 from perun.profile.strategies import ALL, BEST_OF_ONE, best, filtered_models
 from perun.profile.uid import flatten, location
 
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
-
-
 MODELS: Final = ("constant", "linear", "logarithmic", "quadratic", "power", "exponential")
 """The models of a regression analysis."""
 ABSENT: Final = "-"
-_NO_MODEL: Final = "no model"
+DEFAULT: Final = "best-model"
+_PIECEWISE: Final = ("bisection", "interval")
+"""Methods of the regression analysis that make models of pieces of x."""
+_MAKERS: Final = {
+    "param": "'perun postprocessby <profile> regression-analysis -m full'",
+    "nonparam": "'perun postprocessby <profile> regressogram', moving-average or kernel-regression",
+}
 _AMOUNT: Final = "amount"
-_Keys = tuple[str, str]
+_PER: Final = "structure-unit-size"
+_Kind = tuple[str, str, str]
+"""A kind of models, with their dependent and their independent field."""
+_Models = dict[str, dict[_Kind, list[ModelRecord]]]
+"""By uid and kind."""
 
 
 class ModelPair(NamedTuple):
-    """One uid of the two profiles.
+    """The models of one uid to be compared with each other.
 
-    :param baseline: its models that depend on the same field in both profiles; :param target: the same.
+    :param baseline: models of the old version, several only where each is of a piece of x.
+    :param target: those of the new version, which depend on the same fields.
     :param unit: of what is modelled; empty where the profiles do not say, or not the same.
-    :param unpaired: a change that says why there is nothing to compare; None where there is.
+    :param kind: what tells it from other pairs of the uid; empty where a uid has one pair only.
     """
 
     uid: str
     baseline: tuple[ModelRecord, ...]
     target: tuple[ModelRecord, ...]
     unit: str = ""
-    unpaired: DegradationInfo | None = None
+    kind: str = ""
+
+    def unknown(self, what: str, before: str = "", after: str = "") -> DegradationInfo:
+        """The change of a pair whose models cannot be compared; its texts are the types of the models."""
+        before, after = before or names_of(self.baseline), after or names_of(self.target)
+        return DegradationInfo(PerformanceChange.Unknown, self.uid, before, after, self._type(what))
+
+    def change(
+        self,
+        what: str,
+        result: tuple[PerformanceChange, str],
+        means: tuple[float, float],
+        rates: tuple[float, float],
+        common: Sequence[Part],
+    ) -> DegradationInfo:
+        """The change of a pair that was compared; its confidence is the lowest `r_square` of its models.
+
+        :param what: its type; no two pairs of a uid have the same. :param result: the change, and the rule.
+        :param means: of the curve of the baseline and of that of the target, over the parts of x in `common`.
+        :param rates: the rate of the change, and the relative one.
+        """
+        names = names_of(part.baseline for part in common), names_of(part.target for part in common)
+        before, after = (
+            f"{written(mean, self.unit)} ({name})" for mean, name in zip(means, names, strict=True)
+        )
+        return DegradationInfo(
+            *(result[0], self.uid, before, after, self._type(what), rates[0], "r_square"),
+            cr=min(part.r_square for part in common),
+            rdr=rates[1],
+            rule=result[1],
+            values=means,
+            unit=self.unit,
+        )
+
+    def _type(self, what: str) -> str:
+        return f"{what} of {self.kind}" if self.kind else what
 
 
-def model_pairs(baseline: Profile, target: Profile) -> Iterator[ModelPair]:
-    """Each uid of the two profiles, in the order of their names.
+def model_pairs(baseline: Profile, target: Profile) -> Iterator[ModelPair | DegradationInfo]:
+    """The best models of a regression analysis of each uid, in the order of their names.
 
     A model is usable if it is one of :data:`MODELS` and has an `r_square` above 0. A uid in one of the
     profiles only is NotInBaseline or NotInTarget; Unknown is one that has no usable model in one of them, or
     where the models of both do not say how the same field depends on the same other one. A uid that has
     a usable model in neither is left out, as these checks have nothing to say of it.
 
+    :returns: pairs, and a change that says why in place of each where there is nothing to compare.
     :raises ProfileError: where one of the profiles has no model of a regression analysis at all.
     """
-    old, new = _models(baseline), _models(target)
-    _require(old, new)
-    old_units, new_units = units_by_uid(baseline), units_by_uid(target)
-    for uid in sorted(old.keys() | new.keys() | old_units.keys() | new_units.keys()):
-        before, after = old.get(uid, []), new.get(uid, [])
-        if uid not in old and uid not in old_units:
-            yield _unpaired(uid, PerformanceChange.NotInBaseline, ABSENT, _best_name(after))
-        elif uid not in new and uid not in new_units:
-            yield _unpaired(uid, PerformanceChange.NotInTarget, _best_name(before), ABSENT)
+    sides = _usable(baseline), _usable(target)
+    _require(sides, "models of a regression analysis", f"{_MAKERS['param']} for both profiles")
+    of_units = units_by_uid(baseline), units_by_uid(target)
+    known = [side.keys() | own.keys() for side, own in zip(sides, of_units, strict=True)]
+    for uid in sorted(known[0] | known[1]):
+        before, after = (side.get(uid, {}) for side in sides)
+        common = [kind for kind in before if kind in after]
+        if common:
+            kind = max(common, key=lambda kind: (min(_r_square(before[kind]), _r_square(after[kind])), kind))
+            unit = _unit(kind, uid, of_units)
+            yield ModelPair(uid, tuple(before[kind]), tuple(after[kind]), unit)
         elif before and after:
-            yield _paired(uid, before, after, (old_units.get(uid, ""), new_units.get(uid, "")))
-        elif before or after:
-            yield _unpaired(uid, PerformanceChange.Unknown, _best_name(before), _best_name(after))
+            yield DegradationInfo(PerformanceChange.Unknown, uid, _fields(before), _fields(after))
+        elif (change := _unpaired(uid, known)) is not PerformanceChange.Unknown or before or after:
+            yield _absent(change, uid, _name_of_best(before), _name_of_best(after))
 
 
-def _unpaired(uid: str, kind: PerformanceChange, before: str, after: str) -> ModelPair:
-    return ModelPair(uid, (), (), "", DegradationInfo(kind, uid, before, after))
+def kind_pairs(
+    baseline: Profile, target: Profile, strategy: str = DEFAULT
+) -> Iterator[ModelPair | DegradationInfo]:
+    """The pairs of each uid that `perun check --models-type` chooses, in the order of their names.
+
+    `best-model`, `best-param` and `best-nonparam` give one pair of each uid; `best-both` one of the best
+    parametric and one of the best non-parametric models; the others one of each type of model that both
+    have. Where the best model is one of a piece of x (methods `bisection` and `interval`), all models of that
+    method stand for the uid.
+
+    A uid in one of the profiles only is NotInBaseline or NotInTarget; Unknown is one that has no model with
+    an `r_square` above 0 in one of them, or none of a kind and of fields that the other has too. A uid
+    without such a model in either is left out.
+
+    :raises ProfileError: where one of the profiles has no model of these kinds at all.
+    :raises UsageError: names the strategy that does not exist.
+    """
+    sides = _chosen(baseline, strategy), _chosen(target, strategy)
+    kinds = {**BEST_OF_ONE, **ALL}.get(strategy, tuple(_MAKERS))
+    what = "models" if len(kinds) > 1 else f"models of the kind {strategy!r}"
+    _require(sides, what, f"{', or '.join(_MAKERS[kind] for kind in kinds)}, for both profiles")
+    of_units = units_by_uid(baseline), units_by_uid(target)
+    for uid in sorted(sides[0].keys() | sides[1].keys()):
+        before, after = (side.get(uid, {}) for side in sides)
+        common = [kind for kind in before if kind in after]
+        if not common:
+            yield _absent(_unpaired(uid, of_units), uid, _name_of_first(before), _name_of_first(after))
+        for kind in common:
+            unit = _unit(kind, uid, of_units)
+            yield ModelPair(uid, tuple(before[kind]), tuple(after[kind]), unit, _name(*kind))
 
 
-def _paired(uid: str, before: list[ModelRecord], after: list[ModelRecord], of: tuple[str, str]) -> ModelPair:
-    """The models of the two fields that are modelled best in both profiles."""
-    old, new = _by_keys(before), _by_keys(after)
-    common = [keys for keys in old if keys in new]
-    if not common:
-        return _unpaired(uid, PerformanceChange.Unknown, _of_keys(old), _of_keys(new))
-    keys = max(common, key=lambda keys: (min(_best(old[keys]), _best(new[keys])), keys))
-    unit = of[0] if keys[0] == _AMOUNT and of[0] == of[1] else ""
-    return ModelPair(uid, tuple(old[keys]), tuple(new[keys]), unit)
+def keys_of(model: Mapping[str, Any]) -> tuple[str, str]:
+    """The dependent and the independent field of a model; only other ones than the usual are written down."""
+    return str(model.get("of_key") or _AMOUNT), str(model.get("per_key") or _PER)
 
 
-def _models(profile: Profile) -> dict[str, list[ModelRecord]]:
-    """The usable models by uid; a uid whose models are not usable has none of them."""
-    found: dict[str, list[ModelRecord]] = {}
+def names_of(records: Iterable[ModelRecord]) -> str:
+    """The types of the models along x, those of neighbours of one type once: `constant, linear`."""
+    return ", ".join(kind for kind, _ in groupby(record.type for record in records))
+
+
+def _usable(profile: Profile) -> _Models:
+    """The usable models of a regression analysis; a uid whose models are not usable has none of them."""
+    found: _Models = {}
     for _, model in profile.all_models("param"):
         record = record_of(model)
-        models = found.setdefault(record.uid, [])
+        own = found.setdefault(record.uid, {})
         if record.type in MODELS and record.r_square > 0:
-            models.append(record)
+            own.setdefault(("", *keys_of(record.model)), []).append(record)
     return found
 
 
-def _require(old: object, new: object) -> None:
-    without = [name for name, models in (("baseline", old), ("target", new)) if not models]
+def _chosen(profile: Profile, strategy: str) -> _Models:
+    models = [model for _, model in profile.all_models()]
+    every = filtered_models(models, "all-models")
+    chosen: _Models = {}
+    for uid, records in filtered_models(models, strategy).items():
+        for record in records:
+            if not record.r_square > 0:
+                continue
+            own = chosen.setdefault(uid, {})
+            if strategy in ALL:
+                own.setdefault((record.type, *keys_of(record.model)), []).append(record)
+            else:
+                one = "parametric" if record.is_parametric else "non-parametric"
+                kind = "" if strategy in BEST_OF_ONE else one
+                own[kind, *keys_of(record.model)] = _with_pieces(record, every[uid])
+    return chosen
+
+
+def _with_pieces(best: ModelRecord, every: list[ModelRecord]) -> list[ModelRecord]:
+    if best.method not in _PIECEWISE:
+        return [best]
+    wanted = best.method, *keys_of(best.model)
+    return [one for one in every if one.r_square > 0 and (one.method, *keys_of(one.model)) == wanted]
+
+
+def _require(sides: tuple[_Models, _Models], what: str, makers: str) -> None:
+    without = [name for name, models in zip(("baseline", "target"), sides, strict=True) if not models]
     if without:
         verb = "have" if len(without) > 1 else "has"
-        raise ProfileError(
-            f"the {' and the '.join(without)} {verb} no models of a regression analysis",
-            "make them with 'perun postprocessby <profile> regression-analysis -m full' for both profiles",
-        )
+        raise ProfileError(f"the {' and the '.join(without)} {verb} no {what}", f"make them with {makers}")
 
 
 def units_by_uid(profile: Profile) -> dict[str, str]:
@@ -122,197 +217,44 @@ def units_by_uid(profile: Profile) -> dict[str, str]:
     return found
 
 
-def _by_keys(records: list[ModelRecord]) -> dict[_Keys, list[ModelRecord]]:
-    found: dict[_Keys, list[ModelRecord]] = {}
-    for record in records:
-        keys = str(record.model.get("of_key") or _AMOUNT), record.per_key or "structure-unit-size"
-        found.setdefault(keys, []).append(record)
-    return found
+def _unpaired(uid: str, known: Sequence[Collection[str]]) -> PerformanceChange:
+    """What a uid is that may be known in one of the versions only."""
+    in_old, in_new = (uid in side for side in known)
+    if in_old == in_new:
+        return PerformanceChange.Unknown
+    return PerformanceChange.NotInTarget if in_old else PerformanceChange.NotInBaseline
 
 
-def _best(records: list[ModelRecord]) -> float:
-    return max(record.r_square for record in records)
+def _absent(change: PerformanceChange, uid: str, before: str, after: str) -> DegradationInfo:
+    before = ABSENT if change is PerformanceChange.NotInBaseline else before
+    return DegradationInfo(change, uid, before, ABSENT if change is PerformanceChange.NotInTarget else after)
 
 
-def _of_keys(found: Iterable[_Keys]) -> str:
-    return " and ".join(f"model of {of!r} depending on {per!r}" for of, per in found)
+def _unit(kind: _Kind, uid: str, of_units: tuple[Mapping[str, str], Mapping[str, str]]) -> str:
+    found = {side.get(uid, "") for side in of_units}
+    return found.pop() if kind[1] == _AMOUNT and len(found) == 1 else ""
 
 
-def _best_name(records: list[ModelRecord]) -> str:
-    leader = best(records)
-    return leader.type if leader else _NO_MODEL
-
-
-# The models of two profiles by uid and kind, as `perun check --models-type` chooses them (manual 3.2.13).
-
-DEFAULT: Final = "best-model"
-_PIECEWISE: Final = ("bisection", "interval")
-"""Methods of the regression analysis that make models of pieces of x."""
-_KINDS: Final = {True: "parametric", False: "non-parametric"}
-_MAKERS: Final = {
-    "param": "'perun postprocessby <profile> regression-analysis -m full'",
-    "nonparam": "'perun postprocessby <profile> regressogram', moving-average or kernel-regression",
-}
-_PER: Final = "structure-unit-size"
-_Kinds = dict[tuple[str, str, str], list[ModelRecord]]
-"""By kind, dependent and independent field."""
-_Models = dict[str, _Kinds]
-
-
-class KindPair(NamedTuple):
-    """The models of one uid to be compared with each other.
-
-    :param kind: what tells it from other pairs of the uid; empty where a uid has one pair only.
-    :param baseline: models of the old version, several only where each is of a piece of x.
-    :param target: those of the new version.
-    :param unit: of what is modelled; empty where the profiles do not say, or not the same.
-    :param unpaired: why there is nothing to compare; None where there is.
-    """
-
-    uid: str
-    kind: str
-    baseline: tuple[ModelRecord, ...]
-    target: tuple[ModelRecord, ...]
-    unit: str = ""
-    unpaired: PerformanceChange | None = None
-
-    def type(self, what: str) -> str:
-        """The type of a change of the pair that is one of `what`; no two pairs of a uid have the same."""
-        return f"{what} of {self.kind}" if self.kind else what
-
-    def without_comparison(self, what: str) -> DegradationInfo:
-        """The change of a pair of which there is nothing to compare."""
-        before, after = (
-            ABSENT if self.unpaired is absent else _names(records) or "no model"
-            for records, absent in (
-                (self.baseline, PerformanceChange.NotInBaseline),
-                (self.target, PerformanceChange.NotInTarget),
-            )
-        )
-        return DegradationInfo(
-            self.unpaired or PerformanceChange.Unknown, self.uid, before, after, self.type(what)
-        )
-
-    def change(
-        self,
-        what: str,
-        kind: PerformanceChange,
-        means: tuple[float, float],
-        rate: float,
-        common: Sequence[Part],
-    ) -> DegradationInfo:
-        """The change of a pair that was compared; its confidence is the lowest `r_square` of its models.
-
-        :param means: of the curve of the baseline and of that of the target, over the parts of x in `common`.
-        """
-        names = _names([part.baseline for part in common]), _names([part.target for part in common])
-        return DegradationInfo(
-            res=kind,
-            loc=self.uid,
-            fb=f"{written(means[0], self.unit)} ({names[0]})",
-            tt=f"{written(means[1], self.unit)} ({names[1]})",
-            t=self.type(what),
-            rd=rate,
-            ct="r_square",
-            cr=min(part.r_square for part in common),
-            rdr=100 * rate,
-            values=means,
-            unit=self.unit,
-        )
-
-
-def kind_pairs(baseline: Profile, target: Profile, strategy: str = DEFAULT) -> Iterator[KindPair]:
-    """The pairs of each uid, in the order of their names.
-
-    `best-model`, `best-param` and `best-nonparam` give one pair of each uid; `best-both` one of the best
-    parametric and one of the best non-parametric models; the others one of each type of model that both
-    have. Where the best model is one of a piece of x (methods `bisection` and `interval`), all models of that
-    method stand for the uid.
-
-    A uid in one of the profiles only is NotInBaseline or NotInTarget; Unknown is one that has no model with
-    an `r_square` above 0 in one of them, or none of a kind and of fields that the other has too. A uid
-    without such a model in either is left out.
-
-    :raises ProfileError: where one of the profiles has no model of these kinds at all.
-    :raises UsageError: names the strategy that does not exist.
-    """
-    old, new = _chosen(baseline, strategy), _chosen(target, strategy)
-    _require_kinds(old, new, strategy)
-    old_units, new_units = units_by_uid(baseline), units_by_uid(target)
-    for uid in sorted(old.keys() | new.keys()):
-        before, after = old.get(uid, {}), new.get(uid, {})
-        common = [found for found in before if found in after]
-        if not common:
-            yield KindPair(uid, "", _first(before), _first(after), "", _absent(uid, old_units, new_units))
-        for found in common:
-            unit = _unit(found[1], old_units.get(uid, ""), new_units.get(uid, ""))
-            yield KindPair(uid, _kind_name(*found), tuple(before[found]), tuple(after[found]), unit)
-
-
-def keys_of(model: Mapping[str, Any]) -> tuple[str, str]:
-    """The dependent and the independent field of a model; only other ones than the usual are written down."""
-    return str(model.get("of_key") or _AMOUNT), str(model.get("per_key") or _PER)
-
-
-def _chosen(profile: Profile, strategy: str) -> _Models:
-    models = [model for _, model in profile.all_models()]
-    every = filtered_models(models, "all-models")
-    chosen: _Models = {}
-    for uid, records in filtered_models(models, strategy).items():
-        for record in records:
-            if not record.r_square > 0:
-                continue
-            own = chosen.setdefault(uid, {})
-            if strategy in ALL:
-                own.setdefault((record.type, *keys_of(record.model)), []).append(record)
-            else:
-                kind = "" if strategy in BEST_OF_ONE else _KINDS[record.is_parametric]
-                own[kind, *keys_of(record.model)] = _with_pieces(record, every[uid])
-    return chosen
-
-
-def _with_pieces(best: ModelRecord, every: list[ModelRecord]) -> list[ModelRecord]:
-    if best.method not in _PIECEWISE:
-        return [best]
-    wanted = best.method, *keys_of(best.model)
-    return [one for one in every if one.r_square > 0 and (one.method, *keys_of(one.model)) == wanted]
-
-
-def _require_kinds(old: _Models, new: _Models, strategy: str) -> None:
-    without = [name for name, models in (("baseline", old), ("target", new)) if not models]
-    if not without:
-        return
-    verb = "have" if len(without) > 1 else "has"
-    kinds = {**BEST_OF_ONE, **ALL}.get(strategy, ("param", "nonparam"))
-    what = "models" if len(kinds) > 1 else f"models of the kind {strategy!r}"
-    raise ProfileError(
-        f"the {' and the '.join(without)} {verb} no {what}",
-        f"make them with {', or '.join(_MAKERS[kind] for kind in kinds)}, for both profiles",
-    )
-
-
-def _absent(uid: str, old: Mapping[str, str], new: Mapping[str, str]) -> PerformanceChange:
-    if uid in old or uid not in new:
-        return PerformanceChange.Unknown if uid in new or uid not in old else PerformanceChange.NotInTarget
-    return PerformanceChange.NotInBaseline
-
-
-def _first(kinds: _Kinds) -> tuple[ModelRecord, ...]:
-    return tuple(next(iter(kinds.values()), ()))
-
-
-def _kind_name(kind: str, of: str, per: str) -> str:
+def _name(kind: str, of: str, per: str) -> str:
     """The kind, with the fields where models of several ones may be compared and these are not the usual."""
     return kind if not kind or (of, per) == (_AMOUNT, _PER) else f"{kind} ({of} by {per})"
 
 
-def _unit(of: str, *units_of_amount: str) -> str:
-    return units_of_amount[0] if of == _AMOUNT and len(set(units_of_amount)) == 1 else ""
+def _r_square(records: list[ModelRecord]) -> float:
+    return max(record.r_square for record in records)
 
 
-def _names(records: Iterable[ModelRecord]) -> str:
-    """The types of the models along x, those of neighbours of one type once: `constant, linear`."""
-    return ", ".join(kind for kind, _ in groupby(record.type for record in records))
+def _fields(kinds: Iterable[_Kind]) -> str:
+    return " and ".join(f"model of {of!r} depending on {per!r}" for _, of, per in kinds)
+
+
+def _name_of_best(kinds: Mapping[_Kind, list[ModelRecord]]) -> str:
+    leader = best(record for records in kinds.values() for record in records)
+    return leader.type if leader else "no model"
+
+
+def _name_of_first(kinds: Mapping[_Kind, list[ModelRecord]]) -> str:
+    return names_of(next(iter(kinds.values()), ())) or "no model"
 
 
 # The best models of two versions side by side, part by part of the x that they have in common.

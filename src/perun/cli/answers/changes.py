@@ -57,12 +57,12 @@ def is_maybe(change: PerformanceChange) -> bool:
 
 def name_of(change: DegradationInfo) -> str:
     """The word for it: `Maybe Degradation`, `Degradation, unconfirmed`."""
-    return present.name(change.result, confirmed=change.confirmed)
+    return present.name(change.result, confirmed=change.confirmed, limit=change.limit)
 
 
 def is_unconfirmed(change: DegradationInfo) -> bool:
     """Whether it is a definite change that was seen once only."""
-    return name_of(change) != NAMES[change.result]
+    return not change.confirmed and name_of(change) != NAMES[change.result]
 
 
 def style_for(change: DegradationInfo) -> str:

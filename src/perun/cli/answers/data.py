@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from perun.cli.table import one_line
+from perun.core.errors import ConfigError
 from perun.core.wording import plural
 from perun.measurement import present
 from perun.profile.changes import DegradationInfo
@@ -104,6 +106,7 @@ def _verdict_data(change: DegradationInfo) -> dict[str, Any]:
         "verdict": change.result.name,
         "reason": change.rule or None,
         "decides": change.result not in UNDECIDED,
+        "limit": change.limit,
         "confirmed": change.confirmed,
     }
 
@@ -186,3 +189,47 @@ def difference_data(one: Judged) -> dict[str, Any] | None:
         "confirmed": one.confirmed,
         "since": one.since,
     }
+
+
+def judged_data(one: Judged | None) -> dict[str, Any]:
+    """The value and the difference in JSON; both null where nothing is known."""
+    return {
+        "measured": None if one is None else value_data(one.value),
+        "difference": None if one is None else difference_data(one),
+    }
+
+
+# The formats of `status` and `log --short` (manual chapter 12): `%tag%` or `%tag:width%`, else raw text.
+
+_TAG = re.compile(r"%([a-z_]+)(?::(\d+))?%")
+
+
+class Tag(NamedTuple):
+    """A placeholder; `width` is the number of characters it is cut to, None if it is not cut."""
+
+    name: str
+    width: int | None
+
+
+def parse_format(text: str, known: Sequence[str], key: str) -> list[str | Tag]:
+    """The raw pieces and tags of a format string, in order.
+
+    :param key: the configuration key the text comes from, for the message.
+    :raises ConfigError: if a tag is unknown.
+    """
+    pieces: list[str | Tag] = []
+    position = 0
+    for match in _TAG.finditer(text):
+        if match.start() > position:
+            pieces.append(text[position : match.start()])
+        name, width = match.groups()
+        if name not in known:
+            raise ConfigError(
+                f"{key}: there is no tag %{name}%", "tags are: " + ", ".join(f"%{tag}%" for tag in known)
+            )
+        # Never cut below the title's own length, so that the header stays readable (manual 12.2).
+        pieces.append(Tag(name, int(width) if width else None))
+        position = match.end()
+    if position < len(text):
+        pieces.append(text[position:])
+    return pieces

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from perun.cli import formats
 from perun.cli.answers import data as measured
-from perun.cli.answers.data import TYPE_COLOURS
+from perun.cli.answers.data import TYPE_COLOURS, Tag, parse_format
 from perun.cli.answers.steps import Steps
 from perun.cli.session import Session
 from perun.cli.table import clean, one_line, width
@@ -73,7 +72,7 @@ def answer(
         limit=limit,
         ordered=graph,
         since=since,
-        with_values=as_json or any(isinstance(one, formats.Tag) and one.name in VALUES for one in pieces),
+        with_values=as_json or any(isinstance(one, Tag) and one.name in VALUES for one in pieces),
     )
     counted = _CountedEntries(entries, damages)
     if as_json:
@@ -107,7 +106,7 @@ class _CountedEntries:
 
 
 def _text(
-    session: Session, entries: Iterable[LogEntry], pieces: Sequence[str | formats.Tag], graph: bool
+    session: Session, entries: Iterable[LogEntry], pieces: Sequence[str | Tag], graph: bool
 ) -> None:
     from perun.cli.pager import paged
 
@@ -150,7 +149,7 @@ def _change(summary: Summary | None) -> ChangeKind | None:
 def _short(
     session: Session,
     entries: Iterable[LogEntry],
-    pieces: Sequence[str | formats.Tag],
+    pieces: Sequence[str | Tag],
     draw: Callable[[LogEntry, str], str],
 ) -> None:
     told = Told()
@@ -171,12 +170,12 @@ def _short(
         session.note(told.undecided)
 
 
-def _pieces(session: Session) -> list[str | formats.Tag]:
-    return formats.parse(str(session.repository.config.get("format.shortlog")), TAGS, "format.shortlog")
+def _pieces(session: Session) -> list[str | Tag]:
+    return parse_format(str(session.repository.config.get("format.shortlog")), TAGS, "format.shortlog")
 
 
 def short_line(
-    session: Session, pieces: Sequence[str | formats.Tag], told: Told, before: str = ""
+    session: Session, pieces: Sequence[str | Tag], told: Told, before: str = ""
 ) -> Callable[[LogEntry], str]:
     """What makes one line of `log --short` of the pieces of its format; the header is written now.
 
@@ -252,7 +251,7 @@ class _OfValues:
     name. A number is never cut, as a part of it is another number.
     """
 
-    def __init__(self, session: Session, tag: formats.Tag, told: Told) -> None:
+    def __init__(self, session: Session, tag: Tag, told: Told) -> None:
         self._session = session
         self._name = tag.name
         self._width = max(tag.width or 0, len(tag.name))
@@ -296,7 +295,7 @@ class _OfValues:
         return keyed[key]
 
 
-def _title(piece: str | formats.Tag) -> str:
+def _title(piece: str | Tag) -> str:
     if isinstance(piece, str):
         return piece
     if piece.name == "stats":
@@ -315,7 +314,7 @@ def _certainty(one: LogValue) -> int:
     return _RANKS[measured.mark(one.judged)]
 
 
-def _maker(session: Session, piece: str | formats.Tag, told: Told) -> Any:
+def _maker(session: Session, piece: str | Tag, told: Told) -> Any:
     if isinstance(piece, str) or piece.name in ("stats", "changes", "steps"):
         return piece if isinstance(piece, str) else piece.name
     if piece.name in VALUES:
@@ -412,6 +411,5 @@ def _value_data(value: LogValue) -> dict[str, Any]:
     return {
         **value.wanted.configuration._asdict(),
         "machine": value.wanted.machine,
-        "measured": measured.value_data(value.judged.value),
-        "difference": measured.difference_data(value.judged),
+        **measured.judged_data(value.judged),
     }

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from perun.cli import formats
 from perun.cli.answers import data
-from perun.cli.answers.data import TYPE_COLOURS, change_data, write_json
+from perun.cli.answers.data import TYPE_COLOURS, Tag, change_data, parse_format, write_json
 from perun.cli.answers.steps import Steps, entry_data
-from perun.cli.formats import Tag
 from perun.cli.session import Session
 from perun.cli.table import Column, clean, one_line, table
 from perun.core.wording import ago, plural
@@ -45,7 +43,7 @@ def answer(
     from perun.cli.pager import paged
 
     config = session.repository.config
-    pieces = formats.parse(str(config.get("format.status")), TAGS, "format.status")
+    pieces = parse_format(str(config.get("format.status")), TAGS, "format.status")
     enabled = session.pager and config.get("general.paging") in PAGED
     with paged(enabled, session.environ, session.out) as out, session.writing_to(out):
         _print(session, found, pieces, short)

@@ -22,10 +22,9 @@ from perun.plugin.params import param
 from perun.profile.amounts import factor, readable_pair
 from perun.repository import bisections
 from perun.running.bisect import bisect as verb
-from perun.running.bisect.data import SECONDS, Bisected, BisectRequest, Like, Ratio, Seen
+from perun.running.bisect.data import MAX_PAIRS, SECONDS, Bisected, BisectRequest, Like, Ratio, Seen
 from perun.running.bisect.judging import Bounds
 from perun.running.compare.instruments import FREE
-from perun.running.compare.plan import MAX_PAIRS
 
 # What `perun bisect` answers: the first version with the change or a range of them, as text or JSON.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,7 +14,6 @@ from perun.cli.answers.changes import lines_of
 from perun.cli.answers.check import FORMATS, answer_in
 from perun.cli.answers.check.wording import Page, plain
 from perun.cli.answers.data import SHORT, finite, write_json
-from perun.cli.answers.history_reports import change_of, fails, reports, undecided
 from perun.cli.answers.steps import entry_data
 from perun.cli.commands.trend import complete_series
 from perun.cli.options import AnswerOptions, series_option, since_option, version_argument, with_options_of
@@ -26,13 +26,122 @@ from perun.history.changes.data import Changes, Drift, Gone, Level, SeriesKey, S
 from perun.history.changes.finding import changes as run
 from perun.history.changes.finding import deciding
 from perun.history.changes.finding import undecided as finding_undecided
-from perun.history.check.report import INCONCLUSIVE, LEVELS, NOTHING_COMPARED
+from perun.history.check.report import (
+    INCONCLUSIVE,
+    LEVELS,
+    NOTHING_COMPARED,
+    Comparison,
+    MethodResult,
+    VersionReport,
+    is_degradation,
+)
+from perun.history.trend import text_of
 from perun.measurement.difference import geometric_mean, mean_of
 from perun.measurement.verdict import bounded
-from perun.profile.amounts import percent
-from perun.profile.changes import DegradationInfo
-from perun.profile.head import Configuration, shortest
+from perun.profile.amounts import percent, readable_pair
+from perun.profile.changes import DegradationInfo, PerformanceChange
+from perun.profile.head import Configuration, ProfileHeader, shortest
+from perun.profile.helpers import ProfileInfo
 from perun.repository.lookup import ends_of
+
+# What `perun changes` found in the words of `perun check`, whose formats show it.
+
+METHOD: Final = "change_points"
+"""What found the changes, where a format names the method."""
+
+
+def fails(found: Changes, acknowledged: Acknowledged, level: str) -> bool:
+    """Whether `--fail-on level` fails on one of the steps."""
+    return any(
+        is_degradation(_label(step), level) and one.entry_of(step, acknowledged) is None
+        for one in found.found
+        for step in (*one.steps, *one.doubtful)
+    )
+
+
+def _label(step: Step) -> PerformanceChange:
+    """What a gate takes the step for: at most a Maybe where a later version takes it back, where cost moved
+    between functions, or where it is of a part, as then nothing is slower in the end, or something else says
+    so."""
+    if step.decides and (step.taken_back or step.moved_with or not step.leads):
+        return PerformanceChange(1 if step.verdict.value > 0 else -1)
+    return step.verdict
+
+
+def undecided(found: Changes, acknowledged: Acknowledged) -> bool:
+    """Whether of one of the steps it is unknown whether a version brought it."""
+    return any(
+        step.verdict is PerformanceChange.Unknown and one.entry_of(step, acknowledged) is None
+        for one in found.found
+        for step in one.doubtful
+    )
+
+
+def reports(found: Changes, acknowledged: Acknowledged) -> Iterator[VersionReport]:
+    """The versions that changed something, the newest first, after the newest measured one with what each
+    configuration was searched for without a change."""
+    measured = found.history.measured
+    if measured and found.series > found.short:
+        yield VersionReport(found.history.versions[measured[-1]], tuple(_unchanged(found)))
+    for one in reversed(found.found):
+        if one.steps or one.doubtful:
+            yield VersionReport(one.version, tuple(_comparisons(one, acknowledged)))
+
+
+def _unchanged(found: Changes) -> Iterator[Comparison]:
+    changed = {step.series.configuration for one in found.found for step in (*one.steps, *one.doubtful)}
+    for configuration in dict.fromkeys(key.configuration for key in found.history.keys):
+        if configuration not in changed:
+            change = DegradationInfo(PerformanceChange.NoChange, text_of(configuration), "-", "-")
+            yield Comparison(_info(configuration), results=(MethodResult(METHOD, (change,)),))
+
+
+def _comparisons(one: VersionChanges, acknowledged: Acknowledged) -> Iterator[Comparison]:
+    groups: defaultdict[Configuration, list[Step]] = defaultdict(list)
+    for step in (*one.steps, *one.doubtful):
+        groups[step.series.configuration].append(step)
+    notes = _report_notes(one)
+    for configuration, steps in groups.items():
+        entries = {step.series.location: one.entry_of(step, acknowledged) for step in steps}
+        yield Comparison(
+            _info(configuration),
+            baseline_version=one.since,
+            results=(MethodResult(METHOD, tuple(change_of(step, _label(step)) for step in steps)),),
+            notes=notes,
+            acknowledged={place: entry for place, entry in entries.items() if entry is not None},
+        )
+
+
+def _report_notes(one: VersionChanges) -> tuple[str, ...]:
+    others = [version.checksum[:SHORT] for version in one.possible[:-1]]
+    if not others:
+        return ()
+    return (f"or one of the versions before it that were not measured: {listed(others, 4)}",)
+
+
+def _info(configuration: Configuration) -> ProfileInfo:
+    collector, cmd, args, workload, postprocessors = configuration
+    return ProfileInfo("", "", ProfileHeader("", cmd, args, workload, collector, postprocessors), 0)
+
+
+def change_of(step: Step, label: PerformanceChange | None = None) -> DegradationInfo:
+    """The step as `perun check` tells of changes. :param label: another word than its own."""
+    before, after = readable_pair(*step.values, step.series.unit)
+    exact = step.low == step.high
+    return DegradationInfo(
+        label or step.verdict,
+        step.series.location,
+        before,
+        after,
+        "ratio",
+        step.ratio,
+        interval=None if exact else (step.low, step.high),
+        sizes=(step.before.samples, step.after.samples),
+        rule=", ".join(filter(None, (step.reason, step.remark))),
+        values=step.values,
+        unit=step.series.unit,
+    )
+
 
 # What `perun changes` answers: for each version that changed something its steps, or JSON.
 

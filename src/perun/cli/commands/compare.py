@@ -51,6 +51,9 @@ class MeasuringOptions(CommandOptions):
         1, minimum=1, metavar="N", help="Build each side N times, and measure the builds in turns."
     )
     no_pin: bool = param(False, help="Do not keep a program that uses one core on one core.")
+    duet: bool = param(
+        False, help="Run both sides at the same time, on two cores that are exchanged from pair to pair."
+    )
     always: bool = param(False, help="Measure also where both sides are the same program and input.")
     seed: int | None = param(None, metavar="N", help=SEED)
 
@@ -83,6 +86,7 @@ class MeasuringOptions(CommandOptions):
             not self.no_pin,
             self.always,
             self.seed,
+            self.duet,
         )
 
 
@@ -110,7 +114,8 @@ def compare(
 
     HEAD is the working directory as it is, uncommitted changes included; BASE is its merge base with the
     main branch. Each side is built in a working copy of its own, your files stay as they are. Both run in
-    turns, in random order, until the answer is certain or the time is over. What was measured is stored.
+    turns, in random order, until the answer is certain or the time is over; with --duet at the same time.
+    What was measured is stored.
 
     \b
     perun compare                              what my changes do to the job matrix
@@ -126,7 +131,9 @@ def compare(
         session.note(planned.note)
     words = ["compare", *(one for one in (base, head) if one)]
     with answering(session, destination, words, progress="comparing", verbose=True) as (writer, bar):
-        outcome = verb.compare(session.repository, planned, options, bar.update, bar.expect)
+        outcome = verb.compare(
+            session.repository, planned, options, bar.update, bar.expect, note=session.note
+        )
         bar.close()
         writer.version(outcome.report)
     if outcome.interruption is not None:

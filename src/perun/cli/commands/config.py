@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from perun.cli import formats
-from perun.cli.answers import log, status
+from perun.cli.answers import data, log, status
 from perun.cli.options import json_option
 from perun.cli.session import Session
 from perun.cli.table import one_line
@@ -82,7 +81,7 @@ def set_(ctx: click.Context, key: str, value: str) -> None:
     """Set KEY to VALUE, which is read as YAML; comments and order of the file are kept."""
     session: Session = ctx.obj
     if key in _FORMATS:
-        formats.parse(value, _FORMATS[key], key)  # raises where a tag is unknown
+        data.parse_format(value, _FORMATS[key], key)  # raises where a tag is unknown
     setting = operations.set_in(session.cwd, session.environ, key, value, ctx.meta["scope"])
     session.say(f"{key}: {readable(setting.value)}")
 

@@ -112,7 +112,7 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     """Show what can be measured on this machine, and how reliably.
 
     Looks at this machine, the project and the plugins, and says what to do about what is not as it should be.
-    Nothing is measured, but by `perun doctor noise`.
+    Only the speed of the machine is measured; its noise is by `perun doctor noise`.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -169,6 +169,7 @@ def _data(found: Diagnosis) -> dict[str, Any]:
         "schema": "perun.doctor/1",
         "versions": dict(found.versions),
         "machine": found.machine or None,
+        "speed": asdict(found.speed) if found.speed else None,
         "conditions": [one._asdict() for one in found.conditions],
         "project": [asdict(one) for one in found.project],
         "collectors": [asdict(one) for one in found.collectors],
@@ -188,6 +189,7 @@ class _Report:
             missing = "not found; install it: apt-get install git"
             self._line(bool(version), name, version or missing)
         self._title("this machine" + (f": {found.machine}" if found.machine else ""))
+        self._findings([found.speed] if found.speed else [])
         for condition in found.conditions:
             self._line(False, condition.key, condition.message, condition.advice)
         if not found.conditions:

@@ -20,8 +20,7 @@ from perun.core import atomic
 from perun.core.errors import UsageError
 from perun.core.wording import listed, plural
 from perun.measurement import present
-from perun.pages.document import escape, frame, page
-from perun.pages.theme import CSS
+from perun.pages import CSS, escape, frame, page
 from perun.plugin.params import param
 from perun.profile.amounts import percent, readable_pair
 from perun.running.compare.plan import share

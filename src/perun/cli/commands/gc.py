@@ -34,6 +34,7 @@ from perun.store.remote.register import RegisterEntry
     is_flag=True,
     help="Remove also profiles of which this clone cannot know whether these options keep them.",
 )
+@click.option("--built", is_flag=True, help="Remove also the built versions that are kept for later runs.")
 @remote_option("Clean up this remote, and nothing here; the only one if no name is given.")
 @click.option(
     "--grace",
@@ -51,6 +52,7 @@ def gc(
     keep_tags: bool,
     keep_last: int | None,
     unknown: bool,
+    built: bool,
     remote_name: str | None,
     grace: float | None,
     yes: bool,
@@ -66,6 +68,8 @@ def gc(
     A clone that is shallow, has one branch or no tags, or whose history was rewritten, does not know all
     versions. Of those, --keep-last and --keep-tags keep all profiles, unless you give --unknown.
 
+    Versions that were built stay in .perun/cache/builds, up to `execute.build_cache`; --built removes them.
+
     With --remote, the same is done at the remote, for all who use it. Others may push and pull meanwhile.
 
     \b
@@ -75,6 +79,8 @@ def gc(
     keep = collecting.Keep(keep_days, keep_tags, keep_last, unknown=not unknown)
     if grace is not None and (remote_name is None or grace < 0):
         raise UsageError("--grace is about a remote, and not negative", "e.g. --remote team --grace 7")
+    if built and remote_name is not None:
+        raise UsageError("--built is about this machine, and a remote has none", "leave out one of the two")
     repo = session.repository
     now = time.time()
 
@@ -86,7 +92,7 @@ def gc(
             with progress as bar:
                 told = partial(bar.update, "")
                 done = collecting.collect_here(
-                    repo, keep, now=now, dry_run=dry_run, agreed=agreed, progress=told
+                    repo, keep, now=now, dry_run=dry_run, agreed=agreed, with_builds=built, progress=told
                 )
             return done, None
         seconds = collecting.DAY if grace is None else grace * collecting.DAY
@@ -110,12 +116,13 @@ def _agreed(
 ) -> set[RegisterEntry] | None:
     """The profiles that would be removed, after the user was asked; None if they are to stay."""
     planned, url = collect(True)
-    if not (planned.entries or planned.deleted):
+    if not (planned.entries or planned.deleted or planned.gone_builds):
         return set()
     if not as_json:
         answers.collected(session, planned, url, dry_run=True, as_json=False)
     parts = [plural(len(planned.entries), "profile")] * bool(planned.entries)
     parts += [plural(len(planned.deleted), "piece" if url else "object")] * bool(planned.deleted)
+    parts += [plural(len(planned.gone_builds), "built version")] * bool(planned.gone_builds)
     if click.confirm(f"remove {' and '.join(parts)}{f' from {url}' if url else ''}?", err=True):
         return set(planned.entries)
     session.note("nothing was removed")

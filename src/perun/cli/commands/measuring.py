@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -14,6 +15,7 @@ from perun.cli.options import VERSION, with_options_of
 from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import PerunError, UsageError
+from perun.core.wording import plural
 from perun.plugin.api import MinorVersion
 from perun.plugin.params import param
 from perun.profile.amounts import readable
@@ -31,6 +33,8 @@ from perun.running.run.events import (
     VersionStarted,
 )
 from perun.running.run.execute import run_jobs
+from perun.running.run.finding import Search
+from perun.running.run.rounds import Known
 from perun.running.run.schedule import choose, plan_slots
 
 
@@ -90,11 +94,28 @@ class MatrixOptions:
         metavar="N",
         help="Measure only every N-th ancestor, beginning with the newest.",
     )
-    rounds: int = param(
-        1,
+    rounds: int | None = param(
+        None,
         minimum=1,
         metavar="N",
-        help="Run the whole matrix N times, the versions in another random order each time.",
+        help="Run the whole matrix N times, the versions in another random order each time. By default the "
+        "runs of each job are spread over rounds, which go on where neighbours are not settled.",
+    )
+    budget: float | None = param(
+        None,
+        minimum=0,
+        metavar="SECONDS",
+        help="Measure at most so long for each version; 0 for the runs of the jobs alone. By default "
+        "execute.budget, 10 seconds.",
+    )
+    alone: bool = param(
+        False,
+        help="Measure a single version alone, and not beside the nearest one before it that was measured.",
+    )
+    find_changes: bool = param(
+        False,
+        help="Find the changes of a long history: measure a few of its versions, and more only between those "
+        "that differ.",
     )
     missing: bool = param(False, help="Run only the jobs that have no stored profile.")
     resume: bool = param(
@@ -192,6 +213,36 @@ class EventData:
         self._profiles: list[dict[str, Any]] = []
         self._failures: list[dict[str, Any]] = []
         self._answers: list[Mapping[str, Any]] = []
+        self._results: list[dict[str, Any]] = []
+        self._changes: list[dict[str, Any]] | None = None
+        self._undecided: int | None = None
+
+    def changes(self, found: Search) -> None:
+        """Keep what a search has found."""
+        self._undecided = found.undecided
+        self._changes = [
+            {
+                "since": one.since.checksum,
+                "minor_version": one.version.checksum,
+                **job_data(one.job),
+                "between": one.between,
+                **data.judged_data(one.judged),
+            }
+            for one in found.found()
+        ]
+
+    def results(self, session: Iterable[Known], *, registered: bool) -> None:
+        """Keep what the session says of each version and job."""
+        self._results += [
+            {
+                "minor_version": one.version.checksum,
+                **job_data(one.job),
+                "rounds": one.rounds,
+                "registered": registered,
+                **data.judged_data(one.judged),
+            }
+            for one in session
+        ]
 
     def show(self, event: PoolEvent) -> None:
         """Keep the event."""
@@ -205,8 +256,7 @@ class EventData:
                     "incomplete": event.incomplete or None,
                     "seconds": event.seconds,
                     "machine": event.machine or None,
-                    "measured": None if event.judged is None else data.value_data(event.judged.value),
-                    "difference": None if event.judged is None else data.difference_data(event.judged),
+                    **data.judged_data(event.judged),
                     "notes": list(event.notes),
                 }
             )
@@ -233,6 +283,9 @@ class EventData:
                 "schema": "perun.run/1",
                 "interrupted": interrupted,
                 "profiles": self._profiles,
+                "results": self._results,
+                "changes": self._changes,
+                "undecided": self._undecided,
                 "failures": self._failures,
                 "answers": self._answers,
             },
@@ -258,6 +311,7 @@ class EventPrinter:
     :param history: print a line for each version; otherwise the line of each job names its version.
     :param rounds: the number of rounds.
     :param parents: where the versions are drawn as a history, children first: the parents of each.
+    :param spread: print what a session says in the end, and of each of its visits only what is odd.
     """
 
     def __init__(
@@ -269,17 +323,21 @@ class EventPrinter:
         history: bool = True,
         rounds: int = 1,
         parents: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        spread: bool = False,
     ) -> None:
+        self._spread = spread
         self._parents = parents
         self._graph = Graph(paint=session.paint)
         self._rows = Rows("* ", "  ", ())
         self._session = session
         self._write = write
-        self._headings = history and several
-        self._named = several and not history
+        self._history = history and several
+        self._headings = self._history and not spread
+        self._named = several and not self._headings
         self._rounds = rounds
         self._hints: set[str] = set()
         self._notes: set[str] = set()
+        self._built: set[str] = set()
 
     def show(self, event: PoolEvent) -> None:
         """Print the event."""
@@ -287,19 +345,25 @@ class EventPrinter:
             self._version(event)
             if isinstance(event, VersionStarted) and event.seconds:
                 self._phases({"prepare": event.seconds})
+                if self._spread and event.version.checksum in self._built:
+                    self._note(
+                        "versions are built again in later rounds, as their builds take more room than "
+                        "execute.build_cache; set it to more MiB with: perun config set execute.build_cache"
+                    )
+                self._built.add(event.version.checksum)
         elif isinstance(event, JobAnswered):
             self._write(event.text)
         elif isinstance(event, JobDone):
             word = "registered" if event.registered else "stored"
+            if self._spread and not self._session.verbosity:
+                self._odd(event)
+                return
             where = f" {event.version.checksum[:10]} on {one_line(event.machine)}" if event.machine else ""
             took = f"(measured{where} in {readable(event.seconds, 's')})"
             self._line(f"{word} {self._session.paint(event.name, 'bold')} {took}")
-            if event.incomplete:
-                self._line(f"{self._session.paint('incomplete:', 'yellow')} {one_line(event.incomplete)}")
+            self._odd(event)
             self._phases(event.phases)
-            for note in event.notes:
-                self._note(note)
-            if event.judged is not None:
+            if event.judged is not None and not self._spread:
                 self._line("  " + data.line(self._session, event.judged))
         elif isinstance(event, MachineTold):
             tell = self._session.warn if event.serious else self._session.note
@@ -312,11 +376,47 @@ class EventPrinter:
                 "git stash keeps these changes, list them with: git stash list"
             )
 
-    def _version(self, event: VersionStarted | VersionSkipped) -> None:
+    def results(self, session: Iterable[Known], *, registered: bool) -> None:
+        """Print what the session says of each version and job."""
+        self._headings, self._named = self._history, not self._history
+        word = "registered" if registered else "stored"
+        for version, known in itertools.groupby(session, lambda one: one.version):
+            self._heading(version)
+            for one in known:
+                what = f"{self._name(version)}{one_line(str(one.job))}"
+                self._line(f"{word} {plural(one.rounds, 'profile')}: {what}")
+                if one.judged is not None:
+                    self._line("  " + data.line(self._session, one.judged))
+
+    def changes(self, found: Search) -> None:
+        """Print what a search has found."""
+        changes = found.found()
+        what = plural(len(changes), "change") if changes else "no change"
+        self._write(f"{what} found by measuring {plural(found.measured, 'version')} of {found.total}")
+        if found.undecided:
+            pairs = plural(found.undecided, "pair")
+            self._write(f"undecided: {pairs} of neighbours; more time may find more: --budget SECONDS")
+        for one in changes:
+            checksum = self._session.paint(one.version.checksum[:10], "yellow")
+            self._write(f"{checksum} {one_line(one.version.subject)}")
+            self._write(f"  {one_line(str(one.job))}: {data.line(self._session, one.judged)}")
+            if one.between:
+                they = f"{plural(one.between, 'version')} before it cannot be measured"
+                self._write(f"  {they}: the change may be in any of them")
+
+    def _heading(self, version: MinorVersion, which: str = "") -> None:
         if self._headings:
-            checksum = self._session.paint(event.version.checksum[:10], "yellow")
-            which = f" (round {event.round} of {self._rounds})" if event.round else ""
-            self._write(f"{self._drawn(event.version)}{checksum} {one_line(event.version.subject)}{which}")
+            checksum = self._session.paint(version.checksum[:10], "yellow")
+            self._write(f"{self._drawn(version)}{checksum} {one_line(version.subject)}{which}")
+
+    def _odd(self, event: JobDone) -> None:
+        if event.incomplete:
+            self._line(f"{self._session.paint('incomplete:', 'yellow')} {one_line(event.incomplete)}")
+        for note in event.notes:
+            self._note(note)
+
+    def _version(self, event: VersionStarted | VersionSkipped) -> None:
+        self._heading(event.version, f" (round {event.round} of {self._rounds})" if event.round else "")
         if isinstance(event, VersionSkipped):
             self._failure("skipped", "" if self._headings else event.version.checksum[:10], event.error)
         elif event.omits_changes:

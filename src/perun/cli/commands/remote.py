@@ -19,6 +19,7 @@ from perun.core.wording import plural
 from perun.profile.amounts import readable
 from perun.repository.repository import open_repository
 from perun.running.cleaning import Collected
+from perun.running.run.builds import Kept
 from perun.sharing import remotes as cloning
 from perun.sharing import remotes as remotes_module
 from perun.sharing import transfer
@@ -162,6 +163,8 @@ def collected(session: Session, done: Collected, url: str | None, *, dry_run: bo
                 "waiting": done.waiting,
                 "moved": done.moved,
                 "unknown": len(done.unknown),
+                "builds": sum(one.size for one in done.builds),
+                "builds_removed": sum(one.size for one in done.gone_builds),
             },
         )
         return
@@ -180,9 +183,12 @@ def collected(session: Session, done: Collected, url: str | None, *, dry_run: bo
     if done.deleted:
         count = plural(len(done.deleted), what)
         session.say(f"{would}deleted {count}: {readable(done.freed - done.moved, 'B')} freed")
+    if done.gone_builds:
+        count = plural(len(done.gone_builds), "built version")
+        session.say(f"{would}removed {count}: {_size(done.gone_builds)} freed")
     if done.waiting:
         session.say(f"{readable(done.waiting, 'B')} more are deleted by perun gc --remote after the grace")
-    if not (done.entries or done.deleted or done.waiting):
+    if not (done.entries or done.deleted or done.waiting or done.gone_builds):
         session.say(f"nothing to remove{where}")
     if done.unknown:
         versions = plural(len({entry.minor for entry in done.unknown}), "version")
@@ -195,11 +201,18 @@ def collected(session: Session, done: Collected, url: str | None, *, dry_run: bo
                 f"note: {count} stay, as this clone cannot know whether they are to be kept: {lacks}; "
                 "--unknown removes them, too"
             )
+    if done.builds:
+        count = f"{plural(len(done.builds), 'built version')} ({_size(done.builds)})"
+        session.note(f"note: {count} stay for later runs, or are in use; perun gc --built removes them")
     if done.entries and not url:
         lost = "would be" if dry_run else "are"
         session.note(
             f"note: removed profiles {lost} lost, unless a remote has them: perun pull fetches these"
         )
+
+
+def _size(builds: Sequence[Kept]) -> str:
+    return readable(sum(one.size for one in builds), "B")
 
 
 T = TypeVar("T", bound=Callable[..., Any])

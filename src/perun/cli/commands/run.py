@@ -47,6 +47,7 @@ from perun.running.run.events import (
 )
 from perun.running.run.journal import Journal
 from perun.running.run.pre_run import PreparationRecord
+from perun.running.run.rounds import Rounds
 from perun.running.run.schedule import parents_among
 from perun.sharing.remotes import Sender, open_remote
 
@@ -240,13 +241,18 @@ def _run_matrix(
         since,
         options.every,
         options.rounds,
+        options.budget,
         options.missing,
+        options.alone,
         where.placement,
         where.template,
         options.seed,
     )
     repo = session.repository
     journal: Journal | None = None
+    if options.find_changes:
+        _find_changes(session, options, wanted, place, sender, as_json)
+        return
     if options.resume:
         if wanted != batch.BatchOptions():
             raise UsageError(
@@ -255,7 +261,7 @@ def _run_matrix(
             )
         planned, journal = batch.resumable(repo)
     else:
-        planned = batch.plan(repo, wanted)
+        planned = batch.plan(repo, wanted, rounds=place is None)
     if sender is not None:
         planned = replace(planned, register=True)  # only what is registered is sent
     if options.dry_run:
@@ -287,7 +293,53 @@ def _run_matrix(
             session.note(f"environment: {condition.message}")
     if journal is not None:
         journal.resumed()
-    _run(session, planned, journal, options, place, sender, EventData(session) if as_json else None)
+    kept = EventData(session) if as_json else None
+    _, error = _run(session, planned, journal, options, place, sender, kept)
+    _finish(session, sender, kept, error)
+
+
+def _find_changes(
+    session: Session,
+    options: MatrixOptions,
+    wanted: batch.BatchOptions,
+    place: Place | None,
+    sender: Sender | None,
+    as_json: bool,
+) -> None:
+    """Measure one session of a search after the other, and print what was found."""
+    repo = session.repository
+    others = {
+        "--on": place is not None, "--resume": options.resume, "--dry-run": options.dry_run,
+        "--every": options.every > 1, "--rounds": options.rounds is not None, "--missing": options.missing,
+        "--crawl-parents (-c)": wanted.crawl_parents,
+    }  # fmt: skip
+    if unfit := [name for name, given in others.items() if given]:
+        raise UsageError(f"--find-changes does not go with {unfit[0]}", "leave one of them out")
+    search, jobs = batch.search(repo, wanted)
+    refuse_after_interruption(repo)
+    kept = EventData(session) if as_json else None
+    error: PerunError | None = None
+    while versions := search.session():
+        session.note(f"measuring {plural(len(versions), 'version')} of {search.total}")
+        planned = batch.plan_of(repo, wanted, jobs, versions, rounds=True)
+        if sender is not None:
+            planned = replace(planned, register=True)
+        rounds, failure = _run(session, planned, None, options, place, sender, kept)
+        error = error or failure
+        search.learn(rounds.known())
+    (kept or EventPrinter(session, session.say, several=True)).changes(search)
+    _finish(session, sender, kept, error)
+
+
+def _finish(
+    session: Session, sender: Sender | None, kept: EventData | None, error: PerunError | None
+) -> None:
+    """Write the answer, send the rest, and raise the error of the batch, if there is one."""
+    if kept:
+        kept.write()
+    _send_rest(session, sender, error, as_json=kept is not None)
+    if error is not None:
+        raise error
 
 
 def _run(
@@ -298,7 +350,8 @@ def _run(
     place: Place | None,
     sender: Sender | None,
     kept: EventData | None,
-) -> None:
+) -> tuple[Rounds, PerunError | None]:
+    """Run the batch and print it; what its session says, and the error of what failed."""
     tally = Tally(planned.slots)
     forecast = Forecast(session.repository, planned.slots)
 
@@ -308,7 +361,18 @@ def _run(
         estimate = forecast.estimate(tally.remaining)
         return None if estimate.unknown else estimate.seconds
 
-    versions = [slot.version for slot in planned.slots]
+    def show_results() -> None:
+        if planned.spread:
+            known = rounds.told() if planned.register else rounds.known()
+            printer.results(known, registered=planned.register)
+
+    versions = planned.versions if planned.spread else [slot.version for slot in planned.slots]
+    rounds = batch.rounds_of_plan(session.repository, planned)
+    if planned.beside is not None:
+        session.note(
+            f"measured beside {planned.beside.checksum[:10]}, the nearest version before that was measured; "
+            "--alone leaves it out"
+        )
     with session.progress(tally.total, "measuring") as bar:
         printer = kept or EventPrinter(
             session,
@@ -317,9 +381,10 @@ def _run(
             history=not options.without_vcs_history and place is None,
             rounds=max(slot.round for slot in planned.slots),
             parents={} if options.without_vcs_history else parents_among(session.repository, versions),
+            spread=planned.spread,
         )
         bar.expect(expected())
-        events = _events(session, planned, journal, options, place, tally, bar)
+        events = _events(session, planned, journal, options, place, tally, rounds, bar)
         try:
             with contextlib.closing(events):  # restores the working directory of an interrupted run at once
                 for event in events:
@@ -330,6 +395,7 @@ def _run(
                     if sender is not None and isinstance(event, JobDone) and (why := sender.look()):
                         session.warn(f"nothing is pushed for now: {one_line(why)}")
         except (KeyboardInterrupt, SystemExit):
+            show_results()
             if kept:
                 kept.write(interrupted=True)
             left = f"{tally.total - tally.complete} of {tally.total} jobs are left"
@@ -338,18 +404,15 @@ def _run(
                 f"\ninterrupted, {left}; run them with: perun run matrix{' --resume' * bool(goes_on)}"
             )
             raise
-    if kept:
-        kept.write()
-    else:
+    show_results()
+    if not kept:
         _summarise(session, tally)
     if tally.incomplete:
         they = "profile is" if tally.incomplete == 1 else "profiles are"
         session.note(
             f"note: {tally.incomplete} {they} incomplete; measure again with: perun run matrix --resume"
         )
-    _send_rest(session, sender, tally.error, as_json=kept is not None)
-    if tally.error is not None:
-        raise tally.error
+    return rounds, tally.error
 
 
 def _send_rest(session: Session, sender: Sender | None, error: PerunError | None, *, as_json: bool) -> None:
@@ -379,6 +442,7 @@ def _events(
     options: MatrixOptions,
     place: Place | None,
     tally: Tally,
+    rounds: Rounds,
     bar: Progress,
 ) -> Generator[Event] | Generator[PoolEvent]:
     repo = session.repository
@@ -389,6 +453,7 @@ def _events(
             journal,
             retry_broken=options.retry_broken,
             tally=tally,
+            rounds=rounds,
             report=bar.update,
             report_inside=bar.inside,
         )

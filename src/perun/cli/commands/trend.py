@@ -117,8 +117,7 @@ def _series_data(series: Series) -> dict[str, Any]:
                 "version": point.version.checksum,
                 "date": point.version.date,
                 "subject": point.version.subject,
-                "measured": data.value_data(point.judged.value),
-                "difference": data.difference_data(point.judged),
+                **data.judged_data(point.judged),
             }
             for point in series.points
         ],

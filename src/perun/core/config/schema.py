@@ -196,6 +196,18 @@ _ROWS: Final[tuple[Key, ...]] = (
         example=600,
     ),
     Key(
+        "execute.budget", Kind.NUMBER, Scope.RECURSIVE, 10,
+        "Seconds for each version that `perun run matrix` measures several versions for at most, where "
+        "neighbours are not settled after the first rounds; 0 for no more rounds than these.",
+        example=60,
+    ),
+    Key(
+        "execute.build_cache", Kind.NUMBER, Scope.RECURSIVE, 2048,
+        "MiB of built versions that are kept in `.perun/cache/builds` for later runs, those used last; 0 to "
+        "keep none.",
+        example=8192,
+    ),
+    Key(
         "pool.patience", Kind.NUMBER, Scope.RECURSIVE, 60,
         "Seconds that `perun run matrix --on` waits for a scheduler or a machine that is gone; after that "
         "the jobs of the machine are given to others.",

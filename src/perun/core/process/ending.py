@@ -11,13 +11,58 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from mmap import mmap
 from pathlib import Path
 from struct import Struct
-from typing import Final
+from types import FrameType
+from typing import TYPE_CHECKING, Final
 
-from perun.core.process import threads
+if TYPE_CHECKING:
+    from threading import Thread
+
+
+# Threads beside the one that waits for a command: they leave Ctrl-C and other requests to end to it.
+
+INTERRUPTIONS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that ask for the end."""
+
+
+def start(thread: Thread) -> None:
+    """Start the thread with these signals blocked in it.
+
+    The main thread blocks them for a moment where it starts a command. One that comes then would go to any
+    other thread that takes it, and would not end the wait in the main thread: Ctrl-C would do nothing.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
+    try:
+        thread.start()  # a thread has the mask of the one that starts it
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def interruptions_deferred() -> Iterator[None]:
+    """Let signals that would end the program take effect only after the block.
+
+    Their handlers are exchanged rather than the signals blocked, as any thread of the program may get one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are handled in the main thread alone
+        return
+    deferred: list[tuple[int, FrameType | None]] = []
+    handlers = {number: handler for number in INTERRUPTIONS if callable(handler := signal.getsignal(number))}
+    for number in handlers:
+        signal.signal(number, lambda *given: deferred.append(given))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for first, frame in deferred[:1]:
+            handlers[signal.Signals(first)](first, frame)
+
 
 GRACE: Final = 2.0
 """Seconds that a command has to end by itself once it was asked to, e.g. to remove what is half made."""
@@ -112,7 +157,7 @@ def ended_when(pid: int, is_over: Callable[[int], bool] | None) -> Iterator[None
                 return
 
     watcher = threading.Thread(target=watch, name="watching", daemon=True)
-    threads.start(watcher)
+    start(watcher)
     try:
         yield
     finally:
@@ -127,12 +172,20 @@ def descendants(pid: int) -> dict[int, str]:
     waiting = [pid]
     while waiting:
         parent = waiting.pop()
-        for file in Path(f"/proc/{parent}/task").glob("*/children"):
+        for child in _children(parent):
+            if state := fields_of(child)[:1]:
+                found[child] = state[0]
+                waiting.append(child)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    """What the threads of a process have started; empty where it ends while they are listed."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
-                for child in map(int, file.read_text().split()):
-                    if state := fields_of(child)[:1]:
-                        found[child] = state[0]
-                        waiting.append(child)
+                found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
     return found
 
 

@@ -23,10 +23,11 @@ from typing import Any, Final, NamedTuple
 
 from perun.core.atomic import Naming
 from perun.core.errors import CollectorUnavailable, JobFailed
-from perun.core.process import threads
+from perun.core.process import ending
 from perun.core.process.command import Command, Run, find_executable, last_lines
 from perun.core.process.ending import (
     GRACE,
+    INTERRUPTIONS,
     await_end,
     ended_confined,
     ended_when,
@@ -38,7 +39,6 @@ from perun.core.process.ending import (
     stop,
     waited,
 )
-from perun.core.process.threads import INTERRUPTIONS
 
 # The standard streams of a command: what it reads, and where what it writes goes.
 
@@ -69,6 +69,13 @@ def opened(path: str | Path, flags: int) -> Iterator[int]:
         os.close(descriptor)
 
 
+def input_of(command: Command, cwd: Path, scratch: Path) -> Path:
+    """The file that is the standard input of the command; a text is put into one in `scratch`."""
+    if command.stdin_text is not None:
+        return scratch / "stdin"
+    return Path(os.devnull) if command.stdin_file is None else cwd / command.stdin_file
+
+
 @contextlib.contextmanager
 def standard_input(command: Command, cwd: Path, scratch: Path, *, single_run: bool) -> Iterator[int]:
     """The descriptor of what the command reads: a file, the text of its workload, or nothing.
@@ -77,12 +84,9 @@ def standard_input(command: Command, cwd: Path, scratch: Path, *, single_run: bo
     :param single_run: the command is run once, so that it may read a pipe, which cannot be read again.
     :raises JobFailed: if the file cannot be read, or not as often as the command is run.
     """
-    path: str | Path = os.devnull
+    path = input_of(command, cwd, scratch)
     if command.stdin_text is not None:
-        path = scratch / "stdin"
         path.write_bytes(command.stdin_text.encode("utf-8", "surrogateescape"))
-    elif command.stdin_file is not None:
-        path = cwd / command.stdin_file
     refused = f"cannot read the workload {command.stdin_file!r}"
     hint = "its path is relative to the folder of the run; to build it first, set execute.pre_run"
     try:
@@ -111,7 +115,7 @@ def copied(kept: int) -> Iterator[int]:
     """
     source, sink = os.pipe2(os.O_CLOEXEC)
     copier = threading.Thread(target=_copy, args=(source, kept), daemon=True)
-    threads.start(copier)
+    ending.start(copier)
     try:
         yield sink
     finally:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 from perun.core.errors import VersionControlError
-from perun.core.process import threads
+from perun.core.process import ending
 from perun.core.wording import without_secrets
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class GitCommand:
             here only after git has finished.
         :raises VersionControlError: if git cannot be started.
         """
-        with threads.interruptions_deferred() if shield else nullcontext():
+        with ending.interruptions_deferred() if shield else nullcontext():
             process = self._start(
                 arguments, env, shield, subprocess.DEVNULL if given is None else subprocess.PIPE
             )
@@ -266,7 +266,7 @@ class GitCommand:
         stderr_pieces: list[bytes] = []
         # Read aside: git would stand still at a full pipe of warnings while we wait for its output.
         reader = threading.Thread(target=_read_to_end, args=(process.stderr, stderr_pieces), daemon=True)
-        threads.start(reader)
+        ending.start(reader)
         try:
             ready = select.poll()
             ready.register(process.stdout, select.POLLIN)
@@ -341,7 +341,7 @@ class GitCommand:
         process: _Git | None = None
         try:
             # A signal that came while it starts would leave behind a git that nobody ends.
-            with threads.interruptions_deferred():
+            with ending.interruptions_deferred():
                 process = _Git(
                     [*self._prefix, *bare, *arguments],
                     bufsize=0,

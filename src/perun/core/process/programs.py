@@ -8,9 +8,13 @@ Perun is interrupted it ends the group itself, and where it is killed its guard 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
-from collections.abc import Mapping, Sequence
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from subprocess import DEVNULL as DEVNULL
 from subprocess import PIPE as PIPE
@@ -22,7 +26,7 @@ from typing import IO, Any, Final, NamedTuple
 
 from perun.core.errors import CollectorUnavailable
 from perun.core.extras import reinstall_command
-from perun.core.process import threads
+from perun.core.process import ending
 from perun.core.process.ending import GRACE, Guard, descendants, fields_of, guard, kill_group, stop
 
 _SINCE: Final = 19
@@ -75,7 +79,7 @@ class Program(Popen[bytes]):
             rest["process_group"] = 0
         try:
             # A signal that came before the guard knows it would leave behind a program that nobody ends.
-            with threads.interruptions_deferred():
+            with ending.interruptions_deferred():
                 protector = None if outlives else guard()  # to start the guard itself takes time
                 super().__init__(
                     words, cwd=cwd, env=environ, stdin=stdin, stdout=stdout, stderr=stderr,
@@ -151,6 +155,19 @@ class Program(Popen[bytes]):
             self._guard = None
 
 
+def worker(code: str, **options: Any) -> tuple[Program, int]:
+    """A process of this Python that works for this one, and the descriptor of this end of a socket to it.
+
+    :param code: what it runs: `sys.argv[1]` is the number of its own descriptor, the rest is `sys.path`.
+    :param options: as of :class:`Program`.
+    :raises OSError: if it cannot be started.
+    """
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        words = [sys.executable, "-P", "-c", code, str(theirs.fileno()), *sys.path]
+        return Program(words, inherit=[theirs.fileno()], **options), ours.detach()
+
+
 def run(
     words: Words,
     *,
@@ -191,14 +208,16 @@ def run(
     return Done(program.returncode, out or b"", errors or b"")
 
 
-# What a command takes, its peak memory included, as a small launcher of its own sees it.
+# What a command takes, its peak memory included, as a small launcher of its own sees it; and two commands
+# that start at the same moment.
 
 LAUNCHER: Final = Path(__file__).with_name("perun_launch")
 """The program of `native/launcher.c`, which says why there has to be one."""
 
 
 class Usage(NamedTuple):
-    """What a launched command took: seconds of real, user and system time, and its peak memory in bytes.
+    """What a launched command took: seconds of real, user and system time, its peak memory in bytes, and the
+    status as `wait4` gives it.
 
     The peak is at least that of the launcher, between one and two megabytes.
     """
@@ -207,6 +226,19 @@ class Usage(NamedTuple):
     user: float
     system: float
     peak: int
+    status: int
+
+
+class DuetSide(NamedTuple):
+    """One of two commands that run at the same time: the processor that it is kept on, its folder, the files
+    of its standard input, its standard error and its result, and the path of its program."""
+
+    core: int
+    folder: Path
+    stdin: Path
+    errors: Path
+    result: Path
+    program: str
 
 
 def engine(path: str, argv: list[str], result: Path) -> list[str]:
@@ -214,12 +246,31 @@ def engine(path: str, argv: list[str], result: Path) -> list[str]:
 
     :raises CollectorUnavailable: if the launcher was not built.
     """
+    return [_launcher("measures peak memory"), str(result), path, *argv]
+
+
+def duet(sides: Sequence[DuetSide], argv: list[str]) -> list[str]:
+    """The words that launch `argv` on both sides at the same moment; what each took is in its result.
+
+    Where one fails, the other is killed, and perhaps has no result.
+
+    :raises CollectorUnavailable: if the launcher was not built.
+    """
+    return [
+        _launcher("starts two programs together"),
+        "--duet",
+        *(str(word) for side in sides for word in side),
+        *argv,
+    ]
+
+
+def _launcher(what: str) -> str:
     if not LAUNCHER.is_file():
         raise CollectorUnavailable(
-            f"the launcher that measures peak memory is missing: {LAUNCHER}",
+            f"the launcher that {what} is missing: {LAUNCHER}",
             f"reinstall Perun from its sources: {reinstall_command()}",
         )
-    return [str(LAUNCHER), str(result), path, *argv]
+    return str(LAUNCHER)
 
 
 def read(result: Path) -> Usage:
@@ -228,7 +279,77 @@ def read(result: Path) -> Usage:
     :raises ValueError: if the file does not say it, as the launcher was killed.
     """
     try:
-        real, user, system, peak = result.read_text(encoding="ascii").split()
+        real, user, system, peak, status = result.read_text(encoding="ascii").split()
     except OSError as problem:
         raise ValueError(str(problem)) from None
-    return Usage(float(real) / 1e6, int(user) / 1e6, int(system) / 1e6, int(peak))
+    return Usage(float(real) / 1e6, int(user) / 1e6, int(system) / 1e6, int(peak), int(status))
+
+
+# How fast the machine is, by the times of a loop of fixed work.
+
+_LOOP: Final = Path(__file__).with_name("perun_speed")
+"""The program of `native/speed.c`, which says what its work is."""
+_LONGEST: Final = 10.0
+"""Seconds after which it is given up: a machine on which it takes so long has other problems."""
+_REST: Final = 25.0
+"""Times as long as the loop takes for which it does not run again: it takes 4 % of a session at most."""
+_MOST_LOOPS: Final = 200
+
+
+class FixedLoop(NamedTuple):
+    """What a piece of work took that is the same for all machines.
+
+    :param version: of the work; only times of the same version compare. :param integers: and :param steps:
+        through memory, which it consists of. :param processor: and :param wall: nanoseconds.
+    """
+
+    version: int
+    integers: int
+    steps: int
+    processor: int
+    wall: int
+
+
+def fixed_loop() -> FixedLoop | None:
+    """How long the fixed loop takes now, some 20 ms; None where it cannot be run."""
+    try:
+        done = run([_LOOP], timeout=_LONGEST)
+        return FixedLoop(*map(int, done.stdout.split()))
+    except (OSError, TimeoutExpired, ValueError, TypeError):
+        return None
+
+
+class Speed:
+    """Times the loop while something is measured: before each round, or less often where rounds are short."""
+
+    def __init__(self, loop: Callable[[], FixedLoop | None] = fixed_loop) -> None:
+        self._loop = loop
+        self._next = -math.inf
+        self._rest = _REST
+        self._found: list[FixedLoop] = []
+
+    def visit(self, now: Callable[[], float] = time.monotonic) -> None:
+        """Time the loop, unless that was done a moment ago."""
+        start = now()
+        if start < self._next:
+            return
+        found = self._loop()
+        self._next = math.inf if found is None else now() + self._rest * (now() - start)
+        self._found += [found] if found else []
+        if len(self._found) >= _MOST_LOOPS:  # of a long session every second one is enough
+            self._found, self._rest = self._found[::2], 2 * self._rest
+
+    def described(self) -> dict[str, Any]:
+        """What the description of the machine says of it: the version of the loop, and of each time it ran
+        the nanoseconds of processor and wall time; nothing where it did not run."""
+        if not self._found:
+            return {}
+        times = {name: [getattr(one, name) for one in self._found] for name in ("processor", "wall")}
+        return {"speed": {"loop": self._found[0].version, **times}}
+
+
+def speed_now() -> dict[str, Any]:
+    """As :meth:`Speed.described`, of this moment."""
+    speed = Speed()
+    speed.visit()
+    return speed.described()

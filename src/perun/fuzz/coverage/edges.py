@@ -20,9 +20,8 @@ from perun.fuzz.coverage import shared
 from perun.fuzz.coverage.api import Target
 from perun.fuzz.coverage.inputs import Input
 from perun.fuzz.coverage.lines import not_compiled
-from perun.fuzz.coverage.running import Ended, ForkServer, NoServer
+from perun.fuzz.coverage.running import Counting, Ended, ForkServer, NoServer, share
 from perun.fuzz.coverage.shared import Record
-from perun.fuzz.coverage.ways import Counting, share
 
 _CAPACITY: Final = 1 << 16
 """Counters for which there is room at first."""
@@ -121,7 +120,7 @@ class AflCoverage(Counting):
 
 
 class _Served:
-    """See :class:`~perun.fuzz.coverage.ways.Way`.
+    """See :class:`~perun.fuzz.coverage.running.Way`.
 
     :raises JobFailed: if the server does not start; the segment is given back then.
     """

@@ -22,9 +22,8 @@ from perun.fuzz.coverage.api import Target
 from perun.fuzz.coverage.gcno import ArcFunction, DamagedNotes, Module, NotElf, Reader, read_module
 from perun.fuzz.coverage.inputs import Input
 from perun.fuzz.coverage.lines import Line, line_map, not_compiled
-from perun.fuzz.coverage.running import Ended, ForkServer, NoServer, spawn
+from perun.fuzz.coverage.running import SLOWER, Counting, Ended, ForkServer, NoServer, Way, share, spawn
 from perun.fuzz.coverage.shared import PAGE, Range, Record
-from perun.fuzz.coverage.ways import SLOWER, Counting, Way, share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

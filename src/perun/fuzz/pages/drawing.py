@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from perun.fuzz.results import TimeSeries
-from perun.pages.document import escape
-from perun.pages.theme import SERIES
+from perun.pages import SERIES, escape
 from perun.profile.amounts import readable
 
 WIDTH: Final = 560

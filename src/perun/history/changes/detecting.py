@@ -15,10 +15,10 @@ from perun.history.changes.data import Drift, History, Level, SeriesKey, Step
 from perun.history.changes.history import Points
 from perun.history.changes.remembered import Found, Judged, Remembered, digest
 from perun.measurement.changes import FEWEST_RUNS, Run, Track, drift, is_climb, may_decide, short_levels
-from perun.measurement.comparable import Conditions, unlike
-from perun.measurement.difference import Basis, Rules, hodges_lehmann, of_levels
+from perun.measurement.comparable import Conditions, speed_of, unlike
+from perun.measurement.difference import Basis, Rules, allowing, hodges_lehmann, of_levels
 from perun.measurement.estimate import Error, Point
-from perun.measurement.noise import shared
+from perun.measurement.noise import WINDOW, shared
 from perun.measurement.verdict import Verdict, along, judge, severity, told
 from perun.models import change_points
 from perun.models.two_samples.sequential import benjamini_hochberg
@@ -366,7 +366,8 @@ class _Steps:
         if not decides and seen is not None:
             # Of two single versions the verdict on these is all there is to say.
             seen = seen._replace(certain=seen.certain and max(before.points, after.points) > 1)
-            verdict = told(self._of_levels(before, after, seen), verdict if row.leads else None)
+            of_levels = self._of_levels(before, after, seen, self._speeds_of(start, place, stop))
+            verdict = told(of_levels, verdict if row.leads else None)
             decides = seen.certain and verdict.decides
         assert verdict is not None
         difference = verdict.difference
@@ -381,9 +382,23 @@ class _Steps:
             conditions=changed,
         )  # fmt: skip
 
-    def _of_levels(self, before: Level, after: Level, seen: _Seen) -> Verdict:
+    def _speeds_of(self, start: int, place: int, stop: int) -> tuple[list[str], list[str]]:
+        """Those of the machine at the versions around the place that tell of both levels; none where the
+        numbers do not depend on it."""
+        if self._row.key.type != "time" and self._row.track.repeats(start, place, stop):
+            return [], []
+        return self._speeds(max(start, place - WINDOW), place), self._speeds(place, min(stop, place + WINDOW))
+
+    def _speeds(self, start: int, stop: int) -> list[str]:
+        columns = self._row.columns[start:stop].tolist()
+        return [speed_of(_conditions_of(self._history, self._row.key, column)) for column in columns]
+
+    def _of_levels(
+        self, before: Level, after: Level, seen: _Seen, speeds: tuple[Sequence[str], Sequence[str]]
+    ) -> Verdict:
         values, sizes = (before.value, after.value), (before.points, after.points)
         found = of_levels(values, seen.error, sizes, self._rules)
+        found = allowing(found, speeds, self._row.key.kind)
         verdict = judge(found, self._rules, larger_is_better=self._row.key.larger_is_better)
         if seen.certain or not (verdict.decides and severity(verdict.change)):
             return verdict
@@ -415,16 +430,18 @@ def _drifts(history: History, row: _Row, found: Found, effect: float) -> Iterabl
 
 def _changed_conditions(history: History, key: SeriesKey, last: int, first: int) -> tuple[str, ...]:
     """The names of conditions of the machine that differ between the two columns."""
-    under: list[Conditions] = []
-    for column in (last, first):
-        known = history.conditions[column]
-        of_key = next(
-            (
-                values
-                for (configuration, machine), values in known.items()
-                if configuration == key.configuration and (key.exact or machine == key.machine)
-            ),
-            (),
-        )
-        under.append(of_key)
+    under = (_conditions_of(history, key, column) for column in (last, first))
     return tuple(one.name for one in unlike(*under))
+
+
+def _conditions_of(history: History, key: SeriesKey, column: int) -> Conditions:
+    """Those under which the series was measured at a version."""
+    known = history.conditions[column]
+    return next(
+        (
+            values
+            for (configuration, machine), values in known.items()
+            if configuration == key.configuration and (key.exact or machine == key.machine)
+        ),
+        (),
+    )

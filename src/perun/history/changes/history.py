@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from perun.core.errors import DamagedStore, PerunError
 from perun.history.changes.data import Conditions as data_Conditions
 from perun.history.changes.data import History, SeriesKey
+from perun.history.earlier import by_series, limiting
 from perun.measurement.changes import MANY
 from perun.measurement.comparable import Conditions, conditions
 from perun.measurement.estimate import Point, Readings, estimate, point
@@ -312,9 +313,11 @@ def _read_version(repo: Repository, checksum: str, state: State, damaged: list[s
     under = {(one.info.configuration, one.fact.machine): one.series.conditions for one in whole}
     incomplete = dict.fromkeys(one.info.configuration for one in profiles if one.fact.incomplete)
     found = _by_key(whole)
+    series = by_series((one.info for one in whole), {one.info: one.fact for one in whole})
     headlines = {
-        (one.info.configuration, stands.location)
-        for one in whole if (stands := one.fact.processor or one.fact.headline) is not None
+        (wanted.configuration, one.location)
+        for wanted, facts in series.items()
+        for one in limiting(facts) or (fact.headline for fact in facts) if one is not None
     }  # fmt: skip
     leading = tuple(key for key in found if (key.configuration, key.location) in headlines)
     cells = cells_of([cell(point(own, key.kind)) for key, own in found.items()])

@@ -170,10 +170,15 @@ class Lines:
         return [found for own in pair.line if (found := self._point(own, name)) is not None]
 
     def both(self, pair: Pair, name: SeriesName) -> tuple[Point, Point] | None:
-        """The points of both versions of the pair; None where one of them is not known."""
+        """The points of both versions of the pair; None where one of them is not known.
+
+        The conditions are those of the two profiles, also where a version was measured again after these.
+        """
         old, new = (
-            self._point([info.checksum for info in sorted(reversed(own), key=lambda info: info.time)], name)
-            for own in ((pair.baseline, *pair.more_baselines), (pair.target, *pair.more_targets))
+            self._point(
+                [info.checksum for info in (*sorted(reversed(more), key=lambda info: info.time), own)], name
+            )
+            for own, more in ((pair.baseline, pair.more_baselines), (pair.target, pair.more_targets))
         )
         return None if old is None or new is None else (old, new)
 

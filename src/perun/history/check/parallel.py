@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import socket
-import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -180,14 +178,8 @@ class _Worker:
     """One process, and the connection to it."""
 
     def __init__(self, environ: dict[str, str], setup: object) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = programs.Program(
-                [sys.executable, "-P", "-c", _START, str(theirs.fileno()), *sys.path],
-                environ=environ,
-                inherit=[theirs.fileno()],
-            )
-        self.connection = Connection(ours.detach())
+        self._process, ours = programs.worker(_START, environ=environ)
+        self.connection = Connection(ours)
         self._send(setup)
 
     def ask(self, pairs: list[Pair]) -> list[Outcome] | None:

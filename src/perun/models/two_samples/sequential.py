@@ -16,7 +16,7 @@ recursion).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
@@ -31,14 +31,22 @@ SPENDING_POWER: Final = 0.5
 """Exponent of the spending function alpha t^POWER: a third of the level is spent on the first tenth of the
 pairs, so that 10 of 100 pairs can decide at a level of 1 %, of which 10 pairs alone cannot use less than 1 /
 512."""
+EARLY: Final = 100
+"""Pairs that decide nearly everything that matters, and :data:`EARLY_SHARE`: what of the level they may spend
+where there are more; the rest is spent with the logarithm of the number."""
+EARLY_SHARE: Final = 0.75
 
 _GRID: Final = 600
 _NORMAL: Final = NormalDist()
 
 
-def spent(alpha: float, fraction: float, power: float = SPENDING_POWER) -> float:
-    """The part of the level that may be spent up to this fraction of all pairs, in [0, 1]."""
-    return float(alpha * min(1.0, fraction) ** power)
+def spent(alpha: float, size: int, most: int, power: float = SPENDING_POWER) -> float:
+    """The part of the level that may be spent up to so many of `most` pairs."""
+    early = min(most, EARLY)
+    share = EARLY_SHARE if most > early else 1.0
+    if size <= early:
+        return float(alpha * share * (size / early) ** power)
+    return alpha * (share + (1 - share) * math.log(size / early) / math.log(most / early))
 
 
 def nominal_levels(
@@ -52,25 +60,29 @@ def nominal_levels(
     :param ends: the last look is the end of the series, as the time for it is over: what is left of the level
         is spent there. The end must not depend on what was measured.
     """
-    return [2 * _NORMAL.cdf(-bound) for bound in boundaries(alpha, sizes, most, power, ends=ends)]
+    return [level_of(bound) for bound in boundaries(alpha, sizes, most, power, ends=ends)]
+
+
+def level_of(bound: float) -> float:
+    """The two-sided level that belongs to one of :func:`boundaries`."""
+    return 2 * _NORMAL.cdf(-bound)
 
 
 def boundaries(
     alpha: float, sizes: Sequence[int], most: int, power: float = SPENDING_POWER, *, ends: bool = False
-) -> list[float]:
-    """The absolute value that a standard normal statistic must exceed at each look; parameters as above."""
-    bounds: list[float] = []
+) -> Iterator[float]:
+    """The absolute value that a standard normal statistic must exceed at each look, computed one after the
+    other; parameters as above."""
     paid = 0.0
     grid, density = np.zeros(1), np.ones(1)  # of the sum of the increments, if no look has stopped it
     before = 0
     for look, size in enumerate(sizes, 1):
-        due = alpha if ends and look == len(sizes) else spent(alpha, size / most, power)
+        due = alpha if ends and look == len(sizes) else spent(alpha, size, most, power)
         step = math.sqrt(size - before)
         bound = _bound(grid, density, step, math.sqrt(size), due - paid)
-        bounds.append(bound)
+        yield bound
         paid, before = due, size
         grid, density = _advanced(grid, density, step, bound * math.sqrt(size))
-    return bounds
 
 
 def _bound(grid: np.ndarray, weights: np.ndarray, step: float, scale: float, level: float) -> float:

@@ -19,6 +19,7 @@ from perun.core.wording import plural
 from perun.history import earlier
 from perun.history.earlier import Judged, rules_of
 from perun.measurement import present
+from perun.measurement.comparable import drifted
 from perun.measurement.estimate import Estimate
 from perun.measurement.noise import NOTHING
 from perun.measurement.verdict import Verdict, compare
@@ -30,11 +31,11 @@ from perun.profile.factory import Profile
 from perun.profile.head import ProfileHeader
 from perun.repository import registering
 from perun.repository.copies import refuse_after_interruption, scratch_folder
+from perun.repository.jobs import as_known
 from perun.repository.repository import Repository
-from perun.running.bench import matrix
-from perun.running.bench.matrix import Setting
+from perun.running.bench import plan as matrix
 from perun.running.bench.measuring import CommandRuns, Measurement, Runner, measure, precision_of, runs_left
-from perun.running.bench.plan import FIRST_LOOK, Benchmark, BenchOptions, plan
+from perun.running.bench.plan import FIRST_LOOK, Benchmark, BenchOptions, Setting, plan
 from perun.running.compare.instruments import time_profile
 from perun.running.run import pre_run
 from perun.running.run.collecting import describe_machine
@@ -210,7 +211,8 @@ class Outcome:
 
     :ivar version: the current version; with :ivar uncommitted: changes, whose profiles are pending. Those of
         the version itself are registered.
-    :ivar conditions: what makes times less certain at the moment, such as other programs.
+    :ivar conditions: what makes times less certain at the moment, such as other programs, and whether the
+        machine changed its speed.
     :ivar results: one for each command that has a run. :ivar saved: what was written into the job matrix.
     :ivar interruption: the exception that ended it; then nothing is stored.
     """
@@ -241,7 +243,9 @@ def bench(
     :raises JobFailed: where a command fails; nothing is stored then.
     :raises NotTrusted: if the user has not said that he trusts the repository.
     """
-    benchmarks = plan(options)
+    planned = plan(options)
+    jobs = as_known(repo, [one.job for one in planned])
+    benchmarks = [one._replace(job=job) for one, job in zip(planned, jobs, strict=True)]
     repo.require_trust("measuring")
     refuse_after_interruption(repo)
     version = repo.vcs.get_minor_version_info(repo.version(None))
@@ -257,6 +261,8 @@ def bench(
     machine_state = describe_machine(as_built)
     momentary = tuple(one.message for one in conditions.observe() if one.momentary)
     found = _measured(repo, benchmarks, options, _reporting(options, report, expect), rng)
+    machine_state |= found.speed.described()
+    momentary = (*momentary, *drifted(machine_state))
     series = [one for one in found.series if one.samples]
     results = [of_series(one, of(one, found, options)) for one in series]
     profiles = [_profile(repo, one, options, machine_state, uncommitted) for one in series]

@@ -14,6 +14,7 @@ from typing import Final
 from perun.core.errors import JobFailed, Terminated
 from perun.core.process.command import failed
 from perun.core.process.execution import Execution, Sample
+from perun.core.process.programs import Speed
 from perun.measurement.estimate import Estimate, Point, Round, estimate, sample_of
 from perun.plugin.api import Run
 from perun.running.bench.plan import FIRST_LOOK, SECONDS, Benchmark, BenchOptions
@@ -87,12 +88,14 @@ class Measurement:
     """What was measured; `interruption` is the exception that ended it before its end.
 
     :ivar seconds: how long it took. :ivar budget: how long it might have taken.
+    :ivar speed: how fast the machine was meanwhile.
     """
 
     series: list[CommandRuns]
     seconds: float
     budget: float
     interruption: BaseException | None = None
+    speed: Speed = field(default_factory=Speed)
 
 
 class Runner:
@@ -186,8 +189,9 @@ def measure(
     start = clock()
     interruption: BaseException | None = None
     failures: list[JobFailed] = []
+    speed = Speed()
     try:
-        _run_rounds(series, runner, options, rng, progress, clock, start + budget)
+        _run_rounds(series, runner, options, rng, progress, clock, start + budget, speed)
     except (KeyboardInterrupt, Terminated) as problem:
         interruption = problem
     except JobFailed as problem:
@@ -202,7 +206,7 @@ def measure(
         raise failures[0]
     for one in series:
         one.look(options.precision)
-    return Measurement(series, clock() - start, budget, interruption)
+    return Measurement(series, clock() - start, budget, interruption, speed)
 
 
 def _run_rounds(
@@ -213,6 +217,7 @@ def _run_rounds(
     progress: Progress,
     clock: Callable[[], float],
     end: float,
+    speed: Speed,
 ) -> None:
     """Run each command once in a round until all are done; `end` is when the budget is spent."""
     reported = -math.inf
@@ -220,6 +225,7 @@ def _run_rounds(
         for one in _shuffled(series, rng):
             runner.measure(one.benchmark)
     while unfinished := [one for one in series if not _is_done(one, options, clock() > end)]:
+        speed.visit()
         for one in _shuffled(unfinished, rng):
             one.add(runner.measure(one.benchmark), options.precision)
             now = clock()

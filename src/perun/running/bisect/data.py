@@ -17,7 +17,7 @@ from perun.plugin.api import MinorVersion
 from perun.profile.amounts import factor
 from perun.repository.repository import Repository
 from perun.running.compare.instruments import CLOCKS, PEAK
-from perun.running.compare.plan import MAX_PAIRS, Case, CompareOptions, cases_of, require_own
+from perun.running.compare.plan import Case, CompareOptions, cases_of, require_own
 
 PER_DOUBLING: Final = "x at twice the size"
 """The unit of an order of growth: 2 of n, 4 of n^2; see :func:`perun.models.growth.comparison.doubling`."""
@@ -25,6 +25,10 @@ _WHOLE: Final = 0.12
 """How far an exponent may be from a whole number to be written as that."""
 SECONDS: Final = 60.0
 """Time for measuring one version, where the user gives none for all of them together."""
+
+
+MAX_PAIRS: Final = 100
+"""Pairs of one version: those that it takes to tell a step of a few percent."""
 
 
 @dataclass(frozen=True)

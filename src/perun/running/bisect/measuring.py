@@ -11,9 +11,9 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perun.core.errors import JobFailed
 from perun.measurement.difference import Basis, Rules, of_counts
@@ -24,22 +24,20 @@ from perun.plugin.api import MinorVersion
 from perun.profile.changes import PerformanceChange
 from perun.repository import registering
 from perun.repository.bisections import Journal
-from perun.repository.copies import refuse_after_interruption, remove_leftovers, scratch_folder
+from perun.repository.copies import scratch_folder
 from perun.repository.repository import Repository
 from perun.running.bisect.data import PER_DOUBLING, SECONDS, BisectRequest, Ratio
 from perun.running.bisect.quantity import GROWTH, NoSuchLocation, OfCalls, OneNumber, OverWorkloads, Quantity
 from perun.running.compare import compare as answers
 from perun.running.compare.decide import BASE, PairRunner, usable_cores
 from perun.running.compare.instruments import BudgetSpent, Clocks, Collected, Instrument
-from perun.running.compare.plan import CompareOptions, Plan, Side, built
+from perun.running.compare.plan import CompareOptions, Plan, Side
 from perun.running.compare.trial import Trial, profiles_of, run, store
+from perun.running.run.builds import Builds
 from perun.running.run.collecting import describe_machine
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
-
-MOST_COPIES: Final = 6
-"""Working copies that are kept at the same time; that which was not used for the longest time goes first."""
 
 Tell = Callable[[str], None]
 """Gets what is done at the moment."""
@@ -71,55 +69,32 @@ class Compared(NamedTuple):
 class Copies:
     """Versions that are checked out and built; use :func:`copies`."""
 
-    def __init__(self, repo: Repository, tell: Tell) -> None:
-        self._repo = repo
+    def __init__(self, builds: Builds, tell: Tell) -> None:
+        self._builds = builds
         self._tell = tell
-        self._kept: dict[str, tuple[Path, ExitStack]] = {}
-        self._made = 0
+        self._versions: dict[Path, str] = {}
 
     def folder(self, version: MinorVersion) -> Path:
-        """The folder of the version, which is built now where it is not yet.
+        """The folder of the version, which is built now where it is not yet; it stays until two others are
+        asked for.
 
         :raises PerunError: where it cannot be checked out or built.
         """
-        found = self._kept.pop(version.checksum, None)
-        if found is None:
-            self._make_room()
-            self._tell(f"building {version.checksum[:7]}")
-            self._made += 1
-            with ExitStack() as stack:
-                folder = built(self._repo, version, f"bisect-{self._made:04}", stack)
-                found = folder, stack.pop_all()
-        self._kept[version.checksum] = found
-        return found[0]
+        self._tell(f"preparing {version.checksum[:7]}")
+        folder = self._builds.enter(version.checksum).folder
+        self._versions[folder] = version.checksum
+        return folder
 
     def version_of(self, folder: Path) -> str:
         """The checksum of the version in that folder."""
-        return next(checksum for checksum, (place, _) in self._kept.items() if place == folder)
-
-    def _make_room(self) -> None:
-        while len(self._kept) >= MOST_COPIES:
-            _, stack = self._kept.pop(next(iter(self._kept)))
-            stack.close()
-
-    def close(self) -> None:
-        """Remove all."""
-        with ExitStack() as stack:
-            while self._kept:
-                stack.push(self._kept.popitem()[1][1])
+        return self._versions[folder]
 
 
 @contextmanager
 def copies(repo: Repository, tell: Tell) -> Iterator[Copies]:
-    """Working copies, which are removed at the end; those that a killed process has left are removed
-    first."""
-    refuse_after_interruption(repo)
-    remove_leftovers(repo)
-    found = Copies(repo, tell)
-    try:
-        yield found
-    finally:
-        found.close()
+    """Versions that are built; those that a killed process has not finished are removed first."""
+    with Builds(repo, apart=True) as builds:
+        yield Copies(builds, tell)
 
 
 class Measuring:
@@ -270,7 +245,6 @@ class Measuring:
         planned = Plan(Side("base", base), Side("head", head), (case,))
         with self._attempt(head), self._instrument() as instrument:
             folders = {"base": [old], "head": [self._copies.folder(head)]}
-            self._copies.folder(base)  # the one that was used last
             machine_state = describe_machine(self._repo)
             cores = usable_cores(self._asked.pin)
             runner = PairRunner(instrument, planned, folders, options.order, cores, self._rng)

@@ -18,19 +18,30 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.core.errors import PerunError, Terminated
 from perun.core.wording import plural
 from perun.history.check.report import Acknowledging, Comparison, MethodResult, VersionReport
+from perun.measurement.comparable import drifted
 from perun.measurement.comparison import info_of
 from perun.measurement.verdict import MORE_IS_BETTER, mirrored
-from perun.plugin.api import MinorVersion, Report, Run, silent
+from perun.plugin.api import MinorVersion, Report, Run, quiet, silent
+from perun.profile import session as sessions
 from perun.profile.amounts import factor, readable
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.head import ProfileHeader
 from perun.profile.helpers import ProfileInfo
 from perun.repository.copies import scratch_folder
 from perun.repository.repository import Repository
-from perun.running.compare.decide import LEAST, Decision, PairRunner, disagreements, usable_cores
+from perun.running.compare.decide import (
+    LEAST,
+    Decision,
+    Duet,
+    PairRunner,
+    disagreements,
+    duet_cores,
+    one_core,
+    usable_cores,
+)
 from perun.running.compare.identical import opens_any, why_identical
 from perun.running.compare.instruments import Clocks, Collected, Instrument, MetricSpec, wanted
-from perun.running.compare.plan import SECONDS, Case, CompareOptions, Folders, Plan, prepared
+from perun.running.compare.plan import NOISE, SECONDS, Case, CompareOptions, Folders, Plan, prepared
 from perun.running.compare.trial import Stored, Trial, profiles_of, run, store
 from perun.running.run.collecting import describe_machine
 from perun.running.run.pre_run import environment
@@ -41,6 +52,8 @@ if TYPE_CHECKING:
 
 # The answer of a comparison, in the words of `perun check`, whose formats show it.
 
+UNLIKE: Final = 2.0
+"""How many times as long one side takes from which on most of its run had nothing beside it."""
 METHOD: Final = "hodges_lehmann_ratio"
 """The check that judges stored profiles in the same way."""
 NOT_MEASURED: Final = "not measured"
@@ -75,10 +88,9 @@ def measured(
 
 def _nothing(case: Case, trial: Trial) -> DegradationInfo:
     """That not one pair was measured."""
-    rule = f"{trial.reason}, before one pair was measured"
-    if trial.interruption is None:
-        rule += "; give it more time with --budget"
+    rest = f": {trial.advice}" if trial.advice else ", before one pair was measured"
     values = (NOT_MEASURED, NOT_MEASURED, "ratio")
+    rule = trial.reason + rest
     return DegradationInfo(PerformanceChange.Unknown, case.job.cmd, *values, sizes=(0, 0), rule=rule)
 
 
@@ -120,6 +132,7 @@ def about_trial(session_id: str, plan: Plan, trial: Trial, options: CompareOptio
         "builds": options.builds,
         "order": options.order,
         "pinned": trial.pinned,
+        sessions.DUET: list(trial.together) or None,
         "seconds": round(trial.seconds, 3),
         **({"levels": list(trial.decisions[0].levels)} if trial.decisions else {}),
         "noise": [
@@ -136,6 +149,7 @@ def about_trial(session_id: str, plan: Plan, trial: Trial, options: CompareOptio
 
 def _notes(plan: Plan, trial: Trial, stored: Stored | None) -> Iterator[str]:
     yield f"{plural(len(trial.pairs), 'pair')} in {readable(trial.seconds, 's')}{_how(trial)}"
+    yield from _about_duet(trial)
     for one in trial.decisions:
         if one.noise is not None and one.noise.low > 0 and math.isfinite(one.noise.high):
             noise = one.noise
@@ -145,6 +159,7 @@ def _notes(plan: Plan, trial: Trial, stored: Stored | None) -> Iterator[str]:
             )
     if trial.repeated:
         yield f"{plural(trial.repeated, 'disturbed pair')} measured again, the first as {trial.disturbance}"
+    yield from drifted(trial.speed.described())
     yield from disagreements(trial.decisions)
     if trial.reason and trial.interruption is None and any(one.is_open for one in trial.decisions):
         yield f"{trial.reason}; --budget gives more time, --max-pairs allows more pairs"
@@ -153,7 +168,21 @@ def _notes(plan: Plan, trial: Trial, stored: Stored | None) -> Iterator[str]:
 
 
 def _how(trial: Trial) -> str:
+    if trial.together:
+        return f", both sides at the same time on cores {' and '.join(map(str, trial.together))}"
     return ", each on one core" if trial.pinned else ""
+
+
+def _about_duet(trial: Trial) -> Iterator[str]:
+    """What makes a duet worth less."""
+    if one_core(trial.together):
+        yield "the two are threads of one core, which slow each other down; others are not allowed here"
+    times = [one.verdict.difference.ratio for one in trial.decisions if one.metric.type == "time"]
+    if trial.together and any(one > UNLIKE or 0 < one < 1 / UNLIKE for one in times):
+        yield (
+            f"the sides differ by more than {UNLIKE:g}x, so that the longer one ran alone for most of its "
+            "time: such a difference is measured better in turns, without --duet"
+        )
 
 
 # `perun compare`: measure two versions side by side, and say what changed, with how much certainty.
@@ -182,10 +211,12 @@ class _TrialResult(NamedTuple):
 
 
 class _ProgressSink(NamedTuple):
-    """Who gets the progress: what is done, and the seconds that are left."""
+    """Who gets the progress: what is done, the seconds that are left, and what the user should know before it
+    goes on."""
 
     report: Report
     expect: Callable[[float | None], None]
+    note: Callable[[str], None]
 
 
 def compare(
@@ -195,6 +226,7 @@ def compare(
     report: Report = silent,
     expect: Callable[[float | None], None] = unlimited,
     rng: random.Random | None = None,
+    note: Callable[[str], None] = quiet,
 ) -> Outcome:
     """Measure each configuration of both sides in pairs, store what was measured, and judge it.
 
@@ -203,14 +235,16 @@ def compare(
 
     :param report: gets what is done, steps done and in all. :param expect: gets the seconds that are left.
     :param rng: decides the order of runs; another one each time by default.
+    :param note: gets what the budget is enough for, where that is little.
     :raises PerunError: where a side cannot be prepared, or a metric is unknown; nothing is stored then.
     """
     repo.require_trust("comparing versions")
     jobs = [(case, wanted(repo, options.metrics, case)) for case in planned.cases]
     found: list[Comparison | _TrialResult] = []
-    session = _Session(repo, planned, options, _ProgressSink(report, expect), rng or random.Random())
+    watched = _ProgressSink(report, expect, note)
+    session = _Session(repo, planned, options, watched, rng or random.Random())
     try:
-        with prepared(repo, planned.sides, options.builds, report) as folders:
+        with prepared(repo, planned.sides, options.builds, report, noise=True) as folders:
             for number, (case, metrics) in enumerate(jobs):
                 shares = len(jobs) - number
                 for one in session.compare(case, metrics, folders, shares):
@@ -263,6 +297,7 @@ class _Session:
         self._options = options
         self._watched = watched
         self._rng = rng
+        self._together = duet_cores(options.pin) if options.duet else ()
         self._left = SECONDS * len(planned.cases) if options.budget is None else options.budget
 
     def compare(
@@ -280,7 +315,8 @@ class _Session:
         notes = [
             f"all builds of the {name} are the same program, so that --builds {len(builds)} measures no more"
             for name, builds in folders.items()
-            if len(builds) > 1
+            if name != NOISE
+            and len(builds) > 1
             and all(self._why_identical(case, builds[0], other, shares) for other in builds[1:])
         ]
         with scratch_folder(self._repo) as scratch:
@@ -296,7 +332,7 @@ class _Session:
 
         def opens(run: Run, names: Collection[str]) -> bool | None:
             begun = time.monotonic()
-            self._watched.report(f"{case.job}: looking what it reads", 0, self._options.most_pairs)
+            self._watched.report(f"{case.job}: looking what it reads", 0, 0)
             with scratch_folder(self._repo) as scratch:
                 found = opens_any(run, names, scratch, max(self._left / shares, LEAST))
             self._left -= time.monotonic() - begun
@@ -308,6 +344,7 @@ class _Session:
         self, case: Case, metrics: MetricSpec, folders: Folders, scratch: Path
     ) -> Iterator[Instrument]:
         versions = {folder: side.version for side in self._plan.sides for folder in folders[side.name]}
+        versions |= dict.fromkeys(folders[NOISE], self._plan.base.version)
 
         def version_of(folder: Path) -> MinorVersion:
             return versions[folder]
@@ -323,21 +360,29 @@ class _Session:
         """What one instrument finds, stored; or that a command fails."""
         options, planned = self._options, self._plan
         machine_state = describe_machine(self._repo)  # the load it finds, not the one it makes
-        cores = usable_cores(options.pin)
-        runner = PairRunner(instrument, planned, folders, options.order, cores, self._rng)
+        cores, duet = usable_cores(options.pin), None
+        if self._together and isinstance(instrument, Clocks):
+            duet = Duet(self._together, instrument.measure_both)
+        runner = PairRunner(instrument, planned, folders, options.order, cores, self._rng, duet)
 
         def progress(decisions: Sequence[Decision], pairs: int, most: int, left: float) -> None:
             self._watched.report(f"{case.job}{_so_far(decisions)}", pairs, most)
             self._watched.expect(left)
 
-        self._watched.report(f"{case.job}: warming up", 0, options.most_pairs)
+        self._watched.report(f"{case.job}: warming up", 0, 0)
         try:
-            trial = run(instrument.name, runner, options.rules, options.most_pairs, seconds, progress)
+            trial = run(
+                instrument.name, runner, options.rules, options.most_pairs, seconds, progress,
+                note=lambda text: self._watched.note(f"{case.job}: {text}"),
+            )  # fmt: skip
         except PerunError as problem:
             return unmeasured(planned, case, problem.message, problem)
         self._left -= trial.seconds
         self.interruption = trial.interruption
         about = about_trial(self.id, planned, trial, options)
+        if self._together and not trial.together:
+            why = "a program uses several cores" if trial.parallel else "collectors record one run at a time"
+            notes = (*notes, f"measured in turns in spite of --duet: {why}")
         stored = None
         if trial.pairs and trial.interruption is None:
             now = int(time.time())

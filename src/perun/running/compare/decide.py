@@ -1,37 +1,40 @@
 """What pairs of measurements say, and whether more of them are needed: mathematics on numbers alone.
 
-After 10 pairs, and then after every 5, the pairs are looked at. The level of each look is such that all looks
-together are wrong with the stated probability at most (:mod:`perun.models.two_samples.sequential`).
+After 10 pairs, and then after every 5, beyond 100 after every tenth more, the pairs are looked at. The level
+of each look is such that all looks together are wrong with the stated probability at most
+(:mod:`perun.models.two_samples.sequential`).
 """
 
 from __future__ import annotations
 
-import math
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Final, NamedTuple
+from functools import lru_cache, partial
+from itertools import combinations
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.core.errors import PerunError
+from perun.core import conditions
+from perun.core.errors import PerunError, UsageError
 from perun.measurement.difference import Basis, Rules, difference
 from perun.measurement.estimate import Point, Round, Sample
 from perun.measurement.series import Metric
-from perun.measurement.verdict import Verdict, judge
+from perun.measurement.verdict import Verdict, judge, settled
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, of_pairs
-from perun.models.two_samples.sequential import nominal_levels
+from perun.models.two_samples.sequential import boundaries, level_of, nominal_levels
 from perun.profile.changes import PerformanceChange
-from perun.running.compare.instruments import Instrument, Reading
-from perun.running.compare.plan import Folders, Plan
+from perun.running.compare.instruments import Instrument, Reading, SideFailed
+from perun.running.compare.plan import NOISE, Folders, Plan
 
 Floats = NDArray[np.float64]
 
 FIRST_LOOK: Final = 10
 STEP: Final = 5
-"""Pairs between two looks."""
+"""Pairs between two looks, of which there are more where a tenth of those so far is more."""
 EXACT_AFTER: Final = 3
 """Pairs after which counts that hardly differ from run to run decide."""
 _SESSION: Final = "pairs"
@@ -41,11 +44,21 @@ class Values(NamedTuple):
     """What was measured of one metric: arrays of shape (n,), the k-th of each from the k-th pair.
 
     :param noise: once more the base; its ratio to `base` is the noise of the session.
+    :param beside: of duets, the base that ran at the same time as the noise, which is compared with that
+        instead.
     """
 
     base: Floats
     head: Floats
     noise: Floats
+    beside: Floats | None = None
+
+    def noise_of(self, confidence: float) -> Ratio | None:
+        """The ratio of the base to itself, with an interval of that confidence; None where there are too few
+        pairs, or a value is not above 0."""
+        if self.base.size < MIN_VALUES or min(one.min() for one in self if one is not None) <= 0:
+            return None
+        return of_pairs(self.base if self.beside is None else self.beside, self.noise, confidence)
 
 
 class Decision(NamedTuple):
@@ -71,17 +84,19 @@ class Decision(NamedTuple):
 class InterimPlan:
     """When the pairs are looked at, and at what level.
 
-    :param most: pairs at which the series ends.
+    :param most: pairs at which the series ends. :ivar sizes: pairs at each look, ascending.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
-        sizes = [*range(FIRST_LOOK, most, STEP), most]
-        self._sizes = tuple(sizes)
+        sizes = [FIRST_LOOK] if most > FIRST_LOOK else []
+        while sizes and (size := sizes[-1] + STEP * max(1, sizes[-1] // (10 * STEP))) < most:
+            sizes.append(size)
+        self.sizes = (*sizes, most)
 
     def is_one(self, pairs: int) -> bool:
         """Whether so many pairs are looked at."""
-        return pairs in self._sizes
+        return pairs in self.sizes
 
     def level(self, alpha: float, pairs: int, *, ends: bool) -> float:
         """The level of the look at so many pairs, where all looks together may be wrong with `alpha`.
@@ -89,17 +104,33 @@ class InterimPlan:
         :param ends: it is the last one, whatever was planned, as the time is over.
         """
         if self.is_one(pairs) and not (ends and pairs < self.most):
-            number = self._sizes.index(pairs)
-            # The first does not depend on those after it, and is often the only one.
-            sizes = self._sizes if number else self._sizes[:1]
-            return _levels(alpha, sizes, self.most, ends=False)[number]
-        before = tuple(size for size in self._sizes if size < pairs)
-        return _levels(alpha, (*before, pairs), self.most, ends=True)[-1]
+            return _planned(alpha, self.sizes, self.most).at(self.sizes.index(pairs))
+        before = tuple(size for size in self.sizes if size < pairs)
+        return _last(alpha, (*before, pairs), self.most)
+
+
+class _Levels:
+    """Those of planned looks, each computed when it is asked for: most comparisons end after a few."""
+
+    def __init__(self, bounds: Iterator[float]) -> None:
+        self._bounds = bounds
+        self._known: list[float] = []
+
+    def at(self, number: int) -> float:
+        """The level of the look of that number, from 0."""
+        while len(self._known) <= number:
+            self._known.append(level_of(next(self._bounds)))
+        return self._known[number]
 
 
 @lru_cache(maxsize=32)
-def _levels(alpha: float, sizes: tuple[int, ...], most: int, *, ends: bool) -> list[float]:
-    return nominal_levels(alpha, sizes, most, ends=ends)
+def _planned(alpha: float, sizes: tuple[int, ...], most: int) -> _Levels:
+    return _Levels(boundaries(alpha, sizes, most))
+
+
+@lru_cache(maxsize=32)
+def _last(alpha: float, sizes: tuple[int, ...], most: int) -> float:
+    return nominal_levels(alpha, sizes, most, ends=True)[-1]
 
 
 def reachable(most: int, seconds: float, per_pair: float) -> int:
@@ -124,18 +155,16 @@ def _decision(metric: Metric, values: Values, looks: InterimPlan, rules: Rules, 
     strong, weak = (
         looks.level(1 - confidence, count, ends=ends) for confidence in (rules.confidence, rules.weaker)
     )
-    noise = None
-    if count >= MIN_VALUES and min(array.min() for array in values) > 0:
-        noise = of_pairs(values.base, values.noise, 1 - strong)
-    base, head = (_point(metric, side) for side in values[:2])
+    noise = values.noise_of(1 - strong)
+    base, head = (_point(metric, side) for side in (values.base, values.head))
     if noise is not None:
         head = head._replace(levels=(strong, weak), noise=(noise.low, noise.high), ended=_SESSION)
     found = difference(base, head, rules=rules)
     assert found is not None  # both have measured the one workload
     verdict = judge(found, rules)
     counted = found.basis in (Basis.COUNTS, Basis.RUNS)
-    settled = counted or _is_settled(verdict, rules)
-    return Decision(metric, verdict, None if counted else noise, settled, (strong, weak))
+    is_settled = counted or settled(verdict, rules)
+    return Decision(metric, verdict, None if counted else noise, is_settled, (strong, weak))
 
 
 def _point(metric: Metric, values: Floats) -> Point:
@@ -143,16 +172,6 @@ def _point(metric: Metric, values: Floats) -> Point:
     samples = [Sample(1, value, None, value > 0) for value in values.tolist()]
     rounds = tuple(Round(_SESSION, number, {"": one}) for number, one in enumerate(samples))
     return Point(rounds, metric.kind)
-
-
-def _is_settled(verdict: Verdict, rules: Rules) -> bool:
-    """Whether the label is definite, or the interval is half as wide as the threshold."""
-    found = verdict.difference
-    if verdict.decides:
-        return True
-    if not (found.low > 0 and math.isfinite(found.high)):
-        return False
-    return math.log(found.high / found.low) <= math.log1p(rules.threshold)
 
 
 def disagreements(decisions: Sequence[Decision]) -> Iterator[str]:
@@ -211,18 +230,35 @@ _MEANINGS: Final[Mapping[tuple[str, str], Mapping[tuple[str, str], str]]] = {
 
 
 # The runs of one pair: base, head, and the base once more, in an order that favours none of them.
+#
+# In turns they follow each other. Duets are two runs at the same time, on two cores that are exchanged from
+# pair to pair: the base with the head, and the base with its copy, so that the noise is measured as the
+# difference is (L. Bulej et al., Duet Benchmarking: Improving Measurement Accuracy in the Cloud, ICPE 2020).
 
 BASE: Final = "base"
 HEAD: Final = "head"
-NOISE: Final = "noise"
 ARMS: Final = (BASE, HEAD, NOISE)
+BESIDE: Final = "beside"
+"""In duets, the base that runs at the same time as the noise; that of the head is :data:`BASE`."""
+DUETS: Final = ((BASE, HEAD), (BESIDE, NOISE))
 LEAST: Final = 0.001
 """Seconds that a run is given at least: 0 would be without a limit."""
 PARALLEL: Final = 1.2
 """Time of processors over that of the wall clock from which on a program uses several cores at once."""
 
+DUET: Final = 2
+"""Processors that a duet needs."""
+
+T = TypeVar("T")
 Seconds = Callable[[], float]
 """Tells how much of the budget is left."""
+
+
+class Duet(NamedTuple):
+    """How two programs run at the same time: on which processors, and who measures them."""
+
+    cores: tuple[int, int]
+    measure: Callable[[Sequence[Path], float, Sequence[int]], Sequence[Reading]]
 
 
 class PairRunner:
@@ -231,6 +267,8 @@ class PairRunner:
     :param order: `random`, or `abba`: each pair mirrors the one before.
     :param cores: the processors on which a program may be kept, one drawn for each pair; none where it may
         use all.
+    :param duet: how both sides are measured at the same time, None where they are in turns.
+        :ivar parallel: whether a program uses several cores at once, so that they are in turns all the same.
     """
 
     def __init__(
@@ -241,35 +279,54 @@ class PairRunner:
         order: str,
         cores: tuple[int, ...],
         rng: random.Random,
+        duet: Duet | None = None,
     ) -> None:
+        self.parallel = False
         self._instrument = instrument
         self._names: dict[str, str] = {side.name: str(side) for side in plan.sides}
         self._folders = folders
         self._mirrors = order == "abba"
         self._cores = cores
         self._rng = rng
+        self._duet = duet
+        self._first = rng.randrange(2) if duet else 0
 
     @property
     def is_pinned(self) -> bool:
-        """Whether each pair runs on one core."""
+        """Whether each pair runs on one core, or on the two of a duet."""
         return bool(self._cores)
 
-    def warm_up(self, left: Seconds) -> list[Reading]:
-        """Run each build of each side once, unmeasured. Where one uses several cores at once, no run is kept
-        on one core from then on.
+    @property
+    def together(self) -> tuple[int, ...]:
+        """The processors on which both sides run at the same time; none where they are in turns."""
+        return self._duet.cores if self._duet else ()
+
+    @property
+    def steps(self) -> int:
+        """How many runs of a pair follow each other."""
+        return len(DUETS if self._duet else ARMS)
+
+    def warm_up(self, left: Seconds) -> float:
+        """Run each build of each side once, unmeasured, as far as a pair can be measured after it. Where one
+        uses several cores at once, no run is kept on one core from then on, and all are in turns.
 
         :param left: the seconds that are left.
-        :raises BudgetSpent: where a run takes longer.
+        :returns: how many seconds the longest run took.
+        :raises BudgetSpent: where a run takes so long that no pair can be measured in that time.
         :raises PerunError: names the side whose command fails.
         """
-        readings = [
-            self._run(side, build, left, None)
-            for side in (BASE, HEAD)
-            for build in range(len(self._folders[side]))
-        ]
-        if any(_is_parallel(reading) for reading in readings):
-            self._cores = ()
-        return readings
+        builds = [(side, build) for side in (BASE, HEAD) for build in range(len(self._folders[side]))]
+        longest = 0.0
+        for number, (side, build) in enumerate(builds):
+            if number and longest * (1 + self.steps) > left():
+                break
+            begun = left()
+            # A run is let go on for as long as a pair of such runs fits in behind it.
+            reading = self._run(side, build, partial(_share, begun, left, self.steps), None)
+            longest = max(longest, begun - left())
+            if _is_parallel(reading):
+                self.parallel, self._cores, self._duet = True, (), None
+        return longest
 
     def measure(self, number: int, left: Seconds) -> Mapping[str, Reading]:
         """The readings of the arms of a pair.
@@ -277,28 +334,57 @@ class PairRunner:
         :param number: of the pair, from 0. :param left: the seconds that are left.
         :raises BudgetSpent: where one takes longer. :raises PerunError: as :meth:`warm_up`.
         """
+        if self._duet is not None:
+            return self._duets(self._duet, number, left)
         core = self._rng.choice(self._cores) if self._cores else None
-        arms = list(ARMS)
+        return {
+            arm: self._run(arm, self._build(arm, number), left, core) for arm in self._ordered(ARMS, number)
+        }
+
+    def _duets(self, duet: Duet, number: int, left: Seconds) -> Mapping[str, Reading]:
+        cores = duet.cores[:: -1 if (self._first + number) % 2 else 1]
+        found: dict[str, Reading] = {}
+        for arms in self._ordered(DUETS, number):
+            folders = [self._folder(arm, self._build(arm, number)) for arm in arms]
+            try:
+                readings = duet.measure(folders, max(left(), LEAST), cores)
+            except SideFailed as failed:
+                raise self._named(arms[failed.number], failed.problem) from None
+            found |= zip(arms, readings, strict=True)
+        return found
+
+    def _ordered(self, arms: Sequence[T], number: int) -> list[T]:
+        ordered = list(arms)
         if not self._mirrors:
-            self._rng.shuffle(arms)
+            self._rng.shuffle(ordered)
         elif number % 2:
-            arms.reverse()
-        return {arm: self._run(arm, self._build(arm, number), left, core) for arm in arms}
+            ordered.reverse()
+        return ordered
 
     def _build(self, arm: str, number: int) -> int:
         """Which build of its side an arm takes: each meets each of the other side, and the noise another one
         than the base, as far as there are several."""
         builds = len(self._folders[HEAD])
-        if arm == HEAD:
-            return (number + number // builds) % builds
-        return (number + (arm == NOISE)) % builds
+        return (number + number // builds if arm == HEAD else number) % builds
+
+    def _folder(self, arm: str, build: int) -> Path:
+        return (self._folders.get(arm) or self._folders[BASE])[build]
 
     def _run(self, arm: str, build: int, left: Seconds, core: int | None) -> Reading:
-        side = HEAD if arm == HEAD else BASE
         try:
-            return self._instrument.measure(self._folders[side][build], max(left(), LEAST), core)
+            return self._instrument.measure(self._folder(arm, build), max(left(), LEAST), core)
         except PerunError as problem:
-            raise type(problem)(f"{self._names[side]}: {problem.message}", problem.hint) from None
+            raise self._named(arm, problem) from None
+
+    def _named(self, arm: str, problem: PerunError) -> PerunError:
+        """The error of an arm, with the name of its side."""
+        side = self._names[HEAD if arm == HEAD else BASE]
+        return type(problem)(f"{side}: {problem.message}", problem.hint)
+
+
+def _share(begun: float, left: Seconds, runs: int) -> float:
+    """What is left of the share of the first of as many runs as a pair and one more have."""
+    return left() - begun * runs / (1 + runs)
 
 
 def usable_cores(pin: bool) -> tuple[int, ...]:
@@ -308,6 +394,43 @@ def usable_cores(pin: bool) -> tuple[int, ...]:
     except (AttributeError, OSError):
         return ()
     return cores if pin and len(cores) > 1 else ()
+
+
+def duet_cores(pin: bool) -> tuple[int, int]:
+    """Two processors for duets: of two cores, where there are, that are equally fast.
+
+    :raises UsageError: where there are no two, or the user does not want programs to be kept on one.
+    """
+    in_turns = "measure in turns, without --duet"
+    if not pin:
+        raise UsageError("--duet keeps each side on a core of its own, which --no-pin forbids", in_turns)
+    cores, quota = usable_cores(pin=True), conditions.quota()
+    if not cores:
+        raise UsageError(
+            "--duet needs two processors, and this process may use one only",
+            f"allow it a second one (taskset, cpuset of the container), or {in_turns}",
+        )
+    if quota is not None and quota < DUET:
+        raise UsageError(
+            f"--duet needs two processors, and a control group allows {quota:g}",
+            f"allow it two (docker run --cpus 2), or {in_turns}",
+        )
+    about = {core: conditions.of_processor(core) for core in cores}
+
+    def unlike(pair: tuple[int, int]) -> tuple[bool, bool]:
+        first, second = (about[core] for core in pair)
+        return _share_a_core(first, second), first.fastest != second.fastest
+
+    return min(combinations(cores, DUET), key=unlike)
+
+
+def one_core(processors: Sequence[int]) -> bool:
+    """Whether those of a duet are threads of one core, which slow each other down."""
+    return len(processors) == DUET and _share_a_core(*map(conditions.of_processor, processors))
+
+
+def _share_a_core(first: conditions.Processor, second: conditions.Processor) -> bool:
+    return first.siblings == second.siblings != ""
 
 
 def _is_parallel(reading: Reading) -> bool:

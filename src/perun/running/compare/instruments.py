@@ -5,16 +5,19 @@ What measures commands in turns, `perun compare`, `perun bench` and `perun docto
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from perun.core.errors import JobFailed, PluginError, UsageError
 from perun.core.process import programs
-from perun.core.process.command import failed, find_executable
-from perun.core.process.execution import Execution, Sample
+from perun.core.process.command import failed, find_executable, last_lines
+from perun.core.process.execution import Execution, Sample, input_of, opened
 from perun.measurement.series import Metric, measurements
 from perun.plugin.api import MinorVersion, Run, silent
 from perun.repository.jobs import Job, PluginConfig, make_unit
@@ -34,6 +37,8 @@ Its size moves the stack, which alone can change times by several percent: T. My
 Wrong Data Without Doing Anything Obviously Wrong!, ASPLOS 2009.
 """
 _LONGEST_PADDING: Final = 4096
+_LARGEST_PLACED: Final = 4_000_000
+"""Bytes of a program that are copied before each run: more would disturb it."""
 
 
 class Timed(NamedTuple):
@@ -209,6 +214,15 @@ class BudgetSpent(Exception):
     """A run would have taken longer than the time that is left."""
 
 
+class SideFailed(Exception):
+    """One of two programs that ran at the same time failed: its number, and how."""
+
+    def __init__(self, number: int, problem: JobFailed) -> None:
+        super().__init__(problem.message)
+        self.number = number
+        self.problem = problem
+
+
 class Instrument(Protocol):
     """Measures one run in the folder of a side, within so many seconds.
 
@@ -244,29 +258,90 @@ class Clocks:
     def measure(self, folder: Path, seconds: float, core: int | None = None) -> Reading:
         """Run the command once, in an environment of random size."""
         run, result = self._run._replace(cwd=folder), self._result
+        argv = run.command().argv
+        program = find_executable(argv[0], folder, run.environ)
+        _place_anew(program, folder)
         engine: list[str] = []
         if PEAK in self._metrics:
-            argv = run.command().argv
-            engine = programs.engine(find_executable(argv[0], folder, run.environ), argv, result)
+            engine = programs.engine(program, argv, result)
             result.unlink(missing_ok=True)
+        timed = self._timed(run, seconds, engine, core)
+        if timed.sample.status:
+            raise failed(run, timed.sample.status, timed.errors, FIRST_WORDS)
+        return self._of_usage(self._used(result)) if engine else self._reading(timed.sample)
+
+    def measure_both(
+        self, folders: Sequence[Path], seconds: float, cores: Sequence[int]
+    ) -> tuple[Reading, Reading]:
+        """Run the command in two folders at the same time, each on its processor, in the same environment.
+
+        :raises BudgetSpent: where they take longer. :raises SideFailed: where one of them fails.
+        """
+        sides = [self._side(*one) for one in enumerate(zip(folders, cores, strict=True))]
+        run = self._run._replace(cwd=folders[0])
+        timed = self._timed(run, seconds, programs.duet(sides, run.command().argv))
+        if timed.sample.status:
+            raise self._failure(run, sides, timed.sample.status)
+        first, second = (self._of_usage(self._used(side.result)) for side in sides)
+        return first, second
+
+    def _side(self, number: int, where: tuple[Path, int]) -> programs.DuetSide:
+        folder, core = where
+        command = self._run._replace(cwd=folder).command()
+        program = find_executable(command.argv[0], folder, self._run.environ)
+        _place_anew(program, folder)
+        result, errors = (self._scratch / f"{name}-{number}" for name in ("usage", "stderr"))
+        result.unlink(missing_ok=True)
+        stdin = input_of(command, folder, self._scratch)
+        return programs.DuetSide(core, folder, stdin, errors, result, program)
+
+    def _failure(self, run: Run, sides: Sequence[programs.DuetSide], status: int) -> Exception:
+        """The error of the side that failed first: the other one was killed, and has no result then."""
+        for number, side in enumerate(sides):
+            with suppress(ValueError):
+                if code := programs.read(side.result).status:
+                    with opened(side.errors, os.O_RDONLY | os.O_CREAT) as errors:
+                        lines = last_lines(errors)
+                    return SideFailed(number, failed(run._replace(cwd=side.folder), code, lines, FIRST_WORDS))
+        return failed(run, status, (), "measure in turns, without --duet")
+
+    def _timed(self, run: Run, seconds: float, engine: Sequence[str], core: int | None = None) -> Timed:
         with TimedRuns(run, self._scratch, self._rng, seconds, core, engine) as runs:
-            sample, errors = runs.record()
-        if sample.early:
+            timed = runs.record()
+        if timed.sample.early:
             raise BudgetSpent
-        if sample.status:
-            raise failed(run, sample.status, errors, FIRST_WORDS)
-        peak = 0.0
-        if engine:
-            try:
-                usage = programs.read(result)
-            except ValueError:
-                raise JobFailed(
-                    f"the launcher of {str(run)!r} reported no times", "measure without --metric peak-memory"
-                ) from None
-            sample, peak = Sample(usage.real, usage.user, usage.system, 0), float(usage.peak)
+        return timed
+
+    def _used(self, result: Path) -> programs.Usage:
+        try:
+            return programs.read(result)
+        except ValueError:
+            raise JobFailed(
+                f"the launcher of {str(self._run)!r} reported no times",
+                "measure without --metric peak-memory and --duet",
+            ) from None
+
+    def _of_usage(self, usage: programs.Usage) -> Reading:
+        return self._reading(Sample(usage.real, usage.user, usage.system, 0), float(usage.peak))
+
+    def _reading(self, sample: Sample, peak: float = 0.0) -> Reading:
         used = {"wall": sample.real, "cpu": sample.user + sample.system, "user": sample.user,
                 "sys": sample.system, PEAK: peak}  # fmt: skip
         return Reading({metric: used[name] for name, metric in self._metrics.items()}, sample)
+
+
+def _place_anew(program: str, folder: Path) -> None:
+    """Have a program of the working copy in other pages of memory than in the run before.
+
+    Which pages a file is read into decides which of its lines share a place in the caches, as long as it is
+    not read anew: two copies of one program differ by some percent, again and again.
+    """
+    path = Path(program)
+    with suppress(OSError):
+        is_built = path.is_relative_to(folder) and path.is_file() and not path.is_symlink()
+        if is_built and path.stat().st_size <= _LARGEST_PLACED:
+            shutil.copy2(path, copy := path.with_name(f".{path.name}.{os.getpid()}"))
+            copy.replace(path)
 
 
 def quiet(unit: PluginConfig) -> PluginConfig:

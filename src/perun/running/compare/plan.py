@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from perun.core.errors import PerunError, UsageError, VersionControlError
 from perun.measurement.difference import DEFAULTS, Rules
 from perun.plugin.api import MinorVersion, Report, Run
-from perun.repository.copies import copy_folder, inside, refuse_after_interruption, remove_leftovers
 from perun.repository.jobs import EmptyMatrix, Job, PluginConfig, combine_units, matrix, needs_command
 from perun.repository.repository import Repository
 from perun.repository.trust import by_profiles
-from perun.running.run import pre_run
+from perun.running.run.builds import Builds
 
 # What the user of `perun compare` asks for.
 
 ORDERS: Final = ("random", "abba")
 """The order of the runs of a pair: random, or mirrored from pair to pair."""
-MAX_PAIRS: Final = 100
+MAX_PAIRS: Final = 1000
 SECONDS: Final = 60.0
 """Budget of each configuration, where the user gives none for all of them together."""
 MAX_BUILDS: Final = 16
@@ -40,6 +40,7 @@ class CompareOptions:
     :ivar builds: how often each side is built. :ivar order: one of :data:`ORDERS`.
     :ivar budget: seconds for measuring everything; None for :data:`SECONDS` for each configuration.
     :ivar most_pairs: pairs at which each series ends. :ivar pin: keep the program on one core.
+    :ivar duet: run both sides at the same time, on two cores, where that can be.
     :ivar always: measure programs that are identical, too. :ivar seed: of generators of workloads.
     """
 
@@ -57,6 +58,7 @@ class CompareOptions:
     pin: bool = True
     always: bool = False
     seed: int | None = None
+    duet: bool = False
 
 
 def share(text: str, option: str) -> float:
@@ -239,55 +241,45 @@ def cases_of(repo: Repository, wanted: CompareOptions) -> Iterator[Case]:
 # A working copy of each side, several of them where it is built several times; the user's files stay as
 # they are.
 
+NOISE: Final = "noise"
 Folders = Mapping[str, Sequence[Path]]
-"""The folders of each side by its name, one for each build."""
+"""The folders of each side by its name, one for each build; under :data:`NOISE` others of the base."""
 
 
 @contextmanager
-def prepared(repo: Repository, sides: Iterable[Side], builds: int, report: Report) -> Iterator[Folders]:
-    """Working copies of the sides, each built apart; they are removed at the end.
+def prepared(
+    repo: Repository, sides: Iterable[Side], builds: int, report: Report, *, noise: bool = False
+) -> Iterator[Folders]:
+    """Working copies of the sides, each built apart; a single build of a version is kept for later.
 
     Copies that a killed process has left are removed first.
 
+    :param noise: have folders for the noise of the session, too: the other builds of the first side, or a
+        copy of its only one. Two copies of one program may differ, which one copy never does from itself.
     :raises PerunError: names the side that cannot be checked out or built.
     """
-    refuse_after_interruption(repo)
-    remove_leftovers(repo)
     sides = list(sides)
     found: dict[str, list[Path]] = {side.name: [] for side in sides}
-    with ExitStack() as stack:
+    with Builds(repo, apart=True) as cache:
         for number in range(builds):
-            for side in sides:
-                report(f"building {side}", len(sides) * number + sides.index(side), len(sides) * builds)
-                found[side.name].append(_prepare(repo, side, number, stack))
+            for place, side in enumerate(sides):
+                report(f"building {side}", len(sides) * number + place, len(sides) * builds)
+                is_only = builds == 1 and side.version not in (one.version for one in sides[:place])
+                found[side.name].append(_prepare(repo, cache, side, is_only))
+        if noise:
+            first, *others = found[sides[0].name]
+            found[NOISE] = [*others, first] if others else [cache.copied(first)]
         yield found
 
 
-def _prepare(repo: Repository, side: Side, number: int, stack: ExitStack) -> Path:
-    # Names of the same length, as the length of a path moves the stack of a program.
+def _prepare(repo: Repository, cache: Builds, side: Side, is_only: bool) -> Path:
     try:
-        return built(repo, side.version, f"{side.name}-{number:02}", stack, side.uncommitted)
+        if is_only and not side.uncommitted:
+            return cache.enter(side.version.checksum).folder
+        change = partial(copy_changes, repo.vcs.root, side.uncommitted) if side.uncommitted else None
+        return cache.fresh(side.version.checksum, change)
     except PerunError as problem:
         raise type(problem)(f"{side} cannot be prepared: {problem.message}", problem.hint) from None
-
-
-def built(
-    repo: Repository, version: MinorVersion, name: str, stack: ExitStack, uncommitted: Iterable[str] = ()
-) -> Path:
-    """The folder of a working copy of the version, which is built there; `stack` removes it.
-
-    :param name: of the copy, among those of this process.
-    :param uncommitted: files that are to be as in the working directory of the user.
-    :raises PerunError: where it cannot be checked out or built.
-    """
-    checksum, uncommitted = version.checksum, tuple(uncommitted)
-    copy = stack.enter_context(repo.vcs.working_copy(copy_folder(repo, name)))
-    top = copy.switch(checksum)
-    copy_changes(repo.vcs.root, uncommitted, top)
-    folder = top / inside(repo)
-    folder.mkdir(parents=True, exist_ok=True)
-    pre_run.run_commands(repo, f"{checksum}-uncommitted" if uncommitted else checksum, folder)
-    return folder
 
 
 def copy_changes(source: Path, paths: Iterable[str], target: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -11,8 +13,11 @@ import numpy as np
 
 from perun.core import conditions
 from perun.core.errors import Terminated
+from perun.core.process.programs import Speed
+from perun.core.wording import plural
 from perun.measurement.difference import Rules
 from perun.measurement.series import Metric
+from perun.models.two_samples.sequential import EARLY
 from perun.profile import session
 from perun.profile.amounts import readable
 from perun.profile.changes import PerformanceChange
@@ -23,6 +28,7 @@ from perun.repository import registering
 from perun.repository.repository import Repository
 from perun.running.compare.decide import (
     ARMS,
+    BESIDE,
     EXACT_AFTER,
     FIRST_LOOK,
     Decision,
@@ -50,9 +56,12 @@ class Trial:
     :ivar pairs: the readings of each pair by arm, in the order of measuring.
     :ivar repeated: pairs that were measured again, as something disturbed them, and :ivar disturbance: what
         did so to the first of them.
+    :ivar speed: how fast the machine was meanwhile, where runs are timed.
     :ivar seconds: how long it all took. :ivar pinned: whether the program was kept on one core.
-    :ivar reason: why there are no more pairs, where the time was over. :ivar interruption: the exception
-        that ended it.
+    :ivar together: the processors on which both sides ran at the same time, none where they were in turns;
+        :ivar parallel: whether they were in turns as the program uses several cores.
+    :ivar reason: why there are no more pairs, where the time was over, and :ivar advice: what to do where it
+        was not enough for one. :ivar interruption: the exception that ended it.
     """
 
     name: str
@@ -60,9 +69,13 @@ class Trial:
     decisions: list[Decision] = field(default_factory=list)
     repeated: int = 0
     disturbance: str = ""
+    speed: Speed = field(default_factory=Speed)
     seconds: float = 0.0
     pinned: bool = False
+    together: tuple[int, ...] = ()
+    parallel: bool = False
     reason: str = ""
+    advice: str = ""
     interruption: BaseException | None = None
 
     @property
@@ -79,8 +92,9 @@ def _series(pairs: Sequence[Mapping[str, Reading]]) -> dict[Metric, Values]:
     """The values of each metric that all runs of the pairs gave."""
     readings = [reading.values for pair in pairs for reading in pair.values()]
     common = [metric for metric in readings[0] if all(metric in one for one in readings)] if readings else []
+    arms = (*ARMS, BESIDE) if pairs and BESIDE in pairs[0] else ARMS
     return {
-        metric: Values(*(np.array([pair[arm].values[metric] for pair in pairs]) for arm in ARMS))
+        metric: Values(*(np.array([pair[arm].values[metric] for pair in pairs]) for arm in arms))
         for metric in common
     }
 
@@ -93,11 +107,14 @@ def run(
     budget: float,
     progress: Progress,
     clock: Callable[[], float] = time.monotonic,
+    note: Callable[[str], None] = lambda text: None,
 ) -> Trial:
-    """Measure pairs until each metric is settled, `most_pairs` are there, or `budget` seconds are over.
+    """Measure pairs until each metric is settled, beyond :data:`EARLY` pairs until one of them is,
+    `most_pairs` are there, or `budget` seconds are over.
 
     An interruption ends it, too; what was measured by then is returned.
 
+    :param note: called where the budget is enough for few pairs only, before they are measured.
     :raises PerunError: names the side whose command fails.
     """
     trial = Trial(name)
@@ -109,10 +126,19 @@ def run(
         return deadline - clock()
 
     try:
-        runner.warm_up(left)
+        longest = _warmed_up(trial, runner, left)
+        fits = int(left() / longest / runner.steps) if longest else most_pairs
+        if fits < min(FIRST_LOOK, most_pairs):
+            note(
+                f"one run takes about {readable(longest, 's')}: the budget of {readable(budget, 's')} is "
+                f"enough for about {plural(fits, 'pair')} of {_runs(runner)}, but {FIRST_LOOK} decide: "
+                f"--budget {_enough(longest, runner)}"
+            )
         warm = clock()
         watch = conditions.Watch()
         while left() > 0:
+            if trial.pairs and trial.pairs[0][ARMS[0]].sample is not None:
+                trial.speed.visit()
             before = conditions.now()
             pair = runner.measure(len(trial.pairs), left)
             if _is_disturbed(trial, watch, before):
@@ -128,24 +154,63 @@ def run(
             if (looks and looks.is_one(count)) or _may_be_exact(trial):
                 series = trial.series
                 trial.decisions = decide(series, looks or InterimPlan(most), rules)
-                if trial.decisions and all(one.settled for one in trial.decisions):
+                if _is_settled(trial):
                     break
             progress(trial.decisions, count, most, min(per_pair * (most - count), left()))
         else:
             trial.reason = f"the budget of {readable(budget, 's')} is spent"
     except BudgetSpent:
-        trial.reason = f"the budget of {readable(budget, 's')} is spent"
+        trial.reason = trial.reason or f"the budget of {readable(budget, 's')} is spent"
     except (KeyboardInterrupt, Terminated) as interruption:
         trial.interruption = interruption
         trial.reason = "interrupted"
     trial.seconds = clock() - start
-    trial.pinned = runner.is_pinned
-    if not (trial.decisions and all(one.settled for one in trial.decisions)):
+    trial.pinned, trial.together, trial.parallel = runner.is_pinned, runner.together, runner.parallel
+    if not _is_settled(trial):
         looks = looks or InterimPlan(most_pairs)
         trial.decisions = decide(trial.series, looks, rules, ends=True)
     if trial.interruption is not None:
         trial.decisions = [_undecided(one, len(trial.pairs)) for one in trial.decisions]
     return trial
+
+
+def _warmed_up(trial: Trial, runner: PairRunner, left: Callable[[], float]) -> float:
+    """The seconds of the longest run; the trial gets the reason where no pair fits into what is left.
+
+    :raises BudgetSpent: in that case.
+    """
+    begun, longest, than = left(), 0.0, ""
+    with suppress(BudgetSpent):
+        longest = runner.warm_up(left)
+        if longest * runner.steps <= left():
+            return longest
+    if not longest:
+        longest, than = begun - left(), "more than "
+    trial.advice = f"--budget {_enough(longest, runner)} is enough for {FIRST_LOOK}"
+    if than:
+        trial.advice = "give it more time with --budget"
+    trial.advice += ", or count in place of timing: --metric instructions needs few runs"
+    trial.reason = (
+        f"one run takes {than}{readable(longest, 's')}, so that no pair of {_runs(runner)} fits into the "
+        f"budget of {readable(begun, 's')}"
+    )
+    raise BudgetSpent
+
+
+def _runs(runner: PairRunner) -> str:
+    """What a pair is made of."""
+    return f"{runner.steps} duets" if runner.together else f"{runner.steps} runs"
+
+
+def _enough(longest: float, runner: PairRunner) -> int:
+    """Seconds that are enough for the first look, where a run takes so long."""
+    return math.ceil(longest * runner.steps * (FIRST_LOOK + 1))
+
+
+def _is_settled(trial: Trial) -> bool:
+    """Whether the answer is there: each metric is settled, or after many pairs one of them."""
+    settled = [one.settled for one in trial.decisions]
+    return any(settled) if len(trial.pairs) >= EARLY else bool(settled) and all(settled)
 
 
 def _may_be_exact(trial: Trial) -> bool:
@@ -200,7 +265,8 @@ def profiles_of(
     if collected:
         return collected
     samples = [reading.sample for reading in readings if reading.sample is not None]
-    times = time_profile(repo, case.job, samples, machine_state, warmup=1)
+    state = {**machine_state, **trial.speed.described()}
+    times = time_profile(repo, case.job, samples, state, warmup=1)
     return [*_peaks(times, readings, case), times]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.core.errors import ConfigError, UsageError, VersionControlError
 from perun.plugin.api import MinorVersion, Run
-from perun.repository.jobs import Job
+from perun.repository.jobs import Job, as_known
 from perun.repository.lookup import ends_of
 from perun.repository.repository import Repository
 from perun.running.compare.plan import CLOCKS, Case, CompareOptions, Side, cases_of, require_own
@@ -121,7 +121,8 @@ def _cases(
 ) -> tuple[Case, ...]:
     asked = CompareOptions(cmd=wanted.cmd, args=wanted.args, workload=wanted.workload, seed=wanted.seed)
     if wanted.cmd and not wanted.collects:
-        return (Case(Job(wanted.cmd, wanted.args, wanted.workload, CLOCKS), ()),)
+        (job,) = as_known(repo, [Job(wanted.cmd, wanted.args, wanted.workload, CLOCKS)])
+        return (Case(job, ()),)
     if wanted.cmd or wanted.args or wanted.workload:
         return tuple(cases_of(repo, asked))
     problem: ConfigError | None = None

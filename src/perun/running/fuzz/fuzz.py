@@ -28,10 +28,9 @@ from perun.fuzz.after import understand
 from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Coverage, Target
 from perun.fuzz.coverage.opening import open_coverage
-from perun.fuzz.executing import Executor, Here, Nobody
+from perun.fuzz.executing import Executor, Here, Nobody, Pool
 from perun.fuzz.findings import BEGAN, FORMAT, Event, Journal, JournalLine
 from perun.fuzz.findings import read as read_journal
-from perun.fuzz.pool import Pool
 from perun.fuzz.seeds import SeedFile, Settings
 from perun.plugin.api import Report, silent
 from perun.repository.repository import Repository

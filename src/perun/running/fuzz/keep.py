@@ -24,9 +24,8 @@ from perun.fuzz.coverage.api import PLACE
 from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Result
 from perun.repository.jobs import Job, PluginConfig
 from perun.repository.repository import KEPT_INPUTS, PERUN_FOLDER, Repository
-from perun.running.bench import matrix
-from perun.running.bench.matrix import Setting
-from perun.running.bench.plan import Benchmark
+from perun.running.bench import plan
+from perun.running.bench.plan import Benchmark, Setting
 from perun.running.fuzz.options import FuzzOptions, trusted
 
 ID: Final = "fuzz"
@@ -96,7 +95,7 @@ def keep(repo: Repository, folder: Path, names: Sequence[str] = ()) -> KeptResul
     with repo.store.lock():
         home.mkdir(parents=True, exist_ok=True)
         files = tuple(_copied(home, one, data) for one, data in zip(chosen, contents, strict=True))
-    matrix.write(repo, wanted)
+    plan.write(repo, wanted)
     return KeptResults(home, files, tuple(wanted), tuple(_notes(chosen)))
 
 
@@ -176,7 +175,7 @@ def _settings(repo: Repository, options: FuzzOptions, start: str) -> list[Settin
     """
     name, generators = _generator(repo, options)
     job = Job(_command(options), "", start + name, PluginConfig("time", None))
-    added = matrix.additions(repo, [Benchmark(str(job), job, {})], "--keep")
+    added = plan.additions(repo, [Benchmark(str(job), job, {})], "--keep")
     return [*generators, *added]
 
 

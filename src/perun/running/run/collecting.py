@@ -17,7 +17,9 @@ from perun.core.errors import (
     ProfileNotFound,
     VersionControlError,
 )
+from perun.core.process.programs import speed_now
 from perun.history import earlier
+from perun.measurement.comparable import COUNTED, SPEED, WITHOUT_RUNS
 from perun.plugin.api import Answer, CollectContext, Interrupted, MinorVersion, Report, Run, unheard
 from perun.plugin.loading import errors_of
 from perun.plugin.params import to_mapping
@@ -195,6 +197,8 @@ def complete(profile: Profile, job: Job, machine_state: Mapping[str, Any]) -> Pr
     profile["header"] = {**(profile.get("header") or {}), **measured}
     if job.generated is not None:
         profile["workload_generator"] = job.generated.describe()
+    if SPEED not in machine_state and profile.type not in COUNTED | WITHOUT_RUNS:
+        machine_state = {**machine_state, **speed_now()}
     profile["machine"] = machine_state
     params = to_mapping(job.collector.params)
     profile.setdefault("collector_info", {"name": job.collector.name, "params": params})
@@ -276,19 +280,25 @@ class Keeper:
         phases: Mapping[str, float],
         notes: Sequence[str],
         machine: str = "",
+        levels: tuple[float, float] | None = None,
+        judge: bool = True,
     ) -> JobDone:
         """Save the profile, and register it if the user wants that, unless its job was interrupted.
 
         :param seconds: how long the job took, :param phases: and its parts.
-        :param machine: the one of a pool that measured it.
+        :param machine: the one of a pool that measured it. :param levels: as of
+            :class:`~perun.profile.session.Session`, of a session that ends when it is certain.
+        :param judge: put what was measured beside the version before.
         :raises PerunError: if it cannot be kept.
         """
         if self._session:  # what machines of a pool measure at the same time has no noise in common
             where = f"{self._session}@{machine}" if machine else self._session
-            session.mark(profile, session.Session(where, round=task.round))
+            session.mark(profile, session.Session(where, round=task.round, levels=levels))
         lacking = incomplete.text_of(profile)
         registering = self._registering and not interrupted
-        judged = earlier.of_profile(self._repo, version.checksum, profile, registering=registering)
+        judged = None
+        if judge:
+            judged = earlier.of_profile(self._repo, version.checksum, profile, registering=registering)
         path = self._saved(task, profile, version, lacking, registering=registering)
         return JobDone(
             version,

@@ -45,7 +45,7 @@ class VersionStarted:
 class VersionSkipped:
     """Perun could not prepare a version; none of its jobs ran.
 
-    `known`: an earlier run failed to prepare it, and this run did not try again.
+    `known`: an earlier run, or an earlier round, failed to prepare it, and it was not tried again.
     """
 
     version: MinorVersion
@@ -163,6 +163,15 @@ class Tally:
                 self.failures.append(event)
                 self._finish_task(event.version, event.job)
         return event
+
+    def add(self, slots: Sequence[VersionSlot]) -> None:
+        """More is to be run than was planned."""
+        self.remaining += slots
+        self.total += schedule.total(slots)
+
+    def drop(self, version: MinorVersion, job: Job) -> None:
+        """A task is not run, as the job has failed on the version in an earlier round."""
+        self._finish_task(version, job)
 
     def _finish_slot(self, version: MinorVersion, round_: int) -> None:
         for place, slot in enumerate(self.remaining):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -26,6 +26,7 @@ from perun.repository.copies import IN_A_COPY, Checkouts, Placement, checkouts
 from perun.repository.jobs import Job, matrix
 from perun.repository.repository import PERUN_FOLDER, Repository
 from perun.running.run import collecting, pre_run, schedule
+from perun.running.run.builds import Builds
 from perun.running.run.collecting import UNNAMED, Keeper, Naming
 from perun.running.run.events import (
     ChangesSaved,
@@ -39,6 +40,7 @@ from perun.running.run.events import (
 )
 from perun.running.run.journal import StepLog
 from perun.running.run.pre_run import PreparationRecord
+from perun.running.run.rounds import Rounds
 from perun.running.run.schedule import Task, VersionSlot
 
 if TYPE_CHECKING:
@@ -65,16 +67,26 @@ class PreparedVersions:
     """Enters one version after the other; use :func:`prepared_versions`."""
 
     def __init__(
-        self, repo: Repository, places: Checkouts, record: PreparationRecord, skip_broken: bool
+        self,
+        repo: Repository,
+        places: Checkouts,
+        builds: Builds | None,
+        record: PreparationRecord,
+        skip_broken: bool,
     ) -> None:
         self._repo = repo
         self._places = places
+        self._builds = builds
         self._record = record
         self._skip_broken = skip_broken
         self._last: VersionStarted | None = None
+        self._is_here = False
+        """Whether the version that the user has checked out is prepared there."""
+        self._entered: set[str] = set()
+        self._failed: dict[str, PerunError] = {}
 
     def enter(self, slot: VersionSlot) -> VersionStarted | VersionSkipped:
-        """Check out and prepare the version of the slot, unless it is the one that was entered last.
+        """Check out and prepare the version of the slot, unless it is prepared already.
 
         :raises PerunError: if no further version can be checked out.
         """
@@ -87,22 +99,37 @@ class PreparedVersions:
         if why:
             error = JobFailed(f"known to fail: {why}", "try such versions again with --retry-broken")
             return VersionSkipped(version, error, slot.round, known=True)
-        started = time.monotonic()
+        if version.checksum in self._failed:
+            return VersionSkipped(version, self._failed[version.checksum], slot.round, known=True)
         try:
-            folder = self._places.enter(version.checksum)
-            pre_run.run_commands(self._repo, version.checksum, folder)
+            folder, seconds = self._prepared(version.checksum)
         except PerunError as error:
             if not self._places.usable:
                 raise
+            self._failed[version.checksum] = error
             if isinstance(error, pre_run.PreparationFailed) and as_committed:
                 self._record.failed(version.checksum, error.message.partition("\n")[0])
             return VersionSkipped(version, error, slot.round)
-        seconds = time.monotonic() - started
-        if as_committed:
+        if as_committed and seconds:
             self._record.succeeded(version.checksum, seconds)
-        omits_changes = self._places.omits_changes(version.checksum)
+        omits_changes = self._places.omits_changes(version.checksum) and version.checksum not in self._entered
+        self._entered.add(version.checksum)
         self._last = VersionStarted(version, folder, omits_changes, slot.round, seconds)
         return self._last
+
+    def _prepared(self, version: str) -> tuple[Path, float]:
+        """The folder of the version, and how many seconds it took to prepare it now."""
+        here = self._places.is_measured_here(version)
+        if here and self._is_here:
+            return self._repo.working_root, 0.0
+        if self._builds is not None and not here and not self._places.in_place:
+            built = self._builds.enter(version)
+            return built.folder, built.seconds
+        begun = time.monotonic()
+        folder = self._places.enter(version)
+        pre_run.run_commands(self._repo, version, folder)
+        self._is_here = here
+        return folder, time.monotonic() - begun
 
     def save_changes(self) -> bool:
         """Keep changes that the version, measured in place, made to tracked files; whether there were any."""
@@ -114,16 +141,18 @@ class PreparedVersions:
 
 @contextmanager
 def prepared_versions(
-    repo: Repository, placement: Placement, *, skip_broken: bool = False
+    repo: Repository, placement: Placement, *, skip_broken: bool = False, again: bool = False
 ) -> Iterator[PreparedVersions]:
     """Versions that are ready to be measured, one at a time; at the end everything is as it was.
 
     :param skip_broken: do not try versions again that `execute.pre_run` is known to fail on.
+    :param again: versions are entered several times, so that each has a folder of its own.
     :raises LockTimeout: if an `--in-place` run of another process has the working directory.
     """
     record = PreparationRecord(repo)
-    with checkouts(repo, placement) as places:
-        yield PreparedVersions(repo, places, record, skip_broken)
+    keeps = again or bool(pre_run.commands(repo))
+    with checkouts(repo, placement) as places, Builds(repo) if keeps else nullcontext() as builds:
+        yield PreparedVersions(repo, places, builds, record, skip_broken)
 
 
 def run_jobs(
@@ -137,7 +166,7 @@ def run_jobs(
     versions: AbstractContextManager[Versions] | None = None,
     open_log: Callable[[], StepLog] = StepLog,
     tally: Tally | None = None,
-    session_id: str = "",
+    rounds: Rounds | None = None,
     report: Report = silent,
     report_inside: Report = silent,
 ) -> Generator[Event]:
@@ -149,8 +178,8 @@ def run_jobs(
     :param register: register each profile in the index of its version; as configured if None.
     :param skip_broken: do not try versions again that `execute.pre_run` is known to fail on.
     :param versions: what enters them, in place of checkouts as `placement` says.
-    :param session_id: of the session that the profiles are of; empty where they are of none.
     :param open_log: opens the log that gets each step of each task; closed at the end.
+    :param rounds: the session that the profiles are of, which may go on after the schedule.
     :param tally: counts each event before it is yielded, for the caller to read.
     :param report: called with the current activity, jobs done and jobs in all; :param report_inside: called
         by the collector with its progress within its job.
@@ -166,30 +195,52 @@ def run_jobs(
             report("done", 0, 0)
             log.end()
             return
-        runner = _JobRunner(repo, naming, registering, log, session_id)
-        with versions or prepared_versions(repo, placement, skip_broken=skip_broken) as places:
-            for slot in schedule:
-                short = slot.version.checksum[:10]
-                report(f"preparing {short}", tally.finished, tally.total)
-                entered = places.enter(slot)
-                yield tally.count(entered)
-                if isinstance(entered, VersionStarted):
-                    for task in slot.tasks:
-                        report(f"{short} {task.job}", tally.finished, tally.total)
-                        done = runner.run(task, slot.version, entered.measured_in, report_inside)
-                        for answer in runner.answers:
-                            yield tally.count(answer)
-                        if done is not None:
-                            yield tally.count(done)
-                        if runner.interruption is not None:
-                            raise runner.interruption
-                elif not entered.known:
-                    for task in slot.tasks:
-                        log.failed(task.number, entered.error.message)
-                if places.save_changes():
-                    yield tally.count(ChangesSaved(slot.version))
+        runner = _JobRunner(repo, naming, registering, log, rounds)
+        again = len({slot.round for slot in schedule}) > 1
+        places = versions or prepared_versions(repo, placement, skip_broken=skip_broken, again=again)
+        with places as entering:
+            while schedule:
+                for slot in schedule:
+                    yield from _run_slot(slot, runner, entering, log, tally, report, report_inside)
+                schedule = [] if rounds is None else rounds.more()
+                log.added(schedule)
+                tally.add(schedule)
         report("done", tally.total, tally.total)
         log.end()
+
+
+def _run_slot(
+    slot: VersionSlot,
+    runner: _JobRunner,
+    places: Versions,
+    log: StepLog,
+    tally: Tally,
+    report: Report,
+    report_inside: Report,
+) -> Iterator[Event]:
+    """Enter the version, and run those of its tasks that did not fail in a round before."""
+    short = slot.version.checksum[:10]
+    report(f"preparing {short}", tally.finished, tally.total)
+    entered = places.enter(slot)
+    yield tally.count(entered)
+    if isinstance(entered, VersionStarted):
+        for task in slot.tasks:
+            if runner.has_failed(task, slot.version):
+                tally.drop(slot.version, task.job)
+                continue
+            report(f"{short} {task.job}", tally.finished, tally.total)
+            done = runner.run(task, slot.version, entered, report_inside)
+            for answer in runner.answers:
+                yield tally.count(answer)
+            if done is not None:
+                yield tally.count(done)
+            if runner.interruption is not None:
+                raise runner.interruption
+    elif not entered.known:
+        for task in slot.tasks:
+            log.failed(task.number, entered.error.message)
+    if places.save_changes():
+        yield tally.count(ChangesSaved(slot.version))
 
 
 class _Clock:
@@ -222,24 +273,34 @@ class _JobRunner:
     """
 
     def __init__(
-        self, repo: Repository, naming: Naming, registering: bool, log: StepLog, session_id: str
+        self, repo: Repository, naming: Naming, registering: bool, log: StepLog, rounds: Rounds | None
     ) -> None:
         self._repo = repo
         self._log = log
-        self._keeper = Keeper(repo, naming, registering, log, session_id)
+        self._rounds = rounds
+        self._keeper = Keeper(repo, naming, registering, log, rounds.id if rounds else "")
+        self._failed: set[tuple[str, int]] = set()
         self.interruption: BaseException | None = None
         self.answers: list[JobAnswered] = []
 
+    def has_failed(self, task: Task, version: MinorVersion) -> bool:
+        """Whether the job failed on the version in an earlier round."""
+        return (version.checksum, id(task.job)) in self._failed
+
     def run(
-        self, task: Task, version: MinorVersion, folder: Path, report: Report
+        self, task: Task, version: MinorVersion, entered: VersionStarted, report: Report
     ) -> JobDone | JobFailure | None:
         """Run one job; None where the collector was asked for answers alone."""
+        rounds, folder = self._rounds, entered.measured_in
+        job, levels = task.job, None
+        if rounds is not None:
+            job, levels = rounds.visit(task.job), rounds.levels(task.round)
         clock = _Clock()
         notes: list[str] = []
         answers: list[Answer] = []
         self.answers = []
         try:
-            profile = self._processed(task.job, version, folder, report, notes.append, clock, answers.append)
+            profile = self._processed(job, version, folder, report, notes.append, clock, answers.append)
             # A later forecast estimates from this how long the job takes.
             profile["collector_info"] = {**profile["collector_info"], "seconds": round(clock.seconds, 3)}
             done = self._keeper.keep(
@@ -250,12 +311,17 @@ class _JobRunner:
                 seconds=clock.seconds,
                 phases=clock.phases,
                 notes=notes,
+                levels=levels,
+                judge=rounds is None or not rounds.spread,
             )
+            if rounds is not None and not done.incomplete:
+                rounds.learn(version.checksum, task.job, profile, clock.seconds)
         except NoProfile:
             self._log.done(task.number)
             self.answers = _answered(version, task.job, answers, ends=True)
             return None
         except PerunError as error:
+            self._failed.add((version.checksum, id(task.job)))
             self._log.failed(task.number, error.message.partition("\n")[0])
             return JobFailure(version, task.job, error)
         clock.end("save")

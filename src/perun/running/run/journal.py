@@ -8,7 +8,7 @@ batch, and then one line for each step of one task.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from perun.core.errors import NotPerunRepository
 from perun.repository import journal as journal_file
 from perun.repository.journal import JournalFile
+from perun.running.run.schedule import VersionSlot, described
 
 
 class StepLog:
@@ -56,6 +57,9 @@ class StepLog:
     def leased(self, number: int, machine: str) -> None:
         """The machine of that name is given the task."""
 
+    def added(self, slots: Sequence[VersionSlot]) -> None:
+        """Another round is run, which was not planned."""
+
 
 class UnfinishedTask(NamedTuple):
     """A task whose profile may be on the disk, but whose end is not in the journal; `name` may be empty."""
@@ -69,6 +73,7 @@ class Journal(StepLog):
     """The journal of one batch, which this process has for itself; use :func:`create` or :func:`newest`.
 
     :ivar machines: where each task was measured, or is, that a pool was given.
+    :ivar added_stops: the stops of rounds that were not planned, as the plan has its own.
     """
 
     def __init__(self, file: JournalFile) -> None:
@@ -81,6 +86,7 @@ class Journal(StepLog):
         self._incomplete: set[int] = set()
         self.names: set[str] = set()
         self.machines: dict[int, str] = {}
+        self.added_stops: list[list[Any]] = []
         for line in file.lines:
             self._apply(line)
 
@@ -124,6 +130,13 @@ class Journal(StepLog):
         """As :class:`StepLog`, written at once."""
         self._write_step("leased", number, machine)
 
+    def added(self, slots: Sequence[VersionSlot]) -> None:
+        """As :class:`StepLog`, written at once."""
+        jobs = self.plan["jobs"]
+        for slot in slots:
+            tasks = [[one.number, jobs.index(described(one.job))] for one in slot.tasks]
+            self._write_step("added", [slot.version.checksum, slot.round, tasks])
+
     def resumed(self) -> None:
         """The batch goes on from now, after an interruption."""
         self._write_step("resumed", time.time())
@@ -161,6 +174,10 @@ class Journal(StepLog):
                 self._unfinished.pop(number, None)
             case ["failed", int(number), str()]:
                 pass
+            case ["added", [str(), int(), list()] as stop]:
+                self.added_stops.append(stop)
+                self.ended = False
+                return
             case ["leased", int(number), str(machine)]:
                 self.machines[number] = machine
                 self.ended = False

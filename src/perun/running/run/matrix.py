@@ -15,7 +15,7 @@ from typing import Any
 from perun.core.config.layers import item_place
 from perun.core.errors import ConfigError, DamagedStore, PerunError, UsageError
 from perun.plugin.api import MinorVersion, Report, silent
-from perun.repository import registering
+from perun.repository import registering, walking
 from perun.repository.copies import IN_A_COPY, Placement
 from perun.repository.jobs import PARTS, Job, matrix, texts
 from perun.repository.repository import BATCHES, PERUN_FOLDER, Repository
@@ -25,7 +25,9 @@ from perun.running.run import pre_run, schedule
 from perun.running.run.collecting import Naming
 from perun.running.run.events import Event, Tally
 from perun.running.run.execute import run_jobs
+from perun.running.run.finding import Search
 from perun.running.run.journal import Journal
+from perun.running.run.rounds import Rounds
 from perun.running.run.schedule import Task, VersionSlot
 
 
@@ -34,15 +36,19 @@ class BatchOptions:
     """The options of the user.
 
     `since`, `every`: ancestors of the versions, all that are newer than `since`, one of `every`. `rounds`:
-    how often the whole of it is run. `missing`: only what no profile is stored of.
+    how often the whole of it is run; None to spread the runs of each job over several rounds, and to go on
+    for `budget` seconds a version, None for those of the configuration, where neighbours are not settled.
+    `missing`: only what no profile is stored of. `alone`: a single version without the one before it.
     """
 
     revisions: tuple[str, ...] = ()
     crawl_parents: bool = False
     since: str | None = None
     every: int = 1
-    rounds: int = 1
+    rounds: int | None = None
+    budget: float | None = None
     missing: bool = False
+    alone: bool = False
     placement: Placement = IN_A_COPY
     template: str | None = None
     seed: int | None = None
@@ -52,8 +58,10 @@ class BatchOptions:
 class Plan:
     """A batch before it runs, completely checked.
 
-    `slots` are to be run; those of a resumed batch are what is left. `session` is the id of the session
-    that all of it is.
+    `slots` are to be run; those of a resumed batch are what is left of the `whole`. `session` is the id of
+    the session that all of it is. `spread`: the runs of each job are spread over rounds, which go on for
+    `budget` seconds a version. `versions` are all of them, as they were chosen. `beside`: the one that was
+    added, as it is measured beside the chosen one.
     """
 
     jobs: tuple[Job, ...]
@@ -63,6 +71,11 @@ class Plan:
     register: bool
     seed: int | None = None
     session: str = field(default_factory=lambda: uuid.uuid4().hex)
+    spread: bool = False
+    budget: float = 0.0
+    beside: MinorVersion | None = None
+    versions: tuple[MinorVersion, ...] = ()
+    whole: tuple[VersionSlot, ...] = ()
 
     @property
     def total(self) -> int:
@@ -70,11 +83,15 @@ class Plan:
         return schedule.total(self.slots)
 
 
-def plan(repo: Repository, wanted: BatchOptions) -> Plan:
+def plan(repo: Repository, wanted: BatchOptions, *, rounds: bool = True) -> Plan:
     """Plan a batch; nothing is run or written, but the workloads that generators make.
 
+    :param rounds: whether the runs of jobs may be spread over rounds, as they can where one machine measures.
     :raises PerunError: if anything is wrong: a part of the matrix, a version, the template.
     """
+    if wanted.budget is not None and (wanted.rounds is not None or not rounds):
+        other = "--on, where several machines measure" if wanted.rounds is None else "--rounds"
+        raise UsageError(f"--budget does not go with {other}", "leave one of them out")
     jobs = _checked_jobs(repo, wanted.template, wanted.seed)
     if wanted.since is None and wanted.every == 1:
         chosen = schedule.choose(repo, wanted.revisions, wanted.crawl_parents)
@@ -82,11 +99,55 @@ def plan(repo: Repository, wanted: BatchOptions) -> Plan:
         chosen = schedule.choose_ancestors(repo, wanted.revisions, wanted.since, wanted.every)
     if not chosen:
         raise UsageError(f"there is no version after {wanted.since}", "name an older one with --since")
-    slots = schedule.plan_slots(jobs, chosen, wanted.rounds)
+    spread = rounds and wanted.rounds is None
+    beside = None
+    if spread and len(chosen) == 1 and not (wanted.alone or wanted.missing or wanted.placement.in_place):
+        beside = schedule.measured_before(repo, chosen[0], jobs)
+        chosen += [] if beside is None else [beside]
+    return replace(plan_of(repo, wanted, jobs, chosen, rounds=rounds), beside=beside)
+
+
+def plan_of(
+    repo: Repository,
+    wanted: BatchOptions,
+    jobs: Sequence[Job],
+    chosen: Sequence[MinorVersion],
+    *,
+    rounds: bool,
+) -> Plan:
+    """The plan of a batch over these versions; parameters as of :func:`plan`."""
+    spread = rounds and wanted.rounds is None and len(chosen) > 1 and max(map(schedule.rounds_of, jobs)) > 1
+    slots = schedule.plan_slots(jobs, chosen, schedule.rounds_of if spread else wanted.rounds or 1)
     if wanted.missing:
-        slots = schedule.missing(repo, slots)
-    register = repo.registers_after_run
-    return Plan(tuple(jobs), tuple(slots), wanted.placement, wanted.template, register, wanted.seed)
+        slots = schedule.missing(repo, slots, whole=spread)
+    budget = float(repo.config.get("execute.budget")) if wanted.budget is None else wanted.budget
+    return Plan(
+        tuple(jobs), tuple(slots), wanted.placement, wanted.template, repo.registers_after_run, wanted.seed,
+        spread=spread, budget=max(budget, 0.0) if spread else 0.0, versions=tuple(chosen),
+    )  # fmt: skip
+
+
+def search(repo: Repository, wanted: BatchOptions) -> tuple[Search, Sequence[Job]]:
+    """The search for the changes of a history along first parents, and the jobs that it measures.
+
+    :raises UsageError: where no collector repeats its runs, so that nothing can be judged.
+    """
+    jobs = _checked_jobs(repo, wanted.template, wanted.seed)
+    if max(map(schedule.rounds_of, jobs)) < schedule.ROUNDS:
+        raise UsageError(
+            f"--find-changes needs a collector that repeats its runs, {schedule.ROUNDS} times at least",
+            "add `time` to the collectors of the job matrix: perun config edit",
+        )
+    if len(wanted.revisions) > 1:
+        raise UsageError("--find-changes looks at one line of the history", "name one version with -m")
+    head = repo.version(wanted.revisions[0] if wanted.revisions else None)
+    is_new = (lambda version: True) if wanted.since is None else walking.newer_than(repo, wanted.since)
+    line = []
+    for version in walking.first_parents(repo, head):
+        line.append(version)
+        if not is_new(version):  # with the last one before, so that a change of the first new one is seen
+            break
+    return Search(line[::-1]), jobs
 
 
 def resumable(repo: Repository) -> tuple[Plan, Journal]:
@@ -107,10 +168,10 @@ def resumable(repo: Repository) -> tuple[Plan, Journal]:
                 f"{journal.path}, line {journal.damaged_line}: its checksum does not match",
                 "move it away, and run what is missing with: perun run matrix --missing",
             )
-        planned = _from_json(repo, journal.plan, f"the batch of {journal.path}")
+        planned = _from_json(repo, journal)
         _finish_tasks(repo, planned, journal)
         left = schedule.without(planned.slots, journal.finished)
-        return replace(planned, slots=tuple(left)), journal
+        return replace(planned, slots=tuple(left), whole=planned.slots), journal
     except BaseException:
         journal.close()
         raise
@@ -129,6 +190,7 @@ def run(
     *,
     retry_broken: bool = False,
     tally: Tally | None = None,
+    rounds: Rounds | None = None,
     report: Report = silent,
     report_inside: Report = silent,
 ) -> Generator[Event]:
@@ -136,8 +198,8 @@ def run(
 
     :param journal: that of the batch where it is resumed; closed at the end.
     :param retry_broken: also try versions that `execute.pre_run` is known to fail on.
+    :param rounds: what :func:`rounds_of_plan` has made of the plan, for the caller to read.
     """
-
     return run_jobs(
         repo,
         planned.slots,
@@ -145,12 +207,22 @@ def run(
         naming=Naming(template=planned.template),
         register=planned.register,
         skip_broken=not retry_broken,
-        session_id=planned.session,
+        rounds=rounds or rounds_of_plan(repo, planned),
         open_log=lambda: journal or new_journal(repo, planned),
         tally=tally,
         report=report,
         report_inside=report_inside,
     )
+
+
+def rounds_of_plan(repo: Repository, planned: Plan) -> Rounds:
+    """The session that the batch is; of a resumed one with what was measured before."""
+    slots = planned.whole or planned.slots
+    versions = planned.versions
+    found = Rounds(repo, slots, versions, planned.budget, planned.session, spread=planned.spread)
+    if planned.whole and planned.spread:
+        found.recall()
+    return found
 
 
 def new_journal(repo: Repository, planned: Plan) -> Journal:
@@ -198,11 +270,10 @@ def folder(repo: Repository) -> Path:
 
 def _to_json(planned: Plan) -> dict[str, Any]:
     """The plan as JSON; :func:`_from_json` reads it."""
-    known: dict[str, MinorVersion] = {slot.version.checksum: slot.version for slot in planned.slots}
     numbers = {id(job): number for number, job in enumerate(planned.jobs)}
     return {
-        "jobs": [_described(job) for job in planned.jobs],
-        "versions": list(known.values()),
+        "jobs": [schedule.described(job) for job in planned.jobs],
+        "versions": list(planned.versions),
         "stops": [
             [slot.version.checksum, slot.round, [[one.number, numbers[id(one.job)]] for one in slot.tasks]]
             for slot in planned.slots
@@ -212,27 +283,29 @@ def _to_json(planned: Plan) -> dict[str, Any]:
         "register": planned.register,
         "seed": planned.seed,
         "session": planned.session,
+        "spread": planned.spread,
+        "budget": planned.budget,
     }
 
 
-def _described(job: Job) -> str:
-    """The job as journals of all releases have it, which call a configured plugin a unit."""
-    return repr(job).replace("PluginConfig(name=", "Unit(name=")
-
-
-def _from_json(repo: Repository, written: Mapping[str, Any], what: str) -> Plan:
+def _from_json(repo: Repository, journal: Journal) -> Plan:
+    written, what = journal.plan, f"the batch of {journal.path}"
     template = written.get("template")
     seed = written.get("seed")
     jobs = _checked_jobs(repo, template, seed)
-    if written.get("jobs") != [_described(job) for job in jobs]:
+    if written.get("jobs") != [schedule.described(job) for job in jobs]:
         raise ConfigError(
             f"the job matrix in {repo.root / PERUN_FOLDER / 'local.yml'} has changed since {what}",
             "undo the change, or run what is missing with: perun run matrix --missing",
         )
     try:
-        slots = _slots(written, jobs)
+        slots = _slots(written, jobs, journal.added_stops)
         placement, register = Placement(**written["placement"]), bool(written["register"])
         planned = Plan(tuple(jobs), tuple(slots), placement, template, register, seed)
+        planned = replace(
+            planned, spread=bool(written.get("spread")), budget=float(written.get("budget") or 0.0),
+            versions=_versions(written),
+        )  # fmt: skip
         session = written.get("session")  # a batch that an earlier release began has none
         return replace(planned, session=session) if isinstance(session, str) else planned
     except (KeyError, TypeError, ValueError, IndexError):
@@ -241,15 +314,20 @@ def _from_json(repo: Repository, written: Mapping[str, Any], what: str) -> Plan:
         ) from None
 
 
-def _slots(written: Mapping[str, Any], jobs: Sequence[Job]) -> list[VersionSlot]:
-    known = {}
-    for date, author, email, checksum, desc, parents in written["versions"]:
-        known[checksum] = MinorVersion(date, author, email, checksum, desc, tuple(parents))
+def _versions(written: Mapping[str, Any]) -> tuple[MinorVersion, ...]:
+    return tuple(
+        MinorVersion(date, author, email, checksum, desc, tuple(parents))
+        for date, author, email, checksum, desc, parents in written["versions"]
+    )
+
+
+def _slots(written: Mapping[str, Any], jobs: Sequence[Job], added: Sequence[Any]) -> list[VersionSlot]:
+    known = {version.checksum: version for version in _versions(written)}
     return [
         VersionSlot(
             known[checksum],
             tuple(Task(number, jobs[job], max(round_ - 1, 0)) for number, job in tasks),
             round_,
         )
-        for checksum, round_, tasks in written["stops"]
+        for checksum, round_, tasks in [*written["stops"], *added]
     ]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError
+from perun.history import earlier
 from perun.plugin.api import MinorVersion
 from perun.plugin.params import to_mapping
 from perun.profile import incomplete, session
@@ -22,6 +24,10 @@ from perun.store.summaries import key_of
 if TYPE_CHECKING:
     from perun.profile.helpers import ProfileInfo
     from perun.store.summaries import Fact
+
+
+ROUNDS: Final = 5
+"""Rounds that the runs of a job are spread over: from so many on, the scatter between them is known."""
 
 
 class Task(NamedTuple):
@@ -43,7 +49,7 @@ class VersionSlot(NamedTuple):
 def plan_slots(
     jobs: Sequence[Job],
     versions: Iterable[MinorVersion],
-    rounds: int = 1,
+    rounds: int | Callable[[Job], int] = 1,
     rng: random.Random | None = None,
 ) -> list[VersionSlot]:
     """Every job on every version, as often as there are rounds.
@@ -52,17 +58,31 @@ def plan_slots(
     does) reaches all versions and jobs alike. Where there are several, each has the versions in a random
     order, so that what happens at regular times does not meet the same version again and again either.
 
-    :param rng: decides the orders.
+    :param rounds: how many, of all jobs or of each. :param rng: decides the orders.
     """
     versions = list(versions)
     rng = rng or random.Random()
+    of_job = rounds if callable(rounds) else lambda job: rounds
+    most = max(map(of_job, jobs), default=1)
     made: list[VersionSlot] = []
-    for number in range(1, rounds + 1):
-        for version in rng.sample(versions, len(versions)) if rounds > 1 else versions:
-            first = len(made) * len(jobs)
-            tasks = tuple(Task(place, job, number - 1) for place, job in enumerate(jobs, first))
-            made.append(VersionSlot(version, tasks, number if rounds > 1 else 0))
+    first = 0
+    for number in range(1, most + 1):
+        own = [job for job in jobs if of_job(job) >= number]
+        for version in rng.sample(versions, len(versions)) if most > 1 else versions:
+            tasks = tuple(Task(place, job, number - 1) for place, job in enumerate(own, first))
+            made.append(VersionSlot(version, tasks, number if most > 1 else 0))
+            first += len(own)
     return made
+
+
+def described(job: Job) -> str:
+    """The job as journals of all releases have it, which call a configured plugin a unit."""
+    return repr(job).replace("PluginConfig(name=", "Unit(name=")
+
+
+def rounds_of(job: Job) -> int:
+    """How many rounds the runs of a job are spread over: one of a collector that records a single run."""
+    return min(getattr(job.collector.params, "repeat", 1), ROUNDS)
 
 
 def total(schedule: Iterable[VersionSlot]) -> int:
@@ -79,9 +99,11 @@ def without(schedule: Iterable[VersionSlot], numbers: Container[int]) -> list[Ve
     return [slot for slot in rest if slot.tasks]
 
 
-def missing(repo: Repository, schedule: Sequence[VersionSlot], *, pending: bool = True) -> list[VersionSlot]:
-    """What has no profile yet: of a version and job that have `n` profiles the last `n` rounds are left out.
-    Incomplete profiles do not count.
+def missing(
+    repo: Repository, schedule: Sequence[VersionSlot], *, pending: bool = True, whole: bool = False
+) -> list[VersionSlot]:
+    """What has no profile yet: of a version and job that have `n` profiles the last `n` rounds are left out,
+    with `whole` all of them. Incomplete profiles do not count.
 
     :param pending: count profiles that are not registered too, by their origin.
     """
@@ -91,7 +113,7 @@ def missing(repo: Repository, schedule: Sequence[VersionSlot], *, pending: bool 
         task.number
         for slot in schedule
         for task in slot.tasks
-        if stored.count(slot.version.checksum, task.job) > rounds - (slot.round or 1)
+        if stored.count(slot.version.checksum, task.job) > (0 if whole else rounds - (slot.round or 1))
     }
     return without(schedule, present)
 
@@ -160,8 +182,6 @@ class _Stored:
 
 def _plain(params: Any) -> Any:
     """As JSON has it: what a profile holds that was written and read again."""
-    import json
-
     try:
         return json.loads(json.dumps(params))
     except (TypeError, ValueError) as problem:
@@ -196,6 +216,22 @@ def choose_ancestors(
     :param every: take one version of `every`, beginning with the newest.
     """
     return list(walking.since(repo, iter(choose(repo, revisions, True)), since))[::every]
+
+
+def measured_before(repo: Repository, version: MinorVersion, jobs: Sequence[Job]) -> MinorVersion | None:
+    """The nearest ancestor that has a profile of one of the jobs that are measured in rounds, a pending one
+    included; None if there is none."""
+    wanted = {configuration_of(job) for job in jobs if rounds_of(job) > 1}
+    if not wanted:
+        return None
+    infos = [info for info in repo.store.pending.list() if info.configuration in wanted]
+    origins = {str(lookup.head(repo, info).get("origin") or "") for info in infos}
+    indexes = repo.store.indexes
+    for one in walking.ancestors(repo, version.checksum, earlier.MOST_VERSIONS):
+        own = lookup.registered(repo, one.checksum) if indexes.has(one.checksum) else ()
+        if one.checksum in origins or any(info.configuration in wanted for info in own):
+            return one
+    return None
 
 
 def parents_among(repo: Repository, versions: Sequence[MinorVersion]) -> dict[str, tuple[str, ...]]:

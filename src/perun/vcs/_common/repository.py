@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
 from perun.core.errors import VersionControlError
 from perun.core.process.git import GitCommand, Purpose
-from perun.plugin.api import FileDiff, MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
+from perun.core.regular import read_regular
+from perun.plugin.api import FileDiff, KeptCopy, MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
 from perun.vcs._common import history
 from perun.vcs._common.history import is_checksum
 
 _OBJECT_TYPES: Final = ("commit", "tree", "blob", "tag")
+_MAX_SETTINGS: Final = 16 << 20
 
 
 class GitVcs(Vcs):
@@ -229,6 +232,26 @@ class GitVcs(Vcs):
 
         command = partial(self._command, purpose=Purpose.WORK)
         return GitWorkingCopy(self.root, folder, command)
+
+    def content(self, minor_version: str) -> str:
+        """The tree of the commit, and the settings that decide how it is checked out."""
+        tree = f"{self._checksum(minor_version)}^{{tree}}"
+        files = ("--git-path", "info/sparse-checkout", "--git-path", "info/attributes")
+        told = self._git.attempt("rev-parse", "--show-prefix", tree, *files)
+        if told.code:  # a partial clone lacks it
+            return minor_version
+        prefix, tree, *paths = told.text.split("\n")
+        parts = [prefix, tree, self._git.attempt("config", "--get-regexp", r"^(core|filter)\.").text]
+        for path in paths:
+            with suppress(FileNotFoundError):
+                parts.append(os.fsdecode(read_regular((self.root / path).resolve(), _MAX_SETTINGS)))
+        return "\0".join(parts)
+
+    def kept_copy(self, folder: Path, scratch: Path) -> KeptCopy | None:
+        """See :class:`~perun.vcs._common.worktree.GitKeptCopy`."""
+        from perun.vcs._common.worktree import GitKeptCopy
+
+        return GitKeptCopy(self.root, folder, scratch, partial(self._command, purpose=Purpose.WORK))
 
     def _checksum(self, minor_version: str) -> str:
         # HEAD needs no translation, which is one process of git less for `status` and `log`.

@@ -6,40 +6,22 @@ import os
 import pwd
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from shutil import rmtree
+from shutil import move
 from typing import Final, NamedTuple
 
-from perun.core.atomic import process_mark
+from perun.core.atomic import Naming, process_mark
 from perun.core.errors import VersionControlError
-from perun.core.leftovers import is_left_over
+from perun.core.leftovers import is_left_over, remove_folder
 from perun.core.process.git import GitCommand
-
-# Folders that a version control system makes beside the user's.
-
-
-def remove(folder: Path) -> None:
-    """Remove a folder, write-protected parts of it included; nothing happens if there is none.
-
-    :raises OSError: names the folder, if something of it cannot be removed.
-    """
-    if not folder.exists():
-        return
-    folder.chmod(0o700)
-    for place, names, _ in os.walk(folder):
-        for name in names:
-            path = os.path.join(place, name)
-            if not os.path.islink(path):
-                os.chmod(path, 0o700)
-    try:
-        rmtree(folder)
-    except OSError as problem:
-        problem.filename = str(folder)  # it is told by its name alone
-        raise
-
+from perun.core.regular import read_regular
 
 _NOTED: Final = ("gitdir", "commondir", "HEAD")
 """What git writes of each linked working tree; if one is missing or empty, it lists none of the trees."""
+
+_MAX_LEAD: Final = 1 << 16
 
 _SECONDS_TO_NOTE: Final = 600.0
 """After so long nobody is still writing these, which takes milliseconds."""
@@ -64,8 +46,11 @@ class GitWorkingCopy:
         self._git = command(self._folder)
         self._made = False
 
+    @cached_property
+    def _prefix(self) -> str:
+        return self._repository.ask("rev-parse", "--show-prefix")
+
     def __enter__(self) -> GitWorkingCopy:
-        self._prefix = self._repository.ask("rev-parse", "--show-prefix")
         self._remove_unfinished()
         self._clean_up_after_killed_run()
         return self
@@ -89,6 +74,9 @@ class GitWorkingCopy:
             self._remove()
             self._make(minor_version)
             self._reset_to(minor_version)
+        return self._place(minor_version)
+
+    def _place(self, minor_version: str) -> Path:
         place = self._folder / self._prefix
         if not place.is_dir():
             raise VersionControlError(f"version {minor_version[:12]} has no folder {self._prefix!r}")
@@ -102,11 +90,15 @@ class GitWorkingCopy:
 
     def _reset_to(self, minor_version: str) -> None:
         # Named outright: were `.git` gone, git would look for a repository above, and reset the user's.
-        here = {"GIT_DIR": str(self._folder / ".git"), "GIT_WORK_TREE": str(self._folder)}
-        answer = self._git.attempt("checkout", "--quiet", "--force", "--detach", minor_version, env=here)
+        options = ("--quiet", "--force", "--detach")
+        answer = self._git.attempt("checkout", *options, minor_version, env=self._here)
         if answer.code or answer.left_files:
             raise self._git.failure("checkout", answer)
-        self._git.ask("clean", "-ffdxq", env=here)
+        self._git.ask("clean", "-ffdxq", env=self._here)
+
+    @property
+    def _here(self) -> dict[str, str]:
+        return {"GIT_DIR": str(self._folder / ".git"), "GIT_WORK_TREE": str(self._folder)}
 
     def _remove(self) -> None:
         if not self._made:
@@ -114,21 +106,20 @@ class GitWorkingCopy:
         options = ("--force", "--force")
         removed = self._repository.attempt("worktree", "remove", *options, str(self._folder), shield=True)
         if removed.code:
-            remove(self._folder)
+            remove_folder(self._folder)
             self._repository.alter("worktree", "prune")
         self._made = False
 
     def _remove_unfinished(self) -> None:
         """Remove what `git worktree add` noted of one of ours before it was killed, or the disk was full.
 
-        With such a half of a note git lists, makes and removes no working tree at all.
+        With such a half of a note git lists, makes and removes no working tree at all. One whose working tree
+        is gone goes, too.
         """
         for notes in (self._folder_of_git() / "worktrees").glob("*"):
             is_own = notes.name.startswith(f"worktree-{process_mark()}")
-            if (is_own or is_left_over(notes, _SECONDS_TO_NOTE)) and not all(
-                _has_content(notes / name) for name in _NOTED
-            ):
-                remove(notes)
+            if (is_own or is_left_over(notes, _SECONDS_TO_NOTE)) and not _is_whole(notes):
+                remove_folder(notes)
 
     def _folder_of_git(self) -> Path:
         return (self._repository.folder / self._repository.ask("rev-parse", "--git-common-dir")).resolve()
@@ -152,11 +143,76 @@ class GitWorkingCopy:
         return False
 
 
-def _has_content(file: Path) -> bool:
-    try:
-        return file.stat().st_size > 0
-    except OSError:
-        return False
+class GitKeptCopy(GitWorkingCopy):
+    """A linked working tree that the repository does not list: what git notes of it lies beside it.
+
+    So it is no concern of `git worktree`, and holds no commit of the user's; it is removed as any folder.
+
+    :param folder: what it is in: the files in `tree`, the notes in `git`.
+    :param scratch: where git makes it; it is moved from there at once.
+    """
+
+    def __init__(
+        self, root: Path, folder: Path, scratch: Path, command: Callable[[Path], GitCommand]
+    ) -> None:
+        super().__init__(root, scratch, command)
+        self._command = command
+        self._scratch = self._folder
+        folder = Path(os.path.realpath(folder))
+        self._tree, self._notes = folder / "tree", folder / "git"
+
+    def make(self, minor_version: str) -> Path:
+        """See :meth:`perun.plugin.api.KeptCopy.make`."""
+        self._repository.ask("cat-file", "-e", f"{minor_version}^{{commit}}")
+        self._work_in(self._scratch)
+        with self:
+            self._make(minor_version)
+            leads = os.fsdecode(read_regular(self._scratch / ".git", _MAX_LEAD))
+            notes = self._scratch / leads.removeprefix("gitdir: ").rstrip("\n")
+            # The file holds a path that is relative to where the notes were.
+            _write(notes / "commondir", f"{self._folder_of_git()}\n")
+            self._tree.mkdir(parents=True, exist_ok=True)
+            move(notes, self._notes)
+            with suppress(OSError):  # there are others
+                notes.parent.rmdir()
+            self._made = False
+            remove_folder(self._scratch)
+        self._settle()
+        self._reset_to(minor_version)
+        return self._place(minor_version)
+
+    def renew(self, minor_version: str) -> Path:
+        """See :meth:`perun.plugin.api.KeptCopy.renew`."""
+        self._settle()
+        # Not followed, as a program may have switched to a branch, which is the user's.
+        self._git.ask("update-ref", "--no-deref", "HEAD", f"{minor_version}^{{commit}}", env=self._here)
+        self._git.ask("reset", "--quiet", env=self._here)
+        return self._place(minor_version)
+
+    def _work_in(self, folder: Path) -> None:
+        self._folder, self._git = folder, self._command(folder)
+
+    def _settle(self) -> None:
+        """Work where it stays, whatever a program has made of the file that leads to the notes."""
+        self._work_in(self._tree)
+        file = self._tree / ".git"
+        if file.is_dir() and not file.is_symlink():
+            remove_folder(file)
+        file.unlink(missing_ok=True)
+        _write(file, f"gitdir: {self._notes}\n")
+
+
+def _is_whole(notes: Path) -> bool:
+    """Whether git has written all of the notes, and the working tree that they are of is there."""
+    with suppress(OSError):
+        found = [os.fsdecode(read_regular(notes / name, _MAX_LEAD)) for name in _NOTED]
+        return all(found) and os.path.lexists(notes / found[0].rstrip("\n"))
+    return False
+
+
+def _write(file: Path, text: str) -> None:
+    with Naming(file):
+        file.write_bytes(os.fsencode(text))
 
 
 def main_working_tree(folder: Path, environ: Mapping[str, str]) -> tuple[Path, Path] | None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Protocol, TextIO, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TextIO, TypeVar
 
-from perun.core.errors import PluginError
-from perun.pages.document import numbers_script
+from perun.core.errors import PluginError, UsageError
+from perun.core.extras import install_command
+from perun.pages import CSS, dark_colours, data_block, escape, numbers_script, text_beside
 from perun.plugin.api import NO_VIEW_CONTEXT, Readiness, ViewContext
 from perun.plugin.params import param
 from perun.profile.amounts import readable
-from perun.view._common.aggregate import FUNCTIONS
-from perun.view._common.chart import SCALES, Axis, Chart, ChartSeries, share_of, short_names, shortened
+from perun.profile.factory import Profile
+from perun.view._common import SCALES, Axis, Chart, ChartSeries, share_of, shortened
+from perun.view._common.files import PageParams, destination, report, write_page
+from perun.view._common.pivot import FUNCTIONS
 from perun.view._common.plot_document import NAME_IN_HOVER, document
 from perun.view._common.screen import (
     Screen,
@@ -26,22 +29,9 @@ from perun.view._common.screen import (
     width_of,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
-    from perun.profile.factory import Profile
-
-
-class ChartParams(Protocol):
+class ChartParams(PageParams, Protocol):
     """The parameters of every chart view: where the charts go."""
-
-    @property
-    def filename(self) -> str:
-        """The page to write; empty for a new file named after the profile."""
-
-    @property
-    def view_in_browser(self) -> bool:
-        """Whether to open the page in the browser."""
 
     @property
     def terminal(self) -> bool:
@@ -66,7 +56,6 @@ class ChartView(ABC, Generic[P]):
 
     def readiness(self, environ: Mapping[str, str]) -> Iterator[Readiness]:
         """What this machine lacks to write pages."""
-
         return readiness()
 
     def render(self, profile: Profile, params: P, out: TextIO, ctx: ViewContext = NO_VIEW_CONTEXT) -> None:
@@ -81,16 +70,11 @@ class ChartView(ABC, Generic[P]):
         if params.terminal:
             self._draw(charts, params, out, ctx)
             return
-        from perun.view._common.files import destination, report
-
         path = destination(params.filename, self.name, profile)
         write_plots(path, charts)
         report(path, out, ctx, browse=params.view_in_browser)
 
     def _draw(self, charts: Sequence[Chart], params: P, out: TextIO, ctx: ViewContext) -> None:
-        from perun.core.errors import UsageError
-        from perun.view._common.screen import Screen
-
         if params.filename or params.view_in_browser:
             option = "--filename" if params.filename else "--view-in-browser"
             raise UsageError(
@@ -109,6 +93,11 @@ class ChartView(ABC, Generic[P]):
 def aggregation(help: str) -> Any:
     """The aggregation function (manual 6.1.1 and 6.1.3), an argument in front of the options."""
     return param("sum", choices=FUNCTIONS, metavar="<aggregation_function>", argument=True, help=help)
+
+
+def key(metavar: str, help: str, default: str = "") -> Any:
+    """A key of the resources, whose short option is the first letter of the metavar."""
+    return param(default, short=f"-{metavar[1]}", metavar=metavar, help=help)
 
 
 def filename(help: str = "Write the page to this file, which is replaced if it exists.") -> Any:
@@ -199,13 +188,8 @@ def _bars(chart: Chart, screen: Screen) -> list[str]:
         f"{right_aligned(label, margin)} {edge}{scale.line(row, screen)} {value}"
         for label, row, value in rows
     ]
-    names = [series.name for series in chart.series]
-    short = short_names(names, screen.columns - 4)
-    signs = (
-        (screen.fill(one.colour), one.colour, name) for one, name in zip(chart.series, short, strict=True)
-    )
     heading = screen.printable(f"{chart.y.label} per {chart.x.label}{', logarithmic' * chart.y.log}")
-    return [heading, *lines, *legend(signs, chart.legend, screen)]
+    return [heading, *lines, *legend(chart, screen)]
 
 
 def _bars_of(series: ChartSeries) -> Iterable[tuple[int, _Bar]]:
@@ -293,10 +277,6 @@ def write_plots(path: Path, charts: Sequence[Chart]) -> None:
     """
     import json
 
-    from perun.pages.document import data_block, escape, text_beside
-    from perun.pages.theme import CSS, dark_colours
-    from perun.view._common.files import write_page
-
     data = [
         {
             "name": shortened(chart.name, NAME_IN_HOVER),
@@ -343,8 +323,6 @@ def readiness() -> Iterator[Readiness]:
 
 
 def _how_to_install() -> str:
-    from perun.core.extras import install_command
-
     return f"install it with: {install_command('plots')}"
 
 

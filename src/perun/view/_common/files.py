@@ -7,17 +7,24 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, TextIO
+from string import Template
+from typing import IO, Any, Final, Protocol, TextIO
 
 from perun.core import atomic
 from perun.core.errors import UsageError
-from perun.pages.document import data_block, encodable, escape, page, shared_script, shared_style, text_beside
-from perun.pages.theme import PALETTE, RAMP
-
-if TYPE_CHECKING:
-    from perun.plugin.api import ViewContext
-    from perun.profile.factory import Profile
-
+from perun.pages import (
+    PALETTE,
+    RAMP,
+    data_block,
+    encodable,
+    escape,
+    page,
+    shared_script,
+    shared_style,
+    text_beside,
+)
+from perun.plugin.api import ViewContext
+from perun.profile.factory import Profile
 
 _NAME_LIMIT: Final = 100
 _TRIES: Final = 1000
@@ -47,6 +54,27 @@ def destination(
     raise UsageError(
         f"all files from {names[0]} to {names[-1]} exist already", f"name another file with {option}"
     )
+
+
+def write_or_print(name: str, pieces: Iterable[str], out: TextIO, option: str = "--filename") -> None:
+    """Write a text, made piece by piece, to the file, and its name to `out`; without a name, the text."""
+    if not name:
+        for piece in pieces:
+            out.write(piece)
+        return
+    write_pieces(Path(name), pieces, option)
+    out.write(f"{name}\n")
+
+
+def needs_page(format: str, *, browse: bool) -> None:
+    """Check that a format other than `html` is not for the browser.
+
+    :raises UsageError: if it is.
+    """
+    if browse and format != "html":
+        raise UsageError(
+            f"a browser cannot show --format {format}", "leave out --view-in-browser or --format"
+        )
 
 
 def report(path: Path, out: TextIO, ctx: ViewContext, *, browse: bool) -> None:
@@ -80,7 +108,7 @@ def write_page(
     scripts: Sequence[str] = (),
     evaluates: bool = False,
 ) -> None:
-    """Write :func:`perun.pages.document.page` to `path`, which keeps its old content until that is complete.
+    """Write :func:`perun.pages.page` to `path`, which keeps its old content until that is complete.
 
     :raises UsageError: if the file cannot be written.
     """
@@ -135,11 +163,26 @@ def open_in_browser(path: Path, ctx: ViewContext) -> None:
 # Pages that draw on a canvas with a script of their own: the flame graph and the heap map.
 #
 # Such a view has `page.html`, `page.css` and `page.js` beside its Python files. This module adds what all
-# such pages share, of :mod:`perun.pages.document`.
+# such pages share, of :mod:`perun.pages`.
+
+
+class PageParams(Protocol):
+    """The parameters of every view with a page: where it goes."""
+
+    @property
+    def filename(self) -> str:
+        """The page to write; empty for a new file named after the profile."""
+
+    @property
+    def view_in_browser(self) -> bool:
+        """Whether to open the page in the browser."""
 
 
 def write_interactive_page(
-    path: Path,
+    profile: Profile,
+    params: PageParams,
+    out: TextIO,
+    ctx: ViewContext,
     view: str,
     *,
     data: Mapping[str, Any],
@@ -147,25 +190,20 @@ def write_interactive_page(
     subtitle: str = "",
     scripts: Sequence[str] = ("page.js",),
 ) -> None:
-    """Write the page of a view, whose old content is there until the new one is whole.
+    """Write the page of a view to a file, and its name to `out`, and show it where the user wants that.
 
-    :param view: the `__file__` of the view, beside which the parts of its page lie.
+    :param view: the `__file__` of the view, whose folder has its name and the parts of its page.
     :param data: what the script reads from the element `data`, with the colours of the theme added.
     :param title: any text. :param subtitle: likewise; the template `page.html` has the places for both.
     :param scripts: names of files beside the view, run in this order as one script.
     :raises UsageError: if the file cannot be written.
     """
-    from string import Template
-
     document = {**data, "palette": PALETTE, "ramp": RAMP}
     body = Template(text_beside(view, "page.html")).substitute(
         title=escape(title), subtitle=escape(subtitle), data=data_block("data", document)
     )
     parts = [shared_script(), *(text_beside(view, name) for name in scripts)]
-    write_page(
-        path,
-        title=title,
-        body=body,
-        style=shared_style() + text_beside(view, "page.css"),
-        scripts=["\n".join(parts)],
-    )
+    path = destination(params.filename, Path(view).parent.name, profile)
+    style = shared_style() + text_beside(view, "page.css")
+    write_page(path, title=title, body=body, style=style, scripts=["\n".join(parts)])
+    report(path, out, ctx, browse=params.view_in_browser)

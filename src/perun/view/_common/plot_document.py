@@ -9,14 +9,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from perun.pages.theme import SERIES, WHISKER, colour, ramp
+from perun.pages import SERIES, WHISKER, colour, ramp
 from perun.profile.amounts import is_size, readable
-from perun.view._common.chart import Axis, Chart, ChartSeries, Density, Span, short_names, shortened
-
-if TYPE_CHECKING:
-    from perun.view._common.chart import Floats
+from perun.view._common import (
+    Axis,
+    Chart,
+    ChartSeries,
+    Density,
+    Floats,
+    Span,
+    np,
+    short_names,
+    shortened,
+)
 
 Json = dict[str, Any]
 _HEIGHT: Final = 560
@@ -197,8 +204,6 @@ class _Document:
         return drawn
 
     def _boxes(self, series: ChartSeries, shade: str, columns: Json) -> list[Json]:
-        import numpy as np
-
         assert isinstance(series.width, float) and series.counts is not None
         x, half = series.x, series.width / 2
         for name in ("low", "first", "third", "high"):
@@ -254,8 +259,6 @@ class _Document:
 
     def _spread_columns(self, series: ChartSeries) -> Json:
         """The columns of the whiskers, which a logarithmic axis shows from its lower end at least."""
-        import numpy as np
-
         assert series.spread is not None and series.counts is not None
         spread = np.nan_to_num(series.spread, nan=0.0)
         lower = series.y - spread

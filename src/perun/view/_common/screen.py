@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
+from typing import Final, NamedTuple, TextIO
 
+from perun.plugin.api import ViewContext
 from perun.profile.amounts import is_size, readable
-from perun.view._common.chart import Axis, Chart, ChartSeries, Span, share_of, short_names, shortened, widened
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from perun.plugin.api import ViewContext
-    from perun.view._common.chart import Box, Density, Floats
-
+from perun.view._common import (
+    Axis,
+    Box,
+    Chart,
+    ChartSeries,
+    Density,
+    Floats,
+    Span,
+    np,
+    share_of,
+    short_names,
+    shortened,
+    widened,
+)
 
 _USUAL_WIDTH: Final = 80
 _NAME: Final = 30
@@ -105,15 +112,19 @@ def axis_names(names: Sequence[str], screen: Screen) -> list[str]:
     return [name if width_of(name) <= _NAME else shortened(name, _NAME // 2) for name in shown]
 
 
-def legend(names: Iterable[tuple[str, int, str]], title: str, screen: Screen) -> list[str]:
-    """The lines of a legend.
+def legend(chart: Chart, screen: Screen, sign: Callable[[ChartSeries], str] | None = None) -> list[str]:
+    """The lines of the legend, below its title; a series without a name has none.
 
-    :param names: of each series its sign, the number of its colour, and its name; one without a name is
-        left out.
-    :param title: a line above them; none where it is empty.
+    :param sign: of a series; by default, the character that fills its bars.
     """
-    lines = [f"{screen.paint(sign, number)} {screen.printable(name)}" for sign, number, name in names if name]
-    return ["", *([screen.printable(title)] if title and lines else []), *lines] if lines else []
+    short = short_names([one.name for one in chart.series], screen.columns - 4)
+    lines = [
+        f"{screen.paint(sign(one) if sign else screen.fill(one.colour), one.colour)} {screen.printable(name)}"
+        for one, name in zip(chart.series, short, strict=True)
+        if name
+    ]
+    title = [screen.printable(chart.legend)] if chart.legend else []
+    return ["", *title, *lines] if lines else []
 
 
 # Box plots as text: a row for each box, with its whiskers and outliers.
@@ -160,13 +171,9 @@ def box_lines(chart: Chart, screen: Screen) -> list[str]:
     low, high = (screen.printable(readable(10**end if chart.y.log else end, unit)) for end in ends)
     gap = max(1, width - width_of(low) - width_of(high))
     lines.append(f"{' ' * (margin + 2)}{low}{' ' * gap}{high}")
-    short = short_names([one.name for one in chart.series], screen.columns - 4)
-    signs = (
-        (screen.fill(one.colour), one.colour, name) for one, name in zip(chart.series, short, strict=True)
-    )
     heading = f"{chart.y.label} per {chart.x.label}{', logarithmic' * chart.y.log}: median"
     heading += "" if brief else " [quartiles]"
-    return [screen.printable(heading), *lines, *legend(signs, chart.legend, screen)]
+    return [screen.printable(heading), *lines, *legend(chart, screen)]
 
 
 def _text(box: Box, unit: str, count: float) -> str:
@@ -246,11 +253,8 @@ def plot_lines(chart: Chart, screen: Screen) -> list[str]:
     rule = "".join("┬" if column in ticks and screen.unicode else across for column in range(canvas.columns))
     lines += [" " * margin + corner + rule, " " * (margin + 1) + names]
     lines.append(" " * (margin + 1) + screen.printable(chart.x.label))
-    short = short_names([series.name for series in chart.series], screen.columns - 4)
-    signs = (
-        (canvas.sign(one, dots), one.colour, name) for one, name in zip(chart.series, short, strict=True)
-    )
-    return [screen.printable(chart.y.label), *lines, *legend(signs, chart.legend, screen)]
+    shown = legend(chart, screen, lambda series: canvas.sign(series, dots))
+    return [screen.printable(chart.y.label), *lines, *shown]
 
 
 class _Canvas:
@@ -286,8 +290,6 @@ class _Canvas:
 
         :param dots: with Braille dots, at eight times the resolution; else with the sign of the series.
         """
-        import numpy as np
-
         fine = dots and self._screen.unicode
         width, height = (self.columns * 2, self._rows * 4) if fine else (self.columns, self._rows)
         across = _places(series.x, self._x, width)
@@ -309,8 +311,6 @@ class _Canvas:
 
     def shade(self, density: Density) -> None:
         """Draw the density of points, with shades on a logarithmic scale."""
-        import numpy as np
-
         shades = _SHADES if self._screen.unicode else _ASCII_SHADES
         rows, columns = density.counts.shape
         centers = [np.linspace(*ends, number * 2 + 1)[1::2] for ends, number in
@@ -353,8 +353,6 @@ class _Canvas:
 
 def _in_decades(chart: Chart) -> Chart:
     """The chart with logarithms in place of the values of each logarithmic axis, without what has none."""
-    import numpy as np
-
     if not (chart.x.log or chart.y.log):
         return chart
     made = []
@@ -392,8 +390,6 @@ def _span_of(values: Sequence[float]) -> Span:
 
 def _places(values: Floats, ends: Span, number: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The place of each value among `number` equal ones between the ends; negative or larger outside."""
-    import numpy as np
-
     with np.errstate(all="ignore"):
         scaled = share_of(values, ends) * number
     places = np.floor(np.clip(scaled, -_CLIP, number + _CLIP)).astype(np.int64)

@@ -8,28 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError, UsageError
 from perun.plugin.params import nearest
-from perun.profile.amounts import readable
+from perun.profile.factory import Profile
 from perun.profile.memory import SIZES, is_summary
+from perun.profile.query import all_numerical_resource_fields_of
 from perun.profile.table import DictionaryEncoded, Mixed, Numbers, assembled, table_of
-from perun.view._common.aggregate import NON_NUMERIC, aggregate, name_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from perun.profile.factory import Profile
-
-    Floats = NDArray[np.float64]
-    Codes = NDArray[np.intp]
-
+from perun.view._common import Codes, Floats, np
 
 _ALIASES: Final = {"snapshot": "snapshots"}
 _MEASURED: Final = ("amount", "exclusive")
 _NO_VALUE: Final = "(none)"
+NON_NUMERIC: Final = ("count", "nunique")
+"""Functions that also take values that are no numbers."""
 
 
 class Categories(NamedTuple):
@@ -79,8 +72,6 @@ class Resources:
         :param option: the option that names the key, for the message.
         :raises UsageError: if no resource has the key, or a number in it.
         """
-        import numpy as np
-
         column = self._column(key, option)
         if isinstance(column, Numbers):
             values = column.values.astype(np.float64)
@@ -102,11 +93,9 @@ class Resources:
         For a function that takes texts, each different value becomes a number of its own.
 
         :param option: the option that names the key, for the message.
-        :param function: one of :data:`perun.view._common.aggregate.FUNCTIONS`.
+        :param function: one of :data:`perun.view._common.pivot.FUNCTIONS`.
         :raises UsageError: if no resource has the key, or a number in it where the function needs one.
         """
-        import numpy as np
-
         if function not in NON_NUMERIC:
             return self.numbers(key, option)
         codes = self.categories(key, option).codes
@@ -123,8 +112,6 @@ class Resources:
         return self._categories[key]
 
     def _categories_of(self, key: str, option: str) -> Categories:
-        import numpy as np
-
         column = self._column(key, option)
         if isinstance(column, Numbers) and column.values.dtype != bool:
             values, codes = np.unique(column.values, return_inverse=True)
@@ -165,8 +152,6 @@ class Resources:
 
     def numeric_keys(self) -> list[str]:
         """The keys whose values are numbers."""
-        from perun.profile.query import all_numerical_resource_fields_of
-
         return list(all_numerical_resource_fields_of(self.profile))
 
     def _column(self, key: str, option: str) -> Numbers | DictionaryEncoded | Mixed:
@@ -205,8 +190,6 @@ def _without_blanks(name: object) -> str:
 
 
 def _coded(cells: Iterable[Any]) -> tuple[Codes, list[Any]]:
-    import numpy as np
-
     found: dict[tuple[type, Hashable], int] = {}
     codes = [-1 if cell is None else found.setdefault((type(cell), cell), len(found)) for cell in cells]
     return np.array(codes, np.intp), [value for _, value in found]
@@ -217,8 +200,6 @@ def _ordered(codes: Codes, values: Sequence[Any]) -> Categories:
 
     :param codes: for each resource the position of its value, -1 for a missing one.
     """
-    import numpy as np
-
     occurs = np.bincount(codes[codes >= 0], minlength=len(values)) > 0
     present = [position for position in range(len(values)) if occurs[position]]
     numbers = {position: _number(values[position]) for position in present}
@@ -261,120 +242,3 @@ def _name(value: object) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
     return str(value) if str(value) else _NO_VALUE
-
-
-# Bins: many different values of a key put together, so that a chart stays readable.
-#
-# Numbers become intervals of equal width, as in a histogram. Of texts, the largest keep a bin each and all
-# others share one.
-
-_ROUND_WIDTHS: Final = (1, 2, 2.5, 5, 10)
-
-
-class Bins(NamedTuple):
-    """The bins of a key, and which resource is in which.
-
-    :param codes: the bin of each resource, shape (resources,); -1 for none.
-    :param names: the label of each bin.
-    :param centers: of numbers, the position of each bin on an axis, shape (bins,); None for texts.
-    :param note: which values share bins, as a clause; empty where each value has a bin of its own.
-    """
-
-    codes: Codes
-    names: tuple[str, ...]
-    centers: Floats | None
-    note: str = ""
-
-
-def binned(found: Categories, key: str, sizes: Floats, limit: int) -> Bins:
-    """At most `limit` bins: numbers in ascending order, texts the largest first.
-
-    :param key: for the note.
-    :param sizes: how large each value is, shape (values,); NaN is the smallest.
-    """
-    import numpy as np
-
-    if found.numeric:
-        return _intervals(found, key, limit) if len(found.values) > limit else _own_bins(found)
-    order = np.argsort(-np.nan_to_num(sizes, nan=-np.inf), kind="stable")
-    ranks = np.empty(len(order) + 1, np.intp)
-    ranks[order] = np.arange(len(order))
-    ranks[-1] = -1  # so that code -1, which picks the last element, stays -1
-    names = [name_of(found.names[one]) for one in order]
-    if len(names) <= limit:
-        return Bins(ranks[found.codes], tuple(names), None)
-    kept = limit - 1
-    ranks[:-1] = np.minimum(ranks[:-1], kept)
-    rest = len(names) - kept
-    note = f"the chart shows the {kept:,} largest of {len(names):,} values of {key!r}, and the rest as others"
-    return Bins(ranks[found.codes], (*names[:kept], f"({rest:,} others)"), None, note)
-
-
-def bins_of(resources: Resources, key: str, option: str, function: str, values: Floats, limit: int) -> Bins:
-    """The bins of a key; a value is as large as the function of the resources that have it.
-
-    :param option: the option that names the key, for messages.
-    :param values: what is aggregated, of each resource, shape (resources,).
-    :raises UsageError: if no resource has the key.
-    """
-    found = resources.categories(key, option)
-    return binned(found, key, aggregate(function, found.codes, values, len(found.values)), limit)
-
-
-def single_bin(size: int) -> Bins:
-    """One bin without a label that holds all `size` resources."""
-    import numpy as np
-
-    return Bins(np.zeros(size, np.intp), ("",), None)
-
-
-def _own_bins(found: Categories) -> Bins:
-    import numpy as np
-
-    names = tuple(_exact(value) for value in found.values)
-    return Bins(found.codes, names, np.array(found.values, np.float64))
-
-
-def _intervals(found: Categories, key: str, limit: int) -> Bins:
-    import numpy as np
-
-    values = np.array(found.values, np.float64)
-    whole = all(value.is_integer() for value in found.values)
-    width = _round_width(values[0], values[-1], limit, whole)
-    first = np.floor(values[0] / width)
-    positions = (np.floor(values / width) - first).astype(np.intp)
-    occupied, bins = np.unique(positions, return_inverse=True)  # an interval without values has no bin
-    starts = (occupied + first) * width
-    names = tuple(_interval(start, width, whole) for start in starts.tolist())
-    codes = np.append(bins, -1)[found.codes]
-    note = f"the chart groups {len(values):,} values of {key!r} into intervals of {readable(width)}"
-    return Bins(codes, names, starts + width / 2, note)
-
-
-def _round_width(low: float, high: float, limit: int, whole: bool) -> float:
-    """The smallest round width with which at most `limit` intervals cover the values.
-
-    :param whole: whether the width must be a whole number.
-    """
-    # Divided before subtracting: the difference of the largest floats is infinite. The factor keeps a width
-    # that fits exactly from being missed by rounding.
-    least = (high / limit - low / limit) * (1 + 1e-9)
-    power = 10.0 ** math.floor(math.log10(least))
-    for step in _ROUND_WIDTHS:
-        width = step * power
-        if whole and not width.is_integer():
-            continue
-        # Intervals start at multiples of the width, so that one more may be needed than the extent says.
-        if math.floor(high / width) - math.floor(low / width) < limit:
-            return width
-    return max(20 * power, 1.0) if whole else 20 * power
-
-
-def _interval(start: float, width: float, whole: bool) -> str:
-    if whole:
-        return f"{start:,.0f} to {start + width - 1:,.0f}" if width > 1 else f"{start:,.0f}"
-    return f"{readable(start, digits=4)} to {readable(start + width, digits=4)}"
-
-
-def _exact(value: float) -> str:
-    return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else readable(value, digits=6)

@@ -16,14 +16,13 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.profile.format.columns import is_packed
+from perun.profile.format.core import Profile
+from perun.profile.format.grouping import Group
 from perun.profile.uid import flatten
+from perun.view._common import np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-
-    from perun.profile.format.core import Profile
-    from perun.profile.format.grouping import Group
 
 
 # Frames of call stacks, made from the records of traces and from uids.
@@ -156,8 +155,6 @@ class Calls:
 
         :param of: the key of the number that becomes the value of each call; `count` is 1 for each.
         """
-        import numpy as np
-
         start, amount = (_numbers(group, name) for name in ("timestamp", "amount"))
         with np.errstate(invalid="ignore"):
             chosen = (np.abs(start) <= MAX_AMOUNT) & (amount >= 0) & (amount <= MAX_AMOUNT)
@@ -186,8 +183,6 @@ class Calls:
 
     def threads(self) -> Iterator[Thread]:
         """Yield the threads in the order of the profile; each is removed, to need less memory."""
-        import numpy as np
-
         for thread in self.thread_ids:
             parts = self._parts.pop(thread)
             columns = {}
@@ -210,8 +205,6 @@ class Calls:
 
 def call_tree(thread: Thread) -> CallTree:
     """Merge the calls of a thread by their call stacks; calls that overlap in part have the same caller."""
-    import numpy as np
-
     if thread.exclusive is not None:
         return _tree_by_callers(thread, thread.exclusive)
     tree = _Nodes()
@@ -257,8 +250,6 @@ def _tree_by_callers(thread: Thread, exclusive: NDArray[Any]) -> CallTree:
     Where several calls of the caller are running, one within another, the innermost is taken whose callees
     took as much time as this call, besides those that it has been given already.
     """
-    import numpy as np
-
     tree = _Nodes()
     node_of = np.empty(len(thread.start), np.int64)
     # The calls that may have made the next one, the innermost last: frame, node, and time left for callees.
@@ -336,8 +327,6 @@ class _Nodes:
 
 
 def _thread(thread: ThreadId, columns: dict[str, NDArray[Any]], *, corrected: bool) -> Thread:
-    import numpy as np
-
     exclusive = columns.pop("exclusive")
     corrected = corrected and not any(np.isnan(one).any() for one in (exclusive, columns["order"]))
     start, amount, scale = _scaled(columns.pop("start"), columns.pop("amount"))
@@ -366,8 +355,6 @@ def _scaled(start: NDArray[Any], amount: NDArray[Any]) -> tuple[NDArray[Any], ND
 
 def _whole(numbers: NDArray[Any], scale: int) -> NDArray[np.int64] | None:
     """The numbers times `scale` as integers; None if one is not whole, or too large to be exact."""
-    import numpy as np
-
     if numbers.dtype.kind == "i":
         return numbers * scale if (np.abs(numbers) < _EXACT_SUMS // scale).all() else None
     scaled = numbers * scale
@@ -381,8 +368,6 @@ def _whole(numbers: NDArray[Any], scale: int) -> NDArray[np.int64] | None:
 
 def _slack(thread: Thread) -> float:
     """By how much a call may end after its caller, because the sum of start and duration is rounded."""
-    import numpy as np
-
     if thread.end.dtype.kind == "i":
         return 0
     return _ULPS * float(np.spacing(np.abs(thread.end).max()))
@@ -398,8 +383,6 @@ def _first(group: Group, names: Iterable[str]) -> Hashable:
 
 def _numbers(group: Group, name: str) -> NDArray[Any]:
     """The number of each resource under a key; NaN where it has none."""
-    import numpy as np
-
     values: Any = group.columns.get(name)
     if values is None:
         return np.full(group.size, _number(group.constants.get(name)))
@@ -409,8 +392,6 @@ def _numbers(group: Group, name: str) -> NDArray[Any]:
 
 
 def _as_numbers(values: Iterable[Any]) -> NDArray[Any]:
-    import numpy as np
-
     values = list(values)
     if all(type(value) is int and abs(value) < _EXACT_SUMS for value in values):
         return np.array(values, np.int64)

@@ -1,5 +1,5 @@
 // The page of a heap map: snapshots with a slider, and the heat map of all. A place is a row of the page times
-// data.rowSize, plus the offset in the row (perun.view.heapmap.view).
+// data.rowSize, plus the offset in the row (perun.view.heapmap).
 (() => {
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);

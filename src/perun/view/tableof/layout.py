@@ -10,6 +10,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from importlib import import_module
 from itertools import chain, islice, repeat
 from operator import sub
 from typing import Any, Final, NamedTuple
@@ -282,8 +283,6 @@ def _width(text: str) -> int:
 
 @cache
 def _wide() -> Callable[[str], int] | None:
-    from importlib import import_module
-
     try:
         count: Callable[[str], int] = import_module("wcwidth").wcswidth
     except ImportError:

@@ -9,17 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice, repeat
 from math import isnan
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from perun.core.errors import UsageError
 from perun.plugin.params import nearest
+from perun.profile.factory import Profile
 from perun.profile.format.columns import is_packed
 from perun.profile.memory import SUMMARIES, is_summary
 from perun.profile.query import all_items_of
 from perun.profile.table import Piece, table_of
-
-if TYPE_CHECKING:
-    from perun.profile.factory import Profile
 
 _SNAPSHOT = "snapshot"
 _SNAPSHOTS = "snapshots"

@@ -153,7 +153,7 @@ def _row(
     low, high = (told and told.interval) or (ratio, ratio)
     word, reason, text = "", "", ""
     if told is not None:
-        word, reason = present.NAMES[told.result], told.rule
+        word, reason = present.name(told.result, limit=told.limit), told.rule
         if before is not None and after is not None:
             text = present.step((before, after), ratio, low, high, metric.unit)
     return form.Compared(

@@ -4,20 +4,248 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import cleandoc
-from typing import Any, Final, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 import msgspec.structs
+import numpy as np
+from numpy.typing import NDArray
 
 from perun.core.errors import ProfileNotFound
+from perun.core.wording import plural
+from perun.history.changes.data import SeriesKey
+from perun.history.changes.finding import deciding, undecided
+from perun.history.trend import text_of
+from perun.models import change_points
+from perun.profile.head import shortest
 from perun.web.data import form
-from perun.web.data.changed import Reported, change_list, explained
-from perun.web.data.overview import grid, overview
-from perun.web.data.series import points, points_piece, series_list, series_page
-from perun.web.data.state import State
+from perun.web.data.changed import Reported, change_list, explained, shown, worst_first
+from perun.web.data.naming import bucket_size, is_whole, medians, name_of, shorts, title_of, words_of
+from perun.web.data.series import listed, points, points_piece, series_list, series_page, spark
+from perun.web.data.state import Group, Placed, State
 from perun.web.data.versions import CHUNK, commits, coverage, history, message, site, values
+
+# The overview: what became of the project since the last tag, and what changed lately.
+
+# Heat maps: series by versions.
+
+COLUMNS: Final = 400
+ROWS: Final = 400
+"""Rows of the grid: the most important ones."""
+
+
+def grid(state: State) -> form.Grid:
+    """The piece `grid`: the whole main line in at most 400 columns."""
+    every = [(one, row) for one in state.groups.values() for row in one.rows]
+    wanted = every[:ROWS]
+    positions = state.measured_main[state.there_main[[row for _, row in wanted]].any(axis=0)]
+    size = bucket_size(len(positions), COLUMNS)
+    made = rows(state, wanted, positions, size)
+    return form.Grid(positions[::size].tolist(), made, max(0, len(every) - ROWS))
+
+
+def rows(
+    state: State, wanted: Sequence[tuple[Group, int]], positions: NDArray[np.intp], size: int
+) -> list[form.Row]:
+    """The medians of each `size` of the positions, a row for each row of the table."""
+    if not (wanted and positions.size):
+        return []
+    numbers = np.array([row for _, row in wanted])
+    values = medians(state.table.values[numbers[:, np.newaxis], state.columns[positions]], size)
+    return [
+        form.Row(one.id, title_of(one.key), one.key.unit, one.key.larger_is_better, state.machine_of(row),
+                 shorts(own), text_of(one.key.configuration), name_of(one.key, state.names))
+        for (one, row), own in zip(wanted, values, strict=True)
+    ]  # fmt: skip
+
+
+CHANGES: Final = 30
+HEAT: Final = (30, 60)
+"""Rows and versions of the heat map."""
+_BEFORE: Final = 6
+"""Versions of it before the tag."""
+BENCHMARKS: Final = 40
+PARTS: Final = 60
+SPARK: Final = 60
+_LEAST: Final = 2 * change_points.FEWEST
+
+
+class _Since(NamedTuple):
+    """Where the verdict begins. :param name: of the tag, empty for the whole history."""
+
+    name: str
+    position: int
+
+
+class _State(NamedTuple):
+    """What became of a row of the table since then.
+
+    :param kind: as of :class:`data.Verdict`. :param left: the definite changes that no other takes back, the
+        worst first.
+    """
+
+    group: Group
+    row: int
+    kind: str
+    left: list[Placed]
+
+    @property
+    def acknowledged(self) -> bool:
+        """Whether it got worse, and all of that is acknowledged."""
+        return self.kind == "worse" and all(one.entry for one in self.left if one.step.is_degradation)
+
+
+def overview(state: State, reported: Reported) -> form.Overview:
+    """The piece `overview`. :param reported: of which pairs there is a comparison."""
+    since = _since(state)
+    leading = [one for one in state.changes if one.step.leads]
+    later = [one for one in leading if state.place_of(one.of.version.checksum) > since.position]
+    became = sorted(_became(state, since, later), key=_rank)
+    benchmarks = _benchmarks(state, became, reported)
+    chosen = later if later and since.name else leading[:CHANGES]
+    return form.Overview(
+        _verdict(state, since, became),
+        [shown(state, one, reported, pictured=True) for one in worst_first(chosen)[:CHANGES]],
+        len(chosen),
+        _heat(state, since, became),
+        benchmarks[:BENCHMARKS],
+        max(0, len(benchmarks) - BENCHMARKS),
+    )
+
+
+def _since(state: State) -> _Since:
+    """The newest tag of the main line with as many measured versions behind it as tell a level; else the
+    beginning. Of the others nothing could be said but that it cannot be judged."""
+    measured = state.measured_main
+    last = measured[-change_points.FEWEST] if len(measured) >= change_points.FEWEST else -1
+    main = [(name, place) for name, place in state.commits.tags if state.lines[place] == 0 and place < last]
+    return _Since(*main[-1]) if main else _Since("", -1)
+
+
+def _became(state: State, since: _Since, later: Sequence[Placed]) -> list[_State]:
+    """What became of each row of the table that stands for what was measured; parts of it are told
+    elsewhere."""
+    changes: defaultdict[int, list[Placed]] = defaultdict(list)
+    for one in later:
+        changes[state.table.row[one.step.series]].append(one)
+    keys, leading = state.table.keys, state.found.history.leading
+    counts = state.there_main.sum(axis=1)
+    news = state.there_main[:, state.measured_main > since.position].sum(axis=1)
+    least = {True: 2, False: _LEAST}
+    return [
+        _row_state(group, row, changes[row], judged=bool(news[row] and counts[row] >= least[keys[row].exact]))
+        for group in state.groups.values()
+        for row in group.rows
+        if keys[row] in leading
+    ]
+
+
+def _row_state(group: Group, row: int, changes: Sequence[Placed], *, judged: bool) -> _State:
+    """:param judged: whether enough versions are measured to say that nothing changed."""
+    brought = {one.of.version.checksum for one in changes}
+    left = worst_first(one for one in changes if not (one.step.taken_back or one.step.takes_back in brought))
+    if left:
+        return _State(group, row, "worse" if any(one.step.is_degradation for one in left) else "better", left)
+    return _State(group, row, "same" if judged or changes else "unknown", [])
+
+
+_ORDER: Final[Mapping[str, int]] = {"worse": 0, "better": 1, "same": 2, "unknown": 3}
+
+
+def _rank(one: _State) -> tuple[bool, int, float]:
+    """What got worse and is not acknowledged first; then as the list of all series is ordered."""
+    return one.acknowledged, _ORDER[one.kind], -one.left[0].step.size if one.left else 0.0
+
+
+def _verdict(state: State, since: _Since, became: Sequence[_State]) -> form.Verdict:
+    count = {kind: sum(one.kind == kind for one in became) for kind in _ORDER}
+    acknowledged = sum(one.acknowledged for one in became)
+    tag = None
+    if since.name:
+        tag = form.Tag(since.name, since.position, int(state.commits.dates[since.position]))
+    name = f"since {since.name}" if since.name else "in all versions"
+    judged = len(became) - count["unknown"]
+    of = f"of {plural(judged, 'benchmark')}"
+    left = [change for one in became for change in one.left]
+    new = [one for one in left if one.step.is_degradation and one.entry is None]
+    kind, sentence = "unknown", "No version has a profile yet."
+    if became and not judged:
+        measured = f"measured {name}" if since.name else "measured"
+        sentence = f"Too few versions are {measured} to tell a change from noise."
+    elif new:
+        kind = "worse"
+        worst = shown(state, new[0], lambda pair: False)
+        made = f"{plural(len(new), 'change')} made {count['worse'] - acknowledged} {of} worse {name}"
+        sentence = f"{made}: {'most ' if len(new) > 1 else ''}{worst.name} {worst.text}."
+    elif count["better"]:
+        kind, sentence = "better", f"Nothing got worse {name}, and {count['better']} {of} got better."
+    elif judged:
+        kind, sentence = "same", f"Nothing changed {name} in {plural(judged, 'benchmark')}."
+    known = {one.checksum for one in state.commits.versions[since.position + 1 :]}
+    doubtful = undecided([one for one in state.found.found if one.version.checksum in known])
+    parts = (
+        f"{count['better']} got better" if count["better"] and kind == "worse" else "",
+        f"{count['same']} did not change" if count["same"] and kind != "same" else "",
+        f"{acknowledged} got worse, which is acknowledged" if acknowledged else "",
+        f"{count['unknown']} cannot be judged" if count["unknown"] and judged else "",
+    )
+    told = ", ".join(filter(None, parts))
+    return form.Verdict(
+        kind, sentence, f"{told}." if told else "", tag, count["worse"], count["better"], count["same"],
+        count["unknown"], acknowledged, len(left), len(doubtful), deciding(doubtful) if doubtful else "",
+    )  # fmt: skip
+
+
+def _heat(state: State, since: _Since, became: Sequence[_State]) -> form.Heat:
+    """Versions at even distances from a few before the verdict begins up to the newest one, of those that
+    have a value of one of the rows."""
+    main = state.there_main
+    wanted = [(one.group, one.row) for one in became if main[one.row].any()][: HEAT[0]]
+    every = state.measured_main[main[[row for _, row in wanted]].any(axis=0)]
+    first = int(np.searchsorted(every, since.position)) - _BEFORE
+    own = every[max(0, min(first, len(every) - HEAT[1])) :]
+    apart = np.linspace(0, len(own) - 1, min(HEAT[1], len(own))).astype(int)
+    positions = own[list(dict.fromkeys(apart.tolist()))]
+    shown_rows = [one for one in wanted if state.there[one[1], positions].any()]
+    return form.Heat([state.ref(int(one)) for one in positions], rows(state, shown_rows, positions, 1))
+
+
+def _benchmarks(state: State, became: Sequence[_State], reported: Reported) -> list[form.Benchmark]:
+    """What stands for each command, with all its workloads in one line; the worst first."""
+    main = state.there_main
+    lines: defaultdict[SeriesKey, list[_State]] = defaultdict(list)
+    for one in became:
+        key = state.table.keys[one.row]
+        if main[one.row].any():
+            lines[key._replace(configuration=key.configuration._replace(workload=""))].append(one)
+    families = shortest(key.configuration for key in lines)
+    found = []
+    for family, own in lines.items():
+        key = own[0].group.key
+        whole = is_whole(key)
+        if len(own) > 1:
+            name = families[family.configuration] if whole else name_of(family, families)
+            name = f"{name} ({plural(len(own), 'workload')})"
+        else:
+            name = state.names[key.configuration] if whole else name_of(key, state.names)
+        members = [_member(state, one, reported) for one in own]
+        found.append(form.Benchmark(name, words_of(key) if whole else key.configuration.collector, members))
+    return found
+
+
+def _member(state: State, one: _State, reported: Reported) -> form.Member:
+    values, places = spark(state, one.row, state.points_main(one.row), SPARK)
+    own = one.group.key.configuration
+    parts = [other for other in state.of_configuration[own] if other != one.group.id]
+    return form.Member(
+        listed(state, one.group), state.machine_of(one.row), one.kind,
+        shown(state, one.left[0], reported) if one.left else None, values, places, parts[:PARTS],
+    )  # fmt: skip
+
 
 PLAIN: Final = ("site", "history", "series", "changes", "overview", "grid", "coverage")
 """The pieces of which there is one."""

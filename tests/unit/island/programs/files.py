@@ -94,28 +94,17 @@ for mode in (
             ]
             print(
                 *(
-                    mode,
-                    buffering,
-                    kinds,
-                    file.mode,
-                    file.name,
-                    file.readable(),
-                    file.seekable(),
-                    file.tell(),
+                    mode, buffering, kinds, file.mode, file.name, file.readable(), file.seekable(),
+                    file.tell()
                 ),
                 *(type(file).__name__, type(file).__module__, isinstance(file, io.IOBase), repr(file)),
-                *(str(one.message) for one in told),
-            )
+                *(str(one.message) for one in told)
+            )  # fmt: skip
             if isinstance(file, io.TextIOWrapper):
                 print(
-                    file.line_buffering,
-                    file.encoding,
-                    file.errors,
-                    file.newlines,
-                    file.write_through,
-                    repr(file.buffer),
-                    repr(file.buffer.raw),
-                )
+                    file.line_buffering, file.encoding, file.errors, file.newlines, file.write_through,
+                    repr(file.buffer), repr(file.buffer.raw)
+                )  # fmt: skip
         print(file.closed, error(file.read), error(file.write, "x"))
 
 print("arguments")
@@ -150,14 +139,9 @@ print("text")
 with open("text", "w+", encoding="utf-16", newline="\r\n") as file:
     print(file.write("žluťoučký\n"), file.writelines(["a\n", "b\n"]), file.flush(), file.seek(0))
     print(
-        file.readline(),
-        file.readlines(),
-        file.seek(0),
-        next(file),
-        error(file.tell),
-        list(file),
-        file.reconfigure(newline=""),
-    )
+        file.readline(), file.readlines(), file.seek(0), next(file), error(file.tell), list(file),
+        file.reconfigure(newline="")
+    )  # fmt: skip
     print(error(file.write, b"x"), error(file.write), error(file.writelines, [1]), error(file.read, "x"))
 with open("text", encoding="utf-16") as file:
     for line in file:
@@ -178,29 +162,18 @@ with open("binary", "wb") as file:
 with open("binary", "rb") as file:
     into = bytearray(5)
     print(
-        file.peek(3)[:3],
-        file.read1(4),
-        file.readinto(into),
-        into,
-        file.readinto1(into),
-        len(file.read()),
-        file.read(),
-        file.readline(),
-    )
+        file.peek(3)[:3], file.read1(4), file.readinto(into), into, file.readinto1(into), len(file.read()),
+        file.read(), file.readline()
+    )  # fmt: skip
     print(file.seek(-3, 2), file.readlines(), file.seek(0))
 detached = open("binary", "rb")
 raw = detached.detach()
 print(raw.read(2), error(detached.read), raw.close())
 with open("binary", "rb+", 0) as file:
     print(
-        repr(file),
-        file.readall()[-2:],
-        file.write(b"end"),
-        file.read(),
-        file.seek(0),
-        file.read(2),
-        next(file)[:2],
-    )
+        repr(file), file.readall()[-2:], file.write(b"end"), file.read(), file.seek(0), file.read(2),
+        next(file)[:2]
+    )  # fmt: skip
 wrapped = io.TextIOWrapper(io.BufferedWriter(open("layers", "wb", 0)), line_buffering=True)
 print(wrapped.write("layers\n"), os.stat("layers").st_size, io.BufferedReader(io.FileIO("layers")).read())
 
@@ -242,12 +215,9 @@ with open("json", "rb") as source, open("copied", "wb") as target:
 with open("out", "w") as file:
     print("before", file=file, flush=True)
     done = subprocess.run(
-        [sys.executable, "-c", "import sys; print('child'); print(input(), file=sys.stderr)"],
-        stdout=file,
-        stdin=open("json"),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+        [sys.executable, "-c", "import sys; print('child'); print(input(), file=sys.stderr)"], stdout=file,
+        stdin=open("json"), stderr=subprocess.PIPE, text=True
+    )  # fmt: skip
     print("after", file=file)
 print(open("out").read(), done.returncode, done.stderr)
 with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -258,20 +228,14 @@ with (
     tempfile.SpooledTemporaryFile(max_size=3) as spooled,
 ):
     print(
-        file.write("x"),
-        named.write(b"y"),
-        named.file.name == named.name,
-        spooled.write(b"long enough"),
-        spooled.fileno() > 2,
-    )
+        file.write("x"), named.write(b"y"), named.file.name == named.name, spooled.write(b"long enough"),
+        spooled.fileno() > 2
+    )  # fmt: skip
 path = pathlib.Path("pathlib")
 print(
-    path.write_text("text"),
-    path.read_bytes(),
-    path.write_bytes(b"abc"),
-    path.open().read(),
-    sorted(path.parent.glob("pat*")),
-)
+    path.write_text("text"), path.read_bytes(), path.write_bytes(b"abc"), path.open().read(),
+    sorted(path.parent.glob("pat*"))
+)  # fmt: skip
 with codecs.open("codecs", "w", "latin-1") as file:
     print(file.write("é"), file.stream.mode)
 with contextlib.redirect_stdout(open("redirected", "w")):
@@ -309,13 +273,9 @@ if EXACT:
         re.sub("0x[0-9a-f]+", "0x", repr(file.write)),
     )
     print(
-        file.fileno(),
-        io.TextIOWrapper.write,
-        io.TextIOWrapper.write.__doc__,
-        open,
-        open.__module__,
-        sorted(vars(io.TextIOWrapper)),
-    )
+        file.fileno(), io.TextIOWrapper.write, io.TextIOWrapper.write.__doc__, open, open.__module__,
+        sorted(vars(io.TextIOWrapper))
+    )  # fmt: skip
     try:
         with open("exact") as file:
             file.write("not writable")

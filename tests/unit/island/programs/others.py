@@ -62,12 +62,9 @@ for number, client in enumerate(clients):
     with client.makefile("rw") as file:
         print(file.write("line\n"), file.flush(), file.readline())
     print(
-        type(client),
-        isinstance(client, socket.socket),
-        error(client.recv),
-        error(client.send, "text"),
-        error(client.recv, -1),
-    )
+        type(client), isinstance(client, socket.socket), error(client.recv), error(client.send, "text"),
+        error(client.recv, -1)
+    )  # fmt: skip
     client.close()
     print(client.fileno(), error(client.send, b"x"))
 thread.join()
@@ -75,20 +72,14 @@ server.close()
 print(error(socket.create_connection, ("127.0.0.1", port)))
 one, two = socket.socketpair()
 print(
-    one.send(b"pair"),
-    two.recv(2, socket.MSG_PEEK),
-    two.recvmsg(10)[0],
-    one.sendmsg([b"a", b"b"]),
-    two.recvfrom(5),
-)
+    one.send(b"pair"), two.recv(2, socket.MSG_PEEK), two.recvmsg(10)[0], one.sendmsg([b"a", b"b"]),
+    two.recvfrom(5)
+)  # fmt: skip
 two.settimeout(0.01)
 print(
-    error(two.recv, 1),
-    two.gettimeout(),
-    one.setblocking(False),
-    error(one.recv, 1),
-    select.select([one], [two], [], 0)[1] == [two],
-)
+    error(two.recv, 1), two.gettimeout(), one.setblocking(False), error(one.recv, 1),
+    select.select([one], [two], [], 0)[1] == [two]
+)  # fmt: skip
 one.close(), two.close()
 datagram, other = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
 datagram.bind(("127.0.0.1", 0))
@@ -122,13 +113,9 @@ with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as web:
 print("time")
 start = time.monotonic()
 print(
-    time.sleep(0.01),
-    time.monotonic() - start >= 0.01,
-    error(time.sleep, -1),
-    error(time.sleep, "x"),
-    error(time.sleep),
-    EXACT and time.sleep,
-)
+    time.sleep(0.01), time.monotonic() - start >= 0.01, error(time.sleep, -1), error(time.sleep, "x"),
+    error(time.sleep), EXACT and time.sleep
+)  # fmt: skip
 print(
     pickle.loads(pickle.dumps(time.sleep)) is time.sleep,
     time.sleep.__doc__[:20],
@@ -166,14 +153,9 @@ print(asyncio.run(work()), error(asyncio.run, asyncio.sleep("x")))
 print("threads")
 lock, condition, done = threading.Lock(), threading.Condition(), threading.Event()
 print(
-    lock.acquire(),
-    lock.acquire(timeout=0.01),
-    lock.acquire(False),
-    lock.release(),
-    error(lock.release),
-    lock.locked(),
-    type(lock),
-)
+    lock.acquire(), lock.acquire(timeout=0.01), lock.acquire(False), lock.release(), error(lock.release),
+    lock.locked(), type(lock)
+)  # fmt: skip
 with lock, condition:
     print(condition.wait(0.01), done.wait(0.01), lock.locked())
 timer = threading.Timer(0.01, done.set)

@@ -1,15 +1,23 @@
 """Each detector beside a slow and plain form of the same definition."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pytest
+import ruptures
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.models import change_detectors
+from perun.history.changes.detecting import ENOUGH, searched
+from perun.measurement.changes import Track
+from perun.models import change_detectors, change_points
+from perun.models.change_detectors import (
+    BANDWIDTH,
+    KERNEL_PRICE,
+    SHORTEST,
+    deviation_of_differences,
+    kernel_changes,
+)
 from perun.models.change_points import DETECTORS, spikes
 
 
@@ -30,8 +38,7 @@ def test_a_plain_step_is_found_by_each(name):
 )
 def test_odd_series_raise_nothing(name, values):
     found = DETECTORS[name](np.array(values, float))
-    assert found == sorted(found)
-    assert all(0 < place < len(values) for place in found)
+    assert found == sorted(found) and all(0 < place < len(values) for place in found)
 
 
 @given(st.lists(st.floats(-750, 750), max_size=120))
@@ -164,13 +171,78 @@ def test_the_noise_is_measured_beside_a_step():
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
 def test_autocorrelation(rho):
-    rng = np.random.default_rng(11)
-    values = rng.normal(0, 1, 4000)
+    values = np.random.default_rng(11).normal(0, 1, 4000)
     for i in range(1, len(values)):
         values[i] += rho * values[i - 1]
     assert change_detectors.autocorrelation(values) == pytest.approx(rho, abs=0.06)
 
 
 def test_candidates_hold_the_steps():
-    assert 30 in change_detectors.candidates(stepped(12))
-    assert change_detectors.candidates(np.zeros(0)) == []
+    assert 30 in change_detectors.candidates(stepped(12)) and change_detectors.candidates(np.zeros(0)) == []
+
+
+# -- The search with a Gaussian kernel beside `ruptures`, which searches all places for the same cost
+
+
+def reference(values: np.ndarray) -> list[int]:
+    width = BANDWIDTH * deviation_of_differences(values)
+    search = ruptures.KernelCPD(kernel="rbf", params={"gamma": 0.5 / width**2}, min_size=SHORTEST)
+    found = search.fit(values.reshape(-1, 1)).predict(pen=KERNEL_PRICE * np.log(len(values)))
+    return [int(place) for place in found[:-1]]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_places_are_those_of_the_reference(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    sizes = chance.integers(20, 60, int(chance.integers(1, 5)))
+    levels = np.cumsum(chance.choice([-1, 1], len(sizes)) * chance.uniform(4, 12, len(sizes)))
+    values = np.repeat(levels, sizes) + chance.standard_normal(int(sizes.sum()))
+    assert kernel_changes(values) == reference(values)
+
+
+# -- Series that are longer than what detectors look at together -------------------------------------
+
+
+def track(values):
+    """The points of a series of one measurement each."""
+    ones = np.ones(len(values))
+    return Track(values, np.full(len(values), np.nan), ones, ones, ones, np.zeros(len(values), int))
+
+
+def noisy(levels, seed=1):
+    """Measurements of these levels: pairs of how many points and their level."""
+    chance = np.random.default_rng(seed)
+    values = np.concatenate([np.full(count, level) for count, level in levels])
+    return values * np.exp(0.01 * chance.standard_normal(len(values)))
+
+
+def test_a_long_series_shows_what_its_parts_show():
+    values = noisy([(1300, 1.0), (700, 1.2), (1500, 0.9), (511, 1.1)])
+    found = change_points.change_points(values).changes
+    assert [change.place for change in found] == [1300, 2000, 3500]
+    assert [change.ratio for change in found] == pytest.approx([1.2, 0.75, 1.222], rel=0.01)
+
+
+@pytest.mark.parametrize("place", [768, 1024, 1280, 1536, 2047, 2500])
+def test_a_change_at_the_border_of_two_parts_is_seen_once(place):
+    found = change_points.change_points(noisy([(place, 1.0), (3000 - place, 1.05)])).changes
+    assert len(found) == 1 and abs(found[0].place - place) <= 1
+
+
+def test_of_a_long_series_the_end_alone_is_searched_again(monkeypatch):
+    values = noisy([(1500, 1.0), (900, 1.3), (60, 1.1)])
+    before = searched(track(values[:2400]), exact=False, effect=change_points.EFFECT, before=None)
+    assert [change.place for change in before.changes] == [1500]
+    seen = []
+    search = change_points.change_points
+
+    def watched(own, effect):
+        seen.append(len(own))
+        return search(own, effect)
+
+    monkeypatch.setattr(change_points, "change_points", watched)
+    again = searched(track(values), exact=False, effect=change_points.EFFECT, before=before)
+    assert seen == [ENOUGH + 60]
+    assert [change.place for change in again.changes] == [1500, 2400]
+    assert again.changes[1].ratio == pytest.approx(1.1 / 1.3, rel=0.01)
+    assert again.points == len(values)

@@ -1,7 +1,5 @@
 """The vote over histories whose changes are known."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from typing import Any

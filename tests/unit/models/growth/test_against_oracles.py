@@ -1,7 +1,5 @@
 """Fits, criteria, profiles and ratios against statsmodels, scipy and definitions written as loops."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -99,9 +97,7 @@ def test_the_bounds_of_a_difference_are_those_of_all_pairs(seed: int) -> None:
 
 @example(2.00001, 1.0, 1.0, 1.0)
 @given(st.floats(0.1, 10), st.floats(0.01, 4), st.floats(0.1, 10), st.floats(0.01, 4))
-def test_fieller_bounds_are_the_ratios_that_the_test_does_not_reject(
-    b: float, vb: float, t: float, vt: float
-) -> None:
+def test_fieller_bounds_are_the_ratios_that_the_test_does_not_reject(b, vb, t: float, vt: float) -> None:
     low, high = comparison._fieller(b, vb, t, vt, 2.0)
     # Near to each bound, but by more than its rounding: a bound may be as large as a million.
     near = [one + side * max(1e-6, 1e-6 * one) for one in (low, high) for side in (-1, 1)]
@@ -114,9 +110,7 @@ def test_fieller_bounds_are_the_ratios_that_the_test_does_not_reject(
 
 def test_medians_and_counts_of_points() -> None:
     made = centres([4, 4, 4, 4, 4, 0, 9, 9, 9, 9, 9], [1, 2, 300, 2, 3, 8, 5, 5, 6, 7, 5])
-    assert made.x.tolist() == [4, 9]
-    assert made.y.tolist() == [2, 5]
-    assert made.measurements == 10
+    assert made.x.tolist() == [4, 9] and made.y.tolist() == [2, 5] and made.measurements == 10
     assert float((made.weight * made.y**2).sum()) == pytest.approx(2)
 
 

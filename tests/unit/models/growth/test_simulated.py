@@ -1,7 +1,5 @@
 """Known curves with noise: no order changes where there is none, and changes found where there is one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -14,13 +12,10 @@ from perun.models.growth.forms import centres
 Array = np.ndarray
 Curve = Callable[[Array], Array]
 CURVES: Final[Mapping[str, Curve]] = {
-    "1": lambda n: 0 * n + 50,
-    "log n": lambda n: 3 + 7 * np.log(n),
-    "n": lambda n: 10 + 2 * n,
-    "n log n": lambda n: 5 + 0.5 * n * np.log(n),
-    "n^2": lambda n: 5 + 0.3 * n**2,
-    "n^3": lambda n: 1 + 0.01 * n**3,
-}
+    "1": lambda n: 0 * n + 50, "log n": lambda n: 3 + 7 * np.log(n), "n": lambda n: 10 + 2 * n,
+    "n log n": lambda n: 5 + 0.5 * n * np.log(n), "n^2": lambda n: 5 + 0.3 * n**2,
+    "n^3": lambda n: 1 + 0.01 * n**3
+}  # fmt: skip
 DESIGNS: Final[Mapping[str, Array]] = {
     "8 sizes, 5 calls": np.repeat([10.0, 20, 50, 100, 200, 500, 1000, 2000], 5),
     "100 sizes, 1 call": np.arange(1.0, 101),
@@ -57,8 +52,7 @@ def test_the_same_order_is_not_called_another(noise: str, sequences: int) -> Non
                 orders += found.order.changed
                 factors += not seed % 2 and (found.factor.low > 1.1 or found.factor.high < 1 / 1.1)
                 tests += 1
-    assert orders <= 0.01 * tests
-    assert factors <= 0.02 * tests / 2
+    assert orders <= 0.01 * tests and factors <= 0.02 * tests / 2
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -91,10 +85,8 @@ def test_a_logarithm_more_is_another_order_where_sizes_are_small() -> None:
 def test_a_start_that_takes_long_hides_no_slope() -> None:
     x = DESIGNS["10 sizes, 20 calls"]
     found = compared(3, x, "normal", lambda n: 500 + 0.1 * n, lambda n: 500 + 0.2 * n)
-    assert found.baseline.form == found.target.form == "n"
-    assert found.factor.low > 1.5
-    assert found.factor.low < 2 < found.factor.high
-    assert found.level.high < 1.2
+    assert found.baseline.form == found.target.form == "n" and found.factor.low > 1.5
+    assert found.factor.low < 2 < found.factor.high and found.level.high < 1.2
 
 
 def test_bounds_of_a_factor_miss_it_once_in_a_hundred() -> None:
@@ -126,6 +118,4 @@ def test_sizes_that_cannot_be_compared() -> None:
 def test_extreme_values_are_compared(value: float) -> None:
     x = np.repeat(np.arange(1.0, 20), 5)
     found = compare(centres(x, np.full_like(x, value)), centres(x, np.full_like(x, value)), 0.01)
-    assert isinstance(found, Comparison)
-    assert not found.order.changed
-    assert found.level.p_value == 1
+    assert isinstance(found, Comparison) and not found.order.changed and found.level.p_value == 1

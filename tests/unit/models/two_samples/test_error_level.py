@@ -1,7 +1,5 @@
 """Simulated comparisons of a program with itself: false alarms at every time at which one may stop."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import sys
@@ -12,12 +10,13 @@ import numpy as np
 import pytest
 
 from perun.models.two_samples import rank_tests
-from perun.running.compare.decide import FIRST_LOOK, STEP, InterimPlan
+from perun.running.compare import plan
+from perun.running.compare.decide import InterimPlan
 
 stats = pytest.importorskip("scipy.stats", reason="scipy, what tests are compared with, is missing")
 ALPHA = 0.01
 MAX_PAIRS = 100
-SIZES = [*range(FIRST_LOOK, MAX_PAIRS, STEP), MAX_PAIRS]
+SIZES = InterimPlan(MAX_PAIRS).sizes
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +45,25 @@ def most_by_chance(sequences: int) -> float:
 
 @pytest.mark.parametrize("kind", ["normal", "lognormal", "bimodal", "correlated"])
 @pytest.mark.parametrize("sequences", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_false_alarms_stay_within_the_level_at_every_look(
-    simulated: ModuleType, kind: str, sequences: int
-) -> None:
+def test_false_alarms_stay_within_the_level_at_every_look(simulated, kind: str, sequences: int) -> None:
     counted = simulated.alarms(simulated.NOISES[kind], levels(), sequences, seed=len(kind))
-    assert counted == sorted(counted)
-    assert max(counted) <= most_by_chance(sequences)
+    assert counted == sorted(counted) and max(counted) <= most_by_chance(sequences)
     assert counted[-1] > 0, "the level is used"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["normal", "lognormal"])
+def test_so_they_do_in_the_longest_series(simulated: ModuleType, kind: str) -> None:
+    looks = InterimPlan(plan.MAX_PAIRS)
+    planned = {size: looks.level(ALPHA, size, ends=False) for size in looks.sizes}
+    counted = simulated.alarms(simulated.NOISES[kind], planned, 1000, seed=5)
+    assert 0 < max(counted) <= most_by_chance(1000)
 
 
 @pytest.mark.parametrize("kind", ["normal", "correlated"])
 @pytest.mark.parametrize("ends", [12, 33, 70])
 @pytest.mark.parametrize("sequences", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_so_they_do_where_the_time_is_over_between_two_looks(
-    simulated: ModuleType, kind: str, ends: int, sequences: int
-) -> None:
+def test_so_they_do_where_the_time_is_over_between_two_looks(simulated, kind, ends, sequences: int) -> None:
     counted = simulated.alarms(simulated.NOISES[kind], levels(ends=ends), sequences, seed=ends)
     assert counted[-1] <= most_by_chance(sequences)
 
@@ -68,8 +71,7 @@ def test_so_they_do_where_the_time_is_over_between_two_looks(
 def test_looking_at_a_fixed_level_does_not(simulated: ModuleType) -> None:
     """What the levels of the looks are for: the simulation can tell the difference."""
     fixed = dict.fromkeys(SIZES, ALPHA)
-    counted = simulated.alarms(simulated.normal, fixed, 2000, seed=1)
-    assert counted[-1] > 2 * most_by_chance(2000)
+    assert simulated.alarms(simulated.normal, fixed, 2000, seed=1)[-1] > 2 * most_by_chance(2000)
 
 
 def test_blocks_of_a_correlated_series_do_not(simulated: ModuleType) -> None:

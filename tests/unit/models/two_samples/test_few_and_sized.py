@@ -1,7 +1,5 @@
 """Few measurements, and those of several sizes of input: permutations, strata, and steady trends."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -71,8 +69,7 @@ def test_sizes_do_not_hide_a_change(sizes: np.ndarray) -> None:
     generator = np.random.default_rng(2)
     old, new = sized(generator, 1, sizes), sized(generator, 1.2, generator.permutation(sizes))
     found = of_sizes(old, sizes, sized(generator, 1.2, sizes), sizes, 0.99)
-    assert found is not None
-    assert 1.1 < found.low < 1.2 < found.high < 1.3
+    assert found is not None and 1.1 < found.low < 1.2 < found.high < 1.3
     assert found.p_value < 0.01 and not found.paired
     # As one sample they cannot be told apart: sizes differ more than versions.
     assert of_samples(old, new, 0.99).low < 1

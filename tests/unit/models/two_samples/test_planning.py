@@ -1,7 +1,5 @@
 """How many pairs are needed, against tests of simulated pairs by scipy."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -15,8 +13,7 @@ stats = pytest.importorskip("scipy.stats", reason="scipy, what powers are compar
 
 @pytest.mark.parametrize(("pairs", "shift", "level"), [(10, 1.5, 0.01), (20, 0.8, 0.01), (60, 0.4, 0.05)])
 def test_power_is_how_often_the_test_of_scipy_sees_a_shift(pairs: int, shift: float, level: float) -> None:
-    noise = np.random.default_rng(pairs)
-    samples = noise.normal(shift, 1, (300, pairs))
+    samples = np.random.default_rng(pairs).normal(shift, 1, (300, pairs))
     seen = [stats.wilcoxon(sample, method="exact").pvalue <= level for sample in samples]
     # Three standard errors of the difference of two shares, of a thousand and of three hundred.
     assert planning.power(shift, pairs, level) == pytest.approx(np.mean(seen), abs=0.1)
@@ -39,8 +36,7 @@ def test_pairs_needed_and_the_smallest_effect_agree() -> None:
     levels = dict(zip(sizes, sequential.nominal_levels(0.01, sizes, 100), strict=True))
     for effect in (0.02, 0.05, 0.1):
         pairs = planning.pairs_needed(0.04, effect, levels)
-        assert pairs is not None
-        assert planning.smallest(0.04, pairs, levels[pairs]) <= effect * 1.02
+        assert pairs is not None and planning.smallest(0.04, pairs, levels[pairs]) <= effect * 1.02
         if pairs > 10:
             fewer = pairs - 5
             assert planning.smallest(0.04, fewer, levels[fewer]) > effect * 0.98

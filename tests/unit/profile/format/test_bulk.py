@@ -1,7 +1,5 @@
 """The piecewise reader of large profiles beside the reader that sees the whole, and what reading costs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -32,14 +30,11 @@ nested = st.sampled_from(
 row = st.fixed_dictionaries(
     {"uid": st.sampled_from(["f", "g", "f\u017e"]) | nested, "amount": numbers},
     optional={
-        "type": st.sampled_from(["time", "memory", None, True]),
-        "trace": nested,
-        "address": st.integers(0, 3),
-        "order": st.text(max_size=2),
-        "time": st.sampled_from(["0.5", 1]),
-        "snapshot": st.integers(0, 1),
+        "type": st.sampled_from(["time", "memory", None, True]), "trace": nested,
+        "address": st.integers(0, 3), "order": st.text(max_size=2), "time": st.sampled_from(["0.5", 1]),
+        "snapshot": st.integers(0, 1)
     },
-)
+)  # fmt: skip
 alike = st.fixed_dictionaries({"uid": st.sampled_from(["f", "g"]), "amount": numbers, "trace": nested})
 rows = st.lists(row, max_size=12) | st.lists(alike, max_size=12)
 times = st.fixed_dictionaries({}, optional={"time": st.sampled_from(["0.1", 2, None])})
@@ -121,40 +116,24 @@ def test_equal_constants_are_kept_once() -> None:
     assert len({id(group.constants["uid"]) for group in profile.groups()}) == 1
 
 
-@pytest.mark.parametrize(
-    ("regions", "message"),
-    [
-        (
-            {"global": {"resources": [{"uid": "f"}, 3]}},
-            r"global.resources\[1\]: expected a mapping, found a n",
-        ),
-        ({"global": {"resources": {}}}, "global.resources: expected a list, found a mapping"),
-        ({"global": {"resources": [{"snapshot": "1"}]}}, r"global.resources\[0\].snapshot: expected a whole"),
-        ({"global": []}, "global: expected a mapping"),
-        ({"snapshots": [{"resources": [[]]}]}, r"snapshots\[0\].resources\[0\]: expected a mapping"),
-        ({"snapshots": [{"time": 1}]}, r"snapshots\[0\].resources: expected a list, it is missing"),
-        ({"snapshots": {}}, "snapshots: expected a list"),
-        ({"snapshots": [1]}, r"snapshots\[0\]: expected a mapping"),
-        ({"resources": {"a": {"amount": [1.5] * 99}}}, "resource_type_map.a: expected the constants"),
-        (
-            {"resources": {"a": {"amount": 1}}, "resource_type_map": {"a": {}}},
-            "resources.a.amount: expected a l",
-        ),
-        (
-            {"resources": {"a": 1}, "resource_type_map": {"a": {}}},
-            "resources.a: expected a mapping of columns",
-        ),
-        ({"resources": [], "resource_type_map": {"a": 1}}, "resource_type_map.a: expected a mapping"),
-        (
-            {"resources": {"a": {"amount": [1] * 99, "order": [1.5] * 98}}, "resource_type_map": {"a": {}}},
-            "resources.a: expected columns of equal length, found 99 in amount, 98 in order",
-        ),
-        (
-            {"resources": {"a": {"snapshot": [1.5] * 99}}, "resource_type_map": {"a": {}}},
-            "resources.a.snapshot: expected a whole number",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("regions", "message"), [
+    ({"global": {"resources": [{"uid": "f"}, 3]}}, r"global.resources\[1\]: expected a mapping, found a n"),
+    ({"global": {"resources": {}}}, "global.resources: expected a list, found a mapping"),
+    ({"global": {"resources": [{"snapshot": "1"}]}}, r"global.resources\[0\].snapshot: expected a whole"),
+    ({"global": []}, "global: expected a mapping"),
+    ({"snapshots": [{"resources": [[]]}]}, r"snapshots\[0\].resources\[0\]: expected a mapping"),
+    ({"snapshots": [{"time": 1}]}, r"snapshots\[0\].resources: expected a list, it is missing"),
+    ({"snapshots": {}}, "snapshots: expected a list"),
+    ({"snapshots": [1]}, r"snapshots\[0\]: expected a mapping"),
+    ({"resources": {"a": {"amount": [1.5] * 99}}}, "resource_type_map.a: expected the constants"),
+    ({"resources": {"a": {"amount": 1}}, "resource_type_map": {"a": {}}}, "resources.a.amount: expected a l"),
+    ({"resources": {"a": 1}, "resource_type_map": {"a": {}}}, "resources.a: expected a mapping of columns"),
+    ({"resources": [], "resource_type_map": {"a": 1}}, "resource_type_map.a: expected a mapping"),
+    ({"resources": {"a": {"amount": [1] * 99, "order": [1.5] * 98}}, "resource_type_map": {"a": {}}},
+     "resources.a: expected columns of equal length, found 99 in amount, 98 in order"),
+    ({"resources": {"a": {"snapshot": [1.5] * 99}}, "resource_type_map": {"a": {}}},
+     "resources.a.snapshot: expected a whole number"),
+])  # fmt: skip
 def test_what_is_wrong_in_a_large_profile_is_named(regions: dict[str, Any], message: str) -> None:
     import msgspec  # noqa: F401 - imported, so that the piecewise reader is taken
 

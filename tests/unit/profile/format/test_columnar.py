@@ -1,7 +1,5 @@
 """Profiles by columns: the same profile as from JSON, whatever it holds; and no other from damaged files."""
 
-from __future__ import annotations
-
 import io
 import json
 import math
@@ -76,18 +74,18 @@ def calls(count: int = 200_000) -> Profile:
         own = times[chosen]
         durations = generator.integers(20, 2000, len(own))
         resources[f"{name}#0"] = {
-            "amount": array("d", (durations / 1000).tolist()),
-            "exclusive": array("q", durations.tolist()),
-            "timestamp": array("d", (own / 1000).tolist()),
-            "call-order": array("q", range(len(own))),
-        }
+            "amount": array("d", (durations / 1000).tolist()), "exclusive": array("q", durations.tolist()),
+            "timestamp": array("d", (own / 1000).tolist()), "call-order": array("q", range(len(own)))
+        }  # fmt: skip
         constants[f"{name}#0"] = {"uid": name, "type": "mixed", "subtype": "time delta"}
     return Profile({**HEAD, "resources": resources, "resource_type_map": constants})
 
 
 def by_columns(profile: Profile) -> bytes:
-    return b"".join(layouts.job_pieces(profile, 1)) if layouts.is_stored_by_columns(profile, 1) else b"".join(
-        columnar.pieces(profile.regions())
+    return (
+        b"".join(layouts.job_pieces(profile, 1))
+        if layouts.is_stored_by_columns(profile, 1)
+        else b"".join(columnar.pieces(profile.regions()))
     )
 
 
@@ -233,9 +231,7 @@ def test_profiles_by_columns_take_part_in_everything() -> None:
     assert Profile({**HEAD, "resources": resources, "resource_type_map": constants}) == calls(1200)
 
 
-@given(
-    st.sampled_from(["cut", "byte", "insert"]), st.floats(0, 0.999), st.integers(1, 255), st.booleans()
-)
+@given(st.sampled_from(["cut", "byte", "insert"]), st.floats(0, 0.999), st.integers(1, 255), st.booleans())
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(200))
 def test_damage_is_told(how: str, place: float, change: int, seal: bool) -> None:
     data = DAMAGED
@@ -284,25 +280,22 @@ def numbers_of(directory: Any) -> list[Any]:
     return directory["resources"]["inner#0"]["amount"]["d"]  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (lambda found: numbers_of(found).append(1), "no known form"),
-        (lambda found: numbers_of(found).__setitem__(0, True), "no known form"),
-        (lambda found: numbers_of(found).__setitem__(0, 0), "no possible size"),
-        (lambda found: numbers_of(found).__setitem__(0, 1 << 40), "no possible size"),
-        (lambda found: numbers_of(found).__setitem__(1, -24), "no possible size"),
-        (lambda found: numbers_of(found).__setitem__(1, 1 << 60), "outside the file"),
-        (lambda found: numbers_of(found).__setitem__(2, 1), "checksum"),
-        (lambda found: found["resources"].pop("outer#0"), "does not name all"),
-        (lambda found: found["resources"]["inner#0"].update(amount={"z": []}), "no known form"),
-        (lambda found: found["resources"]["inner#0"].update(amount={}), "no known form"),
-        (lambda found: found["resources"]["inner#0"].update(own=[1]), "columns of equal length"),
-        (lambda found: found["resource_type_map"].pop("inner#0"), "the constants of a group"),
-        (lambda found: found.update(resources=[]), "a mapping"),
-        (lambda found: numbers_of(found).__setitem__(0, 199), "equal length"),
-    ],
-)
+@pytest.mark.parametrize(("change", "expected"), [
+    (lambda found: numbers_of(found).append(1), "no known form"),
+    (lambda found: numbers_of(found).__setitem__(0, True), "no known form"),
+    (lambda found: numbers_of(found).__setitem__(0, 0), "no possible size"),
+    (lambda found: numbers_of(found).__setitem__(0, 1 << 40), "no possible size"),
+    (lambda found: numbers_of(found).__setitem__(1, -24), "no possible size"),
+    (lambda found: numbers_of(found).__setitem__(1, 1 << 60), "outside the file"),
+    (lambda found: numbers_of(found).__setitem__(2, 1), "checksum"),
+    (lambda found: found["resources"].pop("outer#0"), "does not name all"),
+    (lambda found: found["resources"]["inner#0"].update(amount={"z": []}), "no known form"),
+    (lambda found: found["resources"]["inner#0"].update(amount={}), "no known form"),
+    (lambda found: found["resources"]["inner#0"].update(own=[1]), "columns of equal length"),
+    (lambda found: found["resource_type_map"].pop("inner#0"), "the constants of a group"),
+    (lambda found: found.update(resources=[]), "a mapping"),
+    (lambda found: numbers_of(found).__setitem__(0, 199), "equal length"),
+])  # fmt: skip
 def test_a_wrong_directory_is_told(change: Any, expected: str) -> None:
     with pytest.raises(ProfileError, match=expected):
         columnar.verify(io.BytesIO(rewritten(change)), "x")
@@ -338,8 +331,6 @@ def test_files_by_columns_are_profiles(tmp_path: Path) -> None:
     path.write_bytes(DAMAGED)
     assert load_profile(path) == calls(1200)
     assert [group.key for group in load_profile(path, uids=["outer"]).groups()] == ["outer#0"]
-
-
 
 
 # -- call stacks ---------------------------------------------------------------------------------------------
@@ -393,19 +384,16 @@ def test_a_group_does_not_share_its_list() -> None:
     assert profile.regions()["resource_type_map"]["u#1"]["trace"] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (lambda found: found["resource_type_map"]["u#0"].update(trace=2), "does not have"),
-        (lambda found: found["resource_type_map"]["u#0"].update(trace=-1), "does not have"),
-        (lambda found: found["resource_type_map"]["u#0"].update(trace=True), "does not have"),
-        (lambda found: found["stacks"]["stacks"][0].append(9), "does not have"),
-        (lambda found: found["stacks"]["stacks"].__setitem__(0, 1), "is no list"),
-        (lambda found: found["stacks"].pop("frames"), "no lists"),
-        (lambda found: found.update(stacks=[]), "no lists"),
-        (lambda found: found.update(resource_type_map=[]), "a mapping"),
-    ],
-)
+@pytest.mark.parametrize(("change", "expected"), [
+    (lambda found: found["resource_type_map"]["u#0"].update(trace=2), "does not have"),
+    (lambda found: found["resource_type_map"]["u#0"].update(trace=-1), "does not have"),
+    (lambda found: found["resource_type_map"]["u#0"].update(trace=True), "does not have"),
+    (lambda found: found["stacks"]["stacks"][0].append(9), "does not have"),
+    (lambda found: found["stacks"]["stacks"].__setitem__(0, 1), "is no list"),
+    (lambda found: found["stacks"].pop("frames"), "no lists"),
+    (lambda found: found.update(stacks=[]), "no lists"),
+    (lambda found: found.update(resource_type_map=[]), "a mapping"),
+])  # fmt: skip
 def test_wrong_stacks_are_told(change: Any, expected: str) -> None:
     data = by_columns(with_traces([[{"function": "f"}], ["g"]]))
     with pytest.raises(ProfileError, match=expected):
@@ -413,8 +401,9 @@ def test_wrong_stacks_are_told(change: Any, expected: str) -> None:
 
 
 def test_few_stacks_do_not_fill_the_memory() -> None:
-    data = rewritten(lambda found: found["stacks"]["stacks"].__setitem__(0, [0] * 5000), by_columns(
-        with_traces([["f"]] * 20)
-    ))
+    data = rewritten(
+        lambda found: found["stacks"]["stacks"].__setitem__(0, [0] * 5000),
+        by_columns(with_traces([["f"]] * 20)),
+    )
     with pytest.raises(ProfileError, match="more frames than JSON"):
         columnar.load(io.BytesIO(data), "x", limit=1 << 20)

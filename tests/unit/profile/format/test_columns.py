@@ -1,7 +1,5 @@
 """Packed columns: no value and no type may change, whatever is put into them and however."""
 
-from __future__ import annotations
-
 import json
 import math
 from array import array
@@ -57,18 +55,15 @@ def test_what_json_tells_of_the_kinds_is_right(values: list[Any]) -> None:
     assert repr(told) == repr(seen)
 
 
-@pytest.mark.parametrize(
-    ("values", "code"),
-    [
-        ([1, 2**63 - 1, -(2**63)], "q"),
-        ([1.5, -0.0, math.inf], "d"),
-        ([1, 2.0], ""),
-        ([1, True], ""),
-        ([1.5, None], ""),
-        ([1, 2**63], ""),
-        (["1", "2"], ""),
-    ],
-)
+@pytest.mark.parametrize(("values", "code"), [
+    ([1, 2**63 - 1, -(2**63)], "q"),
+    ([1.5, -0.0, math.inf], "d"),
+    ([1, 2.0], ""),
+    ([1, True], ""),
+    ([1.5, None], ""),
+    ([1, 2**63], ""),
+    (["1", "2"], ""),
+])  # fmt: skip
 def test_what_is_packed(values: list[Any], code: str) -> None:
     column = pack(values * PACKED_FROM)
     assert getattr(column, "typecode", "") == code
@@ -80,8 +75,7 @@ def test_a_column_may_grow_while_numpy_looks_at_it() -> None:
     np = pytest.importorskip("numpy", reason="numpy is not installed")
     column = array("q", range(100))
     view = np.frombuffer(column, "q")
-    longer = extended(column, [100])
-    assert list(longer) == list(range(101))
+    assert list(extended(column, [100])) == list(range(101))
     assert view.tolist() == list(range(100))
 
 

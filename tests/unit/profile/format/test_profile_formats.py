@@ -1,7 +1,5 @@
 """Profiles as JSON: what is accepted, what is refused and how, and that writing loses nothing."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -71,18 +69,16 @@ profiles = st.fixed_dictionaries(
         "postprocessors": st.lists(units, max_size=3),
         "origin": st.sampled_from(["", "f7f3dcea69b97f2b03c421a223a770917149cfaf"]),
         "models": st.lists(st.dictionaries(st.sampled_from(["uid", "model", "x_start"]), values), max_size=3),
-        "global": st.fixed_dictionaries(
-            {
-                "time": st.sampled_from(["0.0", 1.5]),
-                "resources": st.lists(
-                    st.fixed_dictionaries({"uid": values}, optional={"amount": numbers, "trace": values}),
-                    max_size=8,
-                ),
-            }
-        ),
+        "global": st.fixed_dictionaries({
+            "time": st.sampled_from(["0.0", 1.5]),
+            "resources": st.lists(
+                st.fixed_dictionaries({"uid": values}, optional={"amount": numbers, "trace": values}),
+                max_size=8,
+            ),
+        }),
     },
     optional={"machine": values, "chunks": values},
-)
+)  # fmt: skip
 
 
 def dump(value: Any) -> bytes:
@@ -213,60 +209,56 @@ def test_numbers_keep_every_digit() -> None:
 
 
 def test_duplicate_keys_and_half_surrogates_are_tolerated() -> None:
-    twice = VALID.replace(b'"machine"', b'"models": [], "machine": 1, "machine"')
-    assert loads(twice, "a")["models"] == []
+    assert loads(VALID.replace(b'"machine"', b'"models": [], "machine": 1, "machine"'), "a")["models"] == []
     half = changed("resource_type_map.sys#0.uid", "\ud800")
     assert loads(dumps_object(loads(half, "a")), "b")["resource_type_map"]["sys#0"]["uid"] == "\ud800"
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        ("header", ..., "header: expected a mapping, it is missing"),
-        ("header", [], "header: expected a mapping, found a list"),
-        ("header.type", ..., "header.type: expected text, it is missing"),
-        ("header.type", 1, "header.type: expected text, found a number"),
-        ("header.type", "two words", "header.type: expected letters"),
-        ("header.type", "", "header.type: expected letters"),
-        ("header.type", "time\n", "header.type: expected letters"),
-        ("header.cmd", ["a"], "header.cmd: expected text, found a list"),
-        ("header.workload", "\udc80", "header.workload: expected text that can be written as UTF-8"),
-        ("header.units", None, "header.units: expected a mapping, found nothing"),
-        ("collector_info", ..., "collector_info: expected a mapping, it is missing"),
-        ("collector_info.name", ..., "collector_info.name: expected text, it is missing"),
-        ("collector_info.name", "", "collector_info.name: expected a name"),
-        ("collector_info.params", "x", "collector_info.params: expected a mapping, found 'x'"),
-        ("postprocessors", {}, "postprocessors: expected a list, found a mapping"),
-        ("postprocessors", None, "postprocessors: expected a list, found nothing"),
-        ("postprocessors.0", "normalizer", r"postprocessors\[0\]: expected a mapping"),
-        ("postprocessors.0.name", "two words", r"postprocessors\[0\].name: expected a name without blanks"),
-        ("origin", 5, "origin: expected text, found a number"),
-        ("models", {}, "models: expected a list"),
-        ("models.0", [], r"models\[0\]: expected a mapping"),
-        ("models.0.coeffs", {}, r"models\[0\].coeffs: expected a list"),
-        ("models.0.coeffs.0.name", ..., r"models\[0\].coeffs\[0\].name: expected text"),
-        ("models.0.coeffs.0.value", "1", r"models\[0\].coeffs\[0\].value: expected a number"),
-        ("resources", ..., "resources: expected the measured resources, it is missing"),
-        ("resources", None, "resources: expected a mapping"),
-        ("resources.sys#0", [], "resources.sys#0: expected a mapping of columns"),
-        ("resources.sys#0.amount", 1, "resources.sys#0.amount: expected a list"),
-        (
-            "resources.sys#0.order",
-            [1],
-            "resources.sys#0: expected columns of equal length, found 2 in amount",
-        ),
-        ("resources.sys#0.snapshot", [1, "2"], "resources.sys#0.snapshot: expected a whole number"),
-        ("resource_type_map.sys#0", ..., "resource_type_map.sys#0: expected the constants of a group"),
-        ("resource_type_map.sys#0", 1, "resource_type_map.sys#0: expected a mapping"),
-        ("resource_type_map.sys#0.snapshot", "1", "resource_type_map.sys#0.snapshot: expected a whole"),
-        ("resource_type_map", [], "resource_type_map: expected a mapping"),
-        ("global", [], "global: expected a mapping"),
-        ("global", {"time": "1"}, "global.resources: expected a list, it is missing"),
-        ("snapshots", {}, "snapshots: expected a list"),
-        ("snapshots", [{"resources": [1]}], r"snapshots\[0\].resources\[0\]: expected a mapping"),
-        ("snapshots", [{"resources": [], "models": 1}], r"snapshots\[0\].models: expected a list"),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "message"), [
+    ("header", ..., "header: expected a mapping, it is missing"),
+    ("header", [], "header: expected a mapping, found a list"),
+    ("header.type", ..., "header.type: expected text, it is missing"),
+    ("header.type", 1, "header.type: expected text, found a number"),
+    ("header.type", "two words", "header.type: expected letters"),
+    ("header.type", "", "header.type: expected letters"),
+    ("header.type", "time\n", "header.type: expected letters"),
+    ("header.cmd", ["a"], "header.cmd: expected text, found a list"),
+    ("header.workload", "\udc80", "header.workload: expected text that can be written as UTF-8"),
+    ("header.units", None, "header.units: expected a mapping, found nothing"),
+    ("collector_info", ..., "collector_info: expected a mapping, it is missing"),
+    ("collector_info.name", ..., "collector_info.name: expected text, it is missing"),
+    ("collector_info.name", "", "collector_info.name: expected a name"),
+    ("collector_info.params", "x", "collector_info.params: expected a mapping, found 'x'"),
+    ("postprocessors", {}, "postprocessors: expected a list, found a mapping"),
+    ("postprocessors", None, "postprocessors: expected a list, found nothing"),
+    ("postprocessors.0", "normalizer", r"postprocessors\[0\]: expected a mapping"),
+    ("postprocessors.0.name", "two words", r"postprocessors\[0\].name: expected a name without blanks"),
+    ("origin", 5, "origin: expected text, found a number"),
+    ("models", {}, "models: expected a list"),
+    ("models.0", [], r"models\[0\]: expected a mapping"),
+    ("models.0.coeffs", {}, r"models\[0\].coeffs: expected a list"),
+    ("models.0.coeffs.0.name", ..., r"models\[0\].coeffs\[0\].name: expected text"),
+    ("models.0.coeffs.0.value", "1", r"models\[0\].coeffs\[0\].value: expected a number"),
+    ("resources", ..., "resources: expected the measured resources, it is missing"),
+    ("resources", None, "resources: expected a mapping"),
+    ("resources.sys#0", [], "resources.sys#0: expected a mapping of columns"),
+    ("resources.sys#0.amount", 1, "resources.sys#0.amount: expected a list"),
+    (
+        "resources.sys#0.order",
+        [1],
+        "resources.sys#0: expected columns of equal length, found 2 in amount",
+    ),
+    ("resources.sys#0.snapshot", [1, "2"], "resources.sys#0.snapshot: expected a whole number"),
+    ("resource_type_map.sys#0", ..., "resource_type_map.sys#0: expected the constants of a group"),
+    ("resource_type_map.sys#0", 1, "resource_type_map.sys#0: expected a mapping"),
+    ("resource_type_map.sys#0.snapshot", "1", "resource_type_map.sys#0.snapshot: expected a whole"),
+    ("resource_type_map", [], "resource_type_map: expected a mapping"),
+    ("global", [], "global: expected a mapping"),
+    ("global", {"time": "1"}, "global.resources: expected a list, it is missing"),
+    ("snapshots", {}, "snapshots: expected a list"),
+    ("snapshots", [{"resources": [1]}], r"snapshots\[0\].resources\[0\]: expected a mapping"),
+    ("snapshots", [{"resources": [], "models": 1}], r"snapshots\[0\].models: expected a list"),
+])  # fmt: skip
 def test_what_is_wrong_is_named(path: str, value: Any, message: str) -> None:
     data = changed(path, value)
     if path == "resources" and value is ...:
@@ -276,22 +268,19 @@ def test_what_is_wrong_is_named(path: str, value: Any, message: str) -> None:
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "not JSON"),
-        (b"\xff\xfe", "not JSON in UTF-8"),
-        (b"\xef\xbb\xbf" + VALID, "not JSON"),
-        ("{}".encode("utf-16"), "not JSON"),
-        (VALID[:-1], "not JSON"),
-        (VALID + b"}", "not JSON"),
-        (b"[]", "expected a mapping"),
-        (b"null", "expected a mapping"),
-        (b"1" * 5000, "not JSON"),
-        (b"[" * 100_000, "nested too deeply"),
-        (b'{"a":' * 100_000, "nested too deeply"),
-    ],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    (b"", "not JSON"),
+    (b"\xff\xfe", "not JSON in UTF-8"),
+    (b"\xef\xbb\xbf" + VALID, "not JSON"),
+    ("{}".encode("utf-16"), "not JSON"),
+    (VALID[:-1], "not JSON"),
+    (VALID + b"}", "not JSON"),
+    (b"[]", "expected a mapping"),
+    (b"null", "expected a mapping"),
+    (b"1" * 5000, "not JSON"),
+    (b"[" * 100_000, "nested too deeply"),
+    (b'{"a":' * 100_000, "nested too deeply"),
+])  # fmt: skip
 def test_what_is_no_profile_at_all(data: bytes, message: str) -> None:
     for read in (loads, head_of):
         with pytest.raises(ProfileError, match=f"^a.perf: .*{message}"):
@@ -391,17 +380,12 @@ needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"no folder {SAM
 
 
 @needs_samples
-@pytest.mark.parametrize(
-    ("name", "kind", "collector", "snapshots", "resources"),
-    [
-        ("prof-1-time-2017-03-19-19-17-36", "time", "time", {0}, 3),
-        ("prof-2-complexity-2017-03-20-21-40-42", "mixed", "trace", {0}, 25),
-        ("prof-3-memory-2017-05-15-15-43-42", "memory", "memory", None, None),
-    ],
-)
-def test_profiles_of_older_releases(
-    name: str, kind: str, collector: str, snapshots: set[int] | None, resources: int | None
-) -> None:
+@pytest.mark.parametrize(("name", "kind", "collector", "snapshots", "resources"), [
+    ("prof-1-time-2017-03-19-19-17-36", "time", "time", {0}, 3),
+    ("prof-2-complexity-2017-03-20-21-40-42", "mixed", "trace", {0}, 25),
+    ("prof-3-memory-2017-05-15-15-43-42", "memory", "memory", None, None),
+])  # fmt: skip
+def test_profiles_of_older_releases(name, kind, collector, snapshots, resources) -> None:
     data = (SAMPLES / f"{name}.perf").read_bytes()
     profile = loads(data, name)
     known = head_of(data, name)
@@ -418,13 +402,10 @@ def test_profiles_of_older_releases(
 
 
 @needs_samples
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("corrupted-snapshots", r"snapshots\[0\].resources: expected a list, it is missing"),
-        ("corrupted-global", "test: expected resources in one of the regions resources, global, snapshots"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), [
+    ("corrupted-snapshots", r"snapshots\[0\].resources: expected a list, it is missing"),
+    ("corrupted-global", "test: expected resources in one of the regions resources, global, snapshots"),
+])  # fmt: skip
 def test_damaged_profiles_of_older_releases(name: str, message: str) -> None:
     with pytest.raises(ProfileError, match=message):
         loads((SAMPLES / f"{name}.perf").read_bytes(), name)

@@ -1,4 +1,4 @@
-/* The files that the runtime reads and writes; perun/collect/complexity/programs.py writes and records.py reads them.
+/* The files that the runtime reads and writes; perun/collect/complexity/selection.py writes and records.py reads them.
  *
  * PERUN_COMPLEXITY_FOLDER names the folder of the recordings, PERUN_COMPLEXITY_TABLE the table of what to record, and
  * PERUN_COMPLEXITY_STORAGE the number of calls that a thread buffers. A process makes its files when it enters the first

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from perun.collect.trace.plan import Plan, Probe
 from perun.core.atomic import write_all
 from perun.core.errors import PerunError
-from perun.core.process import programs, threads
+from perun.core.process import ending, programs
 from perun.native.binary import Binary, is_probeable
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Following:
             os.mkfifo(self._folder / name, 0o600)
         # Opened for both directions, which waits for nobody.
         self._ask, self._answer = (os.open(self._folder / name, os.O_RDWR) for name in (ASK, ANSWER))
-        threads.start(self._thread)
+        ending.start(self._thread)
         return self
 
     def __exit__(

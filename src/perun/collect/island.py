@@ -1,0 +1,510 @@
+"""Island collector: what a Python program uses, call by call, and where its time went.
+
+:mod:`perun.island` records the program and accounts for its time; this collector makes a profile of that.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+import numpy as np
+
+from perun.collect._common import runs as common
+from perun.collect._common.runs import (
+    completed,
+    new_profile,
+    python_program_of,
+    require_recorded,
+    shortfalls,
+    succeeds,
+)
+from perun.core.errors import CollectorUnavailable, PerunError
+from perun.core.process.execution import Execution, Sample
+from perun.island import opening
+from perun.island.engine import words_of
+from perun.island.options import IslandOptions
+from perun.island.program_runner import Program, limits_of
+from perun.island.statistics import label_of
+from perun.native.columns import Ints
+from perun.plugin.api import CollectContext, Run
+from perun.plugin.params import param, to_mapping
+from perun.profile.factory import Profile
+from perun.profile.island import COLUMNS, NO_OBJECT, SEVERAL, TIMELINE, TYPE, Api, Thread, Timeline
+
+if TYPE_CHECKING:
+    from perun.island.opening import Recorded
+    from perun.island.record import Recording
+    from perun.island.statistics import Usage
+
+
+# Makes the profile of the runs of an island: a resource for what each thread did with each object.
+
+MAX_OBJECTS: Final = 2_000
+"""Objects, each with its thread and what was done with it, that have a resource of their own in one run."""
+OTHERS: Final = "(others)"
+"""In place of an object: the objects that used least, of a run that has more."""
+NUMBERS: Final = ("calls", "seconds", "ambiguous", "physical")
+"""Columns of the resources beside those that all profiles have."""
+_TIME: Final = "time"
+
+
+class Row(NamedTuple):
+    """What one thread did with one object in one run; the fields of a resource.
+
+    :param uid: the object, or the thread where there is none. :param thread: its name, with that of its
+        process where there are several. :param island: the island that it ran in.
+    """
+
+    type: str
+    subtype: str
+    uid: str
+    thread: str
+    island: str
+    unit: str
+    amount: float
+    calls: int
+    seconds: float
+    ambiguous: float
+    physical: int
+
+
+def shown_objects(cwd: Path) -> Callable[[str], str]:
+    """How objects are named: paths below the folder of the run are relative to it, as each version of a
+    project is measured in a folder of its own."""
+    folders = tuple(dict.fromkeys(os.path.join(one, "") for one in (str(cwd), os.path.realpath(cwd))))
+
+    def shown(name: str) -> str:
+        return next((name[len(folder) :] for folder in folders if name.startswith(folder)), name)
+
+    return shown
+
+
+def rows_of(usage: Iterable[Usage], processes: Sequence[str], shown: Callable[[str], str] = str) -> list[Row]:
+    """The rows of a run; those of the least objects are put together, so that there are at most
+    :data:`MAX_OBJECTS` and one for each thread and kind.
+
+    :param processes: the names of the processes, by which threads are told apart if there are several.
+    :param shown: how an object is named.
+    """
+    found = []
+    for one in usage:
+        thread = f"{one.thread} in {processes[one.process]}" if len(processes) > 1 else one.thread
+        found.append(
+            Row(
+                one.type, one.subtype, shown(one.object) or thread, thread, one.island, one.unit, one.amount,
+                one.calls, one.seconds, one.ambiguous, one.physical,
+            )
+        )  # fmt: skip
+    return _fewer(found)
+
+
+def _fewer(rows: list[Row]) -> list[Row]:
+    objects = [row for row in rows if row.uid != row.thread]
+    if len(objects) <= MAX_OBJECTS:
+        return rows
+    of_paths = _summed(
+        row._replace(uid=_without_number(row.uid)) if row.uid != row.thread else row for row in rows
+    )
+    objects = [row for row in of_paths if row.uid != row.thread]
+    ranked = sorted(objects, key=lambda row: (row.seconds, row.amount), reverse=True)
+    kept = set(ranked[:MAX_OBJECTS])
+    return _summed(
+        row if row in kept or row.uid == row.thread else row._replace(uid=OTHERS) for row in of_paths
+    )
+
+
+def _without_number(uid: str) -> str:
+    """The name of a file or a peer without the number that tells its openings apart."""
+    name, sign, number = uid.rpartition("#")
+    return name.rstrip() if sign and number.isdecimal() else uid
+
+
+def _summed(rows: Iterable[Row]) -> list[Row]:
+    sums: dict[tuple[str, ...], list[float]] = {}
+    for row in rows:
+        numbers = sums.setdefault(row[:6], [0, 0, 0.0, 0.0, 0])
+        for place, value in enumerate(row[6:]):
+            numbers[place] += value
+    return [Row(*key, *numbers) for key, numbers in sums.items()]  # type: ignore[arg-type]
+
+
+def resources_of(rows: Sequence[Row], order: int) -> list[dict[str, Any]]:
+    """The resources of the rows of one run; they name their island where there are several.
+
+    :param order: number of the run, from 1.
+    """
+    several = len({row.island for row in rows}) > 1
+    return [_resource(row, order) | ({"island": row.island} if several else {}) for row in rows]
+
+
+def _resource(row: Row, order: int) -> dict[str, Any]:
+    resource: dict[str, Any] = {
+        "type": row.type,
+        "subtype": row.subtype,
+        "uid": row.uid,
+        "thread": row.thread,
+        "amount": row.amount,
+        "calls": row.calls,
+        "seconds": row.seconds,
+        "order": order,
+    }
+    if order == 1:  # a flame graph shows one run, as the timeline does, and not the sum of all
+        resource["trace"] = _trace(row)
+    if row.ambiguous:
+        resource["ambiguous"] = row.ambiguous
+    if row.physical not in (0, row.amount) and row.unit == "B":
+        resource["physical"] = row.physical
+    return resource
+
+
+def _trace(row: Row) -> list[str]:
+    """What a flame graph stacks on each other: the thread, the type, the subtype and the object."""
+    parts = [row.thread, row.type, row.subtype, row.uid]
+    if row.uid == row.thread:
+        parts.pop()
+    if row.type == row.subtype:
+        del parts[1]
+    return parts[::-1]
+
+
+def times_of(command: str, order: int, opened: Recorded) -> list[dict[str, Any]]:
+    """The times of one run, as the time collector notes them: `real` stands for the profile in lists."""
+    times = {"real": opened.live, "user": opened.result.user, "sys": opened.result.system}
+    return [
+        {"type": _TIME, "subtype": subtype, "uid": command, "amount": amount, "order": order}
+        for subtype, amount in times.items()
+    ]
+
+
+def units_of(found: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    """The units of the header: of each type the most frequent one, and those of subtypes that differ.
+
+    :param found: by type and subtype.
+    """
+    known: dict[str, dict[str, str]] = defaultdict(dict)
+    for (kind, subtype), unit in found.items():
+        known[kind][subtype] = unit
+    units = {_TIME: "s"}
+    for kind, subtypes in sorted(known.items()):
+        each = sorted(subtypes.values(), reverse=True)  # where two are as frequent, a real unit
+        units[kind] = common = max(dict.fromkeys(each), key=each.count)
+        units |= {f"{kind} ({name})": unit for name, unit in sorted(subtypes.items()) if unit != common}
+    return units
+
+
+def facts_of(opened: Recorded) -> dict[str, Any]:
+    """The region `island` of the profile: what is known of the first run as a whole."""
+    result, stopped = opened.result, [end - start for start, end in opened.stops]
+    return {
+        "live": opened.live,
+        "ended": result.ending,
+        "processes": opened.processes,
+        "threads": len(opened.threads),
+        "stops": {"count": len(stopped), "seconds": sum(stopped) / 1e9, "stopped-by-rule": opened.by_rule},
+        "unattributed": opened.unattributed._asdict(),
+        "held": result.held,
+        "throttled": result.throttled / 1e9,
+        "notes": opened.notes,
+    }
+
+
+# The island collector: runs a Python program in an island, and makes a profile of what that recorded.
+
+# The parameters of the collector: the options of an island, and what every collector has.
+
+TIMELINE_ENTRIES = 100_000
+"""Entries of the timeline of a profile: about 3 MB of JSON, and a page that moves fluently."""
+
+
+@dataclass(frozen=True)
+class IslandParams(IslandOptions):
+    """What is recorded, how often, and what the profile keeps of it."""
+
+    timeline_entries: int = param(
+        TIMELINE_ENTRIES,
+        metavar="<int>",
+        minimum=0,
+        help="The most entries that the timeline in the profile has. Of more calls, those of one thread to "
+        "one function that follow closely are one entry with their number; 0 keeps no timeline.",
+    )
+    repeat: int = param(
+        1,
+        short="-r",
+        metavar="<int>",
+        minimum=1,
+        help="Run the command <int> times; from 5 on `perun check` can say how sure it is of times.",
+    )
+    ignore_failure: bool = common.ignore_failure()
+    timeout: float = common.timeout(kept=True)
+
+
+# The timeline of a run in at most so many entries: calls that follow closely become one entry.
+
+MAX_STOPS: Final = 10_000
+"""Stops that a timeline has at most; of more those that are near become one."""
+_GAPS: Final = tuple(1_000 * 4**step for step in range(28))
+"""Nanoseconds that may be between two calls of an entry, one after the other tried; the last is a year and
+more."""
+_OF_SEVERAL: Final = 1_000_000
+"""From this gap on calls are joined whatever their object: a screen has no thousand points for a second."""
+
+
+class Calls(NamedTuple):
+    """Calls in the order of threads and, of each, of starts: the columns of a timeline, shape (n,)."""
+
+    thread: Ints
+    api: Ints
+    object: Ints
+    start: Ints
+    duration: Ints
+    amount: Ints
+
+
+class Joined(NamedTuple):
+    """Entries in the order of threads and starts: the columns of a timeline, by their names.
+
+    :param gap: nanoseconds; calls of one entry are no farther apart. 0 where each is an entry of its own.
+    """
+
+    columns: dict[str, Ints]
+    gap: int
+
+
+def joined(calls: Calls, most: int) -> Joined:
+    """The calls as entries: those of one thread to one function on one object that follow closely are one.
+
+    :param most: how many entries there may be, unless there are more threads and functions.
+    """
+    if len(calls.start) <= most:
+        return Joined(
+            _together(calls, calls.object, np.arange(len(calls.start)), np.arange(len(calls.start))), 0
+        )
+    gap = 0
+    for objects in (calls.object, np.full_like(calls.object, SEVERAL)):
+        order = np.lexsort((calls.start, objects, calls.api, calls.thread))
+        keys = np.stack((calls.thread, calls.api, objects))[:, order]
+        begins = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))
+        apart = calls.start[order][1:] - (calls.start + calls.duration)[order][:-1]
+        for gap in _GAPS:
+            if objects is calls.object and gap >= _OF_SEVERAL:
+                break
+            firsts = begins | np.append(True, apart > gap)
+            if int(firsts.sum()) <= most:
+                return Joined(_together(calls, objects, order, np.flatnonzero(firsts)), gap)
+    return Joined(_together(calls, objects, order, np.flatnonzero(begins)), gap)
+
+
+def _together(calls: Calls, objects: Ints, order: Ints, firsts: Ints) -> dict[str, Ints]:
+    """The entries that begin at the places `firsts` of the calls in this order."""
+    if not len(firsts):
+        return {name: np.zeros(0, np.int64) for name in COLUMNS}
+    start = calls.start[order][firsts]
+    ends = np.maximum.reduceat((calls.start + calls.duration)[order], firsts)
+    found = {
+        "thread": calls.thread[order][firsts],
+        "api": calls.api[order][firsts],
+        "object": objects[order][firsts],
+        "start": start,
+        "duration": ends - start,
+        "busy": np.add.reduceat(calls.duration[order], firsts),
+        "amount": np.add.reduceat(calls.amount[order], firsts),
+        "calls": np.diff(np.append(firsts, len(order))),
+    }
+    shown = np.lexsort((-found["duration"], found["start"], found["thread"]))
+    return {name: found[name][shown] for name in COLUMNS}
+
+
+def timeline_region(opened: Recorded, most: int, shown: Callable[[str], str]) -> dict[str, Any]:
+    """The region `timeline` of a profile.
+
+    :param most: about how many entries it has at most. :param shown: how an object is named.
+    """
+    apis: dict[Any, int] = {}
+    objects: dict[str, int] = {}
+    parts, first = [], 0
+    lives = np.array([thread.destroyed for thread in opened.threads], np.int64)
+    for recording in opened.recordings:
+        parts.append(_calls(recording, first, lives, opened.start, apis, objects))
+        first += len(recording.threads)
+    calls = Calls(*map(np.concatenate, zip(*parts, strict=True)))
+    columns = joined(calls, most).columns
+    return Timeline(
+        round(opened.live * 1e9),
+        opened.processes,
+        [Thread(lane.name, lane.process, lane.created, lane.destroyed) for lane in opened.lanes],
+        [Api(api.name, api.type, api.subtype, "ns" if api.unit == "s" else api.unit) for api in apis],
+        list(map(shown, objects)),
+        {name: column.tolist() for name, column in columns.items()},
+        _stops(opened.stops),
+        len(calls.start),
+    ).as_region()
+
+
+def _calls(
+    recording: Recording, first: int, lives: Ints, start: int, apis: dict[Any, int], objects: dict[str, int]
+) -> Calls:
+    """The calls of a process.
+
+    :param first: the number of its first thread in the run. :param lives: when each thread of the run ended.
+    :param apis: and :param objects: get what is new in it.
+    """
+    table = recording.columns()
+    used_apis, api = np.unique(table["api"], return_inverse=True)
+    used_objects, object = np.unique(table["object"], return_inverse=True)
+    names = [label_of(recording, number) for number in used_objects.tolist()]
+    thread = table["thread"].astype(np.int64) + first
+    begin = table["start"]
+    # A call that has not returned lasts as long as its thread.
+    end = np.maximum(np.where(table["end"] < 0, lives[thread], table["end"]), begin)
+    numbers = [apis.setdefault(recording.apis[number], len(apis)) for number in used_apis.tolist()]
+    places = [objects.setdefault(name, len(objects)) if name else NO_OBJECT for name in names]
+    return Calls(
+        thread,
+        np.array(numbers, np.int64)[api],
+        np.array(places, np.int64)[object],
+        begin - start,
+        end - begin,
+        table["amount"].astype(np.int64),
+    )
+
+
+def _stops(stops: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Starts and durations; of very many stops those that are near become one."""
+    starts, ends = np.array(stops, np.int64).reshape(-1, 2).T
+    same = np.zeros_like(starts)
+    columns = joined(Calls(same, same, same, starts, ends - starts, same), MAX_STOPS).columns
+    return list(zip(columns["start"].tolist(), columns["duration"].tolist(), strict=True))
+
+
+COLLECTOR_TYPE: Final = TYPE
+COLLECTOR_DEFAULT_UNITS: Final = {
+    "time": "s", "cpu": "s", "stopped": "s", "sleep": "s", "disk": "B", "net": "B", "random": "B",
+}  # fmt: skip
+_SUPPORTS: Final = "import sys; sys.exit(sys.version_info < (3, 9))"
+_OTHERS: Final = "perun collect trace records programs of other languages"
+
+
+class IslandCollector:
+    """Records each call of a Python program to files, sockets, sleeping, locks and others.
+
+    Each resource is what one thread did with one object: how much, in how many calls, and how long. The
+    seconds of all resources of a thread add up to its life.
+    """
+
+    name: ClassVar[str] = "island"
+    help: ClassVar[str] = (
+        "Records what a Python program uses, call by call, as of files and sockets, and where its time went."
+    )
+    Params: ClassVar[type] = IslandParams
+
+    def collect(self, run: Run, params: IslandParams, ctx: CollectContext) -> Profile:
+        """Run the command `repeat` times, each in an island of its own.
+
+        :raises UsageError: where the command is no Python program, or a limit is none.
+        :raises CollectorUnavailable: where its interpreter is too old.
+        :raises JobFailed: where the command cannot be started, or fails (unless the parameters ignore that).
+        :raises Interrupted: where the user stops a run; it has the profile of what was recorded by then.
+        """
+        limits_of(params)  # refuses a wrong one before anything is run
+        builder = _Builder(run, params)
+        for number in range(1, params.repeat + 1):
+            ctx.report(f"recording {run}", number - 1, params.repeat)
+            folder = ctx.scratch / "island"
+            shutil.rmtree(folder, ignore_errors=True)
+            sample = _record(run, params, folder, ctx)
+            builder.add(_opened(folder, sample), sample)
+            if sample.early:
+                break
+        ctx.report(f"recording {run}", params.repeat, params.repeat)
+        return builder.profile(ctx)
+
+
+class _Builder:
+    """Makes the profile of the runs."""
+
+    def __init__(self, run: Run, params: IslandParams) -> None:
+        self._run = run
+        self._params = params
+        self._shown = shown_objects(run.cwd)
+        self._resources: list[dict[str, Any]] = []
+        self._units: dict[tuple[str, str], str] = {}
+        self._facts: dict[str, Any] = {}
+        self._timeline: dict[str, Any] | None = None
+        self._samples: list[Sample] = []
+
+    def add(self, opened: Recorded, sample: Sample) -> None:
+        """Take what one run recorded; its timeline only if it is the first."""
+        self._samples.append(sample)
+        order = len(self._samples)
+        rows = rows_of(opened.usage, opened.processes, self._shown)
+        self._units |= {(row.type, row.subtype): row.unit for row in rows}
+        self._resources += times_of(str(self._run), order, opened)
+        self._resources += resources_of(rows, order)
+        if order == 1:
+            self._facts = facts_of(opened)
+            if self._params.timeline_entries:
+                self._timeline = timeline_region(opened, self._params.timeline_entries, self._shown)
+
+    def profile(self, ctx: CollectContext) -> Profile:
+        """The profile of all runs.
+
+        :raises Interrupted: where the user stopped the last one.
+        """
+        params = to_mapping(self._params)
+        units = units_of(self._units)
+        profile = new_profile(self._run, COLLECTOR_TYPE, units, IslandCollector.name, params)
+        profile["island"] = {"runs": len(self._samples), **self._facts}
+        if self._timeline is not None:
+            profile[TIMELINE] = self._timeline
+        profile.update_resources(self._resources, columns=NUMBERS)
+        for note in self._facts["notes"]:
+            ctx.note(note)
+        last = self._samples[-1]
+        return completed(profile, last, shortfalls(last, self._params.timeout))
+
+
+def _record(run: Run, params: IslandParams, folder: Path, ctx: CollectContext) -> Sample:
+    """Run the command once, and refuse it if it failed."""
+    program = Program(*python_program_of(run, "the collector island", _OTHERS))
+    engine = words_of(program, params, folder)
+    once = params.repeat == 1
+    with Execution(run, ctx.scratch, params.timeout, engine=engine, single_run=once) as execution:
+        sample = execution.record()
+        if sample.status and not any(folder.glob(f"{opening.PREFIX}*")):
+            _require_support(run, program.python)
+        require_recorded(run, sample, execution.last_errors(), ignore_failure=params.ignore_failure)
+        return sample
+
+
+def _require_support(run: Run, python: str) -> None:
+    """Refuse an interpreter that cannot load the recorder.
+
+    :raises CollectorUnavailable: where it is none that can.
+    """
+    if not succeeds(_SUPPORTS, run, python):
+        raise CollectorUnavailable(
+            f"the collector island needs Python 3.9 or newer, which {python} is not",
+            "run the program with a newer Python",
+        )
+
+
+def _opened(folder: Path, sample: Sample) -> Recorded:
+    """What was recorded.
+
+    :raises JobFailed: where nothing was, but by an interruption, which goes on then.
+    """
+    try:
+        return opening.read(folder)
+    except PerunError:
+        if sample.interruption is not None:
+            raise sample.interruption from None
+        raise
+
+
+PLUGIN = IslandCollector
