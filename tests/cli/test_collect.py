@@ -241,7 +241,8 @@ def test_the_difference_from_the_nearest_ancestor(perun: Callable[..., Any], pro
     repeated = ("time", "--warmup", "0", "--repeat", "2")
     command = ("-c", "sh", "-a", "-c true")
     # Two runs on a busy machine may differ by more than the machine is taken to make of them.
-    words = f"({'|'.join(map(re.escape, NAMES.values()))})(, unconfirmed)?"
+    names = "|".join(map(re.escape, NAMES.values()))
+    words = rf"({names})(, unconfirmed| by the 95 % interval| above [\d.]+ %)?"
     lines = perun("collect", "-m", first, *command, *repeated).lines
     assert "since" not in lines[-1]
     difference = rf"  (?:real|cpu) time  .* \(n = 2\)  [+-]?[\d.,]+ % \[.*\] since {first[:7]}: {words}"
