@@ -14,7 +14,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 
 PIP := $(VENV)/bin/python -m pip install --quiet --quiet --no-input
-PIP_LOCKED := $(PIP) --no-compile --require-hashes --requirement
+# The files are complete, so that pip need not look for what a library needs: of a library that another one asks for
+# with an extra it finds the newest release, and then says that this one is not pinned.
+LOCKED := --require-hashes --no-deps --requirement
+PIP_LOCKED := $(PIP) --no-compile $(LOCKED)
 # pip compiles one module after the other, also the tests that libraries bring; some of their files are no valid Python.
 COMPILE := $(VENV)/bin/python -m compileall -q -q -j 0 -x '/tests?/' $(VENV)/lib || true
 # Folders too: they change when a file is removed.
@@ -98,21 +101,21 @@ bench: $(VENV)/.tracers $(VENV)/.strange $(VENV)/.installed-bench build/peer/.ma
 build/peer/.made: $(LOCK)/peer.txt | $(VENV)/.made
 	@echo "installing an older release of Perun into build/peer, to compare with"
 	@$(VENV)/bin/python -m venv --clear build/peer
-	@build/peer/bin/python -m pip install --quiet --quiet --no-input --compile --require-hashes --requirement $<
+	@build/peer/bin/python -m pip install --quiet --quiet --no-input --compile $(LOCKED) $<
 	@touch $@
 
 # Programs that find change points, which the benchmarks compare `perun changes` with.
 build/history-peers/.made: $(LOCK)/history-peers.txt | $(VENV)/.made
 	@echo "installing ruptures and Apache Otava into build/history-peers, to compare with"
 	@$(VENV)/bin/python -m venv --clear build/history-peers
-	@build/history-peers/bin/python -m pip install --quiet --quiet --no-input --compile --require-hashes --requirement $<
+	@build/history-peers/bin/python -m pip install --quiet --quiet --no-input --compile $(LOCKED) $<
 	@touch $@
 
 # What `perun push` and `perun pull` are compared with.
 build/dvc/.made: $(LOCK)/dvc.txt | $(VENV)/.made
 	@echo "installing DVC into build/dvc, to compare with"
 	@$(VENV)/bin/python -m venv --clear build/dvc
-	@build/dvc/bin/python -m pip install --quiet --quiet --no-input --compile --require-hashes --requirement $<
+	@build/dvc/bin/python -m pip install --quiet --quiet --no-input --compile $(LOCKED) $<
 	@touch $@
 
 screenshots: $(VENV)/.installed-test $(VENV)/.chromium  ## Take the pictures of the manual, by the tests that open pages

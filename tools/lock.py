@@ -2,7 +2,7 @@
 
 Usage: python tools/lock.py FOLDER [OPTION OF uv pip compile]...
 
-Writes a requirements file for each use into the folder; `pip install --require-hashes -r FOLDER/test.txt`
+Writes a requirements file for each use into the folder; `pip install --require-hashes --no-deps -r FOLDER/test.txt`
 installs exactly that. Files that stay the same are not touched.
 """
 
