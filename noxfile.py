@@ -33,7 +33,8 @@ def tests(session: nox.Session) -> None:
     """Install what the tests need, then Perun, and run them; skipped where the packages cannot be had."""
     requirements = PROJECT / "requirements" / "test.txt"
     said = session.run_install(
-        *"python -m pip install --quiet --quiet --require-hashes --no-deps --requirement".split(),
+        *("python", "-m", "pip", "install", "--quiet", "--quiet"),
+        *("--require-hashes", "--no-deps", "--requirement"),
         requirements,
         silent=True,
         success_codes=[0, 1],

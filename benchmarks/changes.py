@@ -107,7 +107,7 @@ def many(place: Place) -> Iterator[Row]:
         measured = _measured(rows[:, :count])
         start = time.process_time()
         rules = Rules()
-        remembered, points = Remembered(repo, change_points.EFFECT, rules), Points(repo, "", ())
+        remembered, points = Remembered(repo, change_points.EFFECT, rules), Points(repo, "HEAD", ())
         detect(measured, change_points.EFFECT, rules, remembered, points, lambda done, total: None)
         seconds.append(time.process_time() - start)
     what = f"change points of {SERIES:,} series of {LONG:,} versions, CPU"
