@@ -29,6 +29,8 @@ CONFIGURATIONS = 100
 SLOW_EVERY = 25
 """One function takes three times as long in each so-manieth version: two changes, there and back."""
 CHECK = ["--no-pager", "check", "all"]
+MANUAL = ("--format", "manual")
+"""The lines that the peer prints."""
 # The peak of the process itself and the largest of those that it started, in KiB. It is asked through a small
 # process between, for a new process begins with the peak of the one that it was made from.
 MEASURED = (
@@ -54,8 +56,8 @@ def check_all(place: Place) -> Iterator[Row]:
     ours, theirs = _repository(place, COMMITS), place.folder / "check-peer"
     shutil.copytree(ours, theirs)
     expected = 2 * len(range(SLOW_EVERY, COMMITS, SLOW_EVERY))
-    for command, folder in ((place.perun, ours), (place.peer, theirs)):
-        found = _output([command, *CHECK], folder).count("-> to:")
+    for command, folder, manual in ((place.perun, ours, MANUAL), (place.peer, theirs, ())):
+        found = _output([command, *CHECK, *manual], folder).count("-> to:")
         if found != expected:
             raise SystemExit(f"{command} found {found} changes, there are {expected}")
     result = compete(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -23,7 +24,7 @@ from perun.running.run import builds
 from perun.vcs.git import Git
 from perun.vcs.svs import PLUGIN as Svs
 from perun.vcs.tagit import PLUGIN as Tagit
-from shared import two_cores
+from shared import conftest_of, two_cores
 
 COUNTED = {"metrics": ("counter",), "always": True}
 
@@ -512,3 +513,42 @@ def test_what_is_copied_stays_in_the_copy(tmp_path: Path, kind: str) -> None:
     copy_changes(source, ["sub/file", "never/was"], copy)
     assert (copy / "sub/file").read_text() == "new"
     assert list(outside.iterdir()) == []
+
+
+TIMER = (
+    conftest_of("compare")
+    .COLLECTOR.replace("Counter", "Timer")
+    .replace('"counter"', '"timer"')
+    .replace("instructions", "time")
+    .replace(
+        'amount = int((run.cwd / "cost").read_text())',
+        'import random\n        cost, noise, other = map(float, (run.cwd / "cost").read_text().split())\n'
+        "        scale = noise * (5 if random.random() < other else 1)\n"
+        "        amount = cost * math.exp(random.gauss(0, scale))",
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [range(2), *(pytest.param(range(at, at + 10), marks=pytest.mark.slow) for at in range(0, 100, 10))],
+    ids=lambda seeds: f"{seeds.start}-{seeds.stop}",
+)
+def test_a_stored_session_is_told_alike(project: Any, seeds: range) -> None:
+    """`compare` and `check diff` say the same word of what was measured, whatever ended the session."""
+    (project.path / ".perun/plugins/collect/timer.py").write_text("import math\n" + TIMER)
+    others = "{method: average_amount_threshold, instead_of: hodges_lehmann_ratio}"
+    rules = f"degradation: {{strategies: [{{method: hodges_lehmann_ratio}}, {others}]}}\n"
+    project.configure(f"cmds: [sh run.sh]\ncollectors: [{{name: timer}}]\n{rules}")
+    for seed in seeds:
+        rng = random.Random(seed)
+        random.seed(seed)  # of the collector
+        change = rng.choice((0, 0, 0.01, 0.03, 0.05, 0.1, -0.1, 1.0))
+        noise, outliers = rng.choice((0.002, 0.01, 0.03, 0.1)), rng.choice((0, 0.1))
+        for cost in (100, 100 * (1 + change)):
+            project.git.commit("Cost", {"cost": f"{cost} {noise} {outliers}\n"})
+        pairs = rng.choice((2, 3, 5, 10, 30, 200))
+        found = project.only("HEAD~1", "HEAD", metrics=("timer",), always=True, most_pairs=pairs)
+        answer = json.loads(project.perun("check", "diff", "HEAD~1", "HEAD", "--json").out)
+        said = {one["result"] for comparison in answer["comparisons"] for one in comparison["changes"]}
+        assert said == {one.name for one in labels(found)} - {"NoChange"}, (change, noise, outliers, pairs)

@@ -328,28 +328,37 @@ def point_of(profiles: Iterable[Sequence[Round]], kind: Kind) -> Point:
     :param profiles: the rounds of each.
     """
     rounds: list[Round] = []
+    taken: set[tuple[str, int]] = set()
     last: dict[str, int] = {}
-    for place, own in enumerate(profiles):
+    for place, profile in enumerate(profiles):
         # The rounds of a profile that names no numbers follow those of the one before it.
-        taken = {(one.session, one.number) for one in rounds}
-        after = any((one.session, one.number) in taken for one in own)
-        for one in own:
+        after = any((one.session, one.number) in taken for one in profile)
+        own = []
+        for one in profile:
             session = one.session or f"#{place}"
             number = one.number + (last.get(session, -1) + 1 if after else 0)
-            rounds.append(Round(session, number, one.samples))
-        for one in rounds:
+            own.append(Round(session, number, one.samples))
+        rounds += own
+        taken.update((one.session, one.number) for one in own)
+        for one in own:
             last[one.session] = max(one.number, last.get(one.session, 0))
     return Point(tuple(rounds), kind)
 
 
-def point(profiles: Sequence[tuple[Readings, Conditions]], kind: Kind) -> Point:
+def point(
+    profiles: Sequence[tuple[Readings, Conditions]],
+    kind: Kind,
+    like: tuple[Readings, Conditions] | None = None,
+) -> Point:
     """What profiles of one version, one at least, measured of a series, in the order of measuring.
 
-    Those count that were measured in the session of the newest one, or under its conditions, as far as these
+    Those count that were measured in the session of one of them, or under its conditions, as far as these
     are known.
+
+    :param like: this one; the newest where it is None.
     """
-    newest, conditions = profiles[-1]
-    session = _session_of(newest)
+    chosen, conditions = like or profiles[-1]
+    session = _session_of(chosen)
     both = [
         (one, speed_of(own))
         for one, own in profiles

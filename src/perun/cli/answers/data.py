@@ -184,11 +184,15 @@ def value_data(one: Value) -> dict[str, Any]:
 
 def difference_data(one: Judged) -> dict[str, Any] | None:
     """The difference in JSON; null where there is no version before."""
-    return None if one.verdict is None else {
-        **present.verdict_data(one.verdict),
-        "confirmed": one.confirmed,
-        "since": one.since,
-    }
+    return (
+        None
+        if one.verdict is None
+        else {
+            **present.verdict_data(one.verdict),
+            "confirmed": one.confirmed,
+            "since": one.since,
+        }
+    )
 
 
 def judged_data(one: Judged | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import PerunError, PluginError, ProfileError
@@ -118,6 +118,8 @@ def _plain(name: str) -> str:
 
 KEPT_READINGS: Final = 1024
 """Profiles of versions before whose series stay in memory."""
+KEPT_POINTS: Final = 4096
+"""Points of series of versions that stay in memory."""
 MOST_BYTES: Final = 8 << 20
 """Bytes of the JSON of a profile that is read for the noise that it shows."""
 
@@ -164,10 +166,12 @@ class Lines:
     def __init__(self, profiles: Profiles) -> None:
         self._profiles = profiles
         self._known: OrderedDict[str, tuple[Mapping[SeriesName, Readings], Conditions]] = OrderedDict()
+        # A version is on the lines of several pairs.
+        self._point = lru_cache(KEPT_POINTS)(self._point_of)
 
     def of(self, pair: Pair, name: SeriesName) -> list[Point]:
         """The points of a series along the line of the pair."""
-        return [found for own in pair.line if (found := self._point(own, name)) is not None]
+        return [found for own in pair.line if (found := self._point(own, name, own[-1])) is not None]
 
     def both(self, pair: Pair, name: SeriesName) -> tuple[Point, Point] | None:
         """The points of both versions of the pair; None where one of them is not known.
@@ -176,17 +180,21 @@ class Lines:
         """
         old, new = (
             self._point(
-                [info.checksum for info in (*sorted(reversed(more), key=lambda info: info.time), own)], name
+                tuple(info.checksum for info in sorted((*reversed(more), own), key=lambda info: info.time)),
+                name,
+                own.checksum,
             )
             for own, more in ((pair.baseline, pair.more_baselines), (pair.target, pair.more_targets))
         )
         return None if old is None or new is None else (old, new)
 
-    def _point(self, version: Sequence[str], name: SeriesName) -> Point | None:
-        """What these profiles measured. Whether its conditions matter has been decided."""
-        own = [self._readings(checksum) for checksum in version]
-        there = [(one[name], under) for one, under in own if name in one]
-        return point(there, name.kind)._replace(conditions=()) if there else None
+    def _point_of(self, version: Sequence[str], name: SeriesName, like: str) -> Point | None:
+        """What these profiles measured, under the conditions of one of them. Whether these matter has been
+        decided."""
+        read = [(checksum, *self._readings(checksum)) for checksum in version]
+        there = [(one[name], under) for _, one, under in read if name in one]
+        ruling = next(((one[name], under) for own, one, under in read if own == like and name in one), None)
+        return point(there, name.kind, ruling)._replace(conditions=()) if there else None
 
     def _readings(self, checksum: str) -> tuple[Mapping[SeriesName, Readings], Conditions]:
         known = self._known.get(checksum)

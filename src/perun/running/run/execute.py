@@ -374,6 +374,7 @@ def _answered(
 
 # Collecting what is missing before a check (`check -c`, `degradation.collect_before_check`).
 
+
 def collect_missing(
     repo: Repository, versions: Sequence[MinorVersion], report: Report, note: Callable[[str], None]
 ) -> dict[str, PerunError]:
