@@ -318,14 +318,16 @@ def _number(value: object) -> float:
         return math.nan
 
 
-def readings(profile: Profile) -> dict[SeriesName, Readings]:
+def readings(profile: Profile, measured: Mapping[str, Series] | None = None) -> dict[SeriesName, Readings]:
     """What the profile measured of each series, in its order; of very many series the :data:`MOST` largest.
 
     Times of single calls are left out: their sum and their number are series of their own.
+
+    :param measured: its :func:`measurements`, where they are known.
     """
     found = {
         series.metric.name: readings_of(profile, series)
-        for series in measurements(profile).values()
+        for series in (measurements(profile) if measured is None else measured).values()
         if not series.of_one_run
     }
     if len(found) > MOST:

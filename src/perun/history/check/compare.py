@@ -14,6 +14,7 @@ from perun.history.check.report import Comparison, MethodResult, Options
 from perun.history.earlier import KnownFacts, wanted_of
 from perun.history.log import SeenAgain
 from perun.measurement.comparable import Conditions, Difference, conditions, differences, refused
+from perun.measurement.comparison import Measurements
 from perun.measurement.estimate import Point, Readings, point
 from perun.measurement.series import SeriesName, readings
 from perun.measurement.verdict import mirror
@@ -201,7 +202,9 @@ class Lines:
         if known is None:
             try:
                 profile = self._profiles.get(checksum, MOST_BYTES)
-                known = {} if incomplete.text_of(profile) else readings(profile), conditions(profile)
+                measured = self._profiles.cached(profile, Measurements).series
+                own = {} if incomplete.text_of(profile) else readings(profile, measured)
+                known = own, conditions(profile)
             except ProfileError:  # whoever compares it says so
                 known = {}, ()
             self._known[checksum] = known
