@@ -531,7 +531,7 @@ TIMER = (
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(2), *(pytest.param(range(at, at + 10), marks=pytest.mark.slow) for at in range(0, 100, 10))],
+    [range(5, 7), *(pytest.param(range(at, at + 10), marks=pytest.mark.slow) for at in range(0, 100, 10))],
     ids=lambda seeds: f"{seeds.start}-{seeds.stop}",
 )
 def test_a_stored_session_is_told_alike(project: Any, seeds: range) -> None:
@@ -543,12 +543,17 @@ def test_a_stored_session_is_told_alike(project: Any, seeds: range) -> None:
     for seed in seeds:
         rng = random.Random(seed)
         random.seed(seed)  # of the collector
-        change = rng.choice((0, 0, 0.01, 0.03, 0.05, 0.1, -0.1, 1.0))
+        slower = rng.choice((0, 0, 0.01, 0.03, 0.05, 0.1, -0.1, 1.0))
         noise, outliers = rng.choice((0.002, 0.01, 0.03, 0.1)), rng.choice((0, 0.1))
-        for cost in (100, 100 * (1 + change)):
+        for cost in (100, 100 * (1 + slower)):
             project.git.commit("Cost", {"cost": f"{cost} {noise} {outliers}\n"})
-        pairs = rng.choice((2, 3, 5, 10, 30, 200))
+        pairs = rng.choice((2, 3, 5, 10, 30, 60))
         found = project.only("HEAD~1", "HEAD", metrics=("timer",), always=True, most_pairs=pairs)
         answer = json.loads(project.perun("check", "diff", "HEAD~1", "HEAD", "--json").out)
-        said = {one["result"] for comparison in answer["comparisons"] for one in comparison["changes"]}
-        assert said == {one.name for one in labels(found)} - {"NoChange"}, (change, noise, outliers, pairs)
+        (change,), (compared,) = found.results[0].changes, answer["comparisons"]
+        said = compared["changes"]
+        if change.result is PerformanceChange.NoChange:
+            assert said == []
+        else:
+            assert [one["result"] for one in said] == [change.result.name]
+            assert said[0]["interval"] == (change.interval and pytest.approx(change.interval))

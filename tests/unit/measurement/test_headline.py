@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from perun.history.earlier import value_of
-from perun.measurement.estimate import Headline, Kind, estimate, point, point_of_headlines
+from perun.measurement.estimate import (
+    Headline,
+    Kind,
+    Round,
+    Sample,
+    estimate,
+    point,
+    point_of,
+    point_of_headlines,
+)
 from perun.measurement.headline import headline, processor
 from perun.measurement.series import SeriesName, readings
 from perun.profile.factory import Profile
@@ -245,3 +255,17 @@ def test_what_is_of_several_places_stands_for_nothing() -> None:
     for uid in ({"uid": ["a", "b"]}, {}):
         profile = Profile({**one, "resources": {"a%%0%%": {"amount": [1.0, 2.0], **uid}}})
         assert (headline(profile) is None) is bool(uid)
+
+
+def test_a_version_of_many_profiles_takes_time_in_proportion() -> None:
+    def calls(count: int) -> int:
+        rounds = [(Round("", 0, {"": Sample(1, 1.0, None, True)}),)] * count
+        seen = []
+        sys.setprofile(lambda frame, event, argument: seen.append(event))
+        try:
+            point_of(rounds, Kind.TIMED)
+        finally:
+            sys.setprofile(None)
+        return len(seen)
+
+    assert calls(400) < 2.1 * calls(200)
