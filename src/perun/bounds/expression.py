@@ -108,16 +108,6 @@ class Expression:
                     found.update(*(each.names for each in atom.arguments))
         return frozenset(found)
 
-    def leading_terms(self) -> dict[str, int]:
-        """Text of each monomial of the highest degree, with its coefficient; empty for infinity."""
-        if self.infinite:
-            return {}
-        return {
-            " × ".join(_text(atom) for atom in monomial) or "1": coefficient
-            for monomial, coefficient in self.terms
-            if _degree(monomial) == self.degree
-        }
-
     def evaluate(self, inputs: Mapping[str, int]) -> float:
         """The value for these inputs; raises `KeyError` where one is missing."""
         if self.infinite:

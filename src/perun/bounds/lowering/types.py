@@ -365,11 +365,6 @@ _FILLING = {"memset": 0, "memcpy": 0, "memmove": 0, "bzero": 0, "fread": 0, "rea
 """Functions of the C library that write what an argument points to, and the index of that."""
 
 
-def unknown_variable(name: str) -> Variable:
-    """A variable that nothing declares: nothing is known of it at any read."""
-    return Variable(name, OTHER)
-
-
 # What is known of functions that are called: those of the C library, and what others may change.
 
 NO_RETURN = frozenset(

@@ -206,11 +206,6 @@ def kinds_of(session: Session, infos: Iterable[DegradationInfo]) -> str:
     return ", ".join(filter(None, parts))
 
 
-def change_line(session: Session, info: DegradationInfo) -> str:
-    """A stored change as one line: `Degradation  f [cpu]  156 ms -> 320 ms  +105 %  2.05x`."""
-    return _painted(session, info, [cell for cell in _cells(info) if cell])
-
-
 def change_lines(
     session: Session,
     records: Sequence[ChangeRecord],

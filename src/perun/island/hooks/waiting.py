@@ -79,14 +79,6 @@ def patch_threading(recorder: Recorder, module: Any) -> None:
     recorder.replace(module.Timer, "start", timer)
 
 
-def patch_locks(recorder: Recorder, module: Any) -> None:
-    """Record waiting for locks, where the recorder can: only in C."""
-    if recorder.native:
-        rule = Rule(NUMBERS["lock.acquire"], NOTHING, ONLY_LONG)
-        for name in ("acquire", "__enter__"):
-            recorder.patch(module.LockType, name, rule)
-
-
 class _Started:
     """What a thread runs: the function that it was started with, known to the recorder."""
 
