@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["install"]
 
 _PATCHES = {
-    "_thread": waiting.patch_thread,
+    "_thread": waiting.patch_locks,
     "threading": waiting.patch_threading,
     "random": waiting.patch_random,
     "socket": sockets.patch_socket,

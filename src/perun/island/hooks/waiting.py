@@ -79,6 +79,16 @@ def patch_threading(recorder: Recorder, module: Any) -> None:
     recorder.replace(module.Timer, "start", timer)
 
 
+def patch_locks(recorder: Recorder, module: Any) -> None:
+    """Record new threads, and waiting for locks where the recorder can: only in C."""
+    patch_thread(recorder, module)
+    if recorder.native:
+        rule = Rule(NUMBERS["lock.acquire"], NOTHING, ONLY_LONG)
+        for kind in (module.LockType, module.RLock):
+            for name in ("acquire", "__enter__"):
+                recorder.patch(kind, name, rule)
+
+
 class _Started:
     """What a thread runs: the function that it was started with, known to the recorder."""
 
