@@ -46,7 +46,9 @@ def compare(baselines: Floats, targets: Floats, alpha: float, inflations: Sequen
     """Compare the k-th row of one side with the k-th of the other.
 
     :param baselines: shape (k, m). :param targets: shape (k, n); finite, neither m nor n is 0.
-    :param alpha: level of the intervals. :param inflations: for each row, as of :func:`interval`.
+    :param alpha: level of the intervals. :param inflations: for each row the factor of the
+        standard deviation of the statistic, above 1 if values depend on those before them; the normal
+        distribution is used then.
     """
     m, n = baselines.shape[1], targets.shape[1]
     step = max(1, _VALUES_AT_ONCE // (m * n))
@@ -106,19 +108,6 @@ def _ties(values: Floats) -> Floats:
 def shift(baseline: Floats, target: Floats) -> float:
     """The median of all differences target - baseline; shapes (m,) and (n,), neither empty."""
     return float(_one(baseline, target, 0.5).shifts[0])
-
-
-def rank_sum_interval(
-    baseline: Floats, target: Floats, alpha: float, inflation: float = 1.0
-) -> tuple[float, float]:
-    """Bounds of the shift that hold with a probability of at least 1 - `alpha`; infinite for too few values.
-
-    :param baseline: shape (m,). :param target: shape (n,); both finite and not empty.
-    :param inflation: factor of the standard deviation of the statistic, above 1 if values depend on those
-        before them; the normal distribution is used then.
-    """
-    found = _one(baseline, target, alpha, inflation)
-    return float(found.lows[0]), float(found.highs[0])
 
 
 def rank_sum_p_value(baseline: Floats, target: Floats, inflation: float = 1.0) -> float:

@@ -90,7 +90,8 @@ def test_rank_sums_with_ties_and_of_many_values_agree_with_scipy() -> None:
 def test_the_interval_of_samples_holds_what_the_test_does_not_reject(m: int, n: int) -> None:
     generator = np.random.default_rng(m)
     baseline, target = generator.normal(0, 1, m), generator.normal(1, 1, n)
-    low, high = rank_tests.rank_sum_interval(baseline, target, 0.05)
+    found = rank_tests.compare(baseline[np.newaxis], target[np.newaxis], 0.05, [1.0])
+    low, high = found.lows[0], found.highs[0]
     assert low < rank_tests.shift(baseline, target) < high
     for inside in np.linspace(low, high, 9)[1:-1]:
         assert rank_tests.rank_sum_p_value(baseline, target - inside) > 0.05
