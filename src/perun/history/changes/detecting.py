@@ -6,6 +6,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -158,13 +159,14 @@ def _judged(
 
 
 def _verdict(history: History, row: _Row, place: int, rules: Rules, points: Points) -> Verdict | None:
-    checksums = [history.versions[history.measured[column]].checksum for column in row.columns[: place + 1]]
-    *before, version = checksums
+    nearest_first = row.columns[place::-1]
+    checksums = (history.versions[history.measured[column]].checksum for column in nearest_first)
+    version, before = next(checksums), next(checksums)
     target = points.at(version, row.key)
-    baseline = points.at(before[-1], row.key)
+    baseline = points.at(before, row.key)
     if target is None or baseline is None or (not row.leads and not _is_apart(baseline, target, rules)):
         return None
-    line = points.before(version, row.key, reversed(before))
+    line = points.before(version, row.key, chain((before,), checksums))
     return along(target, line, rules, larger_is_better=row.key.larger_is_better)
 
 

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -394,6 +395,7 @@ class Points:
         self._line = frozenset(line)
         self._before: tuple[str, list[str]] = "", []
         self._kept: OrderedDict[str, dict[SeriesKey, list[tuple[Readings, Conditions]]]] = OrderedDict()
+        self._count = 0
 
     def at(self, version: str, key: SeriesKey) -> Point | None:
         """What the version measured of the series; None if it did not."""
@@ -402,8 +404,9 @@ class Points:
             with suppress(PerunError):
                 whole = [one for one in _profiles(self._repo, version, []) if not one.fact.incomplete]
             self._kept[version] = _by_key(whole)
-            while len(self._kept) > 1 and sum(map(len, self._kept.values())) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+            self._count += len(self._kept[version])
+            while len(self._kept) > 1 and self._count > _MOST_KEPT:
+                self._count -= len(self._kept.popitem(last=False)[1])
         self._kept.move_to_end(version)
         own = self._kept[version].get(key)
         return point(own, key.kind) if own else None
@@ -413,10 +416,10 @@ class Points:
 
         :param line: the versions along first parents that have one, the nearest first.
         """
-        found = [one for other in line if (one := self.at(other, key)) is not None][:WINDOW]
+        found = list(islice((one for other in line if (one := self.at(other, key)) is not None), WINDOW))
         if len(found) < WINDOW and self.merged:
             more = (self.at(other, key) for other in self._merged_before(version))
-            found += [one for one in more if one is not None][: WINDOW - len(found)]
+            found += islice((one for one in more if one is not None), WINDOW - len(found))
         return found
 
     def _merged_before(self, version: str) -> list[str]:
