@@ -1,12 +1,15 @@
 """The table of what all versions measured: what is read is what was saved, in however many pieces."""
 
 import math
+from contextlib import chdir
 
 import numpy as np
 import pytest
 
+import measured_history
 from perun.history.changes.data import SeriesKey
-from perun.history.changes.history import Cell, Column, Table, cells_of, load, save
+from perun.history.changes.history import Cell, Column, Points, Table, cells_of, load, read, save
+from perun.measurement.noise import WINDOW
 from perun.profile.head import Configuration
 from perun.store.cache import FILE, Cache
 
@@ -68,3 +71,14 @@ def test_a_column_without_the_names_of_its_series_is_not_taken(cache):
     save(cache, {name(1): column(1, [0])})
     cache.keep_only("names", ())
     assert load(cache, {name(1): (1001, 70)}) == {}
+
+
+def test_only_the_versions_before_that_are_looked_at_are_read(tmp_path):
+    made = measured_history.make(tmp_path / "project", commits=40)
+    with chdir(made.path):
+        repo = made.open()
+        found = read(repo, "HEAD", lambda done, total: None)
+        line = iter(made.main[-2::-1])
+        points = Points(repo, made.main[-1], made.main).before(made.main[-1], found.keys[0], line)
+    assert len(points) == WINDOW
+    assert len(list(line)) == 39 - WINDOW
