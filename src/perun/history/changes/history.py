@@ -12,7 +12,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -239,6 +239,8 @@ Progress = Callable[[int, int], None]
 """Called with the number of versions that are read, and of all."""
 _MOST_KEPT: Final = 300_000
 """Readings of versions that are kept in memory."""
+_MOST_POINTS: Final = 1 << 15
+"""Points that are: those of a thousand series at the versions before one."""
 
 
 def read(repo: Repository, revision: str | None, progress: Progress) -> History:
@@ -396,9 +398,14 @@ class Points:
         self._before: tuple[str, list[str]] = "", []
         self._kept: OrderedDict[str, dict[SeriesKey, list[tuple[Readings, Conditions]]]] = OrderedDict()
         self._count = 0
+        # A version is one of those before many others.
+        self._point = lru_cache(_MOST_POINTS)(self._read_point)
 
     def at(self, version: str, key: SeriesKey) -> Point | None:
         """What the version measured of the series; None if it did not."""
+        return self._point(version, key)
+
+    def _read_point(self, version: str, key: SeriesKey) -> Point | None:
         if version not in self._kept:
             whole: list[_Known] = []
             with suppress(PerunError):
