@@ -86,6 +86,10 @@ class Track(NamedTuple):
         """Whether all values have logarithms."""
         return bool((self.values > 0).all())
 
+    def since(self, place: int) -> Track:
+        """The points from that one on."""
+        return Track(*(one[place:] for one in self))
+
     def repeats(self, start: int, place: int, stop: int) -> bool:
         """Whether both levels, from `start` to `place` and to `stop`, are one number each, and one of them
         that of three versions or more: nothing that reacts to the machine repeats so."""

@@ -92,12 +92,12 @@ def detect(
     rows = _rows(history)
     judged = _judged(history, rows, rules, remembered, points)
     for number, row in enumerate(rows):
-        found = remembered.of(row.name, row.track)
+        found, before = remembered.of(row.name, row.track), remembered.before(row.name, row.track)
         if found is None:
             progress(number, len(rows))
-            found = searched(row.track, row.key.exact, effect, remembered.before(row.name, row.track))
+            found = searched(row.track, row.key.exact, effect, before)
         if found.points != len(row.columns) or not found.digest:
-            runs = _runs(row.track, row.key.exact, found, effect)
+            runs = _runs(row.track, row.key.exact, found, effect, before)
             found = Found(digest(row.track), len(row.columns), found.changes, runs, tuple(judged[row.name]))
             remembered.keep(row.name, found)
         steps += _Steps(history, row, found, effect, rules).placed()
@@ -138,8 +138,10 @@ def _judged(
             found[row.name] += known.judged
             start = known.points
         if start < len(row.columns):
-            may = may_decide(row.track, row.key.kind, rules, maybe=row.leads, alone=not points.merged)
-            for place in (np.flatnonzero(may[start:]) + start).tolist():
+            first = max(start - 3 * WINDOW, 0)  # what is learned before a version is of no more versions
+            newest = row.track.since(first)
+            may = may_decide(newest, row.key.kind, rules, maybe=row.leads, alone=not points.merged)
+            for place in (np.flatnonzero(may[start - first :]) + start).tolist():
                 places[int(row.columns[place])].append((row, place))
     # By versions, as what a version measured is read as a whole.
     for column in sorted(places):
@@ -259,12 +261,20 @@ def _jumps(values: Floats, changes: Sequence[change_points.Change]) -> list[chan
         del kept[min(slopes, key=lambda number: abs(math.log(kept[number].ratio)))]
 
 
-def _runs(track: Track, exact: bool, found: Found, effect: float) -> tuple[Run, ...]:
-    """The short levels beside those that last."""
+def _runs(track: Track, exact: bool, found: Found, effect: float, before: Found | None) -> tuple[Run, ...]:
+    """The short levels beside those that last; parameters as of :func:`searched`."""
     if not _has_levels(track, exact):
         return ()
-    bounds = [0, *(one.place for one in found.changes), len(track.values)]
-    return tuple(short_levels(track, bounds, effect))
+    start, least = 0, 0
+    old: list[Run] = []
+    if before is not None and before.points > change_points.LONGEST:
+        start, least = before.points - ENOUGH, before.points - ENOUGH // 2
+        old = [run for run in before.runs if run.first < least]
+        least = max([least, *(run.end for run in old)])
+    bounds = [start, *(one.place for one in found.changes if one.place > start), len(track.values)]
+    runs = short_levels(track.since(start), [one - start for one in bounds], effect)
+    new = (run._replace(first=run.first + start, end=run.end + start) for run in runs)
+    return (*old, *(run for run in new if run.first >= least))
 
 
 def _has_levels(track: Track, exact: bool) -> bool:
