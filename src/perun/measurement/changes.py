@@ -88,7 +88,7 @@ class Track(NamedTuple):
 
     def since(self, place: int) -> Track:
         """The points from that one on."""
-        return Track(*(one[place:] for one in self))
+        return Track._make(one[place:] for one in self)
 
     def repeats(self, start: int, place: int, stop: int) -> bool:
         """Whether both levels, from `start` to `place` and to `stop`, are one number each, and one of them
