@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,9 +91,10 @@ class Told(NamedTuple):
 
 
 def told(
-    own: list[Point], *, exact: bool = False, type: str = "time", effect: float = change_points.EFFECT
-) -> Told:
-    """What is told of a history of one series."""
+    own: list[Point], *, exact: bool = False, type: str = "time", effect: float = change_points.EFFECT,
+    remembered: Any = None,
+) -> Told:  # fmt: skip
+    """What is told of a history of one series, of which nothing was found before where that is None."""
     key = KEY._replace(exact=exact, type="instructions" if exact else type, location="main")
     columns = [cell(one) for one in own]
     kinds = (np.float64, np.float32, np.float32, np.int32, np.int32, np.int32, np.uint32)
@@ -107,5 +108,5 @@ def told(
     ]
     under = [{(key.configuration, key.machine): tuple(("speed", it) for it in one.speeds)} for one in own]
     history = History(versions, list(range(len(own))), [key], cells, frozenset({key}), under, [])
-    found = detect(history, effect, Rules(), NothingKept(), Kept(own), lambda done, total: None)
+    found = detect(history, effect, Rules(), remembered or NothingKept(), Kept(own), lambda done, total: None)
     return Told(by_version(history, found.steps), len(found.drifts))

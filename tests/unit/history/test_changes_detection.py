@@ -188,3 +188,23 @@ def test_a_young_level_is_searched_again_after_a_few_points(remembered):
     made.keep("series", found(values[:OLD]))
     assert made.of("series", track(values[: OLD + 2])) is not None
     assert made.of("series", track(values[: OLD + NEW + 1])) is None
+
+
+def test_what_comes_to_a_long_history_is_found_as_if_it_were_new(tmp_path):
+    init(tmp_path, {}, vcs_type="svs")
+    repo = open_repository(tmp_path, {})
+    level = np.ones(1500)
+    for first, length, size in (
+        (300, 4, 1.1),
+        (1200, 3, 0.9),
+        (1395, 3, 1.1),
+        (1460, 5, 1.1),
+        (1497, 3, 0.9),
+    ):
+        level[first : first + length] *= size
+    level[800:] *= 1.2
+    own = points(level, 5)
+    for end in (1400, 1470, 1500):
+        known = told(own[:end], remembered=Remembered(repo, change_points.EFFECT, Rules()))
+        assert known.every() == told(own[:end]).every()
+    assert {300, 304, 800, 1395, 1398, 1460, 1465, 1497} <= set(known.every())
