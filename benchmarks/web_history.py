@@ -31,7 +31,7 @@ from perun.repository.init import init
 from perun.store import Store
 from perun.store.index import IndexEntry
 from perun.store.series import ProfileSeries
-from perun.store.summaries import Fact, fact_of
+from perun.store.summaries import ProfileSummary, fact_of
 
 START = 1_600_000_000
 APART = 3600
@@ -95,7 +95,7 @@ class _Registered(NamedTuple):
 
     head: ProfileHeader
     body: bytes
-    fact: Fact
+    fact: ProfileSummary
     series: ProfileSeries
 
 

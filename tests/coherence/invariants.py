@@ -164,9 +164,7 @@ def texts(asked: Asked, told: Answers) -> list[str]:
                 if text not in answer and short not in answer
             ]
             assert said.verdict is not None and said.confirmed is not None
-            word = present.name(
-                PerformanceChange[said.verdict], confirmed=said.confirmed, limit=said.limit
-            )
+            word = present.name(PerformanceChange[said.verdict], confirmed=said.confirmed, limit=said.limit)
             rows = [line for line in of_check.splitlines() if short in line]
             if not any(row.lstrip(" *|").startswith(f"{word}  ") for row in rows):
                 found.append(f"check does not call {text} {word} {key}: {rows}")

@@ -81,8 +81,10 @@ def _junit(text: str) -> list[tuple[str, ...]]:
     for suite in ElementTree.fromstring(text):
         for case in suite.iter("testcase"):
             for one in case:
-                if ": " in (one.text or "") and one.tag != "error" and not suite.attrib["name"].startswith(
-                    "comparison"
+                if (
+                    ": " in (one.text or "")
+                    and one.tag != "error"
+                    and not suite.attrib["name"].startswith("comparison")
                 ):
                     word, _, values = str(one.text).partition(": ")
                     command = case.attrib["classname"].partition(" ")[2]
@@ -158,9 +160,7 @@ def explained(asked: Asked, told: Answers) -> Iterator[str]:
                 yield from _explained(asked, key, said, totals)
 
 
-def _explained(
-    asked: Asked, key: Key, said: Said, totals: Sequence[Mapping[str, Any]]
-) -> Iterator[str]:
+def _explained(asked: Asked, key: Key, said: Said, totals: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     location = asked.location(key)
     found = [one for one in totals if one["location"] == location]
     if len(found) != 1:

@@ -105,7 +105,12 @@ def test_an_interruption_leaves_the_results_that_are_done(tmp_path: Path) -> Non
 
     with pytest.raises(KeyboardInterrupt):
         understand(
-            tmp_path, results.load(tmp_path), run, max_size=3000, hang_timeout=1, keep=kept.append,
+            tmp_path,
+            results.load(tmp_path),
+            run,
+            max_size=3000,
+            hang_timeout=1,
+            keep=kept.append,
             seconds=1e9,
         )
     assert [bool(one.growth) for one in kept[-1].results] == [True, False, False]

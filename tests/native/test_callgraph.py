@@ -98,8 +98,13 @@ def test_a_stripped_program_has_the_same_graph(compiled_once: CompilerCache, tmp
     names = {one.address: one.name for one in whole.functions.values()}
     found = {(names[bare.functions[call.caller].address], call.callee, call.kind) for call in bare.calls}
     shown = {
-        (call.caller, f"sub_{whole.functions[call.callee].address:x}" if call.callee in whole.functions else
-         call.callee, call.kind)
+        (
+            call.caller,
+            f"sub_{whole.functions[call.callee].address:x}"
+            if call.callee in whole.functions
+            else call.callee,
+            call.kind,
+        )
         for call in whole.calls
     }
     main = f"sub_{whole.functions['main'].address:x}"

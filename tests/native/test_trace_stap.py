@@ -133,7 +133,8 @@ def test_usdt_probes(check: Check, tmp_path: Path) -> None:
 def test_lines(compiled_once: CompilerCache, check: Check) -> None:
     with Binary(plain(compiled_once, "trace_sort.c")) as binary:
         first = 1 + next(
-            number for number, line in enumerate((PROGRAMS / "trace_sort.c").read_text().splitlines())
+            number
+            for number, line in enumerate((PROGRAMS / "trace_sort.c").read_text().splitlines())
             if "for (" in line
         )
         plan = make_plan([binary], TraceSelection("custom", dynamic=(f"trace_sort.c:{first}",)))

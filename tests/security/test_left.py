@@ -121,9 +121,9 @@ def test_the_batch_and_the_saved_state_of_a_pull_are_asked_about(perun: Any, the
     assert (refused.code, f"the job matrix in {head[:10]}" in refused.err) == (11, True), refused.err
     shutil.rmtree(folder / "batches")
     journal = folder / "in-place.json"
-    journal.write_text(json.dumps(
-        {"saved": False, "state": "HEAD~1", "stash": "", "folder": str(theirs.path)}
-    ))
+    journal.write_text(
+        json.dumps({"saved": False, "state": "HEAD~1", "stash": "", "folder": str(theirs.path)})
+    )
     pulled(theirs)
     refused = perun("recover", check=False)
     assert (refused.code, "a checkout of HEAD~1" in refused.err) == (11, True), refused.err

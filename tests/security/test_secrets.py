@@ -66,7 +66,10 @@ def test_what_git_says_of_its_own_remote_shows_none(perun: Any, project: Any) ->
         ("postgresql+psycopg://me:pw@host/db", "postgresql+psycopg://me:***@host/db"),
         ("see https://a.b/c and mail@host", None),
         ("at https://t@a/b, and https://u:p@c/d", "at https://***@a/b, and https://***:***@c/d"),
-        ("s3://b/p?endpoint=https://h&access_key=K1&region=eu", "s3://b/p?endpoint=https://h&access_key=***&region=eu"),
+        (
+            "s3://b/p?endpoint=https://h&access_key=K1&region=eu",
+            "s3://b/p?endpoint=https://h&access_key=***&region=eu",
+        ),
         ("no url: token=1 a:b@c", None),
     ],
 )

@@ -189,6 +189,7 @@ class StopLog:
 # All three are in one unit, and so is the answer, which is never more than `stops`. Outside of calls a stop
 # is always stopped time: the thread would have computed.
 
+
 def exact(actual: int, expected: int, stops: int) -> int:
     """The call has its expected time, or what is left without the stops where that is more; the rest is
     stopped.

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.measurement.comparable import PROCESSOR, WALL, refused, slower, unlike
-from perun.measurement.estimate import NONE, Error, Kind, Point, combined, exp
+from perun.measurement.estimate import NONE, Kind, Point, StandardError, combined, exp
 from perun.measurement.noise import NOTHING, WINDOW, Kept, Noise, learn, learn_numbers, shared
 from perun.models.student import p_value as student
 
@@ -210,7 +210,7 @@ def of_counts(values: tuple[float, float], sizes: tuple[int, int]) -> Difference
 
 
 def of_levels(
-    values: tuple[float, float], error: Error, sizes: tuple[int, int], rules: Rules = DEFAULTS
+    values: tuple[float, float], error: StandardError, sizes: tuple[int, int], rules: Rules = DEFAULTS
 ) -> Difference:
     """The difference of the levels of several versions each.
 
@@ -230,7 +230,7 @@ def of_one(error: float, samples: float, rounds: int) -> float:
     return error * math.sqrt(rounds if rounds > 1 else samples)
 
 
-def unknown_noise(once: Sequence[Error], confidence: float, rules: Rules) -> float:
+def unknown_noise(once: Sequence[StandardError], confidence: float, rules: Rules) -> float:
     """What the machine may make of the logarithm of the ratio of two versions that were measured apart, where
     nothing shows it: as much as `apart` says, or as far as single measurements of the sessions are apart.
 
@@ -390,7 +390,7 @@ def _of_rounds(
         total = math.fsum(weights)
         centre = math.fsum(weight * one for weight, (one, _) in zip(weights, parts, strict=True)) / total
         freedom = math.fsum(error.freedom for _, error in parts)
-        error = Error(1 / math.sqrt(total), freedom)
+        error = StandardError(1 / math.sqrt(total), freedom)
     common = tuple(name for name in target.workloads if name in baseline.workloads)
     apart = None if noise.rounds else _apart(baseline, target, common)
     found = _of_error(
@@ -413,7 +413,7 @@ def _spent(
     return ended[rounds.index(min(rounds))].levels if ended else None
 
 
-def _session(differences: list[float], noise: Noise) -> tuple[float, Error]:
+def _session(differences: list[float], noise: Noise) -> tuple[float, StandardError]:
     """The difference in one session, and its error: by its own rounds, and those of the versions before."""
     count = len(differences)
     middle = math.fsum(differences) / count
@@ -422,7 +422,7 @@ def _session(differences: list[float], noise: Noise) -> tuple[float, Error]:
         squares += noise.rounds.size**2 * noise.rounds.freedom
         freedom += noise.rounds.freedom
     factor = _WALSH_VARIANCE if count > 2 else 1.0
-    return hodges_lehmann(differences), Error(math.sqrt(squares / freedom * factor / count), freedom)
+    return hodges_lehmann(differences), StandardError(math.sqrt(squares / freedom * factor / count), freedom)
 
 
 def hodges_lehmann(values: list[float]) -> float:
@@ -508,7 +508,7 @@ def _of_two_samples(
     apart = _apart(baseline, target, common)
     if noise.apart is not None:
         visits = (1 / baseline.sessions + 1 / target.sessions) / 2
-        learned = Error(noise.apart.size * math.sqrt(visits), noise.apart.freedom)
+        learned = StandardError(noise.apart.size * math.sqrt(visits), noise.apart.freedom)
         if math.isfinite(own.size) and own.size > learned.size:
             apart = apart._replace(learned=learned)
             return _of_error(new - old, own, rules, Basis.HISTORY, values, sizes, apart, tested=tested)
@@ -526,9 +526,9 @@ class _Apart(NamedTuple):
         of a single run. :param learned: the least that it is.
     """
 
-    own: Error
-    once: tuple[Error, Error]
-    learned: Error = NONE
+    own: StandardError
+    once: tuple[StandardError, StandardError]
+    learned: StandardError = NONE
 
     def half_width(self, confidence: float, rules: Rules) -> float:
         half = math.hypot(self.own.half_width(confidence), unknown_noise(self.once, confidence, rules))
@@ -544,7 +544,7 @@ def _apart(baseline: Point, target: Point, common: tuple[str, ...]) -> _Apart:
 
 def _of_error(
     centre: float,
-    error: Error,
+    error: StandardError,
     rules: Rules,
     basis: Basis,
     values: tuple[float, float],

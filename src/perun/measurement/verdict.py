@@ -237,7 +237,7 @@ def confirmed(
     return before and (len(newer.rounds) > 1 or again())
 
 
-def told(levels: Verdict, neighbours: Verdict | None) -> Verdict:
+def reported(levels: Verdict, neighbours: Verdict | None) -> Verdict:
     """What a history tells of a place where neighbours do not decide: the verdict on the levels of several
     versions around it, but that on the two versions beside it where only they say something."""
     if neighbours is None or severity(levels.change) or not severity(neighbours.change):

@@ -23,7 +23,7 @@ from perun.plugin.api import Report, silent
 from perun.repository import copies, hooks, journal, stats, walking
 from perun.repository.repository import BISECTIONS, PERUN_FOLDER, Repository
 from perun.running.run import builds, matrix
-from perun.running.run.builds import Kept
+from perun.running.run.builds import CachedBuild
 from perun.sharing.known import Known, caches
 from perun.store.fsck import Finding, rebuild_caches
 from perun.store.fsck import fsck as check_store
@@ -97,7 +97,7 @@ def _acknowledged(repo: Repository) -> Iterator[Finding]:
     """The list of acknowledged changes, where it is none."""
     path = acknowledged.path_of(repo)
     try:
-        acknowledged.Acknowledged.load(repo)
+        acknowledged.Acknowledgements.load(repo)
     except ConfigError as problem:
         yield Finding("error", path, f"{problem.message}; {problem.hint}")
 
@@ -124,7 +124,7 @@ DAY: Final = 86400.0
 
 
 @dataclass(frozen=True)
-class Keep:
+class RetentionPolicy:
     """Which registered profiles are kept: those that any of these says; all if none is set.
 
     :param days: those measured in the last so many days. :param tags: those of versions with a tag.
@@ -150,7 +150,7 @@ class Keep:
         return self.days is None and self.last is None and not self.tags
 
 
-class Collected(NamedTuple):
+class CleaningResult(NamedTuple):
     """What was removed, or would be.
 
     :param entries: registered profiles that are not kept. :param deleted: the objects, or the pieces of a
@@ -170,20 +170,20 @@ class Collected(NamedTuple):
     moved: int = 0
     unknown: Collection[RegisterEntry] = ()
     lacks: str = ""
-    builds: Sequence[Kept] = ()
-    gone_builds: Sequence[Kept] = ()
+    builds: Sequence[CachedBuild] = ()
+    gone_builds: Sequence[CachedBuild] = ()
 
 
 def collect_here(
     repo: Repository,
-    keep: Keep,
+    keep: RetentionPolicy,
     *,
     now: float,
     dry_run: bool = False,
     agreed: Collection[RegisterEntry] | None = None,
     with_builds: bool = False,
     progress: Progress = lambda done, total: None,
-) -> Collected:
+) -> CleaningResult:
     """Unlink what is not kept, and delete the objects that no index names then.
 
     Pending profiles, statistics and the changes that were found stay. The lock of the repository is held, so
@@ -218,7 +218,7 @@ def collect_here(
         for path in builds.unfinished(repo):
             builds.remove(path)
     left_builds = [one for one in kept if one not in gone_builds]
-    return Collected(
+    return CleaningResult(
         gone, objects, freed, unknown=unknown, lacks=lacks, builds=left_builds, gone_builds=gone_builds
     )
 
@@ -237,14 +237,14 @@ def _clean_cache(repo: Repository, left: Collection[str]) -> None:
 def collect_remote(
     repo: Repository,
     remote: Remote,
-    keep: Keep,
+    keep: RetentionPolicy,
     *,
     grace: float,
     now: float,
     dry_run: bool = False,
     agreed: Collection[RegisterEntry] | None = None,
     progress: Progress = lambda done, total: None,
-) -> Collected:
+) -> CleaningResult:
     """Record at the remote that what is not kept is removed, and delete there what nothing needs.
 
     Others may push and pull meanwhile (:mod:`perun.store.remote.cleaning`).
@@ -259,18 +259,18 @@ def collect_remote(
     gone, unknown, lacks = _not_kept(repo, entries, keep, now, agreed)
     if dry_run:
         planned = cleaning.planned(known, gone)
-        return Collected(gone, planned.deleted, planned.freed, 0, planned.moved, unknown, lacks)
+        return CleaningResult(gone, planned.deleted, planned.freed, 0, planned.moved, unknown, lacks)
     cleaning.remove(known, gone, now=now)
     done = cleaning.clean(known, grace=grace, now=now, progress=progress)
     known.refresh()
     known.keep()
-    return Collected(gone, done.deleted, done.freed, done.waiting, done.moved, unknown, lacks)
+    return CleaningResult(gone, done.deleted, done.freed, done.waiting, done.moved, unknown, lacks)
 
 
 def _not_kept(
     repo: Repository,
     entries: Collection[RegisterEntry],
-    keep: Keep,
+    keep: RetentionPolicy,
     now: float,
     agreed: Collection[RegisterEntry] | None,
 ) -> tuple[list[RegisterEntry], list[RegisterEntry], str]:

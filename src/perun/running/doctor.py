@@ -26,7 +26,7 @@ from perun.core.process import programs
 from perun.core.process.command import failed
 from perun.core.process.execution import Sample
 from perun.core.wording import plural
-from perun.history.earlier import MOST_READ, KnownFacts
+from perun.history.baseline import MOST_READ, KnownSummaries
 from perun.measurement.comparable import speed_of, usual
 from perun.measurement.difference import DEFAULTS
 from perun.models.two_samples import sequential
@@ -132,7 +132,7 @@ def _stored_speeds(repo: Repository) -> Iterator[str]:
         versions = (one for one in itertools.chain([head], nearest) if indexes.has(one))
         for checksum in itertools.islice(versions, _VERSIONS):
             infos = [entry.info() for entry in indexes.read(checksum)]
-            for fact in KnownFacts(repo, 0).of(infos).values():
+            for fact in KnownSummaries(repo, 0).of(infos).values():
                 if fact.headline and fact.machine == here and (speed := speed_of(fact.headline.conditions)):
                     yield speed
     except PerunError:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perun.store.cache import Cache
-    from perun.store.changes import Changes
+    from perun.store.changes import ChangeStore
     from perun.store.files import Files
     from perun.store.fsck import Finding, Progress
     from perun.store.index import Indexes
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from perun.store.pending import Pending
     from perun.store.series import SeriesCache
     from perun.store.stats import Stats
-    from perun.store.summaries import Facts, Summaries
+    from perun.store.summaries import ProfileSummaries, Summaries
     from perun.store.temp import Temp
 
 FOLDERS = ("objects", "jobs", "logs", "cache", "stats", "tmp")
@@ -123,11 +123,11 @@ class Store:
         )
 
     @cached_property
-    def changes(self) -> Changes:
+    def changes(self) -> ChangeStore:
         """The changes of performance found in each minor version."""
-        from perun.store.changes import Changes
+        from perun.store.changes import ChangeStore
 
-        return Changes(self.root / "objects", self.lock, self.root / "sums" / "changes", self.files)
+        return ChangeStore(self.root / "objects", self.lock, self.root / "sums" / "changes", self.files)
 
     @cached_property
     def pending(self) -> Pending:
@@ -152,11 +152,11 @@ class Store:
         return Summaries(self.cache, self.indexes, self.changes, self.lock, self.files)
 
     @cached_property
-    def facts(self) -> Facts:
+    def facts(self) -> ProfileSummaries:
         """What lists of profiles say of each beyond its index, a cache."""
-        from perun.store.summaries import Facts
+        from perun.store.summaries import ProfileSummaries
 
-        return Facts(self.cache)
+        return ProfileSummaries(self.cache)
 
     @cached_property
     def series(self) -> SeriesCache:

@@ -47,7 +47,7 @@ class ChangeRecord(NamedTuple):
         return self.info.location, self.info.type, self.command
 
 
-class Changes:
+class ChangeStore:
     """The changes below `.perun/objects`.
 
     :param lock: the lock of the repository, taken by what writes.

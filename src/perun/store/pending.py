@@ -326,6 +326,7 @@ def _path_checksum(path: str) -> str:
 # Objects are written first, then the index that names them, once for all of them, then the cache of the
 # summaries. A process that dies in between leaves at most objects that nobody names.
 
+
 class Linked(NamedTuple):
     """The entries that are registered now, and those whose path and time were registered before."""
 

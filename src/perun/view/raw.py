@@ -94,6 +94,7 @@ def _save_parquet(profile: Profile, name: str) -> None:
     if not name:
         raise UsageError("--format parquet needs a file: it is binary", "name one with --output-file")
     from perun.profile.convert import to_arrow_table
+
     table: Any = to_arrow_table(profile)
     from pyarrow import parquet
 

@@ -434,6 +434,7 @@ class _Guarded:
 
 # A profile as a page of `perun show`.
 
+
 def page(repo: Repository, version: str, profile: str, view: str) -> str:
     """The page that a view makes of a registered profile.
 

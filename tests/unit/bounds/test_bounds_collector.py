@@ -111,7 +111,10 @@ def collect(tmp_path: Path) -> Callable[..., Profile]:
     def run(*sources: str, cached: Path | None = None, **params: Any) -> Profile:
         run.notes, run.reports = [], []  # type: ignore[attr-defined]
         context = CollectContext(
-            tmp_path, lambda *one: run.reports.append(one), run.notes.append, cached  # type: ignore[attr-defined]
+            tmp_path,
+            lambda *one: run.reports.append(one),
+            run.notes.append,
+            cached,  # type: ignore[attr-defined]
         )
         measured = Run("partitioning", cwd=project, environ=dict(os.environ))
         return BoundsCollector().collect(measured, BoundsParams(source=sources, **params), context)

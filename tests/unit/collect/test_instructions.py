@@ -118,8 +118,7 @@ def test_a_long_chain_needs_no_recursion() -> None:
     names = [f"{'f' if number % 2 else 'g'}{number}" for number in range(3000)]
     own = dict.fromkeys(names, 10)
     calls = {
-        (one, other): 10 * (len(names) - number - 1)
-        for number, (one, other) in enumerate(pairwise(names))
+        (one, other): 10 * (len(names) - number - 1) for number, (one, other) in enumerate(pairwise(names))
     }
     tree = Tree()
     grow(tree, graph_of(own, calls), lambda node: Frame(str(node)))

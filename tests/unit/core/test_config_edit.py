@@ -381,7 +381,7 @@ def test_items_are_appended_beside_the_comments_of_a_list(tmp_path: Path) -> Non
     file.write_text(OLD)
     append(file, "cmds", ["c", "sh -c 'd | e'"])
     append(file, "format.sort_profiles_by", ["type"])
-    more = '- "b"\n- c\n- \'sh -c \'\'d | e\'\'\'\n'
+    more = "- \"b\"\n- c\n- 'sh -c ''d | e'''\n"
     assert file.read_text() == OLD.replace('- "b"\n', more).replace("stem, copy]", "stem, copy, type]")
 
 

@@ -6,7 +6,7 @@ import pytest
 from generated_history import KEY, VERSIONS, Kept, counts, name, points, told
 from perun.history.changes.detecting import searched
 from perun.history.changes.history import cell
-from perun.history.changes.remembered import NEW, STEADY, Remembered, digest
+from perun.history.changes.remembered import NEW, STEADY, ChangesCache, digest
 from perun.measurement.changes import Track, may_decide
 from perun.measurement.difference import Rules
 from perun.measurement.estimate import Kind, Round, Sample, point_of
@@ -160,7 +160,7 @@ def remembered(tmp_path):
     """What is remembered of a series with one level of 300 points, and the series with a hundred more."""
     init(tmp_path, {}, vcs_type="svs")
     values = np.exp(0.01 * np.random.default_rng(3).standard_normal(OLD + 100))
-    made = Remembered(open_repository(tmp_path, {}), change_points.EFFECT, Rules())
+    made = ChangesCache(open_repository(tmp_path, {}), change_points.EFFECT, Rules())
     made.keep("series", found(values[:OLD]))
     return made, values
 

@@ -15,7 +15,7 @@ from perun.measurement.changes import (
     FEWEST_RUNS,
     LONGEST,
     MANY,
-    Run,
+    Excursion,
     Track,
     drift,
     is_climb,
@@ -51,7 +51,7 @@ def level(first: int, length: int, size: float = 1.2, count: int = COUNT) -> Any
     return found
 
 
-def spans(found: list[Run]) -> list[tuple[int, int]]:
+def spans(found: list[Excursion]) -> list[tuple[int, int]]:
     """The first and the last version of what is certain."""
     return [(one.first, one.end) for one in found if one.certain]
 
@@ -293,7 +293,7 @@ def test_of_noise_seven_newest_versions_of_a_hundred_are_told() -> None:
     """By Student's distribution: the least that is told of the newest one is at its quantile."""
     values = noisy(np.ones(COUNT))
 
-    def newest(size: float) -> list[Run]:
+    def newest(size: float) -> list[Excursion]:
         values[-1] = 7 * size
         return [one for one in short_levels(track(values), [0, COUNT], 0.0) if one.end == COUNT]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perun.history.earlier import value_of
+from perun.history.baseline import value_of
 from perun.measurement.estimate import Headline, Kind, estimate, point, point_of_headlines
 from perun.measurement.headline import headline, processor
 from perun.measurement.series import SeriesName, readings

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # Lowering of statements: the flow of control of a function, and its loops.
 
+
 class Statements:
     """Lowers the statements of one function."""
 

@@ -105,9 +105,7 @@ class _CountedEntries:
             yield entry
 
 
-def _text(
-    session: Session, entries: Iterable[LogEntry], pieces: Sequence[str | Tag], graph: bool
-) -> None:
+def _text(session: Session, entries: Iterable[LogEntry], pieces: Sequence[str | Tag], graph: bool) -> None:
     from perun.cli.pager import paged
 
     enabled = session.pager and session.repository.config.get("general.paging") in PAGED

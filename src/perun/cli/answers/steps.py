@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from perun.cli.answers.data import finite
 from perun.cli.table import one_line
 from perun.core.errors import ConfigError
-from perun.history.acknowledged import Acknowledged, Acknowledgement
+from perun.history.acknowledged import Acknowledgement, Acknowledgements
 from perun.measurement.verdict import bounded
 from perun.profile.amounts import percent, readable_pair
 from perun.store.changes import KnownStep, KnownSteps
@@ -39,13 +39,13 @@ class Steps:
         return KnownSteps.load(self._session.repository.store.cache)
 
     @cached_property
-    def acknowledged(self) -> Acknowledged:
+    def acknowledged(self) -> Acknowledgements:
         """What is acknowledged; where that cannot be read, a warning says so, and nothing is."""
         try:
-            return Acknowledged.load(self._session.repository)
+            return Acknowledgements.load(self._session.repository)
         except ConfigError as problem:
             self._session.warn(problem.message)
-            return Acknowledged()
+            return Acknowledgements()
 
     def lines(self, version: str) -> list[str]:
         """A line for each step of the version, the worst first, after how many there are; none if there is no

@@ -22,7 +22,7 @@ from perun.cli.table import clean, one_line, width
 from perun.core.errors import ForeignRepository, NotPerunRepository, UsageError
 from perun.core.process.command import exit_status
 from perun.core.wording import plural
-from perun.history.earlier import Judged
+from perun.history.baseline import BaselineComparison
 from perun.measurement import present
 from perun.measurement.estimate import sample_of
 from perun.plugin.params import param
@@ -66,7 +66,7 @@ def _row(session: Session, one: Result) -> tuple[tuple[str, str], str]:
     return (one_line(one.benchmark.title), value), values.told(session, one.judged) if one.judged else ""
 
 
-def _since(one: Result) -> Judged | None:
+def _since(one: Result) -> BaselineComparison | None:
     """The value beside the version before, if there is one."""
     return one.judged if one.judged and one.judged.verdict else None
 

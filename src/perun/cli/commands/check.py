@@ -32,9 +32,9 @@ from perun.history.check.report import (
     INCONCLUSIVE,
     LEVELS,
     NOTHING_COMPARED,
+    CheckExitCode,
     Comparison,
-    Options,
-    Verdict,
+    ComparisonOptions,
     VersionReport,
 )
 from perun.plugin.params import param
@@ -119,7 +119,7 @@ class CheckOptions(VerdictOptions):
         return CheckOptions(**both | {"ignore": before.ignore + self.ignore})
 
     @property
-    def options(self) -> Options:
+    def options(self) -> ComparisonOptions:
         """How to compare.
 
         :raises click.UsageError: if one of `ignore` is not a regular expression.
@@ -129,7 +129,7 @@ class CheckOptions(VerdictOptions):
         except re.error as problem:
             message = f"{problem.pattern!r} is not a regular expression: {problem}"
             raise click.BadParameter(message, param_hint="'--ignore'") from None
-        return Options(
+        return ComparisonOptions(
             self.force, self.compute_missing, self.models_type or MODELS[0], ignore, collect_missing
         )
 
@@ -322,7 +322,7 @@ class AnswerWriter:
         self.tally = Tally()
         self._troubles: dict[str, PerunError] = {}
         self._unlisted = 0
-        self._verdict = Verdict(fail_on)
+        self._verdict = CheckExitCode(fail_on)
         self._make = make
 
     def version(self, report: VersionReport) -> None:

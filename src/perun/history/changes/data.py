@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.wording import listed
-from perun.history.acknowledged import Acknowledged, Acknowledgement
+from perun.history.acknowledged import Acknowledgement, Acknowledgements
 from perun.history.check.report import may_fail
 from perun.measurement.estimate import Kind
 from perun.measurement.series import SeriesName
@@ -48,7 +48,7 @@ class SeriesKey(NamedTuple):
         return SeriesName(*self[2:]).kind
 
 
-class Level(NamedTuple):
+class Segment(NamedTuple):
     """The level of a series between two changes.
 
     :param value: the median. :param low: and :param high: its interval at 95 %.
@@ -62,7 +62,7 @@ class Level(NamedTuple):
     samples: int
 
 
-class Step(NamedTuple):
+class ChangePoint(NamedTuple):
     """A change of the level of one series.
 
     :param ratio: new / old, with :param low: and :param high: its interval; NaN where the old value is not
@@ -80,8 +80,8 @@ class Step(NamedTuple):
     """
 
     series: SeriesKey
-    before: Level
-    after: Level
+    before: Segment
+    after: Segment
     ratio: float
     low: float
     high: float
@@ -134,7 +134,7 @@ class Drift(NamedTuple):
     leads: bool
 
 
-class Gone(NamedTuple):
+class SeriesEnd(NamedTuple):
     """A series that is not measured any more, though its configuration is, or one that is new.
 
     :param last: its last level, or the first one of a new series.
@@ -158,11 +158,11 @@ class VersionChanges(NamedTuple):
     version: MinorVersion
     since: MinorVersion
     possible: tuple[MinorVersion, ...]
-    steps: tuple[Step, ...]
-    gone: tuple[Gone, ...] = ()
-    doubtful: tuple[Step, ...] = ()
+    steps: tuple[ChangePoint, ...]
+    gone: tuple[SeriesEnd, ...] = ()
+    doubtful: tuple[ChangePoint, ...] = ()
 
-    def entry_of(self, step: Step, acknowledged: Acknowledged) -> Acknowledgement | None:
+    def entry_of(self, step: ChangePoint, acknowledged: Acknowledgements) -> Acknowledgement | None:
         """What acknowledges one of its steps; only what may fail needs it."""
         if not may_fail(step.verdict):
             return None

@@ -9,11 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import PerunError, PluginError, ProfileError
+from perun.history.baseline import KnownSummaries, headline_series_of
 from perun.history.check.pools import Pools, Profiles
-from perun.history.check.report import Comparison, MethodResult, Options
-from perun.history.earlier import KnownFacts, wanted_of
-from perun.history.log import SeenAgain
-from perun.measurement.comparable import Conditions, Difference, conditions, differences, refused
+from perun.history.check.report import Comparison, ComparisonOptions, MethodResult
+from perun.history.log import ChangeConfirmation
+from perun.measurement.comparable import Conditions, ProfileMismatch, conditions, differences, refused
 from perun.measurement.estimate import Point, Readings, point
 from perun.measurement.series import SeriesName, readings
 from perun.measurement.verdict import mirror
@@ -44,7 +44,7 @@ INSTEAD_OF = "instead_of"
 
 
 @dataclass(frozen=True)
-class Rule:
+class CheckRule:
     """A check with its parameters, and the conditions under which it is applied.
 
     `instead_of` names the check in whose place it is applied, or is empty: then it is applied in any case.
@@ -60,7 +60,7 @@ class Rule:
         return all(_meets(info, key, value) for key, value in self.conditions.items())
 
 
-def rules(repo: Repository) -> list[Rule]:
+def rules(repo: Repository) -> list[CheckRule]:
     """The rules gathered through the configuration hierarchy, the most local first.
 
     :raises ConfigError: for a wrong setting of a method. :raises PluginError: for an unknown method.
@@ -68,7 +68,7 @@ def rules(repo: Repository) -> list[Rule]:
     return [_rule(repo, entry) for entry in repo.config.gather("degradation.strategies")]
 
 
-def applicable(repo: Repository, all_rules: list[Rule], info: ProfileInfo) -> list[Rule]:
+def applicable(repo: Repository, all_rules: list[CheckRule], info: ProfileInfo) -> list[CheckRule]:
     """The rules for one profile: all that apply, or with `degradation.apply: first` the first of them, and
     what is applied in its place.
 
@@ -76,7 +76,7 @@ def applicable(repo: Repository, all_rules: list[Rule], info: ProfileInfo) -> li
     method of its own (:data:`OF_TYPES`) gets that, and besides only those of rules that are for the type or
     its collector.
     """
-    chosen: dict[str, Rule] = {}
+    chosen: dict[str, CheckRule] = {}
     only_first = repo.config.get("degradation.apply") == "first"
     if info.head.type in OF_TYPES:
         all_rules = [rule for rule in all_rules if {"type", "collector"} & rule.conditions.keys()]
@@ -96,13 +96,13 @@ def params_of(repo: Repository, check: Any) -> Any:
     return from_mapping(check.Params, repo.config.section(name), name)
 
 
-def _rule(repo: Repository, entry: Mapping[str, Any]) -> Rule:
+def _rule(repo: Repository, entry: Mapping[str, Any]) -> CheckRule:
     """The rule that the entry is; the configuration has checked its keys, and that it names a method."""
     check = repo.registry.get("check", str(entry["method"]))
     params = params_of(repo, check)
     conditions = {key: str(value) for key, value in entry.items() if key in CONDITIONS}
     other = entry.get(INSTEAD_OF)
-    return Rule(check, params, conditions, repo.registry.get("check", str(other)).name if other else "")
+    return CheckRule(check, params, conditions, repo.registry.get("check", str(other)).name if other else "")
 
 
 def _meets(info: ProfileInfo, key: str, value: str) -> bool:
@@ -122,7 +122,7 @@ MOST_BYTES: Final = 8 << 20
 """Bytes of the JSON of a profile that is read for the noise that it shows."""
 
 
-class Pair(NamedTuple):
+class CheckPair(NamedTuple):
     """Two registered profiles to compare, and the version that the baseline is of.
 
     :param more_targets: older profiles of the same version and configuration as the target, the newest first,
@@ -142,7 +142,7 @@ class Pair(NamedTuple):
     turned: bool = False
 
 
-class Outcome(NamedTuple):
+class PairOutcome(NamedTuple):
     """What became of a pair: see the fields of :class:`~perun.history.check.report.Comparison`."""
 
     results: tuple[MethodResult, ...] = ()
@@ -152,12 +152,12 @@ class Outcome(NamedTuple):
     environment: str = ""
     notes: tuple[str, ...] = ()
 
-    def of(self, pair: Pair) -> Comparison:
+    def of(self, pair: CheckPair) -> Comparison:
         """The comparison of the pair that this is the outcome of."""
         return Comparison(pair.target, pair.baseline, pair.baseline_version, **self._asdict())
 
 
-class Lines:
+class BaselinePoints:
     """The points of series at the versions before, read from profiles that are not too large to be read for
     that."""
 
@@ -165,11 +165,11 @@ class Lines:
         self._profiles = profiles
         self._known: OrderedDict[str, tuple[Mapping[SeriesName, Readings], Conditions]] = OrderedDict()
 
-    def of(self, pair: Pair, name: SeriesName) -> list[Point]:
+    def of(self, pair: CheckPair, name: SeriesName) -> list[Point]:
         """The points of a series along the line of the pair."""
         return [found for own in pair.line if (found := self._point(own, name)) is not None]
 
-    def both(self, pair: Pair, name: SeriesName) -> tuple[Point, Point] | None:
+    def both(self, pair: CheckPair, name: SeriesName) -> tuple[Point, Point] | None:
         """The points of both versions of the pair; None where one of them is not known.
 
         The conditions are those of the two profiles, also where a version was measured again after these.
@@ -208,18 +208,18 @@ class Comparer:
     :raises ConfigError: where a rule is wrong. :raises PluginError: for an unknown method.
     """
 
-    def __init__(self, repo: Repository, options: Options) -> None:
+    def __init__(self, repo: Repository, options: ComparisonOptions) -> None:
         self._repo = repo
         self._rules = rules(repo)
         self._profiles = Profiles(repo)
         self._force = options.force
-        self._lines = Lines(self._profiles)
-        self._facts = KnownFacts(repo)
-        self._newer = SeenAgain(repo)
+        self._lines = BaselinePoints(self._profiles)
+        self._facts = KnownSummaries(repo)
+        self._newer = ChangeConfirmation(repo)
         settings = repo.config.section("degradation")
         self._context = CheckContext(settings, options.models_type, self._postprocess, self._profiles.cached)
 
-    def registered(self, pair: Pair, only: Sequence[Rule] = ()) -> Outcome:
+    def registered(self, pair: CheckPair, only: Sequence[CheckRule] = ()) -> PairOutcome:
         """What the checks find of two registered profiles; where one cannot be read, that is the outcome.
 
         :param only: the checks that are applied, whatever the configuration says.
@@ -233,17 +233,17 @@ class Comparer:
             try:
                 profiles[what] = self._profiles.get(info.checksum)
             except ProfileError as problem:
-                return Outcome(
+                return PairOutcome(
                     reason=f"the {what} {info.source} cannot be read: {problem.message}", error=problem
                 )
         try:
             baseline, target, notes = self._pooled(pair, **profiles)
         except ProfileError as problem:
-            return Outcome(reason=f"a profile to pool cannot be read: {problem.message}", error=problem)
+            return PairOutcome(reason=f"a profile to pool cannot be read: {problem.message}", error=problem)
         outcome = self._outcome(chosen, baseline, target, pair)
         return outcome._replace(notes=(*notes, *outcome.notes))
 
-    def sides(self, pair: Pair) -> tuple[Profile, Profile]:
+    def sides(self, pair: CheckPair) -> tuple[Profile, Profile]:
         """Baseline and target as they are compared, with all profiles of their versions.
 
         :raises ProfileError: where one cannot be read.
@@ -252,7 +252,7 @@ class Comparer:
         return self._pooled(pair, baseline, target)[:2]
 
     def _pooled(
-        self, pair: Pair, baseline: Profile, target: Profile
+        self, pair: CheckPair, baseline: Profile, target: Profile
     ) -> tuple[Profile, Profile, tuple[str, ...]]:
         # Who measured two versions side by side wants these two measurements compared.
         if are_pairs(baseline, target) or not (pair.more_targets or pair.more_baselines):
@@ -262,32 +262,32 @@ class Comparer:
         baseline = pools.pooled(pair.baseline, pair.more_baselines)
         return baseline, target, pools.notes(baseline, target)
 
-    def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> Outcome:
+    def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> PairOutcome:
         """What the checks find of two profiles that are in memory."""
         chosen = applicable(self._repo, self._rules, target)
         return self._outcome(chosen, baseline, profile) if chosen else _NO_RULE
 
-    def by(self, chosen: Sequence[Rule], baseline: Profile, profile: Profile) -> Outcome:
+    def by(self, chosen: Sequence[CheckRule], baseline: Profile, profile: Profile) -> PairOutcome:
         """What these checks find of two profiles that are in memory, whatever the configuration says."""
         return self._outcome(list(chosen), baseline, profile)
 
     def _outcome(
         self,
-        chosen: list[Rule],
+        chosen: list[CheckRule],
         baseline: Profile,
         target: Profile,
-        pair: Pair | None = None,
-    ) -> Outcome:
+        pair: CheckPair | None = None,
+    ) -> PairOutcome:
         lacks = {"baseline": incomplete.text_of(baseline), "target": incomplete.text_of(target)}
         reasons = "; ".join(f"the {which} is incomplete ({why})" for which, why in lacks.items() if why)
         found = differences(baseline, target)
         environment = "; ".join(f"{one.name}: {one.baseline} and {one.target}" for one in found)
         if reasons and not self._force:
             unknown = _unknown(target, lacks["baseline"], lacks["target"])
-            return Outcome(_of_all(chosen, unknown), incomplete=reasons, environment=environment)
+            return PairOutcome(_of_all(chosen, unknown), incomplete=reasons, environment=environment)
         if found and not self._force:
             unknown = _incomparable(target, found)
-            return Outcome(_of_all(chosen, unknown), environment=environment)
+            return PairOutcome(_of_all(chosen, unknown), environment=environment)
         both = Alike(baseline, target)
         context = self._context
         if pair is not None:
@@ -299,19 +299,19 @@ class Comparer:
         kept = _without_replaced(chosen, results)
         applied = {result.method for result in kept if not result.reason}
         of_checks = (note for rule in chosen if rule.check.name in applied for note in _notes_of(rule.check))
-        return Outcome(kept, incomplete=reasons, environment=environment, notes=(*both.notes, *of_checks))
+        return PairOutcome(kept, incomplete=reasons, environment=environment, notes=(*both.notes, *of_checks))
 
-    def _seen_again(self, pair: Pair) -> bool:
+    def _seen_again(self, pair: CheckPair) -> bool:
         """Whether a version after both has seen the same as the newer one."""
         version, info = pair.version, pair.target
         if pair.turned:
             version = pair.baseline_version.checksum if pair.baseline_version else ""
             info = pair.baseline
         fact = self._facts.of([info]).get(info)
-        wanted = None if fact is None else wanted_of(info.configuration, fact)
+        wanted = None if fact is None else headline_series_of(info.configuration, fact)
         return wanted is not None and bool(version) and self._newer(version, wanted)
 
-    def _apply(self, rule: Rule, both: Alike, context: CheckContext) -> MethodResult:
+    def _apply(self, rule: CheckRule, both: Alike, context: CheckContext) -> MethodResult:
         name, baseline, target = rule.check.name, both.baseline, both.target
         try:
             with errors_of(rule.check, f"the check {name!r}", PluginError):
@@ -347,7 +347,7 @@ def _unknown(target: Profile, baseline_lacks: str, target_lacks: str) -> Degrada
     )
 
 
-def _incomparable(target: Profile, found: Sequence[Difference]) -> DegradationInfo:
+def _incomparable(target: Profile, found: Sequence[ProfileMismatch]) -> DegradationInfo:
     """That the change of the whole program is unknown, as both were measured under different conditions."""
     return DegradationInfo(
         PerformanceChange.Unknown,
@@ -359,12 +359,12 @@ def _incomparable(target: Profile, found: Sequence[Difference]) -> DegradationIn
     )
 
 
-def _of_all(chosen: list[Rule], change: DegradationInfo) -> tuple[MethodResult, ...]:
+def _of_all(chosen: list[CheckRule], change: DegradationInfo) -> tuple[MethodResult, ...]:
     """The same answer of each method that is applied in any case."""
     return tuple(MethodResult(rule.check.name, (change,)) for rule in chosen if not rule.instead_of)
 
 
-def _without_replaced(chosen: list[Rule], results: list[MethodResult]) -> tuple[MethodResult, ...]:
+def _without_replaced(chosen: list[CheckRule], results: list[MethodResult]) -> tuple[MethodResult, ...]:
     """The results, each place once: what a method says in place of another only where that says nothing.
 
     Places are the same where one location names the uid and the other, in brackets, a metric of it.
@@ -392,4 +392,4 @@ _CPU: Final = " [cpu]"
 """End of a location that says how long processors worked for a command."""
 _CALLS: Final = " [calls]"
 """End of a location that says how often a function was called, but not how long that took."""
-_NO_RULE: Final = Outcome(reason="no rule of degradation.strategies applies to this profile")
+_NO_RULE: Final = PairOutcome(reason="no rule of degradation.strategies applies to this profile")

@@ -16,8 +16,8 @@ from perun.core.errors import JobFailed, ProfileError
 from perun.core.process.command import find_executable, outcome
 from perun.core.process.execution import Sample
 from perun.core.wording import plural
-from perun.history import earlier
-from perun.history.earlier import Judged, rules_of
+from perun.history import baseline
+from perun.history.baseline import BaselineComparison, rules_of
 from perun.measurement import present
 from perun.measurement.comparable import drifted
 from perun.measurement.estimate import Estimate
@@ -68,7 +68,7 @@ class Result:
     precision: float | None
     notes: tuple[str, ...] = ()
     ratio: Verdict | None = None
-    judged: Judged | None = None
+    judged: BaselineComparison | None = None
     profile: str = ""
 
 
@@ -106,7 +106,7 @@ def with_earlier(
 
     Uncommitted changes are compared with the version that they are made to, where it was measured.
     """
-    found = earlier.of_profile(
+    found = baseline.comparison_of_profile(
         repo, version.checksum, profile, registering=not uncommitted, itself=uncommitted
     )
     if found is None or found.verdict is None:

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from perun.core.errors import ProfileNotFound, UsageError
 from perun.core.wording import listed
-from perun.history.acknowledged import Acknowledged
-from perun.history.changes.data import Step, VersionChanges
+from perun.history.acknowledged import Acknowledgements
+from perun.history.changes.data import ChangePoint, VersionChanges
 from perun.history.changes.finding import changes
 from perun.plugin.api import MinorVersion
 from perun.profile.amounts import factor
@@ -181,7 +181,7 @@ class _Found(NamedTuple):
     """A step of the history, and the versions that may have brought it."""
 
     at: VersionChanges
-    step: Step
+    step: ChangePoint
 
 
 def resolved(repo: Repository, asked: BisectRequest, note: Note) -> BisectRequest:
@@ -211,7 +211,7 @@ def resolved(repo: Repository, asked: BisectRequest, note: Note) -> BisectReques
 
 def _newest_open(repo: Repository) -> _Found:
     """The newest degradation whose commit is not known, which nothing took back and nobody acknowledged."""
-    found, acknowledged = changes(repo), Acknowledged.load(repo)
+    found, acknowledged = changes(repo), Acknowledgements.load(repo)
     degradations = [
         _Found(at, step)
         for at in found.found
@@ -252,7 +252,7 @@ def _change_of(repo: Repository, version: str, asked: BisectRequest) -> _Found |
     return None
 
 
-def _is_asked_for(step: Step, asked: BisectRequest) -> bool:
+def _is_asked_for(step: ChangePoint, asked: BisectRequest) -> bool:
     key = step.series
     own = key.configuration
     return (
@@ -262,7 +262,7 @@ def _is_asked_for(step: Step, asked: BisectRequest) -> bool:
     )
 
 
-def _names_of(step: Step) -> Iterator[str]:
+def _names_of(step: ChangePoint) -> Iterator[str]:
     """The names of a clock as the user gives them."""
     if step.series.configuration.collector == "time":
         yield from (name for name, subtype in CLOCKS.items() if subtype == step.series.subtype)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import PerunError, Terminated
 from perun.core.wording import plural
-from perun.history.check.report import Acknowledging, Comparison, MethodResult, VersionReport
+from perun.history.check.report import AcknowledgementFilter, Comparison, MethodResult, VersionReport
 from perun.measurement.comparable import drifted
 from perun.measurement.comparison import info_of
 from perun.measurement.verdict import MORE_IS_BETTER, mirrored
@@ -117,7 +117,7 @@ def report_of(repo: Repository, plan: Plan, comparisons: list[Comparison]) -> Ve
         files = len(plan.head.uncommitted)
         changes = f"uncommitted changes to {files} file{'s' * (files != 1)} on top of: {version.subject}"
         version = version._replace(desc=changes)
-    return Acknowledging(repo).report(VersionReport(version, tuple(comparisons)))
+    return AcknowledgementFilter(repo).report(VersionReport(version, tuple(comparisons)))
 
 
 def about_trial(session_id: str, plan: Plan, trial: Trial, options: CompareOptions) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from perun.core.errors import PerunError
-from perun.history.check.compare import Comparer, Pair, Rule, params_of
+from perun.history.check.compare import CheckPair, CheckRule, Comparer, params_of
 from perun.history.check.pairing import Pairing
 from perun.history.check.report import DEFAULTS
 from perun.measurement.headline import headline, processor
@@ -108,15 +108,15 @@ class Checked:
         pairing = Pairing(repo, DEFAULTS, silent, quiet)
         machine = pairing.baselines.machine
 
-        def rank(one: Pair) -> tuple[bool, float]:
+        def rank(one: CheckPair) -> tuple[bool, float]:
             return machine(one.target) == machine(one.baseline), one.target.time
 
-        pairs = [one for one in pairing.between(base, head).steps if isinstance(one, Pair)]
+        pairs = [one for one in pairing.between(base, head).steps if isinstance(one, CheckPair)]
         pairs.sort(key=rank)  # of several machines the one that has measured both
         self._pairs = {one.target.configuration: one for one in pairs}
         check = repo.registry.get("check", _RATIO)
         self._comparer = Comparer(repo, DEFAULTS)
-        self._rule = Rule(check, params_of(repo, check), {})
+        self._rule = CheckRule(check, params_of(repo, check), {})
 
     def changes(self, configuration: Configuration) -> list[DegradationInfo]:
         """What it says of the series of a configuration; nothing where the profiles do not compare."""

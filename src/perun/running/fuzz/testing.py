@@ -26,7 +26,7 @@ from perun.fuzz.corpus import Member, change_rate
 from perun.fuzz.coverage.api import PLACE
 from perun.fuzz.findings import Tested
 from perun.fuzz.results import Confirmation
-from perun.history.check.compare import Comparer, Rule, params_of
+from perun.history.check.compare import CheckRule, Comparer, params_of
 from perun.history.check.report import DEFAULTS
 from perun.measurement.verdict import INCOMPARABLE
 from perun.plugin.api import Run, quiet, silent
@@ -219,9 +219,9 @@ class Tester:
         return Job(options.cmd, options.args, quoted, unit)
 
 
-def _rule(repo: Repository, name: str) -> Rule:
+def _rule(repo: Repository, name: str) -> CheckRule:
     check = repo.registry.get("check", name)
-    return Rule(check, params_of(repo, check), {})
+    return CheckRule(check, params_of(repo, check), {})
 
 
 def _failure(sample: Sample, hang: float) -> Tested | None:

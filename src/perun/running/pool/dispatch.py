@@ -41,10 +41,17 @@ from perun.running.pool.engine import Ended, Engine, Worker, cannot_take_in, con
 from perun.running.pool.leases import Inspector, Lease, Reservations, ScheduledTask
 from perun.running.pool.measuring import Result, error_of
 from perun.running.pool.places import Local, Place
-from perun.running.run.collecting import Keeper, Naming
-from perun.running.run.events import JobAnswered, JobFailure, MachineTold, PoolEvent, Tally, VersionSkipped
-from perun.running.run.journal import Journal
-from perun.running.run.matrix import Plan
+from perun.running.run.collecting import Keeper, ProfileNaming
+from perun.running.run.events import (
+    JobAnswered,
+    JobFailure,
+    MachineReport,
+    PoolEvent,
+    RunTally,
+    VersionSkipped,
+)
+from perun.running.run.journal import BatchJournal
+from perun.running.run.matrix import BatchPlan
 from perun.running.run.pre_run import PreparationFailed, PreparationRecord
 
 # Commits and generated inputs of a batch on their way to the machines of a pool.
@@ -184,12 +191,12 @@ class Settings(NamedTuple):
 
 def run(
     repo: Repository,
-    planned: Plan,
+    planned: BatchPlan,
     place: Place,
-    open_log: Callable[[], Journal],
+    open_log: Callable[[], BatchJournal],
     *,
     retry_broken: bool = False,
-    tally: Tally | None = None,
+    tally: RunTally | None = None,
     report: Report = silent,
 ) -> Generator[PoolEvent]:
     """The events of the batch, in the order in which its jobs end; errors as of
@@ -209,8 +216,8 @@ def run(
     commits = Commits(repo, (slot.version.checksum for slot in planned.slots))
     # A batch that never had a pool leaves no journal: there is nothing to go on with.
     with connected(place, settings.patience) as engine, open_log() as log:
-        assert isinstance(log, Journal)
-        tally = tally or Tally(planned.slots)
+        assert isinstance(log, BatchJournal)
+        tally = tally or RunTally(planned.slots)
         several = not isinstance(place, Local)
         batch = _Batch(repo, planned, log, engine, commits, settings, tally, report, several)
         try:
@@ -233,12 +240,12 @@ class _Batch:
     def __init__(
         self,
         repo: Repository,
-        planned: Plan,
-        log: Journal,
+        planned: BatchPlan,
+        log: BatchJournal,
         engine: Engine,
         commits: Commits,
         settings: Settings,
-        tally: Tally,
+        tally: RunTally,
         report: Report,
         several: bool,
     ) -> None:
@@ -254,7 +261,9 @@ class _Batch:
         self._leases = Reservations(planned.slots, _begun_on(planned, log))
         self._inputs = Inputs(repo, commits.project, planned.jobs)
         self._orders = orders.Orders(repo, self.name, commits.project)
-        self._keeper = Keeper(repo, Naming(template=planned.template), planned.register, log, planned.session)
+        self._keeper = Keeper(
+            repo, ProfileNaming(template=planned.template), planned.register, log, planned.session
+        )
         self._watch = _Watch(settings.patience, {series.machine for series in self._leases.series})
         self._skipped: set[str] = set()
         self._slots = planned.slots
@@ -321,7 +330,7 @@ class _Batch:
             )
             yield from self._failed(lease, JobFailed(text, "perun run matrix --resume tries it again"))
             return
-        yield MachineTold(lease.worker.machine, f"{_short(lease.wanted)} is leased again: {why}")
+        yield MachineReport(lease.worker.machine, f"{_short(lease.wanted)} is leased again: {why}")
 
     def _failed(self, lease: Lease, error: PerunError) -> Iterator[PoolEvent]:
         number, version, job = lease.wanted
@@ -393,7 +402,7 @@ class _Batch:
             left = plural(len(series.left), "job")
             text = f"it measures no more: {left} of {series.job} are given to another machine"
             advice = "compare what was measured before with that only if the machines are alike"
-            yield MachineTold(old, f"{text}; {advice}", serious=True)
+            yield MachineReport(old, f"{text}; {advice}", serious=True)
 
     def _check_fit(self, workers: Sequence[Worker], fit: Sequence[Worker]) -> None:
         if workers and not fit and not self._leases.held:
@@ -439,9 +448,9 @@ class _Watch:
         """Note who is there now; tells who has come and gone."""
         now = self._clock()
         for machine in sorted(there - self._there):
-            yield MachineTold(machine, "it is there")
+            yield MachineReport(machine, "it is there")
         for machine in sorted(self._there - there):
-            yield MachineTold(machine, "it has no worker any more")
+            yield MachineReport(machine, "it has no worker any more")
         self._there = there
         self._seen |= dict.fromkeys(there, now)
         if there:
@@ -467,7 +476,7 @@ def _batch_name(journal: Path) -> str:
     return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def _begun_on(planned: Plan, log: Journal) -> Mapping[str, str]:
+def _begun_on(planned: BatchPlan, log: BatchJournal) -> Mapping[str, str]:
     """The machine that each series was on last, by its job."""
     job_of = {number: job for _, _, tasks in log.plan["stops"] for number, job in tasks}
     return {repr(planned.jobs[job_of[number]]): machine for number, machine in log.machines.items()}

@@ -25,7 +25,7 @@ from perun.running.pool import orders as generated
 from perun.running.pool.folders import MachineLock, locked, opened
 from perun.running.pool.orders import Order
 from perun.running.run import pre_run
-from perun.running.run.collecting import Naming
+from perun.running.run.collecting import ProfileNaming
 from perun.running.run.events import Event, JobAnswered, JobDone, JobFailure, VersionSkipped, VersionStarted
 from perun.running.run.execute import run_jobs
 from perun.running.run.pre_run import PreparationFailed
@@ -181,7 +181,7 @@ def _measured(order: Order, environ: Mapping[str, str], place: TaskFolder) -> Re
         job = orders.job_of(repo, order.job)
         versions = _Built(Builds(repo, machine), machine, order.place, place.begin)
         slot = VersionSlot(order.version, (Task(0, job),))
-        naming = Naming(name=f"{order.batch}-{order.number}")
+        naming = ProfileNaming(name=f"{order.batch}-{order.number}")
         events = list(run_jobs(repo, [slot], versions=versions, naming=naming, register=False))
         result = _result(events)
         repo.store.pending.remove([event.path for event in events if isinstance(event, JobDone)])
@@ -194,7 +194,7 @@ def _measured(order: Order, environ: Mapping[str, str], place: TaskFolder) -> Re
 
 class _Built:
     """Enters versions that are built once on a machine, one at a time; see
-    :class:`perun.running.run.execute.Versions`.
+    :class:`perun.running.run.execute.VersionSource`.
 
     :param begun: called before the first job of a version is measured.
     """

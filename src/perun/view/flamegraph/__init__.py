@@ -242,9 +242,7 @@ def _export_calls(profile: Profile, params: FlameParams, out: TextIO) -> None:
     write_or_print(params.filename, pieces, out)
 
 
-def _write_page(
-    profile: Profile, stacks: Stacks, params: FlameParams, out: TextIO, ctx: ViewContext
-) -> None:
+def _write_page(profile: Profile, stacks: Stacks, params: FlameParams, out: TextIO, ctx: ViewContext) -> None:
     shown = modes(profile, params.of)
     profiles, found = [profile], [stacks]
     if params.diff:

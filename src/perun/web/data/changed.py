@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perun.core.errors import DamagedStore, PerunError, ProfileNotFound
-from perun.history.changes.data import Level, SeriesKey
+from perun.history.changes.data import Segment, SeriesKey
 from perun.history.trend import text_of
 from perun.measurement import present
 from perun.profile.amounts import percent, readable_pair
@@ -86,7 +86,7 @@ def _rank(one: Placed) -> tuple[bool, bool, bool, float]:
     return one.entry is not None, not step.is_degradation, bool(step.taken_back), -step.size
 
 
-def _level(level: Level) -> form.Level:
+def _level(level: Segment) -> form.Level:
     return form.Level(short(level.value), [short(level.low), short(level.high)], level.points)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from perun.core.errors import PerunError, ProfileNotFound, UsageError
-from perun.history.check.compare import Comparer, Pair
+from perun.history.check.compare import CheckPair, Comparer
 from perun.history.check.pairing import Pairing
 from perun.history.check.report import DEFAULTS, Comparison
 from perun.history.trend import text_of
@@ -85,11 +85,11 @@ def _ref(state: State, version: MinorVersion) -> form.Ref:
     return form.Ref(-1, version.checksum, 0, version.author, version.subject)
 
 
-def _pairs(repo: Repository, old: MinorVersion, new: MinorVersion, notes: list[str]) -> list[Pair]:
+def _pairs(repo: Repository, old: MinorVersion, new: MinorVersion, notes: list[str]) -> list[CheckPair]:
     """What compares. :param notes: gets what does not, and why."""
     plan = Pairing(repo, DEFAULTS, silent, quiet).between(old, new)
     notes += [problem.message for problem in plan.errors]
-    return [step for step in plan.steps if isinstance(step, Pair)]
+    return [step for step in plan.steps if isinstance(step, CheckPair)]
 
 
 def _doubts(comparison: Comparison) -> list[str]:

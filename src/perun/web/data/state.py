@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.core.errors import ConfigError, VersionControlError
-from perun.history.acknowledged import Acknowledged, Acknowledgement
+from perun.history.acknowledged import Acknowledgement, Acknowledgements
 from perun.history.changes import history
-from perun.history.changes.data import Changes, SeriesKey, Step, VersionChanges
+from perun.history.changes.data import ChangePoint, Changes, SeriesKey, VersionChanges
 from perun.history.changes.finding import found_in
-from perun.history.changes.history import Table
+from perun.history.changes.history import HistoryTable
 from perun.models import change_points
 from perun.plugin.api import MinorVersion
 from perun.profile.head import Configuration, shortest
@@ -184,7 +184,7 @@ class Placed(NamedTuple):
     """A step with the version that brought it; :param entry: what acknowledges it."""
 
     of: VersionChanges
-    step: Step
+    step: ChangePoint
     entry: Acknowledgement | None
 
 
@@ -199,10 +199,10 @@ class State:
 
     repo: Repository
     commits: Commits
-    table: Table
+    table: HistoryTable
     indexed: frozenset[str]
     found: Changes
-    acknowledged: Acknowledged
+    acknowledged: Acknowledgements
     problems: tuple[str, ...]
     damaged: Mapping[str, str]
     listed: dict[str, Series] = field(default_factory=dict)
@@ -371,12 +371,12 @@ def load(
     problems = [message for own in damaged.values() for message in own]
     problems += [commits.problem] if commits.problem else []
     try:
-        acknowledged = Acknowledged.load(repo)
+        acknowledged = Acknowledgements.load(repo)
     except ConfigError as problem:
         problems.append(problem.message)
-        acknowledged = Acknowledged()
+        acknowledged = Acknowledgements()
     main = [commits.versions[place] for place in commits.main]
-    points = history.Points(repo, main[-1].checksum if main else "", (one.checksum for one in main))
+    points = history.HistoryPoints(repo, main[-1].checksum if main else "", (one.checksum for one in main))
     read = history.along(main, indexed, table, problems)
     found = found_in(repo, read, points, change_points.EFFECT, progress, keeps=revision is None)
     first = {checksum: own[0] for checksum, own in damaged.items()}

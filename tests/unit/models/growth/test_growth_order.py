@@ -1,6 +1,5 @@
 """The order in which one cost grows."""
 
-
 import numpy as np
 import pytest
 
