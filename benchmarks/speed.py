@@ -125,7 +125,9 @@ def row(program: str, kind: Kind, clock: int, found: list[Session]) -> str:
     quiet = [one for one in found if one.load < 2]
     neighbours = itertools.pairwise([one for one, seen in zip(own, found, strict=True) if seen.load < 2])
     usual = sorted(abs(new - old) for old, new in neighbours)
-    noise = Noise(apart=StandardError(usual[len(usual) * 3 // 4] / NORMAL_QUARTILE, EFFICIENCY * len(usual)))
+    noise = Noise(
+        unpaired=StandardError(usual[len(usual) * 3 // 4] / NORMAL_QUARTILE, EFFICIENCY * len(usual))
+    )
     wrong, count = [0, 0, 0], 0
     for old, new in itertools.product(quiet, [one for one in found if one.load >= 2]):
         factor = math.exp(-slower([old.speed], [new.speed], clock))

@@ -148,7 +148,7 @@ def of_single_runs(old: IslandSamples, new: IslandSamples, rules: Rules) -> Iter
         values = tuple(float(one.values[0]) if one else 0.0 for one in (before, after))
         small, large = sorted(values)
         least = _SHORT if known.metric.type == TIME else 0.0
-        if large - small <= least or large <= (1 + rules.apart) * small:
+        if large - small <= least or large <= (1 + rules.unpaired_tolerance) * small:
             continue
         grown = values[1] > values[0]
         yield DegradationInfo(

@@ -125,7 +125,7 @@ def may_decide(track: Track, kind: Kind, rules: Rules, *, maybe: bool, alone: bo
     if values.size < 2:
         return found
     limit = 0.0 if maybe else math.log1p(rules.threshold)
-    confidence = rules.weaker if maybe else rules.confidence
+    confidence = rules.maybe_confidence if maybe else rules.confidence
     positive = (values[1:] > 0) & (values[:-1] > 0)
     logs = np.log(np.where(values > 0, values, 1.0))
     apart = np.abs(np.diff(logs))
@@ -147,7 +147,7 @@ def may_decide(track: Track, kind: Kind, rules: Rules, *, maybe: bool, alone: bo
     sizes[other], learned[other] = 0.0, 0.0
     # The larger one of both errors counts; where that is close, the smaller interval is the bound. That of
     # the own one is no wider than where nothing is known.
-    least = np.minimum(least, np.maximum(learned, math.log1p(rules.apart)))
+    least = np.minimum(least, np.maximum(learned, math.log1p(rules.unpaired_tolerance)))
     near = np.abs(own - sizes) <= 1e-6 * own
     half = np.where(near, np.minimum(least, learned), np.where(own > sizes, least, learned))
     found[1:] = ~simple | ~positive | (apart * (1 + 1e-9) >= limit + half)

@@ -233,9 +233,11 @@ def _of_calls(
             )
         elif pair.old.metric.unit == pair.new.metric.unit:
             chosen.append(pair)
-    strong, weak = (_ratios(chosen, old, new, confidence) for confidence in (rules.confidence, rules.weaker))
+    strong, weak = (
+        _ratios(chosen, old, new, confidence) for confidence in (rules.confidence, rules.maybe_confidence)
+    )
     for pair, one, weaker in zip(chosen, strong, weak, strict=True):
-        found = of_ratio(one, weaker, beside=math.log1p(rules.apart))
+        found = of_ratio(one, weaker, beside=math.log1p(rules.unpaired_tolerance))
         yield pair, allowing(found, ([old.speed], [new.speed]), pair.new.metric.kind)
 
 

@@ -51,12 +51,12 @@ class Noise(NamedTuple):
     """What was learned; None where there was too little.
 
     :param rounds: the standard deviation of the difference of two versions in a round that visited both.
-    :param apart: the same of two versions that were each seen in one session, of their own.
-    :param numbers: as `apart`, in the unit of the values.
+    :param unpaired: the same of two versions that were each seen in one session, of their own.
+    :param numbers: as `unpaired`, in the unit of the values.
     """
 
     rounds: StandardError | None = None
-    apart: StandardError | None = None
+    unpaired: StandardError | None = None
     numbers: StandardError | None = None
 
 

@@ -173,7 +173,7 @@ def test_the_rules_are_those_of_the_repository(project: Project, line: list[str]
     assert project.judged([1.5, 1.51, 1.52], registering=True).verdict.change.name == "Unknown"
     config.set_value(project.repo, "degradation.hodges_lehmann_ratio.apart", "0.05", scope="local")
     project.repo = open_repository(project.git.path, os.environ)
-    assert baseline.rules_of(project.repo).apart == 0.05
+    assert baseline.rules_of(project.repo).unpaired_tolerance == 0.05
     assert project.judged([1.5, 1.51, 1.52], registering=True).verdict.change.name == "SevereDegradation"
 
 

@@ -271,7 +271,7 @@ def test_few_neighbours_leave_the_cautious_bound() -> None:
         assert bool(may[2]) is seen
     scatters = track([1.0, 1.0, 2.1], error=0.1)
     assert not may_decide(scatters, Kind.TIMED, Rules(threshold=0.0), maybe=False, alone=True).any()
-    small = Rules(threshold=0.0, apart=0.1)
+    small = Rules(threshold=0.0, unpaired_tolerance=0.1)
     assert may_decide(track([1.0, 1.0, 1.2]), Kind.TIMED, small, maybe=False, alone=True)[2]
 
 

@@ -374,9 +374,9 @@ def test_noise_is_learned_from_neighbours_that_were_measured_apart() -> None:
     history = [at([np.exp(chance.normal(0, 0.03) + chance.normal(0, 0.001, 5))], str(place))
                for place in range(30)]  # fmt: skip
     found = learn(history)
-    assert found.rounds is None and found.apart is not None
-    assert found.apart.size == pytest.approx(0.03 * math.sqrt(2), rel=0.5)
-    assert learn(history[:FEWEST]).apart is None and learn(history[: FEWEST + 1]).apart is not None
+    assert found.rounds is None and found.unpaired is not None
+    assert found.unpaired.size == pytest.approx(0.03 * math.sqrt(2), rel=0.5)
+    assert learn(history[:FEWEST]).unpaired is None and learn(history[: FEWEST + 1]).unpaired is not None
     old, new = history[-2:]
     assert judged(old, new).difference.basis is Basis.UNKNOWN_NOISE
     assert judged(old, new, found).difference.basis is Basis.HISTORY
@@ -457,7 +457,7 @@ def test_two_rounds_say_no_less_than_what_was_measured_apart() -> None:
 )
 def test_two_rounds_of_each_version_have_a_bounded_interval(known: StandardError | None) -> None:
     """Those of a session of their own, and one round in each of two sessions."""
-    noise = Noise(apart=known)
+    noise = Noise(unpaired=known)
     old, new = [[1.0, 1.01, 1.02], [1.1, 1.09, 1.1]], [[1.05, 1.04, 1.05], [1.5, 1.51, 1.52]]
     one = at(old), at(new, "t")
     several = [point_of([at([own], f"{side}{n}").rounds for n, own in enumerate(part)], Kind.TIMED)
@@ -465,11 +465,11 @@ def test_two_rounds_of_each_version_have_a_bounded_interval(known: StandardError
     for sides in (one, (several[0], several[1])):
         found = judged(*sides, noise)
         learned = 0.0
-        if noise.apart is not None:
+        if noise.unpaired is not None:
             visits = 1.0 if sides is one else 0.5
-            learned = StandardError(noise.apart.size * math.sqrt(visits), noise.apart.freedom).half_width(
-                0.99
-            )
+            learned = StandardError(
+                noise.unpaired.size * math.sqrt(visits), noise.unpaired.freedom
+            ).half_width(0.99)
         half = max(half_apart(*sides, 0.99), learned)
         assert math.log(found.high / found.difference.ratio) == pytest.approx(half, rel=0.02)
 
@@ -735,7 +735,7 @@ def test_sessions_of_one_version_tell_the_noise_of_the_machine() -> None:
     chance = np.random.default_rng(12)
     many = point_of([at([np.exp(chance.normal(0, 0.05, 1))], str(n)).rounds for n in range(40)], Kind.TIMED)
     found = learn([many])
-    assert found.apart is not None and found.apart.size == pytest.approx(0.05 * math.sqrt(2), rel=0.4)
+    assert found.unpaired is not None and found.unpaired.size == pytest.approx(0.05 * math.sqrt(2), rel=0.4)
     assert learn([]) == NOTHING and learn([at([[1.0, 1.1]])]) == NOTHING
 
 
@@ -743,7 +743,7 @@ def test_noise_by_rounds_is_what_their_differences_scatter() -> None:
     chance = np.random.default_rng(13)
     history = simulated(chance, 30, apart=0.2)
     found = learn(history)
-    assert found.apart is None and found.rounds is not None
+    assert found.unpaired is None and found.rounds is not None
     assert found.rounds.size == pytest.approx(0.01 * math.sqrt(2), rel=0.2)
     assert found.rounds.freedom == pytest.approx(29 * 4 * 2 / 3)
     kept: Any = {}
@@ -893,7 +893,7 @@ def test_beyond_a_thousand_degrees_of_freedom_none_matters() -> None:
 def test_sessions_of_what_was_zero_tell_no_noise_of_ratios() -> None:
     for values in ([0.0, 5.0], [5.0, 6.0]):
         many = point_of([at([[values[n % 2]]], str(n)).rounds for n in range(20)], Kind.TIMED)
-        assert (learn([many]).apart is None) is (0.0 in values)
+        assert (learn([many]).unpaired is None) is (0.0 in values)
 
 
 def test_a_maybe_by_the_interval_that_decides_has_that_interval() -> None:
@@ -943,7 +943,7 @@ def seen(value: float, speed: float = 0.0, kind: Kind = Kind.PROCESSOR, session:
     return made._replace(speeds=(f"1 12 {speed * 1e6:.6g} {speed * 1e6:.6g} 0.01 0.01" if speed else "",))
 
 
-QUIET = Noise(apart=StandardError(0.005, 30.0))
+QUIET = Noise(unpaired=StandardError(0.005, 30.0))
 
 
 @pytest.mark.parametrize("kind", [Kind.PROCESSOR, Kind.TIMED])
@@ -967,7 +967,7 @@ def test_a_machine_that_became_slower_widens_the_interval(kind: Kind) -> None:
 def test_no_speed_makes_a_word_more_certain(
     factor: float, before: float, after: float, kind: Kind, noise: Noise
 ) -> None:
-    rules = Rules(apart=0.02)
+    rules = Rules(unpaired_tolerance=0.02)
     plain, known = (
         difference(seen(1.0, speeds[0], kind), seen(factor, speeds[1], kind, "b"), noise, rules)
         for speeds in ((0.0, 0.0), (before, after))

@@ -68,7 +68,9 @@ class MeasuringOptions(CommandOptions):
             rules = rules._replace(threshold=threshold, exact=threshold)
         if self.confidence is not None:
             confidence = asked.share(self.confidence, "--confidence")
-            rules = rules._replace(confidence=confidence, weaker=min(rules.weaker, confidence))
+            rules = rules._replace(
+                confidence=confidence, maybe_confidence=min(rules.maybe_confidence, confidence)
+            )
         if self.budget is not None and not self.budget > 0:
             raise click.BadParameter(f"{self.budget:g} is no time", param_hint="'--budget'")
         return asked.CompareOptions(

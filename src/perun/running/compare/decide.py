@@ -153,7 +153,8 @@ def decide(
 def _decision(metric: Metric, values: Values, looks: InterimPlan, rules: Rules, ends: bool) -> Decision:
     count = values.base.size
     strong, weak = (
-        looks.level(1 - confidence, count, ends=ends) for confidence in (rules.confidence, rules.weaker)
+        looks.level(1 - confidence, count, ends=ends)
+        for confidence in (rules.confidence, rules.maybe_confidence)
     )
     noise = values.noise_of(1 - strong)
     base, head = (_point(metric, side) for side in (values.base, values.head))

@@ -107,7 +107,9 @@ class Rounds:
         """The error levels of a look after that round, which counts from 0; None where nobody looks."""
         if not self.is_sequential:
             return None
-        return _level(1 - self._rules.confidence, round + 1), _level(1 - self._rules.weaker, round + 1)
+        return _level(1 - self._rules.confidence, round + 1), _level(
+            1 - self._rules.maybe_confidence, round + 1
+        )
 
     def visit(self, job: Job) -> Job:
         """The job as one visit runs it: with a share of its runs, and one to warm up."""
