@@ -18,7 +18,7 @@ from perun.core import atomic
 from perun.core.errors import ConfigError, UsageError
 from perun.core.regular import read_regular
 from perun.core.wording import listed
-from perun.store.changes import KnownSteps
+from perun.store.changes import ChangePointCache
 
 if TYPE_CHECKING:
     from perun.repository.repository import Repository
@@ -163,7 +163,7 @@ def remove(repo: Repository, revision: str, location: str | None = None) -> list
 
 def changed_at(repo: Repository, version: str) -> list[str]:
     """The locations of the changes of a version that `perun check` or `perun changes` found, in order."""
-    steps = KnownSteps.load(repo.store.cache).of_version(version)
+    steps = ChangePointCache.load(repo.store.cache).of_version(version)
     found = [step.location for step in steps if version in step.possible]
     found += [record.info.location for record in repo.store.changes.read(version)]
     return list(dict.fromkeys(found))

@@ -88,7 +88,7 @@ def test_each_other_count_is_a_change_also_to_and_from_zero():
     assert found.definite() == [10, 12, 22, 27]
     ratios = [one.steps[0].ratio for one in found.changes]
     assert ratios[:3] == [1.03, 100 / 103, 0.0] and np.isnan(ratios[3])
-    assert found.changes[0].steps[0].taken_back == name(12)
+    assert found.changes[0].steps[0].reverted_by == name(12)
 
 
 @pytest.mark.parametrize("sessions", [1, 2])

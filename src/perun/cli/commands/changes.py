@@ -71,7 +71,7 @@ def _label(step: ChangePoint) -> PerformanceChange:
     """What a gate takes the step for: at most a Maybe where a later version takes it back, where cost moved
     between functions, or where it is of a part, as then nothing is slower in the end, or something else says
     so."""
-    if step.decides and (step.taken_back or step.moved_with or not step.leads):
+    if step.decides and (step.reverted_by or step.moved_with or not step.leads):
         return PerformanceChange(1 if step.verdict.value > 0 else -1)
     return step.verdict
 
@@ -359,8 +359,8 @@ def _step_data(step: ChangePoint) -> dict[str, Any]:
         "before": _level_data(step.before),
         "after": _level_data(step.after),
         "votes": list(step.votes),
-        "taken_back": step.taken_back,
-        "takes_back": step.takes_back,
+        "taken_back": step.reverted_by,
+        "takes_back": step.reverts,
         "moved_with": list(step.moved_with),
         "conditions": list(step.conditions),
     }

@@ -72,7 +72,7 @@ class ChangePoint(NamedTuple):
     :param decides: whether it is definite: what is not was seen too rarely, or may be noise.
     :param leads: whether the series stands for what was measured; else it is of a part of it.
     :param votes: the detectors that see it, of those of :mod:`perun.models.change_points`.
-    :param taken_back: the version whose step takes this one back, empty if there is none; :param takes_back:
+    :param reverted_by: the version whose step takes this one back, empty if there is none; :param reverts:
         the version whose step this one takes back.
     :param moved_with: locations whose steps of the same version cancel this one: the cost moved between them.
     :param conditions: names of conditions of the machine that changed with it: it may be these, and no
@@ -91,8 +91,8 @@ class ChangePoint(NamedTuple):
     decides: bool
     leads: bool
     votes: tuple[str, ...] = ()
-    taken_back: str = ""
-    takes_back: str = ""
+    reverted_by: str = ""
+    reverts: str = ""
     moved_with: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
 
@@ -108,10 +108,10 @@ class ChangePoint(NamedTuple):
         if self.moved_with:
             way = "from" if self.values[1] > self.values[0] else "to"
             parts.append(f"moved {way} {listed(self.moved_with, 2)}")
-        if self.taken_back:
-            parts.append(f"taken back by {self.taken_back[:_SHORT]}")
-        if self.takes_back:
-            parts.append(f"takes back {self.takes_back[:_SHORT]}")
+        if self.reverted_by:
+            parts.append(f"taken back by {self.reverted_by[:_SHORT]}")
+        if self.reverts:
+            parts.append(f"takes back {self.reverts[:_SHORT]}")
         return ", ".join(parts)
 
     @property

@@ -234,7 +234,7 @@ def searched(track: Track, exact: bool, effect: float, before: SeriesChanges | N
     if not _has_levels(track, exact):
         return SeriesChanges("", len(values), ())
     start = 0
-    old: tuple[change_points.Change, ...] = ()
+    old: tuple[change_points.LevelChange, ...] = ()
     if before is not None and before.points > change_points.LONGEST:
         start = before.points - ENOUGH
         # A level is searched from its beginning, where that is not far.
@@ -246,7 +246,7 @@ def searched(track: Track, exact: bool, effect: float, before: SeriesChanges | N
     return SeriesChanges("", len(values), tuple(_jumps(values, (*old, *new))))
 
 
-def _jumps(values: Floats, changes: Sequence[change_points.Change]) -> list[change_points.Change]:
+def _jumps(values: Floats, changes: Sequence[change_points.LevelChange]) -> list[change_points.LevelChange]:
     """Those of the changes that are no part of a slope."""
     kept = list(changes)
     logs = np.log(values)

@@ -39,8 +39,8 @@ from perun.models import change_points
 from perun.profile.changes import PerformanceChange
 from perun.repository import walking
 from perun.repository.repository import Repository
-from perun.store import changes as known_steps
-from perun.store.changes import KnownStep
+from perun.store import changes as changepoint_cache
+from perun.store.changes import CachedChangePoint
 
 # What the steps of single series are together.
 
@@ -94,7 +94,7 @@ def _told(steps: Sequence[ChangePoint], known: Container[SeriesKey]) -> list[Cha
 
 def undecided(found: Sequence[VersionChanges]) -> list[tuple[VersionChanges, ChangePoint]]:
     """The doubtful steps that no later one takes back, the newest first."""
-    return [(one, step) for one in reversed(found) for step in one.doubtful if not step.taken_back]
+    return [(one, step) for one in reversed(found) for step in one.doubtful if not step.reverted_by]
 
 
 def deciding(doubtful: Sequence[tuple[VersionChanges, ChangePoint]]) -> str:
@@ -123,21 +123,21 @@ def _with_reverts(history: History, steps: Sequence[ChangePointColumns]) -> list
     for doubtful in (False, True):
         by_series: defaultdict[SeriesKey, list[int]] = defaultdict(list)
         for number, one in enumerate(found):
-            if not (one.step.taken_back or one.step.takes_back) and (doubtful or one.step.decides):
+            if not (one.step.reverted_by or one.step.reverts) and (doubtful or one.step.decides):
                 by_series[one.step.series].append(number)
         for numbers in by_series.values():
             for first, second in itertools.pairwise(numbers):
                 brings, backs = found[first].step, found[second].step
-                if brings.takes_back or not _is_taken_back(brings, backs):
+                if brings.reverts or not _is_reverted(brings, backs):
                     continue
                 back = history.versions[history.measured[found[second].first]].checksum
                 brought = history.versions[history.measured[found[first].first]].checksum
-                found[first] = found[first]._replace(step=brings._replace(taken_back=back))
-                found[second] = found[second]._replace(step=backs._replace(takes_back=brought))
+                found[first] = found[first]._replace(step=brings._replace(reverted_by=back))
+                found[second] = found[second]._replace(step=backs._replace(reverts=brought))
     return found
 
 
-def _is_taken_back(brings: ChangePoint, backs: ChangePoint) -> bool:
+def _is_reverted(brings: ChangePoint, backs: ChangePoint) -> bool:
     values = brings.before.value, brings.after.value, backs.after.value
     old, new, now = map(math.log, values) if min(values) > 0 else values
     return old != new and abs(now - old) <= TAKEN_BACK * abs(new - old)
@@ -246,11 +246,11 @@ def found_in(
     found = detect(read, effect, rules, remembered, points, told)
     every = by_version(read, found.steps)
     if keeps:
-        known_steps.keep(repo.store.cache, {one.checksum for one in read.versions}, _known(every))
+        changepoint_cache.keep(repo.store.cache, {one.checksum for one in read.versions}, _known(every))
     return Changes(every, read, len(read.keys), found.short, tuple(found.drifts), found.says)
 
 
-def _known(every: Sequence[VersionChanges]) -> dict[str, list[KnownStep]]:
+def _known(every: Sequence[VersionChanges]) -> dict[str, list[CachedChangePoint]]:
     """The steps as lists of versions show them."""
     found = {}
     for one in every:
@@ -261,12 +261,12 @@ def _known(every: Sequence[VersionChanges]) -> dict[str, list[KnownStep]]:
     return found
 
 
-def _known_step(step: ChangePoint, possible: tuple[str, ...]) -> KnownStep:
+def _known_step(step: ChangePoint, possible: tuple[str, ...]) -> CachedChangePoint:
     key = step.series
-    return KnownStep(
+    return CachedChangePoint(
         key.location, f"{text_of(key.configuration)} ({key.configuration.collector})",
         step.ratio, step.low, step.high, *step.values, key.unit, step.verdict.name, step.leads, possible,
-        step.taken_back, step.takes_back,
+        step.reverted_by, step.reverts,
     )  # fmt: skip
 
 

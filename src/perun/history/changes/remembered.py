@@ -18,7 +18,7 @@ from perun.measurement.changes import Excursion, Track
 from perun.measurement.difference import Rules
 from perun.measurement.verdict import Verdict
 from perun.models.change_detectors import deviation_of_differences, median
-from perun.models.change_points import Change
+from perun.models.change_points import LevelChange
 from perun.repository.repository import Repository
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class SeriesChanges(NamedTuple):
 
     digest: str
     points: int
-    changes: tuple[Change, ...]
+    changes: tuple[LevelChange, ...]
     runs: tuple[Excursion, ...] = ()
     judged: tuple[VersionVerdict, ...] = ()
 

@@ -217,7 +217,7 @@ def _newest_open(repo: Repository) -> _Found:
         for at in found.found
         for step in at.steps
         if step.is_degradation
-        and not (step.taken_back or step.moved_with)
+        and not (step.reverted_by or step.moved_with)
         and not acknowledged.covers_any([one.checksum for one in at.possible], step.series.location)
     ]
     # Parts, such as system time, never outvote what stands for a measurement.

@@ -64,7 +64,7 @@ def _shown(state: State, placed: Placed) -> form.Change:
         step.is_degradation, step.verdict.name, short(step.ratio), [short(step.low), short(step.high)],
         _level(step.before), _level(step.after),
         form.Acknowledged(entry.until or None, entry.because or None) if entry else None,
-        step.taken_back, step.takes_back, list(step.moved_with), list(step.conditions), step.remark,
+        step.reverted_by, step.reverts, list(step.moved_with), list(step.conditions), step.remark,
         report=False, spark=None, decides=step.decides, word=present.NAMES[step.verdict],
         text=present.step(step.values, step.ratio, step.low, step.high, key.unit),
         sides=list(readable_pair(*step.values, key.unit)), name=name_of(key, state.names),
@@ -83,7 +83,7 @@ def worst_first(changes: Iterable[Placed]) -> list[Placed]:
 
 def _rank(one: Placed) -> tuple[bool, bool, bool, float]:
     step = one.step
-    return one.entry is not None, not step.is_degradation, bool(step.taken_back), -step.size
+    return one.entry is not None, not step.is_degradation, bool(step.reverted_by), -step.size
 
 
 def _level(level: Segment) -> form.Level:

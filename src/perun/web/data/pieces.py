@@ -147,7 +147,7 @@ def _became(state: State, since: _Since, later: Sequence[Placed]) -> list[_State
 def _row_state(group: Group, row: int, changes: Sequence[Placed], *, judged: bool) -> _State:
     """:param judged: whether enough versions are measured to say that nothing changed."""
     brought = {one.of.version.checksum for one in changes}
-    left = worst_first(one for one in changes if not (one.step.taken_back or one.step.takes_back in brought))
+    left = worst_first(one for one in changes if not (one.step.reverted_by or one.step.reverts in brought))
     if left:
         return _State(group, row, "worse" if any(one.step.is_degradation for one in left) else "better", left)
     return _State(group, row, "same" if judged or changes else "unknown", [])
