@@ -29,7 +29,7 @@ from perun.core.process.execution import Execution, Sample
 from perun.island import opening
 from perun.island.engine import words_of
 from perun.island.options import IslandOptions
-from perun.island.program_runner import Program, limits_of
+from perun.island.program_runner import PythonProgram, limits_of
 from perun.island.statistics import label_of
 from perun.native.columns import Ints
 from perun.plugin.api import CollectContext, Run
@@ -38,7 +38,7 @@ from perun.profile.factory import Profile
 from perun.profile.island import COLUMNS, NO_OBJECT, SEVERAL, TIMELINE, TYPE, Api, Thread, Timeline
 
 if TYPE_CHECKING:
-    from perun.island.opening import Recorded
+    from perun.island.opening import OpenRecording
     from perun.island.record import Recording
     from perun.island.statistics import Usage
 
@@ -173,7 +173,7 @@ def _trace(row: Row) -> list[str]:
     return parts[::-1]
 
 
-def times_of(command: str, order: int, opened: Recorded) -> list[dict[str, Any]]:
+def times_of(command: str, order: int, opened: OpenRecording) -> list[dict[str, Any]]:
     """The times of one run, as the time collector notes them: `real` stands for the profile in lists."""
     times = {"real": opened.live, "user": opened.result.user, "sys": opened.result.system}
     return [
@@ -198,7 +198,7 @@ def units_of(found: Mapping[tuple[str, str], str]) -> dict[str, str]:
     return units
 
 
-def facts_of(opened: Recorded) -> dict[str, Any]:
+def facts_of(opened: OpenRecording) -> dict[str, Any]:
     """The region `island` of the profile: what is known of the first run as a whole."""
     result, stopped = opened.result, [end - start for start, end in opened.stops]
     return {
@@ -320,7 +320,7 @@ def _together(calls: Calls, objects: Ints, order: Ints, firsts: Ints) -> dict[st
     return {name: found[name][shown] for name in COLUMNS}
 
 
-def timeline_region(opened: Recorded, most: int, shown: Callable[[str], str]) -> dict[str, Any]:
+def timeline_region(opened: OpenRecording, most: int, shown: Callable[[str], str]) -> dict[str, Any]:
     """The region `timeline` of a profile.
 
     :param most: about how many entries it has at most. :param shown: how an object is named.
@@ -438,7 +438,7 @@ class _Builder:
         self._timeline: dict[str, Any] | None = None
         self._samples: list[Sample] = []
 
-    def add(self, opened: Recorded, sample: Sample) -> None:
+    def add(self, opened: OpenRecording, sample: Sample) -> None:
         """Take what one run recorded; its timeline only if it is the first."""
         self._samples.append(sample)
         order = len(self._samples)
@@ -471,7 +471,7 @@ class _Builder:
 
 def _record(run: Run, params: IslandParams, folder: Path, ctx: CollectContext) -> Sample:
     """Run the command once, and refuse it if it failed."""
-    program = Program(*python_program_of(run, "the collector island", _OTHERS))
+    program = PythonProgram(*python_program_of(run, "the collector island", _OTHERS))
     engine = words_of(program, params, folder)
     once = params.repeat == 1
     with Execution(run, ctx.scratch, params.timeout, engine=engine, single_run=once) as execution:
@@ -494,7 +494,7 @@ def _require_support(run: Run, python: str) -> None:
         )
 
 
-def _opened(folder: Path, sample: Sample) -> Recorded:
+def _opened(folder: Path, sample: Sample) -> OpenRecording:
     """What was recorded.
 
     :raises JobFailed: where nothing was, but by an interruption, which goes on then.

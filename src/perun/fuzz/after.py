@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 from perun.core import atomic
 from perun.core.regular import read_regular
 from perun.fuzz import executing, growth
-from perun.fuzz.executing import OutOfTime, Ran, RunInput
-from perun.fuzz.patterns import Pattern
-from perun.fuzz.results import FAULT, HANG, MINIMIZED, SLOW, Campaign, Result
+from perun.fuzz.executing import OutOfTime, RunInput, RunOutcome
+from perun.fuzz.patterns import InputPattern
+from perun.fuzz.results import FAULT, HANG, MINIMIZED, SLOW, CampaignResults, FuzzResult
 from perun.models.record import NoModel
 
 # The smallest form of an input that is still as slow: delta debugging on lines, words and bytes.
@@ -52,7 +52,7 @@ class Stage(NamedTuple):
     changed: int
 
 
-class Minimized(NamedTuple):
+class MinimizedInput(NamedTuple):
     """The smaller input.
 
     :param data: it is as slow. :param before: bytes at the beginning. :param stages: in their order.
@@ -70,7 +70,7 @@ class Minimized(NamedTuple):
         return sum(stage.tests for stage in self.stages)
 
 
-class Progress(NamedTuple):
+class MinimizationProgress(NamedTuple):
     """Where minimising is: the stage, runs so far, and the size by now in bytes."""
 
     stage: str
@@ -84,9 +84,9 @@ def minimize(
     *,
     tests: int = TESTS,
     seconds: float = 60.0,
-    report: Callable[[Progress], None] | None = None,
+    report: Callable[[MinimizationProgress], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Minimized:
+) -> MinimizedInput:
     """Make an input smaller while `keeps` is true for it; what it is for `data` is not asked.
 
     :param tests: calls of `keeps` at most; :param seconds: time at most. The larger savings come first.
@@ -100,7 +100,7 @@ def minimize(
         stage(work)
         changed = len(before) - len(work.data) or sum(a != b for a, b in zip(before, work.data, strict=True))
         stages.append(Stage(name, work.used - used, changed))
-    return Minimized(work.data, len(data), tuple(stages), not work.was_limited)
+    return MinimizedInput(work.data, len(data), tuple(stages), not work.was_limited)
 
 
 class _Limited(Exception):
@@ -116,7 +116,7 @@ class _Work:
         keeps: Keeps,
         tests: int,
         until: float,
-        report: Callable[[Progress], None] | None,
+        report: Callable[[MinimizationProgress], None] | None,
         clock: Callable[[], float],
     ) -> None:
         self.data = data
@@ -160,7 +160,7 @@ class _Work:
         else:
             self._known.add(key)
         if self._report:
-            self._report(Progress(self._stage, self.used, len(self.data)))
+            self._report(MinimizationProgress(self._stage, self.used, len(self.data)))
         return kept
 
 
@@ -247,7 +247,7 @@ _MOST_BYTES: Final = 1 << 30
 
 def understand(
     folder: Path,
-    campaign: Campaign,
+    campaign: CampaignResults,
     run: RunInput,
     *,
     best: int = BEST,
@@ -256,9 +256,9 @@ def understand(
     unit: str = "executed lines",
     seconds: float = SECONDS,
     report: Callable[[str], None] | None = None,
-    keep: Callable[[Campaign], object] | None = None,
+    keep: Callable[[CampaignResults], object] | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Campaign:
+) -> CampaignResults:
     """Minimise the best results of a campaign and say how their cost grows.
 
     :param folder: of the results; the smaller inputs go to `minimized` in it.
@@ -291,7 +291,7 @@ def understand(
     return campaign
 
 
-def _best(campaign: Campaign, most: int) -> Iterator[Result]:
+def _best(campaign: CampaignResults, most: int) -> Iterator[FuzzResult]:
     """The best of each kind in turns: slow, hang, fault, slow, hang ...; near relatives of these last."""
     queues = [_relatives_last(campaign.of_kind(kind)) for kind in (SLOW, HANG, FAULT)]
     while most > 0 and any(queues):
@@ -301,16 +301,16 @@ def _best(campaign: Campaign, most: int) -> Iterator[Result]:
                 most -= 1
 
 
-def _relatives_last(results: Sequence[Result]) -> list[Result]:
+def _relatives_last(results: Sequence[FuzzResult]) -> list[FuzzResult]:
     """One of each family first: those that came from the same input by a few more rules say the same."""
-    first: list[Result] = []
-    others: list[Result] = []
+    first: list[FuzzResult] = []
+    others: list[FuzzResult] = []
     for result in results:
         (others if any(_are_related(result, one) for one in first) else first).append(result)
     return first + others
 
 
-def _are_related(one: Result, other: Result) -> bool:
+def _are_related(one: FuzzResult, other: FuzzResult) -> bool:
     """Whether they have the same seed and most of their rules, from the beginning."""
     pairs = zip(one.rules, other.rules, strict=False)
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -323,7 +323,7 @@ def _prefixed(report: Callable[[str], None] | None, start: str) -> Callable[[str
 
 def _understood(
     folder: Path,
-    result: Result,
+    result: FuzzResult,
     run: RunInput,
     max_size: int,
     hang_timeout: float,
@@ -331,7 +331,7 @@ def _understood(
     seconds: float,
     report: Callable[[str], None],
     clock: Callable[[], float],
-) -> Result:
+) -> FuzzResult:
     """The result with its smaller form and its growth; as it is where it cannot be reproduced.
 
     :raises OutOfTime: if not even one run is possible.
@@ -341,7 +341,7 @@ def _understood(
     if first.outcome != _OUTCOMES[result.kind]:
         return replace(result, growth=_unknown("it did not behave so again, so it is left as it is"))
 
-    def step(now: Progress) -> None:
+    def step(now: MinimizationProgress) -> None:
         report(f"minimising {now.stage}, {now.tests} runs, {len(data):,} to {now.size:,} B")
 
     keeps = keeps_cost(run, first, hang_timeout)
@@ -378,7 +378,7 @@ def _understood(
     return replace(result, minimized=name, growth=said)
 
 
-def _of_pattern(pattern: Pattern, data: bytes, keeps: Keeps) -> tuple[bytes, Stage]:
+def _of_pattern(pattern: InputPattern, data: bytes, keeps: Keeps) -> tuple[bytes, Stage]:
     """The pattern alone, as often as it takes to be as slow as the input, where that is smaller.
 
     Leaving out parts cannot find it where all of them cost something, and others would cost more in their
@@ -412,7 +412,7 @@ def _unknown(reason: str) -> dict[str, Any]:
     return {"text": "", "reason": reason}
 
 
-def keeps_cost(run: RunInput, reference: Ran, hang_timeout: float, share: float = SHARE) -> Keeps:
+def keeps_cost(run: RunInput, reference: RunOutcome, hang_timeout: float, share: float = SHARE) -> Keeps:
     """Whether an input is as slow as the one of the run `reference`: its cost is at least that share; a fault
     remains the same fault (its exit code, where the run tells one), a hang remains a hang.
 

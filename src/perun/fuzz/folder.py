@@ -17,8 +17,8 @@ from perun.core import atomic
 from perun.core.errors import ProfileError, UsageError
 from perun.fuzz import results
 from perun.fuzz.campaign import Campaign
-from perun.fuzz.corpus import Member, name_of, plain
-from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, Point, Result, TimeSeries
+from perun.fuzz.corpus import CorpusMember, name_of, plain
+from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, FuzzResult, TimePoint, TimeSeries
 
 # The difference between an input and its seed as a page that needs nothing else (manual 9.8).
 #
@@ -191,10 +191,10 @@ def probe(folder: Path) -> None:
 def write(
     folder: Path,
     campaign: Campaign,
-    program: results.Program,
+    program: results.CampaignTarget,
     settings: Mapping[str, Any],
     random_seed: int,
-) -> results.Campaign:
+) -> results.CampaignResults:
     """Write the inputs, their differences, the logs and `results.json`; what was written.
 
     Nothing of the search is changed, so that it may be called at any time, and again later.
@@ -203,7 +203,7 @@ def write(
     """
     findings = campaign.found
     found = tuple(_written(folder, campaign))
-    whole = results.Campaign(
+    whole = results.CampaignResults(
         program,
         settings,
         random_seed,
@@ -226,7 +226,7 @@ def write(
     return whole
 
 
-def write_logs(folder: Path, campaign: results.Campaign) -> None:
+def write_logs(folder: Path, campaign: results.CampaignResults) -> None:
     """The two time series and the results as text, for other programs (manual 9.8)."""
     logs = folder / results.LOGS
     for name, series in (("coverage", campaign.coverage), ("degradation", campaign.degradations)):
@@ -240,7 +240,7 @@ def write_logs(folder: Path, campaign: results.Campaign) -> None:
     _write_lines(logs / "results_data.txt", lines)
 
 
-def chosen(campaign: Campaign) -> list[tuple[str, Member]]:
+def chosen(campaign: Campaign) -> list[tuple[str, CorpusMember]]:
     """What becomes a result, with its kind: measured degradations and the best of what was not measured, the
     best score first; then hangs and faults as they were found."""
     slow = sorted((one for one in campaign.found.interesting if not one.ending), key=_rank)
@@ -252,13 +252,13 @@ def chosen(campaign: Campaign) -> list[tuple[str, Member]]:
     return [*((SLOW, one) for one in kept), *failures]
 
 
-def _rank(member: Member) -> tuple[float, float, int, int]:
+def _rank(member: CorpusMember) -> tuple[float, float, int, int]:
     """Less for what is better: by score, then by the measured ratio, then the smaller one."""
     ratio = member.confirmation.ratio if member.confirmation else None
     return -member.score, -(ratio or 0.0), member.size, member.number
 
 
-def _written(folder: Path, campaign: Campaign) -> Iterator[Result]:
+def _written(folder: Path, campaign: Campaign) -> Iterator[FuzzResult]:
     earlier = _earlier(folder)
     for kind, member in chosen(campaign):
         file = str(Path(FOLDERS[kind], member.name))
@@ -274,7 +274,7 @@ def _written(folder: Path, campaign: Campaign) -> Iterator[Result]:
         yield replace(made, minimized=known.minimized, growth=known.growth)
 
 
-def _earlier(folder: Path) -> Mapping[str, Result]:
+def _earlier(folder: Path) -> Mapping[str, FuzzResult]:
     """What an earlier part of the campaign has written of its results, by file."""
     try:
         return {one.file: one for one in results.load(folder).results}
@@ -282,9 +282,9 @@ def _earlier(folder: Path) -> Mapping[str, Result]:
         return {}
 
 
-def _result(campaign: Campaign, kind: str, member: Member) -> Result:
+def _result(campaign: Campaign, kind: str, member: CorpusMember) -> FuzzResult:
     counted = kind == SLOW and campaign.settings.coverage
-    return Result(
+    return FuzzResult(
         "",
         kind,
         member.parent,
@@ -319,11 +319,11 @@ def _seeds(folder: Path, campaign: Campaign) -> Iterator[results.Seed]:
         yield results.Seed(member.name, file, member.size, member.lines, member.seconds)
 
 
-def _degradations(found: Sequence[Result]) -> TimeSeries:
+def _degradations(found: Sequence[FuzzResult]) -> TimeSeries:
     """How many inputs there were that are slow, over time."""
     slow = sorted((one for one in found if one.kind == SLOW), key=lambda one: (one.at, one.execution))
-    points = [Point(0.0, 0, 0.0)]
-    points += [Point(one.at, one.execution, float(count)) for count, one in enumerate(slow, 1)]
+    points = [TimePoint(0.0, 0, 0.0)]
+    points += [TimePoint(one.at, one.execution, float(count)) for count, one in enumerate(slow, 1)]
     return TimeSeries(tuple(points))
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 # Single measurements far from their neighbours: outliers, which are no change of level.
 #
-# Hampel's identifier: a point is an outlier if it lies more than `THRESHOLD` scaled MADs from the median of the
-# points around it. L. Davies, U. Gather: The Identification of Multiple Outliers, JASA 88 (1993).
+# Hampel's identifier: a point is an outlier if it lies more than `THRESHOLD` scaled MADs from the median of
+# the points around it. L. Davies, U. Gather: The Identification of Multiple Outliers, JASA 88 (1993).
 
 HALF_WINDOW: Final = 5
 """Points on either side. A new level of more points than that is a level, and no outlier."""

@@ -37,14 +37,14 @@ _WITH_VALUE = (
 _ALONE = ("-std=", "-m32", "-m64", "-nostdinc", "-ansi", "-pthread", "-fopenmp", "--sysroot=", "-undef")
 
 
-class Flags(NamedTuple):
+class PreprocessorFlags(NamedTuple):
     """The folder in which a file is compiled, and those of its flags that the preprocessor obeys."""
 
     folder: str | None
     flags: tuple[str, ...]
 
 
-def flags_for(path: str, database: str) -> Flags | None:
+def flags_for(path: str, database: str) -> PreprocessorFlags | None:
     """What a compilation database says of a file, or None where it does not mention it.
 
     :raises UsageError: if the database cannot be read.
@@ -57,7 +57,7 @@ def flags_for(path: str, database: str) -> Flags | None:
             continue
         arguments = entry.get("arguments")
         words = [str(one) for one in arguments] if isinstance(arguments, list) else _split(entry, database)
-        return Flags(folder if os.path.isdir(folder) else None, tuple(_chosen(words[1:])))
+        return PreprocessorFlags(folder if os.path.isdir(folder) else None, tuple(_chosen(words[1:])))
     return None
 
 
@@ -184,7 +184,7 @@ class PreprocessorFailed(Exception):
     """The preprocessor was ended, or did not end in time; why, as a sentence."""
 
 
-class Preprocessed(NamedTuple):
+class PreprocessedText(NamedTuple):
     """Text with line markers, and what was wrong."""
 
     text: str
@@ -213,7 +213,7 @@ def compiler() -> str:
     raise CollectorUnavailable(*missing())
 
 
-def preprocess(path: str, options: ReadOptions) -> Preprocessed:
+def preprocess(path: str, options: ReadOptions) -> PreprocessedText:
     """A source file with its macros expanded and its headers included.
 
     A header that does not exist is replaced by an empty one, and listed in `problems`; so are other errors of
@@ -253,7 +253,9 @@ def preprocess(path: str, options: ReadOptions) -> Preprocessed:
             Unreadable(_seen(one["file"], folder), int(one["line"]), one["reason"].strip()) for one in errors
         ]
         text = text.replace("\r", " ").replace("\0", " ")
-        return Preprocessed(_UNIVERSAL.sub(lambda match: chr(int(match.group(1), 16)), text), tuple(problems))
+        return PreprocessedText(
+            _UNIVERSAL.sub(lambda match: chr(int(match.group(1), 16)), text), tuple(problems)
+        )
 
 
 def _output(command: Sequence[str], folder: str | None, timeout: float) -> tuple[int, str, str]:
@@ -397,7 +399,7 @@ class SourceLocation(NamedTuple):
     system: bool = False
 
 
-class Places:
+class LineMap:
     """Where offsets in preprocessed text come from; it begins at `start`."""
 
     def __init__(self, text: str, start: SourceLocation) -> None:

@@ -12,8 +12,8 @@ from perun.cli.progress import REFRESHES, duration
 from perun.cli.session import Session
 from perun.cli.table import one_line, width
 from perun.core.wording import counted, plural
-from perun.fuzz.findings import Began, Event, Found, Status
-from perun.fuzz.results import FAULT, HANG, SLOW, Confirmation, Result
+from perun.fuzz.findings import CampaignStatus, Event, InterestingInput, SeedRuns
+from perun.fuzz.results import FAULT, HANG, SLOW, Confirmation, FuzzResult
 from perun.fuzz.results import as_json as data_of
 from perun.profile.amounts import factor, readable
 from perun.running.fuzz.fuzz import Outcome
@@ -50,14 +50,14 @@ class View:
 
     def watch(self, event: Event) -> None:
         """Show what has happened."""
-        if isinstance(event, Began):
+        if isinstance(event, SeedRuns):
             self._begin(event)
-        elif isinstance(event, Found):
+        elif isinstance(event, InterestingInput):
             self._find(event)
         else:
             self._show(event)
 
-    def _begin(self, event: Began) -> None:
+    def _begin(self, event: SeedRuns) -> None:
         self._unit = event.unit
         lines = f", {counted(event.base, f'executed {event.unit[:-1]}')}" if event.base else ""
         rules = f"{plural(event.rules, 'rule')}, up to {event.limit:,} bytes"
@@ -65,7 +65,7 @@ class View:
         for note in event.notes:
             self._session.note(f"note: {one_line(note)}")
 
-    def _find(self, event: Found) -> None:
+    def _find(self, event: InterestingInput) -> None:
         """A line for a ratio that is clearly better, and for the first fault and hang."""
         member = event.member
         if event.kind == SLOW:
@@ -81,7 +81,7 @@ class View:
         name = f"{one_line(member.name)} {_rules(member.rules)}"
         self._session.note(f"{duration(event.seconds)}  {what}  {name}")
 
-    def _show(self, status: Status) -> None:
+    def _show(self, status: CampaignStatus) -> None:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _EVERY
             self._session.note("; ".join(f"{name} {value}" for name, value in rows(status)))
@@ -97,10 +97,10 @@ class _Panel(View):
         super().__init__(session)
         self._live: Live | None = None
 
-    def _find(self, event: Found) -> None:
+    def _find(self, event: InterestingInput) -> None:
         """It is in the table."""
 
-    def _show(self, status: Status) -> None:
+    def _show(self, status: CampaignStatus) -> None:
         from rich.live import Live
 
         if self._live is None:
@@ -124,7 +124,7 @@ def watching(session: Session) -> Iterator[View]:
         view.close()
 
 
-def rows(status: Status) -> list[tuple[str, str]]:
+def rows(status: CampaignStatus) -> list[tuple[str, str]]:
     """The status as names and values."""
     left = "" if status.left is None else f", {duration(status.left)} left"
     found = [
@@ -151,7 +151,7 @@ def _console(session: Session) -> Any:
     return Console(file=session.err, color_system=colour, highlight=False)  # type: ignore[arg-type]
 
 
-def _table(status: Status) -> Any:
+def _table(status: CampaignStatus) -> Any:
     from rich.table import Table
     from rich.text import Text
 
@@ -184,7 +184,7 @@ def as_text(session: Session, found: Outcome) -> None:
     session.say(f"results: {one_line(str(found.folder))}")
 
 
-def _say_table(session: Session, slow: Sequence[Result]) -> None:
+def _say_table(session: Session, slow: Sequence[FuzzResult]) -> None:
     """The best results, each with how its cost grows, where that is known."""
     rows = [_row(number, one) for number, one in enumerate(slow[:SHOWN], 1)]
     titles = ("", "ratio", "time", "bytes", "rules", "file")
@@ -203,7 +203,7 @@ def _say_table(session: Session, slow: Sequence[Result]) -> None:
         session.say(f"... and {len(slow) - SHOWN} more")
 
 
-def _growth(one: Result) -> str:
+def _growth(one: FuzzResult) -> str:
     """`quadratic in the number of spaces: exponent 2.00 ...; smallest form 120 B`; empty if nothing is
     known."""
     growth = one.growth or {}
@@ -212,7 +212,7 @@ def _growth(one: Result) -> str:
     return one_line("; ".join(filter(None, (str(growth.get("text") or ""), size))))
 
 
-def _row(number: int, one: Result) -> tuple[str, ...]:
+def _row(number: int, one: FuzzResult) -> tuple[str, ...]:
     return (
         f"{number}.",
         "" if one.ratio is None else factor(one.ratio),

@@ -26,12 +26,12 @@ from perun.fuzz import folder as folders
 from perun.fuzz import pages, results, rules, seeds
 from perun.fuzz.after import understand
 from perun.fuzz.campaign import Campaign
-from perun.fuzz.coverage.api import Coverage, Target
+from perun.fuzz.coverage.api import Coverage, CoverageTarget
 from perun.fuzz.coverage.opening import open_coverage
-from perun.fuzz.executing import Executor, Here, Nobody, Pool
-from perun.fuzz.findings import BEGAN, FORMAT, Event, Journal, JournalLine
+from perun.fuzz.executing import Executor, Nobody, Pool, SerialExecutor
+from perun.fuzz.findings import BEGAN, FORMAT, CampaignJournal, Event, JournalLine
 from perun.fuzz.findings import read as read_journal
-from perun.fuzz.seeds import SeedFile, Settings
+from perun.fuzz.seeds import SearchSettings, SeedFile
 from perun.plugin.api import Report, silent
 from perun.repository.repository import Repository
 from perun.running.fuzz.options import FuzzFolders, FuzzOptions, entered, marked, trusted
@@ -92,7 +92,7 @@ def coverage_of(options: FuzzOptions, place: FuzzFolders, suffix: str, name: str
     """
     argv = tuple(split("command", f"{options.cmd} {options.args}"))
     way: Any = options.input
-    target = Target(argv, way, place.counting, dict(place.environ), suffix)
+    target = CoverageTarget(argv, way, place.counting, dict(place.environ), suffix)
     notes = [place.counting / one for one in (options.gcno, options.source) if one]
     scratch = place.scratch / name
     scratch.mkdir()
@@ -126,7 +126,7 @@ class Outcome:
     """
 
     folder: Path
-    campaign: results.Campaign
+    campaign: results.CampaignResults
     notes: tuple[str, ...]
     interruption: BaseException | None = None
 
@@ -241,7 +241,7 @@ class _Session:
             rng = random.Random(self._started.random_seed)
             tester = Tester(self._repo, options, place, rng)
             executor = self._executor(place, stack)
-            journal = Journal(options.output, anew=not self._resumed)
+            journal = CampaignJournal(options.output, anew=not self._resumed)
             stack.callback(journal.close)
             if not self._resumed:
                 number = self._started.random_seed
@@ -283,13 +283,13 @@ class _Session:
         left = whole - campaign.seconds - self._for_understanding()
         yield from campaign.measure_rest(min(share * whole, most, left))
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> SearchSettings:
         options = self._options
         between = options.seed is None or not options.coverage
         share, most = _FOR_TESTS if between else _FOR_ALL_TESTS
         kept = min(share * options.seconds, most) if options.coverage else 0.0
         kept += self._for_understanding()
-        return Settings(
+        return SearchSettings(
             options.seconds - kept,
             self._limit,
             options.hang,
@@ -320,7 +320,7 @@ class _Session:
             return Nobody()
         self._report("starting the program", 0, 0)
         if options.jobs == 1:
-            here = Here(self._coverage(place, "counting")())
+            here = SerialExecutor(self._coverage(place, "counting")())
             stack.callback(here.close)
             return here
         makers = [self._coverage(place, f"counting-{number}") for number in range(options.jobs)]
@@ -332,9 +332,9 @@ class _Session:
         """What makes the coverage of one process, with a scratch folder of its own."""
         return coverage_of(self._options, place, self._started.seeds[0].path.suffix, name)
 
-    def _write(self, campaign: Campaign, place: FuzzFolders) -> results.Campaign:
+    def _write(self, campaign: Campaign, place: FuzzFolders) -> results.CampaignResults:
         options = self._options
-        program = results.Program(
+        program = results.CampaignTarget(
             options.cmd,
             options.args,
             str(self._repo.working_root),
@@ -346,7 +346,9 @@ class _Session:
         settings = marked(self._repo, options)
         return folders.write(options.output, campaign, program, settings, self._started.random_seed)
 
-    def _understand(self, written: results.Campaign, place: FuzzFolders, left: float) -> results.Campaign:
+    def _understand(
+        self, written: results.CampaignResults, place: FuzzFolders, left: float
+    ) -> results.CampaignResults:
         """Minimise the best results, and find how their cost grows, as long as there is time left."""
         options = self._options
         if not options.minimize or not options.coverage or not written.results or left <= 0:
@@ -366,7 +368,7 @@ class _Session:
                 keep=partial(results.save, options.output),
             )
 
-    def _draw(self, written: results.Campaign) -> Iterable[str]:
+    def _draw(self, written: results.CampaignResults) -> Iterable[str]:
         """The page and the graphs; what the user should know of them."""
         return pages.write(self._options.output, written, plots=self._options.plotting)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError, UsageError
-from perun.fuzz.coverage.inputs import Flags, build
+from perun.fuzz.coverage.inputs import CompilerFlags, build
 from perun.fuzz.mutating import DEFAULT, SizeLimit
 from perun.plugin.api import MinorVersion, Report
 from perun.repository import user
@@ -165,7 +165,7 @@ def of_settings(settings: Mapping[str, Any]) -> FuzzOptions:
 # With `--build` there are two copies, one that counts and one as users build it, which is measured: counting
 # takes its time, and not everywhere the same.
 
-PLAIN: Final = Flags("-O2 -g", "cc", "c++")
+PLAIN: Final = CompilerFlags("-O2 -g", "cc", "c++")
 """What the program that is measured is built with."""
 
 

@@ -219,14 +219,14 @@ def pieces_of(timeline: Timeline, form: str, name: str) -> Iterable[str]:
     )
 
 
-def _spans(timeline: Timeline) -> Iterator[writers.Span]:
+def _spans(timeline: Timeline) -> Iterator[writers.CallSpan]:
     """The entries in the order of their starts."""
     from perun.island import timeline as writers
 
     apis = [Api(one.name, one.type, one.subtype, "", one.unit, False) for one in timeline.apis]
     others = {SEVERAL: "(several)", NO_OBJECT: ""}
     for entry in sorted(timeline.entries(), key=lambda entry: entry.start):
-        yield writers.Span(
+        yield writers.CallSpan(
             timeline.threads[entry.thread].process,
             entry.thread,
             apis[entry.api],
