@@ -24,7 +24,7 @@ import numpy as np
 from histories import History, history
 from perun.measurement.series import readings
 from perun.profile.factory import Profile
-from perun.profile.format.grouping import Group
+from perun.profile.format.grouping import ResourceGroup
 from perun.profile.format.head import COLUMNAR_FROM, object_body
 from perun.profile.head import ProfileHeader
 from perun.repository.init import init
@@ -139,7 +139,7 @@ def _profile(values: list[float], chance: np.random.Generator, machine: str) -> 
     real = np.array(values)[:, np.newaxis] * noise
     profile.add_groups(
         (
-            Group("", {"uid": _name(row), "type": "time", "subtype": kind},
+            ResourceGroup("", {"uid": _name(row), "type": "time", "subtype": kind},
                   {"amount": amounts, "order": list(range(RUNS))}, RUNS)
             for kind, times in (("real", real), ("user", 0.9 * real))
             for row, amounts in enumerate(times.tolist())

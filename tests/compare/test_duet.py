@@ -303,7 +303,9 @@ def test_a_budget_is_counted_in_duets() -> None:
 # -- what is stored ------------------------------------------------------------------------------------------
 
 
-def profile(own: session.Session | None = None, duet: object = None, kind: str = "time") -> Profile:
+def profile(
+    own: session.MeasurementSession | None = None, duet: object = None, kind: str = "time"
+) -> Profile:
     made = Profile({"header": {"type": kind}})
     if own is not None:
         session.mark(made, own)
@@ -312,8 +314,8 @@ def profile(own: session.Session | None = None, duet: object = None, kind: str =
 
 
 def test_times_of_duets_are_compared_with_each_other_only() -> None:
-    base, head = (session.Session("one", side, runs_are_rounds=True) for side in ("base", "head"))
-    other = session.Session("two", "head", runs_are_rounds=True)
+    base, head = (session.MeasurementSession("one", side, runs_are_rounds=True) for side in ("base", "head"))
+    other = session.MeasurementSession("two", "head", runs_are_rounds=True)
     assert differences(profile(base, [0, 1]), profile(head, [0, 1])) == []
     assert differences(profile(base, [0, 1]), profile(other, [2, 3])) == []
     for alone in (profile(), profile(other), profile(other, None)):
@@ -324,7 +326,7 @@ def test_times_of_duets_are_compared_with_each_other_only() -> None:
 
 
 def test_pooled_duets_stay_duets() -> None:
-    sides = [session.Session(one, "head", runs_are_rounds=True) for one in ("one", "two")]
+    sides = [session.MeasurementSession(one, "head", runs_are_rounds=True) for one in ("one", "two")]
     pooled = session.pool([profile(one, [0, 1]) for one in sides])
     assert session.is_duet(pooled) and session.of(pooled) is None
     assert session.KEY not in session.pool([profile(one) for one in sides])["header"]

@@ -32,7 +32,7 @@ _POLYNOMIAL: Final = re.compile(r"O\((?:1|(?P<n>n(?:\^(?P<degree>\d+(?:\.\d+)?))
 _EXPONENTIAL: Final = re.compile(r"O\(\d+(?:\.\d+)?\^n\)")
 
 
-class Growth(NamedTuple):
+class ComplexityClass(NamedTuple):
     """A class of complexity; those that grow faster are greater, and O(∞) is the greatest.
 
     :param kind: 0 for `n^degree (log n)^logarithms`, 1 for exponential growth, 2 where there is no bound.
@@ -43,7 +43,7 @@ class Growth(NamedTuple):
     logarithms: int = 0
 
     @classmethod
-    def of(cls, text: str) -> Growth:
+    def of(cls, text: str) -> ComplexityClass:
         """The class that a text as `O(n^2)`, `O(n log n)` or `O(∞)` names.
 
         :raises ValueError: where it names none.
@@ -63,7 +63,7 @@ class Growth(NamedTuple):
         """Whether a bound was found."""
         return self.kind < 2
 
-    def orders_above(self, other: Growth) -> float:
+    def orders_above(self, other: ComplexityClass) -> float:
         """How many powers of n this grows faster; 0 where one of them is no power of n."""
         return self.degree - other.degree if self.kind == other.kind == 0 else 0.0
 
@@ -80,11 +80,11 @@ class Bound(NamedTuple):
     is_total: bool
     text: str
     growth_text: str
-    growth: Growth
+    growth: ComplexityClass
     reason: str = ""
 
 
-class FunctionBounds(NamedTuple):
+class StoredFunctionBounds(NamedTuple):
     """The bounds of one function: its total, and those of its loops in the order of the text."""
 
     source: str
@@ -112,7 +112,7 @@ def is_of_bounds(profile: Profile) -> bool:
     return profile.type == TYPE
 
 
-def classes(profile: Profile) -> dict[str, Growth]:
+def classes(profile: Profile) -> dict[str, ComplexityClass]:
     """How each function grows, by its name.
 
     It is the class of its total bound, without the functions that it calls unless these were asked for. Of
@@ -120,14 +120,14 @@ def classes(profile: Profile) -> dict[str, Growth]:
 
     :raises ProfileError: where it is no profile of bounds.
     """
-    found: dict[str, Growth] = {}
+    found: dict[str, ComplexityClass] = {}
     for one in functions_of(profile):
         growth = max(bound.growth for bound in ((one.total,) if one.total else one.loops) if bound)
         found[one.name] = max(growth, found.get(one.name, growth))
     return found
 
 
-def functions_of(profile: Profile) -> list[FunctionBounds]:
+def functions_of(profile: Profile) -> list[StoredFunctionBounds]:
     """The functions of the profile by their places, each with its bounds.
 
     :raises ProfileError: where it is no profile of bounds, or a resource has no class.
@@ -172,11 +172,11 @@ def analysis_of(profile: Profile) -> str:
     return " ".join((str(version), *told)) if version else ""
 
 
-def _function(source: str, name: str, found: list[Bound]) -> FunctionBounds:
+def _function(source: str, name: str, found: list[Bound]) -> StoredFunctionBounds:
     total = next((one for one in found if one.is_total), None)
     # Loops that begin in one line are in the order in which the collector noted them.
     loops = sorted((one for one in found if not one.is_total), key=lambda one: one.line)
-    return FunctionBounds(source, name, total, tuple(loops))
+    return StoredFunctionBounds(source, name, total, tuple(loops))
 
 
 def _bound(resource: Mapping[str, Any], uid: Mapping[str, Any]) -> Bound:
@@ -186,7 +186,7 @@ def _bound(resource: Mapping[str, Any], uid: Mapping[str, Any]) -> Bound:
     line = line if isinstance(line, int) and not isinstance(line, bool) else 0
     text = str(resource.get("class", ""))
     try:
-        growth = Growth.of(text)
+        growth = ComplexityClass.of(text)
     except ValueError as problem:
         where = f"{uid.get('source', '')}:{uid.get('function', '')}:{line}"
         raise ProfileError(f"the resource {where} has no class: {problem}", "collect it again") from None

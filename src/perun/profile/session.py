@@ -26,7 +26,7 @@ POOLED_ROUNDS: Final = "pooled-rounds"
 """Key in the header of a pooled profile: session and round of each of the profiles."""
 
 
-class Session(NamedTuple):
+class MeasurementSession(NamedTuple):
     """What a profile says of its session.
 
     :param side: of a comparison; else "". :param round: the number of the round, from 0.
@@ -48,7 +48,7 @@ class Session(NamedTuple):
         return self.noise.get(location, (0.0, math.inf) if self.side and self.levels else None)
 
 
-def mark(profile: Profile, session: Session) -> None:
+def mark(profile: Profile, session: MeasurementSession) -> None:
     """Note in the header of the profile what session it is of."""
     noted: dict[str, Any] = {"id": session.id}
     if session.side:
@@ -60,7 +60,7 @@ def mark(profile: Profile, session: Session) -> None:
     profile["header"] = {**profile.get("header", {}), KEY: noted}
 
 
-def of(profile: Mapping[str, Any]) -> Session | None:
+def of(profile: Mapping[str, Any]) -> MeasurementSession | None:
     """The session of the profile; None if it was measured alone, as profiles of older releases were."""
     session = _noted(profile)
     found = session.get("id")
@@ -69,7 +69,7 @@ def of(profile: Mapping[str, Any]) -> Session | None:
     side, number = session.get("side"), session.get("round")
     if not isinstance(side, str) and not isinstance(number, int):
         return None
-    return Session(
+    return MeasurementSession(
         found,
         side if isinstance(side, str) else "",
         number if isinstance(number, int) else 0,
@@ -149,7 +149,7 @@ def pool(profiles: Iterable[Profile]) -> Profile:
     :param profiles: one at least; they are taken one by one, and none but the first and the last is kept.
     """
     pooled: Profile | None = None
-    sessions: list[Session | None] = []
+    sessions: list[MeasurementSession | None] = []
     last: Profile | None = None
     for number, last in enumerate(profiles):
         if pooled is None:

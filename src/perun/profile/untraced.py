@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from perun.profile.factory import Group, Profile
+    from perun.profile.factory import Profile, ResourceGroup
 
 
 # Which function is the cause, where that of the change was not traced in the baseline.
@@ -462,13 +462,13 @@ def _exclusive(profile: Profile) -> dict[str, float]:
     return found
 
 
-def _times(group: Group, field: str) -> NDArray[np.float64]:
+def _times(group: ResourceGroup, field: str) -> NDArray[np.float64]:
     import numpy as np
 
     return np.asarray(group.columns.get(field, [0.0] * group.size), np.float64)
 
 
-def _of(profile: Profile, uid: str) -> Iterator[Group]:
+def _of(profile: Profile, uid: str) -> Iterator[ResourceGroup]:
     return (group for group in profile.groups({uid}) if _uid(group) == uid)
 
 
@@ -476,7 +476,7 @@ def _uids(profile: Profile) -> set[str]:
     return {_uid(group) for group in profile.groups()}
 
 
-def _uid(group: Group) -> str:
+def _uid(group: ResourceGroup) -> str:
     return str(group.constants.get("uid", ""))
 
 

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from perun.collect._calls.optimizations.applying import choose, complexity_of
 from perun.collect._calls.optimizations.methods import levels_of
-from perun.collect._calls.optimizations.plan import Earlier, Seen
+from perun.collect._calls.optimizations.plan import CallStatistics, Earlier
 from perun.collect._calls.optimizations.settings import METHODS, PARAMETERS, PIPELINES, make_settings
 from perun.core.errors import UsageError
 from perun.native.callgraph.difference import difference
-from perun.native.callgraph.graph import Call, CallGraph, Fingerprints, GraphFunction
-from perun.profile.bounds import Growth
+from perun.native.callgraph.graph import CallEdge, CallGraph, Fingerprints, GraphFunction
+from perun.profile.bounds import ComplexityClass
 from shared import examples
 
 MODES = ("soft", "semistrict", "strict", "color")
@@ -31,7 +31,9 @@ def graph_of(calls, bodies=(), *, taken=(), entry="main"):
         )
         for name in names
     }
-    found = tuple(Call(caller, callee, "direct") for caller, callees in calls.items() for callee in callees)
+    found = tuple(
+        CallEdge(caller, callee, "direct") for caller, callees in calls.items() for callee in callees
+    )
     return CallGraph("", entry, functions, tuple(dict.fromkeys(found)))
 
 
@@ -126,11 +128,11 @@ def test_a_small_program_keeps_its_leaves():
 def test_what_is_called_too_often_is_dropped():
     graph = graph_of({"main": ["hard", "short", "even", "uneven", "rare"]})
     seen = {
-        "hard": Seen(100_001, 50, 40),
-        "short": Seen(1_001, 10, 9),
-        "even": Seen(1_001, 50, 1),
-        "uneven": Seen(1_001, 50, 20),
-        "rare": Seen(1_000, 1, 0),
+        "hard": CallStatistics(100_001, 50, 40),
+        "short": CallStatistics(1_001, 10, 9),
+        "even": CallStatistics(1_001, 50, 1),
+        "uneven": CallStatistics(1_001, 50, 20),
+        "rare": CallStatistics(1_000, 1, 0),
     }
     basic = choose(graph, None, Earlier(seen), make_settings("basic", off=["cg-shaping"]))
     assert dropped(basic, "baseline-dynamic") == {"hard", "short", "even"}
@@ -143,10 +145,10 @@ def test_what_is_called_too_often_is_dropped():
 def test_a_wrapped_function_is_dropped_below_the_nearest_caller_that_stays():
     graph = graph_of({"main": ["run"], "run": ["work"], "work": ["part"]})
     seen = {
-        "main": Seen(1, 1000),
-        "run": Seen(1, 990, 0, {"main": 1}),
-        "work": Seen(1, 980, 0, {"run": 1}),
-        "part": Seen(1, 500, 0, {"work": 1}),
+        "main": CallStatistics(1, 1000),
+        "run": CallStatistics(1, 990, 0, {"main": 1}),
+        "work": CallStatistics(1, 980, 0, {"run": 1}),
+        "part": CallStatistics(1, 500, 0, {"work": 1}),
     }
     choice = choose(graph, None, Earlier(seen), make_settings(on=["baseline-dynamic"]))
     assert dropped(choice) == {"run"}
@@ -174,12 +176,12 @@ def test_low_bounds_are_dropped_below_the_top():
     ("O(2^n)", "exponential"),
 ])  # fmt: skip
 def test_bounds_have_the_names_of_their_classes(growth, name):
-    assert complexity_of(Growth.of(growth)) == name
+    assert complexity_of(ComplexityClass.of(growth)) == name
 
 
 def test_sampling_follows_counts_or_levels():
     graph = chain(12)
-    seen = {"f1": Seen(50_000), "f2": Seen(900)}
+    seen = {"f1": CallStatistics(50_000), "f2": CallStatistics(900)}
     choice = choose(graph, None, Earlier(seen), make_settings(on=["dynamic-sampling"]))
     rates = {name: one.sampling for name, one in choice.decisions.items()}
     assert (rates["main"], rates["f1"], rates["f2"], rates["f3"], rates["f10"]) == (1, 50, 1, 8, 1024)
@@ -242,7 +244,7 @@ def graphs(draw):
 
 
 seen_values = st.builds(
-    Seen, st.integers(0, 10**9), st.floats(0, 10**6), st.floats(0, 10**6),
+    CallStatistics, st.integers(0, 10**9), st.floats(0, 10**6), st.floats(0, 10**6),
     st.dictionaries(st.sampled_from(["main", *NAMES]), st.integers(1, 1000), max_size=2)
 )  # fmt: skip
 earliers = st.builds(

@@ -122,14 +122,14 @@ def test_what_is_no_number_is_left_out() -> None:
 
 def test_sides_of_one_session_are_pairs() -> None:
     base, head, other, alone = (profile([]) for _ in range(4))
-    session.mark(base, session.Session("s1", "base", runs_are_rounds=True))
-    session.mark(head, session.Session("s1", "head", runs_are_rounds=True))
-    session.mark(other, session.Session("s2", "head", runs_are_rounds=True))
+    session.mark(base, session.MeasurementSession("s1", "base", runs_are_rounds=True))
+    session.mark(head, session.MeasurementSession("s1", "head", runs_are_rounds=True))
+    session.mark(other, session.MeasurementSession("s2", "head", runs_are_rounds=True))
     assert session.are_pairs(base, head) and session.are_pairs(head, base)
     assert not session.are_pairs(base, other)
     assert not session.are_pairs(base, base)
     assert not session.are_pairs(base, alone) and not session.are_pairs(alone, alone)
-    assert session.of(base) == session.Session("s1", "base", runs_are_rounds=True)
+    assert session.of(base) == session.MeasurementSession("s1", "base", runs_are_rounds=True)
     assert base["header"]["type"] == "time"
 
 

@@ -28,7 +28,7 @@ class DamagedRecording(ProfileError):
     """A file is not what the recorder writes."""
 
 
-class Layout(NamedTuple):
+class HeaderLayout(NamedTuple):
     """The layout of a header: the bytes that name the format, its version, and all fields as a struct."""
 
     magic: bytes
@@ -63,7 +63,7 @@ class RecordedFile(NamedTuple):
                 f"cannot read {self.path}: {problem.strerror}", "collect the profile again"
             ) from None
 
-    def header(self, layout: Layout, data: bytes) -> list[Any]:
+    def header(self, layout: HeaderLayout, data: bytes) -> list[Any]:
         """The fields of a header after magic, byte order and version.
 
         :param data: begins with the header.

@@ -206,7 +206,7 @@ _NAME: Final = re.compile(r"python(\d+(\.\d+)?)?[dt]?")
 _WITH_VALUE: Final = ("-W", "-X", "--check-hash-based-pycs")
 
 
-class Interpreted(NamedTuple):
+class InterpreterCommand(NamedTuple):
     """A Python program: the path of its interpreter, the interpreter's options, and the words after them."""
 
     python: str
@@ -217,7 +217,7 @@ class Interpreted(NamedTuple):
 _OTHERS: Final = "leave out --python for other programs"
 
 
-def python_program_of(run: Run, what: str = "--python", others: str = _OTHERS) -> Interpreted:
+def python_program_of(run: Run, what: str = "--python", others: str = _OTHERS) -> InterpreterCommand:
     """The Python program that the command runs.
 
     :param what: needs one, for the message. :param others: what to do with programs of other languages.
@@ -241,7 +241,7 @@ def python_program_of(run: Run, what: str = "--python", others: str = _OTHERS) -
             f"{what} cannot record {str(run)!r}, because it reads its program from standard input",
             "put the program into a file, and measure that",
         )
-    return Interpreted(path, options, words)
+    return InterpreterCommand(path, options, words)
 
 
 def succeeds(code: str, run: Run, python: str, options: Sequence[str] = ()) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.core.wording import listed, plural
 from perun.measurement import present
 from perun.profile.amounts import factor, readable_pair
-from perun.profile.format.grouping import Group
+from perun.profile.format.grouping import ResourceGroup
 from perun.profile.memory import is_release, is_summary
 from perun.profile.uid import flatten
 from perun.running.explain.data import Cost, FunctionChange
@@ -136,7 +136,7 @@ def place_of(record: Any) -> FunctionKey:
     return FunctionKey(name, "" if source in _UNKNOWN else PurePosixPath(source).name)
 
 
-def _stacks(group: Group) -> Iterator[tuple[list[FunctionKey], float]]:
+def _stacks(group: ResourceGroup) -> Iterator[tuple[list[FunctionKey], float]]:
     """The call stacks of a group, each innermost first, with their amounts."""
     amounts = _numbers(group, "amount")
     traces = group.columns.get("trace")
@@ -148,7 +148,7 @@ def _stacks(group: Group) -> Iterator[tuple[list[FunctionKey], float]]:
         yield [place_of(one) for one in trace or [group.constants.get("uid", "")]], amount
 
 
-def _numbers(group: Group, name: str) -> list[float]:
+def _numbers(group: ResourceGroup, name: str) -> list[float]:
     """The values of a field; 0 for what is no number."""
     column: Any = group.columns.get(name)
     values = [group.constants.get(name, 0)] * group.size if column is None else list(column)
