@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from perun.fuzz.results import CampaignTarget, Confirmation, FuzzResult, RuleStatistics, Seed, TimePoint
-from perun.running.doctor import Finding as Found
+from perun.running.doctor import Diagnostic as Found
 
 FILE: Final = Path(__file__).with_name("schemas") / "perun.answers.schema.json"
 

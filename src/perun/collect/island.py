@@ -25,7 +25,7 @@ from perun.collect._common.runs import (
     succeeds,
 )
 from perun.core.errors import CollectorUnavailable, PerunError
-from perun.core.process.execution import Execution, Sample
+from perun.core.process.execution import Execution, RunSample
 from perun.island import opening
 from perun.island.engine import words_of
 from perun.island.options import IslandOptions
@@ -447,9 +447,9 @@ class _Builder:
         self._units: dict[tuple[str, str], str] = {}
         self._facts: dict[str, Any] = {}
         self._timeline: dict[str, Any] | None = None
-        self._samples: list[Sample] = []
+        self._samples: list[RunSample] = []
 
-    def add(self, opened: OpenRecording, sample: Sample) -> None:
+    def add(self, opened: OpenRecording, sample: RunSample) -> None:
         """Take what one run recorded; its timeline only if it is the first."""
         self._samples.append(sample)
         order = len(self._samples)
@@ -480,7 +480,7 @@ class _Builder:
         return completed(profile, last, shortfalls(last, self._params.timeout))
 
 
-def _record(run: Run, params: IslandParams, folder: Path, ctx: CollectContext) -> Sample:
+def _record(run: Run, params: IslandParams, folder: Path, ctx: CollectContext) -> RunSample:
     """Run the command once, and refuse it if it failed."""
     program = PythonProgram(*python_program_of(run, "the collector island", _OTHERS))
     engine = words_of(program, params, folder)
@@ -505,7 +505,7 @@ def _require_support(run: Run, python: str) -> None:
         )
 
 
-def _opened(folder: Path, sample: Sample) -> OpenRecording:
+def _opened(folder: Path, sample: RunSample) -> OpenRecording:
     """What was recorded.
 
     :raises JobFailed: where nothing was, but by an interruption, which goes on then.

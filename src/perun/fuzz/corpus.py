@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.core.atomic import Naming
+from perun.core.atomic import PathErrors
 from perun.fuzz.results import Confirmation
 from perun.profile.changes import PerformanceChange
 
@@ -266,7 +266,7 @@ class Storage:
             weakref.finalize(self, os.close, self._file)
         number, start = self._file, self._end
         done = 0
-        with Naming(self._folder):
+        with PathErrors(self._folder):
             while done < len(data):
                 done += os.pwrite(number, memoryview(data)[done:], start + done)
         self._end += done

@@ -54,7 +54,7 @@ class CampaignJournal:
     def write(self, kind: str, **values: Any) -> None:
         """One line."""
         line = json.dumps({"kind": kind, **values}, separators=(",", ":")).encode() + b"\n"
-        with atomic.Naming(self._path):
+        with atomic.PathErrors(self._path):
             atomic.write_all(self._file, line)
 
     def member(self, kind: str, member: CorpusMember, edges: Any = (), counts: Any = ()) -> None:

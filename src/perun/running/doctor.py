@@ -24,7 +24,7 @@ from perun.core.conditions import Condition
 from perun.core.errors import PerunError, UsageError
 from perun.core.process import programs
 from perun.core.process.command import failed
-from perun.core.process.execution import Sample
+from perun.core.process.execution import RunSample
 from perun.core.wording import plural
 from perun.history.baseline import MOST_READ, KnownSummaries
 from perun.measurement.comparable import speed_of, usual
@@ -44,7 +44,7 @@ from perun.running.run import matrix as batch
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnostic:
     """One thing that was looked at: `ok`, or what is wrong and what to do about it.
 
     `about` groups findings: `project` or the family of a plugin.
@@ -63,11 +63,11 @@ class Diagnosis:
 
     versions: Mapping[str, str]
     machine: str
-    speed: Finding | None
+    speed: Diagnostic | None
     conditions: tuple[Condition, ...]
-    project: tuple[Finding, ...]
-    collectors: tuple[Finding, ...]
-    plugins: tuple[Finding, ...]
+    project: tuple[Diagnostic, ...]
+    collectors: tuple[Diagnostic, ...]
+    plugins: tuple[Diagnostic, ...]
 
 
 def diagnose(
@@ -82,7 +82,7 @@ def diagnose(
     """
     project = () if repo is None else tuple(_project(repo))
     if trouble is not None:
-        project = (Finding("project", "repository", False, trouble.message, trouble.hint),)
+        project = (Diagnostic("project", "repository", False, trouble.message, trouble.hint),)
     return Diagnosis(
         _versions(environ),
         machine.class_of(machine.describe()),
@@ -105,7 +105,7 @@ def _versions(environ: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _speed(repo: Repository | None) -> Finding | None:
+def _speed(repo: Repository | None) -> Diagnostic | None:
     """How fast the machine is now, beside the newest profiles of its class whose facts are known."""
     found = programs.fixed_loop()
     if found is None:
@@ -114,12 +114,12 @@ def _speed(repo: Repository | None) -> Finding | None:
     speeds = () if repo is None else tuple(_stored_speeds(repo))
     middle = usual(speeds, found.version)
     if middle is None:
-        return Finding("machine", "speed", True, message)
+        return Diagnostic("machine", "speed", True, message)
     of = f"the {plural(len(speeds), 'newest profile')}" if len(speeds) > 1 else "the newest profile"
     message += f", and took {readable(middle / 1e9, 's')} for {of} of such a machine"
     hint = "times differ from stored ones by as much: measure both sides again with perun compare"
     unlike = abs(math.log(found.processor / middle)) > math.log1p(_UNLIKE)
-    return Finding("machine", "speed", not unlike, message, hint if unlike else "")
+    return Diagnostic("machine", "speed", not unlike, message, hint if unlike else "")
 
 
 def _stored_speeds(repo: Repository) -> Iterator[str]:
@@ -139,80 +139,84 @@ def _stored_speeds(repo: Repository) -> Iterator[str]:
         return  # whatever is wrong is found elsewhere
 
 
-def _project(repo: Repository) -> Iterator[Finding]:
-    yield Finding("project", "repository", True, str(repo.root))
+def _project(repo: Repository) -> Iterator[Diagnostic]:
+    yield Diagnostic("project", "repository", True, str(repo.root))
     yield _matrix(repo)
     yield _preparation(repo)
     yield _hooks(repo)
     interrupted = batch.interrupted(repo)
     if interrupted:
         hint = f"run the rest with: perun run matrix --resume  (to discard it: rm {interrupted})"
-        yield Finding("project", "batch", False, "a batch was interrupted", hint)
+        yield Diagnostic("project", "batch", False, "a batch was interrupted", hint)
 
 
-def _matrix(repo: Repository) -> Finding:
+def _matrix(repo: Repository) -> Diagnostic:
     try:
         count = len(jobs.matrix(repo._replace(asks=None)))  # to look is no reason to be asked
     except PerunError as problem:
-        return Finding("project", "job matrix", False, problem.message, problem.hint)
-    return Finding("project", "job matrix", True, f"{count} job{'s' * (count != 1)}")
+        return Diagnostic("project", "job matrix", False, problem.message, problem.hint)
+    return Diagnostic("project", "job matrix", True, f"{count} job{'s' * (count != 1)}")
 
 
-def _preparation(repo: Repository) -> Finding:
+def _preparation(repo: Repository) -> Diagnostic:
     try:
         commands = pre_run.commands(repo)
     except PerunError as problem:
-        return Finding("project", "execute.pre_run", False, problem.message, problem.hint)
+        return Diagnostic("project", "execute.pre_run", False, problem.message, problem.hint)
     if commands:
-        return Finding("project", "execute.pre_run", True, "; ".join(commands))
+        return Diagnostic("project", "execute.pre_run", True, "; ".join(commands))
     from perun.core.config.templates import recognise
 
     found = recognise(repo.root)
     if found is None:
-        return Finding("project", "execute.pre_run", True, "not set; nothing is built before measuring")
+        return Diagnostic("project", "execute.pre_run", True, "not set; nothing is built before measuring")
     message = "not set: untracked files, such as builds, are missing when Perun measures other versions"
-    return Finding("project", "execute.pre_run", False, message, f"set it with: {found.command}")
+    return Diagnostic("project", "execute.pre_run", False, message, f"set it with: {found.command}")
 
 
-def _hooks(repo: Repository) -> Finding:
+def _hooks(repo: Repository) -> Diagnostic:
     try:
         installed = [hook.name for hook in hooks.status(repo) if hook.installed]
     except PerunError as problem:
-        return Finding("project", "hooks", True, problem.message)
+        return Diagnostic("project", "hooks", True, problem.message)
     waiting = background.waiting(repo)
     message = ", ".join(installed) or "none installed: perun hooks install"
     if waiting and not background.state(repo).working:
         hint = "Perun measures them after the next commit"
-        return Finding("project", "hooks", False, f"{message}; {len(waiting)} commits are not measured", hint)
-    return Finding("project", "hooks", True, message)
+        return Diagnostic(
+            "project", "hooks", False, f"{message}; {len(waiting)} commits are not measured", hint
+        )
+    return Diagnostic("project", "hooks", True, message)
 
 
-def _collectors(registry: Registry, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _collectors(registry: Registry, environ: Mapping[str, str]) -> Iterator[Diagnostic]:
     for name in registry.names("collect"):
         yield from _readiness(registry, "collect", name, environ)
 
 
-def _plugins(registry: Registry, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _plugins(registry: Registry, environ: Mapping[str, str]) -> Iterator[Diagnostic]:
     """What of the plugins of other families cannot be used, and those that others hide."""
     for family in FAMILIES:
         for name in registry.names(family) if family != "collect" else ():
             yield from (one for one in _readiness(registry, family, name, environ) if not one.ok)
         for message in registry.shadowed(family):
-            yield Finding(family, "hidden", False, message, "give it another name")
+            yield Diagnostic(family, "hidden", False, message, "give it another name")
 
 
-def _readiness(registry: Registry, family: str, name: str, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _readiness(
+    registry: Registry, family: str, name: str, environ: Mapping[str, str]
+) -> Iterator[Diagnostic]:
     """What a plugin says of itself, or why it cannot be loaded."""
     try:
         plugin = registry.get(family, name)
         ask = getattr(plugin, "readiness", None)
         found = [Readiness(*one) for one in ask(environ)] if ask is not None else [Readiness()]
     except PerunError as problem:
-        yield Finding(family, name, False, problem.message, problem.hint)
+        yield Diagnostic(family, name, False, problem.message, problem.hint)
         return
     for one in found:
         part = f"{name} ({one.part})" if one.part else name
-        yield Finding(family, part, not one.missing, one.missing, one.hint)
+        yield Diagnostic(family, part, not one.missing, one.missing, one.hint)
 
 
 _UNLIKE: Final = 0.1
@@ -240,7 +244,7 @@ _CALIBRATION: Final = 1_000_000
 _RUN_LIMIT: Final = 60.0
 
 
-class Effect(NamedTuple):
+class DetectableEffect(NamedTuple):
     """A change of so much, e.g. 0.05, and how many pairs show it four times in five; None where not even the
     most pairs of `perun compare` do. `seconds`: how long these take it."""
 
@@ -250,7 +254,7 @@ class Effect(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Clock:
+class ClockNoise:
     """The noise of one clock.
 
     :ivar median: seconds of one run. :ivar scatter: standard deviation of runs, as a share, by the median of
@@ -266,12 +270,12 @@ class Clock:
     paired: float
     ratio: Ratio
     halves: float
-    effects: tuple[Effect, ...]
+    effects: tuple[DetectableEffect, ...]
     smallest: float
 
 
 @dataclass(frozen=True)
-class Noise:
+class NoiseReport:
     """What was measured.
 
     :ivar command: the built-in program. :ivar seconds: how long the measuring took.
@@ -285,7 +289,7 @@ class Noise:
     disturbed: int
     pinned: bool
     seconds: float
-    clocks: tuple[Clock, ...]
+    clocks: tuple[ClockNoise, ...]
 
 
 def measure(
@@ -295,7 +299,7 @@ def measure(
     report: Report = silent,
     rng: random.Random | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Noise:
+) -> NoiseReport:
     """Measure for about `budget` seconds, but at least the pairs of a first look.
 
     :param length: seconds that one run is to take. :param report: gets the pairs so far and at most.
@@ -316,7 +320,7 @@ def measure(
         _clock(name, np.array([[of(sample) for sample in pair] for pair in pairs]), pairs, levels)
         for name, of in (("wall", _wall), ("cpu", _cpu))
     )
-    return Noise(
+    return NoiseReport(
         machine.class_of(machine.describe()),
         found,
         runner.command,
@@ -350,13 +354,13 @@ class _Runner:
         per_round = max(full - empty, 1e-6) / _CALIBRATION
         self.command = _command(max(0, round((length - empty) / per_round)))
 
-    def pair(self) -> tuple[Sample, Sample]:
+    def pair(self) -> tuple[RunSample, RunSample]:
         """Two runs on the same core. Which of them counts as the first one is random."""
         core = self.rng.choice(self.cores) if self.cores else None
         first, second = (self._once(self.command, core) for _ in range(2))
         return (first, second) if self.rng.random() < 0.5 else (second, first)
 
-    def _once(self, command: str, core: int | None) -> Sample:
+    def _once(self, command: str, core: int | None) -> RunSample:
         run = Run(command, cwd=self._scratch, environ=dict(self._environ))
         with TimedRuns(run, self._scratch, self.rng, _RUN_LIMIT, core) as runs:
             sample, errors = runs.record()
@@ -371,11 +375,11 @@ def _command(rounds: int) -> str:
 
 def _pairs(
     runner: _Runner, deadline: float, report: Report, clock: Callable[[], float]
-) -> tuple[list[tuple[Sample, Sample]], int]:
+) -> tuple[list[tuple[RunSample, RunSample]], int]:
     """Pairs until the deadline, and how many of them were disturbed."""
-    pairs: list[tuple[Sample, Sample]] = []
+    pairs: list[tuple[RunSample, RunSample]] = []
     disturbed = 0
-    watch = conditions.Watch()
+    watch = conditions.ConditionWatch()
     start = clock()
     while len(pairs) < FIRST_LOOK or (len(pairs) < MAX_RUNS and clock() < deadline):
         before = conditions.now()
@@ -386,11 +390,11 @@ def _pairs(
     return pairs, disturbed
 
 
-def _wall(sample: Sample) -> float:
+def _wall(sample: RunSample) -> float:
     return sample.real
 
 
-def _cpu(sample: Sample) -> float:
+def _cpu(sample: RunSample) -> float:
     return sample.user + sample.system
 
 
@@ -401,8 +405,8 @@ def _levels() -> dict[int, float]:
 
 
 def _clock(
-    name: str, values: Floats, pairs: list[tuple[Sample, Sample]], levels: Mapping[int, float]
-) -> Clock:
+    name: str, values: Floats, pairs: list[tuple[RunSample, RunSample]], levels: Mapping[int, float]
+) -> ClockNoise:
     """:param values: seconds, shape (pairs, 2)."""
     values = np.maximum(values, 1e-6)  # a clock of ticks may show nothing
     differences = np.diff(np.log(values), axis=1).ravel()
@@ -412,7 +416,7 @@ def _clock(
     per_pair = len(ARMS) * run_seconds
     half = len(values) // 2
     affordable = max((size for size in levels if size * per_pair <= SECONDS), default=FIRST_LOOK)
-    return Clock(
+    return ClockNoise(
         name,
         median,
         float(1.4826 * np.median(np.abs(values - median)) / median),
@@ -424,6 +428,6 @@ def _clock(
     )
 
 
-def _effect(share: float, paired: float, per_pair: float, levels: Mapping[int, float]) -> Effect:
+def _effect(share: float, paired: float, per_pair: float, levels: Mapping[int, float]) -> DetectableEffect:
     pairs = sequential.pairs_needed(paired, share, levels)
-    return Effect(share, pairs, None if pairs is None else pairs * per_pair)
+    return DetectableEffect(share, pairs, None if pairs is None else pairs * per_pair)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perun.store.cache import Cache
     from perun.store.changes import ChangeStore
     from perun.store.files import Files
-    from perun.store.fsck import Finding, Progress
+    from perun.store.fsck import FsckFinding, Progress
     from perun.store.index import Indexes
     from perun.store.lock import Lock
     from perun.store.objects import FileObjects
@@ -179,7 +179,7 @@ class Store:
 
         return Temp(self.root / "tmp", self.lock, self.limit)
 
-    def fsck(self, progress: Progress | None = None) -> Iterator[Finding]:
+    def fsck(self, progress: Progress | None = None) -> Iterator[FsckFinding]:
         """All that is wrong or odd in the store, found by reading every file of it; changes nothing."""
         from perun.store.fsck import fsck
 

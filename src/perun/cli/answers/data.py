@@ -208,20 +208,20 @@ def judged_data(one: BaselineComparison | None) -> dict[str, Any]:
 _TAG = re.compile(r"%([a-z_]+)(?::(\d+))?%")
 
 
-class Tag(NamedTuple):
+class Placeholder(NamedTuple):
     """A placeholder; `width` is the number of characters it is cut to, None if it is not cut."""
 
     name: str
     width: int | None
 
 
-def parse_format(text: str, known: Sequence[str], key: str) -> list[str | Tag]:
+def parse_format(text: str, known: Sequence[str], key: str) -> list[str | Placeholder]:
     """The raw pieces and tags of a format string, in order.
 
     :param key: the configuration key the text comes from, for the message.
     :raises ConfigError: if a tag is unknown.
     """
-    pieces: list[str | Tag] = []
+    pieces: list[str | Placeholder] = []
     position = 0
     for match in _TAG.finditer(text):
         if match.start() > position:
@@ -232,7 +232,7 @@ def parse_format(text: str, known: Sequence[str], key: str) -> list[str | Tag]:
                 f"{key}: there is no tag %{name}%", "tags are: " + ", ".join(f"%{tag}%" for tag in known)
             )
         # Never cut below the title's own length, so that the header stays readable (manual 12.2).
-        pieces.append(Tag(name, int(width) if width else None))
+        pieces.append(Placeholder(name, int(width) if width else None))
         position = match.end()
     if position < len(text):
         pieces.append(text[position:])

@@ -16,9 +16,9 @@ from perun.fuzz.findings import CampaignStatus, Event, InterestingInput, SeedRun
 from perun.fuzz.results import FAULT, HANG, SLOW, Confirmation, FuzzResult
 from perun.fuzz.results import as_json as data_of
 from perun.profile.amounts import factor, readable
-from perun.running.fuzz.fuzz import Outcome
+from perun.running.fuzz.fuzz import FuzzOutcome
 from perun.running.fuzz.keep import KeptResults
-from perun.running.fuzz.replay import Replay, Replayed
+from perun.running.fuzz.replay import Replay, ReplayResult
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -33,7 +33,7 @@ _BETTER: Final = 1.25
 _RULES: Final = 6
 
 
-class View:
+class CampaignView:
     """Shows a campaign: as a panel on a terminal, as lines elsewhere."""
 
     def __init__(self, session: Session) -> None:
@@ -90,7 +90,7 @@ class View:
         """The campaign has ended."""
 
 
-class _Panel(View):
+class _Panel(CampaignView):
     """A table that stays in its place, as fuzzers have it."""
 
     def __init__(self, session: Session) -> None:
@@ -115,9 +115,9 @@ class _Panel(View):
 
 
 @contextmanager
-def watching(session: Session) -> Iterator[View]:
+def watching(session: Session) -> Iterator[CampaignView]:
     """Show the campaign of the block, on standard error."""
-    view = _Panel(session) if session.err.isatty() else View(session)
+    view = _Panel(session) if session.err.isatty() else CampaignView(session)
     try:
         yield view
     finally:
@@ -161,7 +161,7 @@ def _table(status: CampaignStatus) -> Any:
     return table
 
 
-def as_text(session: Session, found: Outcome) -> None:
+def as_text(session: Session, found: FuzzOutcome) -> None:
     """Print the best results, and where they are."""
     campaign = found.campaign
     slow = campaign.of_kind(SLOW)
@@ -237,7 +237,7 @@ def _rules(rules: tuple[str, ...]) -> str:
     return f"[{'..., ' if len(rules) > _RULES else ''}{shown}]"
 
 
-def as_json(out: TextIO, found: Outcome) -> None:
+def as_json(out: TextIO, found: FuzzOutcome) -> None:
     """The answer as JSON, schema `perun.fuzz/1`: what `results.json` holds, and where it is."""
     write_json(
         out,
@@ -279,7 +279,7 @@ def replay_lines(found: Replay) -> Iterator[str]:
     yield f"{listed} in {found.version.checksum[:10]}{changes}"
 
 
-def _numbers(one: Replayed) -> str:
+def _numbers(one: ReplayResult) -> str:
     """The ratios to the seed, then and now."""
     parts = []
     if one.now is not None and one.now.ratio is not None:

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perun.cli.answers import data
-from perun.cli.answers.data import TYPE_COLOURS, Tag, change_data, parse_format, write_json
-from perun.cli.answers.steps import Steps, entry_data
+from perun.cli.answers.data import TYPE_COLOURS, Placeholder, change_data, parse_format, write_json
+from perun.cli.answers.steps import VersionSteps, entry_data
 from perun.cli.session import Session
 from perun.cli.table import Column, clean, one_line, table
 from perun.core.wording import ago, plural
@@ -38,7 +38,7 @@ def answer(
 
     found = status(session.repository, revision)
     if as_json:
-        write_json(session.out, as_data(found, Steps(session)))
+        write_json(session.out, as_data(found, VersionSteps(session)))
         return
     from perun.cli.pager import paged
 
@@ -49,7 +49,9 @@ def answer(
         _print(session, found, pieces, short)
 
 
-def _print(session: Session, found: RepositoryStatus, pieces: Sequence[str | Tag], short: bool) -> None:
+def _print(
+    session: Session, found: RepositoryStatus, pieces: Sequence[str | Placeholder], short: bool
+) -> None:
     head = found.head
     minor = "none yet" if head is None else head.checksum[:12] if short else head.checksum
     if found.revision:
@@ -71,9 +73,9 @@ def _print(session: Session, found: RepositoryStatus, pieces: Sequence[str | Tag
         session.note(
             f"note: collected on another machine, times do not compare with this one's: {one_line(machine)}"
         )
-    if any(isinstance(piece, Tag) and piece.name == "value" for piece in pieces):
+    if any(isinstance(piece, Placeholder) and piece.name == "value" for piece in pieces):
         data.note_unread(session, found.unread)
-    if any(isinstance(piece, Tag) and piece.name == "difference" for piece in pieces):
+    if any(isinstance(piece, Placeholder) and piece.name == "difference" for piece in pieces):
         data.note_marks(session, found.judged.values())
     for name, reason in found.damaged:
         session.warn(reason)
@@ -83,7 +85,7 @@ def _print(session: Session, found: RepositoryStatus, pieces: Sequence[str | Tag
             f"note: a bisection is not finished: {one_line(found.bisection)}; go on with: "
             "perun bisect --resume  (or forget it: perun bisect --reset)"
         )
-    steps = Steps(session)
+    steps = VersionSteps(session)
     if found.changes:
         from perun.cli.answers.changes import change_lines  # most versions have none
 
@@ -105,7 +107,7 @@ def _profiles(
     infos: Sequence[ProfileInfo],
     kind: str,
     word: str,
-    pieces: Sequence[str | Tag],
+    pieces: Sequence[str | Placeholder],
     found: RepositoryStatus,
 ) -> None:
     if not infos:
@@ -125,7 +127,9 @@ def _profiles(
         if column is not None:
             columns.append(column)
         raw = ""
-    if session.verbosity and not any(isinstance(piece, Tag) and piece.name == "source" for piece in pieces):
+    if session.verbosity and not any(
+        isinstance(piece, Placeholder) and piece.name == "source" for piece in pieces
+    ):
         columns.append(Column("source", [info.source for info in infos], raw + " "))
         raw = ""
     machines = ["other machine" if info in found.from_other_machines else "" for info in infos]
@@ -151,7 +155,7 @@ def _paints(session: Session) -> dict[str, Callable[[str], str]]:
 
 
 def _column(
-    session: Session, tag: Tag, infos: Sequence[ProfileInfo], raw: str, found: RepositoryStatus
+    session: Session, tag: Placeholder, infos: Sequence[ProfileInfo], raw: str, found: RepositoryStatus
 ) -> Column | None:
     """The column of a tag; None for differences where no profile of the list has one."""
     if tag.name != "difference":
@@ -184,7 +188,7 @@ def _value(info: ProfileInfo, found: RepositoryStatus, *, counted: bool = True) 
     return "" if value is None else data.value(value, counted=counted)
 
 
-def _cell(info: ProfileInfo, piece: Tag, found: RepositoryStatus) -> str:
+def _cell(info: ProfileInfo, piece: Placeholder, found: RepositoryStatus) -> str:
     name = piece.name
     if name == "time":
         text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.time))
@@ -233,7 +237,7 @@ def _profiles_data(
     return (profile_data(info, f"{before}{n}@{kind}", found) for n, info in enumerate(infos))
 
 
-def as_data(found: RepositoryStatus, steps: Steps) -> dict[str, Any]:
+def as_data(found: RepositoryStatus, steps: VersionSteps) -> dict[str, Any]:
     """The whole status as JSON data, schema `perun.status/2`; its profiles are made as they are read."""
     head = found.head
     return {

@@ -28,7 +28,7 @@ SHORT = 7
 """Digits of a checksum."""
 
 
-class Steps:
+class VersionSteps:
     """What is known of the versions of one repository; each file is read once, when it is asked for."""
 
     def __init__(self, session: Session) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO
 import click
 
 from perun.cli.answers.check import FORMATS, answer_in
-from perun.cli.answers.check.wording import Answer, Page, Tally, plain
+from perun.cli.answers.check.wording import CheckAnswer, CheckTally, Page, plain
 from perun.cli.completing import complete_any, complete_minor, opened
 from perun.cli.options import (
     VERSION,
@@ -318,8 +318,8 @@ def _output(path: Path | None) -> Iterator[TextIO | None]:
 class AnswerWriter:
     """Writes what was found to the answer, and counts it for the exit code and the summary."""
 
-    def __init__(self, fail_on: str | None, make: Callable[[], Answer]) -> None:
-        self.tally = Tally()
+    def __init__(self, fail_on: str | None, make: Callable[[], CheckAnswer]) -> None:
+        self.tally = CheckTally()
         self._troubles: dict[str, PerunError] = {}
         self._unlisted = 0
         self._verdict = CheckExitCode(fail_on)
@@ -349,7 +349,7 @@ class AnswerWriter:
         self.answer.end()
 
     @cached_property
-    def answer(self) -> Answer:
+    def answer(self) -> CheckAnswer:
         """The answer, which begins with the first result: if the check fails before, it has not begun."""
         return self._make()
 

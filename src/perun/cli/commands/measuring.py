@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from perun.cli.answers import data
-from perun.cli.graph import Graph, Rows
+from perun.cli.graph import CommitGraph, GraphRows
 from perun.cli.options import VERSION, with_options_of
 from perun.cli.session import Session
 from perun.cli.table import one_line
@@ -327,8 +327,8 @@ class EventPrinter:
     ) -> None:
         self._spread = spread
         self._parents = parents
-        self._graph = Graph(paint=session.paint)
-        self._rows = Rows("* ", "  ", ())
+        self._graph = CommitGraph(paint=session.paint)
+        self._rows = GraphRows("* ", "  ", ())
         self._session = session
         self._write = write
         self._history = history and several

@@ -25,7 +25,7 @@ from perun.sharing import remotes as remotes_module
 from perun.sharing import transfer
 from perun.sharing import transfer as listing
 from perun.sharing.remotes import NamedRemote, versions_of
-from perun.sharing.transfer import HeldVersion, Transferred
+from perun.sharing.transfer import HeldVersion, TransferResult
 
 # What `perun remote`, `push`, `pull`, `fetch` and `gc` answer, as text or JSON.
 
@@ -48,7 +48,7 @@ def remotes(session: Session, found: Sequence[NamedRemote], *, as_json: bool) ->
 
 def transferred(
     session: Session,
-    done: Transferred,
+    done: TransferResult,
     url: str,
     verb: Literal["push", "pull"],
     *,

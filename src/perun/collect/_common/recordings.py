@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.core.atomic import Naming
+from perun.core.atomic import PathErrors
 from perun.core.errors import ProfileError
 
 BYTE_ORDER: Final = 0x01020304
@@ -93,7 +93,7 @@ def require_room(file: Path, size: int) -> None:
     """
     from tempfile import TemporaryFile
 
-    with Naming(file), TemporaryFile(dir=file.parent) as same:
+    with PathErrors(file), TemporaryFile(dir=file.parent) as same:
         os.posix_fallocate(same.fileno(), 0, size)
 
 

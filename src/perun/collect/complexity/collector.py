@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from perun.collect._calls.profile import CalledFunction
     from perun.collect.complexity.records import Gaps
-    from perun.core.process.execution import Sample
+    from perun.core.process.execution import RunSample
     from perun.profile.factory import Profile
 
 
@@ -197,7 +197,7 @@ def _profile(
     found: Sequence[ProcessRecording],
     selection: Selection,
     corrected: OverheadCorrection,
-    sample: Sample,
+    sample: RunSample,
 ) -> Profile:
     import numpy as np
 
@@ -297,7 +297,7 @@ def _notes(
     return notes
 
 
-def _nothing_recorded(program: str, params: ComplexityParams, sample: Sample) -> JobFailed:
+def _nothing_recorded(program: str, params: ComplexityParams, sample: RunSample) -> JobFailed:
     from perun.collect._common.runs import ended, instead
 
     message = f"{program} recorded no call of a function (it {ended(sample)}{instead(sample)})"

@@ -22,7 +22,7 @@ from perun.collect.instructions.names import require_support
 from perun.collect.instructions.perf import PerfEngine
 from perun.core.errors import CollectorUnavailable
 from perun.core.process.command import outcome
-from perun.core.process.execution import Execution, Sample
+from perun.core.process.execution import Execution, RunSample
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 from perun.profile.factory import Profile
@@ -183,7 +183,7 @@ def _profile(
     params: InstructionsParams,
     engine: CountingEngine,
     counted: InstructionCounts,
-    sample: Sample,
+    sample: RunSample,
     notes: list[str],
 ) -> Profile:
     profile = Profile(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from perun.collect.instructions.tree import OTHER_CALLERS, CostTree, FunctionFrame
 from perun.core.process import programs
-from perun.core.process.execution import Sample
+from perun.core.process.execution import RunSample
 from perun.plugin.api import CollectContext, Run
 from perun.profile.incomplete import Incomplete
 
@@ -130,7 +130,7 @@ class InstructionRecording(NamedTuple):
         standard error.
     """
 
-    sample: Sample
+    sample: RunSample
     errors: Sequence[str]
 
 

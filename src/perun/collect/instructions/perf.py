@@ -34,7 +34,7 @@ from perun.collect.instructions.tree import (
 from perun.core.errors import JobFailed
 from perun.core.process import programs
 from perun.core.process.command import find_executable
-from perun.core.process.execution import Execution, Sample
+from perun.core.process.execution import Execution, RunSample
 from perun.plugin.api import CollectContext, Run
 
 # Reads what perf prints: the counts of `perf stat -x,`, and the samples of `perf script`.
@@ -211,7 +211,7 @@ class PerfEngine:
     ) -> InstructionRecording:
         engine = [*self._fixed, *words]
         with Execution(self._run, ctx.scratch, options.timeout, engine=engine) as execution:
-            sample: Sample = execution.record()
+            sample: RunSample = execution.record()
             return InstructionRecording(sample, [line for line in execution.last_errors() if line])
 
     def _samples(self) -> Iterator[StackSample]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from perun.collect.memory.profile import MemoryResources, ProcessReplay
     from perun.collect.memory.python import PythonRecording
     from perun.collect.memory.records import MemoryRecording
-    from perun.core.process.execution import Execution, Sample
+    from perun.core.process.execution import Execution, RunSample
     from perun.profile.factory import Profile
     from perun.profile.incomplete import Incomplete
 
@@ -199,7 +199,7 @@ def _record_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profi
     )
 
 
-def _record(execution: Execution, run: Run, params: MemoryParams, file: Path) -> Sample:
+def _record(execution: Execution, run: Run, params: MemoryParams, file: Path) -> RunSample:
     """Run the command, and refuse it if it failed.
 
     :raises OSError: where it failed and there is no room beside `file`, where its output is kept, too.
@@ -231,7 +231,7 @@ class _ProfileBuilder:
         self._places: StackTraces = StackTraces(symboliser, run.cwd, self._debuginfod)
         self._notes: list[str] = []
 
-    def profile(self, recordings: Sequence[Recorded], sample: Sample) -> Profile:
+    def profile(self, recordings: Sequence[Recorded], sample: RunSample) -> Profile:
         from perun.collect._common.runs import new_profile
         from perun.collect.memory.places import readable
         from perun.collect.memory.profile import UNITS, Shape, resources
@@ -254,7 +254,7 @@ class _ProfileBuilder:
             self._ctx.note(note)
         return completed(profile, sample, self._lacks(recordings, sample))
 
-    def _lacks(self, recordings: Sequence[Recorded], sample: Sample) -> list[Incomplete]:
+    def _lacks(self, recordings: Sequence[Recorded], sample: RunSample) -> list[Incomplete]:
         lost = sum(recording.end.lost + recording.end.skipped for recording in recordings)
         return shortfalls(sample, self._params.timeout, lost, "events")
 
@@ -327,7 +327,7 @@ class _ProfileBuilder:
             source == name or source.endswith("/" + name.lstrip("/")) for name in self._params.no_source
         ) or any(name in (function, plain) for name in self._params.no_func)
 
-    def _note_what_is_missing(self, recordings: Sequence[Recorded], sample: Sample) -> None:
+    def _note_what_is_missing(self, recordings: Sequence[Recorded], sample: RunSample) -> None:
         from perun.collect.memory.places import readable
 
         notes = self._notes
@@ -393,7 +393,7 @@ class _ProfileBuilder:
             paths = {module.path for module in recording.modules if not is_runtime(module.path)}
             yield from preload.notes(recording.exe, sorted(paths - {recording.exe}))
 
-    def _early_end(self, first: Recorded, sample: Sample) -> str:
+    def _early_end(self, first: Recorded, sample: RunSample) -> str:
         """How the run ended early, in words; empty if it ended normally."""
         from perun.collect.memory.records import ExitState
 
@@ -403,7 +403,7 @@ class _ProfileBuilder:
         return early
 
     def _summary(
-        self, first: Recorded, processes: Sequence[ProcessReplay], sample: Sample, found: MemoryResources
+        self, first: Recorded, processes: Sequence[ProcessReplay], sample: RunSample, found: MemoryResources
     ) -> dict[str, Any]:
         """The region `memory` of the profile: totals of the whole run, sizes in bytes, times in seconds."""
         totals = [process.totals for process in processes]
@@ -491,7 +491,7 @@ def _prepare(file: Path) -> None:
     file.with_name(file.name + WHOLE).touch()
 
 
-def _require_all(file: Path, sample: Sample) -> None:
+def _require_all(file: Path, sample: RunSample) -> None:
     """Refuse recordings that lack a process whose files the system refused, unless the user stopped the run.
 
     :raises OSError: where there is still no room for them. :raises JobFailed: where there is some by now.
@@ -504,7 +504,7 @@ def _require_all(file: Path, sample: Sample) -> None:
         raise no_room(file.parent, "a process that the command started was")
 
 
-def _nothing_recorded(execution: Execution, sample: Sample, file: Path) -> JobFailed:
+def _nothing_recorded(execution: Execution, sample: RunSample, file: Path) -> JobFailed:
     """
     :raises OSError: where the system refuses the recorder its file: a full disk, a quota, a limit.
     """

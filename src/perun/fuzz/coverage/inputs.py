@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from perun.core.atomic import Naming
+from perun.core.atomic import PathErrors
 from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.core.process import programs
 from perun.core.process.command import find_executable
@@ -63,7 +63,7 @@ class TargetInput:
 
         :raises OSError: if it cannot be written, with the name of its file.
         """
-        with Naming(self.path):
+        with PathErrors(self.path):
             self._write(data)
 
     def _write(self, data: bytes) -> None:

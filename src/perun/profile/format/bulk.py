@@ -176,7 +176,7 @@ class _RowsByKey(dict[tuple[Any, ...], Callable[[tuple[Any, ...]], None]]):
 
 
 def regions(data: bytes) -> dict[str, Any]:
-    """The regions of a profile in any layout, columns packed; of older ones resources as :class:`RawRows`.
+    """The regions of a profile in any layout, columns packed; resources of older ones as :class:`RawRows`.
 
     Only the JSON is checked, see :func:`perun.profile.format.validation.validate`.
 

@@ -118,7 +118,7 @@ def unwatched(event: Event) -> None:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FuzzOutcome:
     """What there is in the end.
 
     :ivar folder: that of the results. :ivar campaign: what `results.json` holds. :ivar notes: for the user.
@@ -144,7 +144,7 @@ class _Started(NamedTuple):
 
 def fuzz(
     repo: Repository, options: FuzzOptions, watch: Watch = unwatched, report: Report = silent
-) -> Outcome:
+) -> FuzzOutcome:
     """Fuzz a program.
 
     An interruption ends the search; what was found by then is written, and the exception is in the outcome.
@@ -179,7 +179,7 @@ def resume(
     changes: Callable[[FuzzOptions], FuzzOptions],
     watch: Watch = unwatched,
     report: Report = silent,
-) -> Outcome:
+) -> FuzzOutcome:
     """Go on with a campaign that was interrupted, killed, or has ended as its time was over.
 
     :param changes: what is different now, e.g. how long it takes. :raises ProfileError: if `folder` holds
@@ -222,7 +222,7 @@ class _Session:
         self._rules = rules.for_seed(first.data, first.path, regex, dictionary=dictionary)
         self._limit = self._size_limit()
 
-    def run(self) -> Outcome:
+    def run(self) -> FuzzOutcome:
         """Prepare, search, measure, write."""
         try:
             return self._run()
@@ -232,7 +232,7 @@ class _Session:
                 problem.add_note(f"what was found by then is kept: perun fuzz -o {folder} --resume goes on")
             raise
 
-    def _run(self) -> Outcome:
+    def _run(self) -> FuzzOutcome:
         options = self._options
         split("command", f"{options.cmd} {options.args}")
         with ExitStack() as stack:
@@ -250,7 +250,7 @@ class _Session:
             campaign = Campaign(self._rules, executor, self._settings(), tester, journal, self._random())
             return self._search(campaign, place, signals)
 
-    def _search(self, campaign: Campaign, place: FuzzFolders, signals: OneInterruption) -> Outcome:
+    def _search(self, campaign: Campaign, place: FuzzFolders, signals: OneInterruption) -> FuzzOutcome:
         interruption: BaseException | None = None
         options = self._options
         try:
@@ -270,7 +270,7 @@ class _Session:
                 written = results.load(options.output)
         signals.hold_back()
         self._notes += self._draw(written)
-        return Outcome(options.output, written, tuple(self._notes), interruption)
+        return FuzzOutcome(options.output, written, tuple(self._notes), interruption)
 
     def _events(self, campaign: Campaign) -> Iterator[Event]:
         if self._resumed:

@@ -16,7 +16,7 @@ from perun.repository import user
 from perun.repository.copies import refuse_after_interruption, remove_leftovers, scratch_folder
 from perun.repository.repository import Repository
 from perun.repository.trust import Brought, RunnableItem
-from perun.running.compare.plan import Side, prepared
+from perun.running.compare.plan import CompareSide, prepared
 from perun.running.run import pre_run
 
 BACKENDS: Final = ("auto", "gcov", "sancov")
@@ -192,7 +192,7 @@ def entered(repo: Repository, options: FuzzOptions, report: Report) -> Iterator[
     with ExitStack() as stack:
         if options.build or options.minor is not None:
             changed = () if options.minor is not None else tuple(repo.vcs.changed_files())
-            side = Side("head", version, changed)
+            side = CompareSide("head", version, changed)
             copies = stack.enter_context(prepared(repo, [side], 2 if options.build else 1, report))["head"]
             if options.build:
                 report("building", 0, 0)

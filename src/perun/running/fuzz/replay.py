@@ -37,7 +37,7 @@ _LARGEST: Final = 1 << 30
 _DEGRADED: Final = "Degradation"
 
 
-class Replayed(NamedTuple):
+class ReplayResult(NamedTuple):
     """What became of one result.
 
     :param state: `repaired`: the program is no longer slow with it, or ends as it should; `improved`: it is
@@ -73,11 +73,11 @@ class Replay(NamedTuple):
 
     version: MinorVersion
     uncommitted: bool
-    results: tuple[Replayed, ...]
+    results: tuple[ReplayResult, ...]
     notes: tuple[str, ...]
 
     @property
-    def remaining(self) -> tuple[Replayed, ...]:
+    def remaining(self) -> tuple[ReplayResult, ...]:
         """What is still slow, or fails."""
         return tuple(one for one in self.results if one.state in REMAINING)
 
@@ -168,7 +168,7 @@ class _Again:
         self._options = options
         self._counts: dict[str, int] = {}
 
-    def measured(self, one: FuzzResult) -> Replayed:
+    def measured(self, one: FuzzResult) -> ReplayResult:
         """One result beside its seed.
 
         :raises ProfileError: where the folder lacks one of them.
@@ -185,7 +185,7 @@ class _Again:
         lines = self._lines(member, seed)
         tested = self._test(member, seed, float("inf"))
         state, reason = judged(one, tested, lines)
-        return Replayed(one, state, reason, one.confirmation, tested.confirmation, one.ratio, lines)
+        return ReplayResult(one, state, reason, one.confirmation, tested.confirmation, one.ratio, lines)
 
     def _lines(self, member: CorpusMember, seed: CorpusMember) -> float | None:
         """Executed lines to those of the seed; None where they are not counted, or the run does not end."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from perun.core.errors import JobFailed
 from perun.core.process.command import outcome
-from perun.core.process.execution import TIMEOUT, Sample
+from perun.core.process.execution import TIMEOUT, RunSample
 from perun.fuzz.corpus import CorpusMember, change_rate
 from perun.fuzz.coverage.api import PLACE
 from perun.fuzz.findings import MemberTest
@@ -100,8 +100,8 @@ class Tester:
     def _by_time(self, member: CorpusMember, seed: CorpusMember, seconds: float, folder: Path) -> MemberTest:
         """Run both in turns."""
         deadline = time.monotonic() + seconds
-        slow: list[Sample] = []
-        fast: list[Sample] = []
+        slow: list[RunSample] = []
+        fast: list[RunSample] = []
         with ExitStack() as stack:
             runs = {
                 name: stack.enter_context(self._timed(self._job(one, folder / name), folder / name))
@@ -129,12 +129,12 @@ class Tester:
         return TimedRuns(run, scratch, self._rng, hang, end_group=True, while_it_can_run=True)
 
     def _judged_times(
-        self, member: CorpusMember, seed: CorpusMember, fast: Sequence[Sample], slow: Sequence[Sample]
+        self, member: CorpusMember, seed: CorpusMember, fast: Sequence[RunSample], slow: Sequence[RunSample]
     ) -> Confirmation:
         """What the methods say of the profiles that the time collector would have made."""
         number = uuid.uuid4().hex
         profiles = []
-        sides: tuple[tuple[session.Side, CorpusMember, Sequence[Sample]], ...] = (
+        sides: tuple[tuple[session.Side, CorpusMember, Sequence[RunSample]], ...] = (
             ("base", seed, fast),
             ("head", member, slow),
         )
@@ -224,7 +224,7 @@ def _rule(repo: Repository, name: str) -> CheckRule:
     return CheckRule(check, params_of(repo, check), {})
 
 
-def _failure(sample: Sample, hang: float) -> MemberTest | None:
+def _failure(sample: RunSample, hang: float) -> MemberTest | None:
     if sample.early == TIMEOUT:
         return MemberTest("hang", ending=f"did not end within {hang:g} s")
     if os.WIFSIGNALED(sample.status):
@@ -232,15 +232,15 @@ def _failure(sample: Sample, hang: float) -> MemberTest | None:
     return None
 
 
-def _is_ever_slower(fast: Sequence[Sample], slow: Sequence[Sample]) -> bool:
+def _is_ever_slower(fast: Sequence[RunSample], slow: Sequence[RunSample]) -> bool:
     return any(two.real > _NOT_SLOWER * one.real for one, two in zip(fast, slow, strict=True))
 
 
-def _unchanged(fast: Sequence[Sample], slow: Sequence[Sample]) -> Confirmation:
+def _unchanged(fast: Sequence[RunSample], slow: Sequence[RunSample]) -> Confirmation:
     return _of_medians("NoChange", 0.0, fast, slow, f"not slower in any of {len(slow)} pairs")
 
 
-def _judged_early(fast: Sequence[Sample], slow: Sequence[Sample]) -> Confirmation | None:
+def _judged_early(fast: Sequence[RunSample], slow: Sequence[RunSample]) -> Confirmation | None:
     """What so few pairs say: a degradation where there is no doubt; None where nothing."""
     longest = max(one.real for one in fast)
     if len(slow) < _FEWEST or min(one.real for one in slow) <= _CLEARLY * longest:
@@ -252,7 +252,7 @@ def _judged_early(fast: Sequence[Sample], slow: Sequence[Sample]) -> Confirmatio
 
 
 def _of_medians(
-    change: str, rate: float, fast: Sequence[Sample], slow: Sequence[Sample], reason: str
+    change: str, rate: float, fast: Sequence[RunSample], slow: Sequence[RunSample], reason: str
 ) -> Confirmation:
     before, after = (statistics.median(one.real for one in samples) for samples in (fast, slow))
     ratio = after / max(before, 1e-9)

@@ -37,9 +37,9 @@ from perun.repository.repository import Repository
 from perun.running.pool import orders, places
 from perun.running.pool import orders as generated
 from perun.running.pool import worker as remote
-from perun.running.pool.engine import Ended, Engine, Worker, cannot_take_in, connected
+from perun.running.pool.engine import PoolEngine, TaskEnd, Worker, cannot_take_in, connected
 from perun.running.pool.leases import Inspector, Lease, Reservations, ScheduledTask
-from perun.running.pool.measuring import Result, error_of
+from perun.running.pool.measuring import JobResult, error_of
 from perun.running.pool.places import Local, Place
 from perun.running.run.collecting import Keeper, ProfileNaming
 from perun.running.run.events import (
@@ -59,7 +59,7 @@ from perun.running.run.pre_run import PreparationFailed, PreparationRecord
 # The commits of a batch on their way to machines that have not got them.
 
 
-class Commits:
+class BatchCommits:
     """The versions of a batch, with their history.
 
     :raises PluginError: if the version control cannot send versions. :raises VersionControlError: if the
@@ -83,7 +83,7 @@ class Commits:
         name: str = self._vcs.first_version(self._versions)
         return name
 
-    def supply(self, engine: Engine, worker: Worker) -> bool:
+    def supply(self, engine: PoolEngine, worker: Worker) -> bool:
         """Give the machine of the worker what it lacks, once; whether it has all now.
 
         :raises RemoteError: if it cannot take it in.
@@ -99,7 +99,7 @@ class Commits:
         self._supplied.add(worker.machine)
         return True
 
-    def _send(self, engine: Engine, worker: Worker, wanted: Sequence[str], known: Sequence[str]) -> bool:
+    def _send(self, engine: PoolEngine, worker: Worker, wanted: Sequence[str], known: Sequence[str]) -> bool:
         data, tags = self._vcs.pack(wanted, known)
         try:
             told = engine.call(worker.address, remote.receive, self.project, wanted, data, tags)
@@ -127,7 +127,7 @@ class Inputs:
         self._names = sorted({name for job in jobs for name in orders.folders(orders.describe(repo, job))})
         self._supplied: set[tuple[str, str]] = set()
 
-    def supply(self, engine: Engine, worker: Worker) -> bool:
+    def supply(self, engine: PoolEngine, worker: Worker) -> bool:
         """Give the machine of the worker the files that it lacks, once; whether it has all now.
 
         :raises RemoteError: if it cannot take them in.
@@ -141,7 +141,7 @@ class Inputs:
             self._supplied.add((worker.machine, name))
         return True
 
-    def _send(self, engine: Engine, worker: Worker, name: str) -> bool:
+    def _send(self, engine: PoolEngine, worker: Worker, name: str) -> bool:
         with tempfile.TemporaryFile() as file:
             with tarfile.TarFile(fileobj=file, mode="w", dereference=True) as archive:
                 for inside, path in workloads.files_of(generated.home(self._repo) / name):
@@ -164,7 +164,7 @@ _TICK: Final = 0.5
 """Seconds after which the workers are looked at again."""
 
 
-class Settings(NamedTuple):
+class PoolSettings(NamedTuple):
     """What the configuration says of pools: seconds that a lost part is waited for, attempts of one job, and
     the percentage by which a machine may drift."""
 
@@ -173,7 +173,7 @@ class Settings(NamedTuple):
     drift: float
 
     @classmethod
-    def of(cls, repo: Repository) -> Settings:
+    def of(cls, repo: Repository) -> PoolSettings:
         """Those of the repository.
 
         :raises ConfigError: if one makes no sense.
@@ -212,8 +212,8 @@ def run(
             "leave out --force-dirty, --in-place and --in-a-copy",
         )
     orders.check(repo, planned.jobs)
-    settings = Settings.of(repo)
-    commits = Commits(repo, (slot.version.checksum for slot in planned.slots))
+    settings = PoolSettings.of(repo)
+    commits = BatchCommits(repo, (slot.version.checksum for slot in planned.slots))
     # A batch that never had a pool leaves no journal: there is nothing to go on with.
     with connected(place, settings.patience) as engine, open_log() as log:
         assert isinstance(log, BatchJournal)
@@ -242,9 +242,9 @@ class _Batch:
         repo: Repository,
         planned: BatchPlan,
         log: BatchJournal,
-        engine: Engine,
-        commits: Commits,
-        settings: Settings,
+        engine: PoolEngine,
+        commits: BatchCommits,
+        settings: PoolSettings,
         tally: RunTally,
         report: Report,
         several: bool,
@@ -309,12 +309,12 @@ class _Batch:
         order = self._orders.make(number, job, version).as_json()
         self._engine.submit(lease.worker.address, remote.measure, number, order)
 
-    def _handle(self, ended: Ended) -> Iterator[PoolEvent]:
+    def _handle(self, ended: TaskEnd) -> Iterator[PoolEvent]:
         lease = self._leases.held[ended.token]
         answer = ended.answer
-        if not isinstance(answer, Result):
-            why = answer.why if isinstance(answer, remote.Lost) else "its worker or the scheduler is gone"
-            yield from self._give_back(lease, why, counted=isinstance(answer, remote.Lost))
+        if not isinstance(answer, JobResult):
+            why = answer.why if isinstance(answer, remote.LostJob) else "its worker or the scheduler is gone"
+            yield from self._give_back(lease, why, counted=isinstance(answer, remote.LostJob))
             return
         self._leases.end(lease)
         error = error_of(answer, lease.worker.machine)
@@ -357,7 +357,7 @@ class _Batch:
             if numbers & {task.number for task in slot.tasks}:
                 yield self._tally.count(VersionSkipped(slot.version, error, slot.round, known))
 
-    def _done(self, lease: Lease, result: Result) -> Iterator[PoolEvent]:
+    def _done(self, lease: Lease, result: JobResult) -> Iterator[PoolEvent]:
         number, version, job = lease.wanted
         facts = result.facts
         if self._record.why_broken(version.checksum):

@@ -54,7 +54,7 @@ class Worker(NamedTuple):
     machine_class: str
 
 
-class Ended(NamedTuple):
+class TaskEnd(NamedTuple):
     """A task that has come to its end:
 
     the token it was submitted with, and what it gave; None if it is lost.
@@ -64,7 +64,7 @@ class Ended(NamedTuple):
     answer: Any
 
 
-class Engine:
+class PoolEngine:
     """A pool that is connected; use :func:`connected`.
 
     Where the scheduler cannot be reached for a while, tasks are lost, and :attr:`workers` finds none.
@@ -73,7 +73,7 @@ class Engine:
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
         self._name = name
-        self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
         self._described: dict[str, Worker] = {}
         self._futures: dict[Any, Any] = {}
 
@@ -136,7 +136,7 @@ class Engine:
         """Run the function on that worker; :meth:`next_ended` tells its end."""
         future = self._submitted(address, function, arguments)
         self._futures[token] = future
-        future.add_done_callback(lambda done: self._ended.put(Ended(token, done)))
+        future.add_done_callback(lambda done: self._ended.put(TaskEnd(token, done)))
 
     def _submitted(self, address: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         return self._client.submit(
@@ -148,7 +148,7 @@ class Engine:
             pure=False,
         )
 
-    def next_ended(self, seconds: float) -> Ended | None:
+    def next_ended(self, seconds: float) -> TaskEnd | None:
         """The next task that came to its end, waited for so long; None if there is none."""
         try:
             token, future = self._ended.get(timeout=seconds)
@@ -157,7 +157,7 @@ class Engine:
         if self._futures.get(token) is not future:
             return self.next_ended(0)  # it was dropped
         del self._futures[token]
-        return Ended(token, self._answer(future))
+        return TaskEnd(token, self._answer(future))
 
     def drop(self, token: Any) -> None:
         """Take a task back: what becomes of it is not told any more."""
@@ -229,7 +229,7 @@ def _worker(address: str, told: dict[str, Any]) -> Worker:
 
 
 @contextmanager
-def connected(place: Place, patience: float) -> Iterator[Engine]:
+def connected(place: Place, patience: float) -> Iterator[PoolEngine]:
     """A pool to submit tasks to; all that was started for it ends with the block.
 
     :param patience: seconds to wait for the scheduler, also where it is lost later.
@@ -246,7 +246,7 @@ def connected(place: Place, patience: float) -> Iterator[Engine]:
             client = _over_ssh(distributed, place, patience)
         else:
             client = _client(distributed, place, patience)
-        yield Engine(stack.enter_context(client), str(place))
+        yield PoolEngine(stack.enter_context(client), str(place))
 
 
 def _libraries() -> tuple[Any, Any]:

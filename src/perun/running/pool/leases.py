@@ -15,7 +15,7 @@ from perun.profile.amounts import percent
 from perun.repository.jobs import Job
 from perun.repository.repository import Repository
 from perun.running.pool import worker as remote
-from perun.running.pool.engine import Engine, Worker
+from perun.running.pool.engine import PoolEngine, Worker
 from perun.running.pool.places import Calibration, KnownMachines
 from perun.running.run.events import MachineReport
 from perun.running.run.schedule import VersionSlot
@@ -158,7 +158,7 @@ class Inspector:
         self._clock = clock
         self._last: dict[str, float] = {}
 
-    def look(self, engine: Engine, idle: Sequence[Worker]) -> Iterator[MachineReport]:
+    def look(self, engine: PoolEngine, idle: Sequence[Worker]) -> Iterator[MachineReport]:
         """Calibrate the machines of these workers that it is time for; tells which are set aside or busy."""
         for worker in idle:
             before = self._last.get(worker.machine)

@@ -24,8 +24,8 @@ from perun.store.remote.contract import (
     AGAIN,
     MAX_HEAD,
     MAX_PIECE,
-    Listed,
     MissingPiece,
+    PieceInfo,
     Refusal,
     Remote,
     checked,
@@ -356,12 +356,14 @@ class CloudRemote(Remote):
         except _BehindTheEnd:
             return b""
 
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def list(self, prefix: str) -> Iterator[PieceInfo]:
         """As the interface describes it; what else somebody put there is passed over."""
 
-        def found() -> list[Listed]:
+        def found() -> list[PieceInfo]:
             pages = self._library.list(self._store(), prefix, chunk_size=1000)
-            return [Listed(one["path"], one["size"]) for page in pages for one in page if is_key(one["path"])]
+            return [
+                PieceInfo(one["path"], one["size"]) for page in pages for one in page if is_key(one["path"])
+            ]
 
         yield from sorted(self._again(prefix, "listed", found))
 

@@ -27,7 +27,7 @@ from perun.core.errors import RemoteError, UsageError
 from perun.core.leftovers import is_left_over
 from perun.core.process.git import GitCommand, GitResult, Purpose
 from perun.core.wording import without_secrets
-from perun.store.remote.contract import AGAIN, MAX_PIECE, Listed, Refusal, Remote, checked, is_key, told
+from perun.store.remote.contract import AGAIN, MAX_PIECE, PieceInfo, Refusal, Remote, checked, is_key, told
 
 # What git says of a remote that it cannot use, in words of who uses it.
 
@@ -234,10 +234,10 @@ class GitRemote(Remote):
         """As the interface describes it. The whole piece is fetched, as git knows no parts of objects."""
         return self.get(key)[start : start + length]
 
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def list(self, prefix: str) -> Iterator[PieceInfo]:
         """As the interface describes it."""
         found = self._refreshed().items()
-        yield from sorted(Listed(key, piece.size) for key, piece in found if key.startswith(prefix))
+        yield from sorted(PieceInfo(key, piece.size) for key, piece in found if key.startswith(prefix))
 
     def replace(self, key: str, data: bytes, expected: bytes | None) -> bool:
         """As the interface describes it."""

@@ -13,9 +13,9 @@ from perun.store.remote import pack, register, snapshot
 from perun.store.remote.cleaning import move
 from perun.store.remote.contract import MissingPiece, Remote
 from perun.store.remote.pack import PackSlice, in_parallel
-from perun.store.remote.reading import FORMAT_KEY, Reader, check_format
+from perun.store.remote.reading import FORMAT_KEY, RemoteReader, check_format
 from perun.store.remote.register import RegisterEntry, Union
-from perun.store.remote.snapshot import SnapshotHead, State
+from perun.store.remote.snapshot import SnapshotHead, SnapshotState
 
 Verify = Callable[[str, bytes], None]
 """Raises an error where the bytes are not the object of a checksum."""
@@ -56,7 +56,7 @@ class Verifier:
         self._progress = progress
         self._now = now
         self._union = Union()
-        self._head = SnapshotHead(None, State())
+        self._head = SnapshotHead(None, SnapshotState())
         self._is_whole = True  # whether all registers could be read
 
     def run(self) -> Iterator[RemoteFinding]:
@@ -215,7 +215,7 @@ class Repair:
 
         :raises RemoteError: if others change the remote all the time.
         """
-        reader = Reader(self._remote)
+        reader = RemoteReader(self._remote)
         reader.refresh()
         needed = reader.union.needed().get(name, {})
         whole = self._whole(name, needed)

@@ -28,7 +28,7 @@ from perun.running.explain import explaining
 from perun.running.explain.plan import ProfilePair
 from perun.web.data import form
 from perun.web.data.naming import short, shorts
-from perun.web.data.state import State
+from perun.web.data.state import WebState
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -53,7 +53,7 @@ def versions_of(repo: Repository, name: str) -> tuple[MinorVersion, MinorVersion
     return old, new
 
 
-def compare(state: State, name: str) -> form.Comparison:
+def compare(state: WebState, name: str) -> form.Comparison:
     """The piece `compare/A..B`; nothing is measured.
 
     :raises UsageError: if it does not name two versions. :raises VersionControlError: if one is unknown.
@@ -78,7 +78,7 @@ def compare(state: State, name: str) -> form.Comparison:
     return form.Comparison(_ref(state, old), _ref(state, new), notes, cases)
 
 
-def _ref(state: State, version: MinorVersion) -> form.Ref:
+def _ref(state: WebState, version: MinorVersion) -> form.Ref:
     place = state.place_of(version.checksum)
     if place >= 0:
         return state.ref(place)
@@ -101,7 +101,7 @@ def _title(configuration: Configuration) -> str:
     return f"{text_of(configuration)} ({configuration.collector})"
 
 
-def _case(state: State, comparison: Comparison, base: Profile, head: Profile, flame: str) -> form.Case:
+def _case(state: WebState, comparison: Comparison, base: Profile, head: Profile, flame: str) -> form.Case:
     configuration = comparison.target.configuration
     sides = Measurements(base), Measurements(head)
     before, after = (one.series for one in sides)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 from perun.collect._calls.events import Calls
 from perun.collect.trace.plan import TracePlan
 from perun.core.errors import CollectorUnavailable
-from perun.core.process.execution import TIMEOUT, Execution, Output, Sample
+from perun.core.process.execution import TIMEOUT, Execution, Output, RunSample
 from perun.plugin.api import Run
 from perun.profile.amounts import readable
 from perun.profile.incomplete import Incomplete
@@ -61,7 +61,7 @@ class EngineContext(NamedTuple):
 class EngineExit(NamedTuple):
     """How an engine ended, and the last lines that it and the command wrote to standard error."""
 
-    sample: Sample
+    sample: RunSample
     errors: list[str]
 
 
@@ -78,7 +78,7 @@ class TraceRecording(NamedTuple):
     """
 
     calls: Iterator[Calls]
-    sample: Sample
+    sample: RunSample
     errors: Sequence[str] = ()
     processes: Mapping[int, int] = MappingProxyType({})
     sampled: Set[int] = frozenset()
@@ -91,7 +91,7 @@ class TraceRecording(NamedTuple):
         return self.processes.get(int(calls.thread[0]), 0) if len(calls) else 0
 
 
-def nothing_recorded(engine: str, sample: Sample, why: str, hint: str) -> CollectorUnavailable:
+def nothing_recorded(engine: str, sample: RunSample, why: str, hint: str) -> CollectorUnavailable:
     """The error of an engine that recorded nothing.
 
     :param why: the reason, unless the time limit was too short.
