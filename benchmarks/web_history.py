@@ -31,7 +31,7 @@ from perun.repository.init import init
 from perun.store import Store
 from perun.store.index import IndexEntry
 from perun.store.series import ProfileSeries
-from perun.store.summaries import ProfileSummary, fact_of
+from perun.store.summaries import ProfileSummary, profile_summary_of
 
 START = 1_600_000_000
 APART = 3600
@@ -85,7 +85,7 @@ def register(
             entry = IndexEntry(START + APART * place + 60, stored, f"app-{place}.perf", made.head)
             store.indexes.add(checksum, [entry])
             # As the first command that looks at the history would do, which need not read all profiles again.
-            store.facts.keep({stored: made.fact})
+            store.profile_summaries.keep({stored: made.fact})
             store.series.keep({stored: made.series})
         store.summaries.rebuild()
 
@@ -121,7 +121,7 @@ def _registered(work: tuple[list[float], int, int, str]) -> _Registered:
     own = readings(profile)
     known = ProfileSeries((("processor", machine),), tuple(own), tuple(own.values()))
     return _Registered(
-        ProfileHeader.of(profile), object_body(profile, COLUMNAR_FROM), fact_of(profile), known
+        ProfileHeader.of(profile), object_body(profile, COLUMNAR_FROM), profile_summary_of(profile), known
     )
 
 

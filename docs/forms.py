@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, get_args, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from perun.fuzz.results import CampaignTarget, Confirmation, FuzzResult, RuleStatistics, Seed, TimePoint
-from perun.running.doctor import Diagnostic as Found
+from perun.fuzz.results import Confirmation, Point, Program, Result, Rule, Seed
+from perun.running.doctor import Finding as Found
 
 FILE: Final = Path(__file__).with_name("schemas") / "perun.answers.schema.json"
 
@@ -524,8 +524,8 @@ class Bench(Struct):
 class Curve(Struct):
     """A value that only rises during a campaign."""
 
-    points: list[TimePoint]
-    quartiles: list[TimePoint]
+    points: list[Point]
+    quartiles: list[Point]
 
 
 class Fuzz(Struct):
@@ -536,13 +536,13 @@ class Fuzz(Struct):
     interrupted: bool
     notes: list[str]
     format: int
-    program: CampaignTarget
+    program: Program
     settings: dict[str, Any]
     random_seed: int
     seeds: list[Seed]
     base: int
-    results: list[FuzzResult]
-    rules: list[RuleStatistics]
+    results: list[Result]
+    rules: list[Rule]
     coverage: Curve
     degradations: Curve
     executions: int

@@ -30,7 +30,7 @@ def timed(path: Path, factor: float, side: str = "", sigma: float = 0.01, **regi
     ]
     profile = profile_of([*resources, {"uid": "setup", "amount": 3.0 * factor}], cmd="./prog", **regions)
     if side:
-        session.mark(profile, session.MeasurementSession("s", side, runs_are_rounds=True))  # type: ignore[arg-type]
+        session.mark(profile, session.Session("s", side, runs_are_rounds=True))  # type: ignore[arg-type]
     store_profile(profile, path)
     return str(path)
 
@@ -101,7 +101,7 @@ def test_of_several_profiles_that_of_the_same_session_is_the_baseline(project, p
         ("HEAD~1", "base", "first"), ("HEAD", "head", "first"), ("HEAD~1", "base", "second")
     ):  # fmt: skip
         profile = load_profile(timed(tmp_path / "made.perf", 1.1 if side == "head" else 1.0, side))
-        session.mark(profile, session.MeasurementSession(session_id, side, runs_are_rounds=True))  # type: ignore[arg-type]
+        session.mark(profile, session.Session(session_id, side, runs_are_rounds=True))  # type: ignore[arg-type]
         file = tmp_path / f"{side}-{session_id}.perf"
         store_profile(profile, file)
         perun("add", "-m", revision, "--force", str(file))

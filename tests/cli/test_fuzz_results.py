@@ -10,7 +10,7 @@ import pytest
 from perun.fuzz import results
 from perun.fuzz.corpus import CorpusMember
 from perun.fuzz.findings import FORMAT, CampaignJournal
-from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, CampaignResults, CampaignTarget, FuzzResult, Seed
+from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, Campaign, Program, Result, Seed
 from perun.repository.repository import open_repository
 from perun.running.fuzz.options import FuzzOptions, marked
 
@@ -42,13 +42,11 @@ def campaign_in(folder: Path, name: str = "words.txt", cmd: str = "./prog", **se
         file = str(Path(FOLDERS[kind], f"{kind}-{name}"))
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_bytes(data)
-        found.append(
-            FuzzResult(file, kind, "seed.txt", "seed.txt", ("T.1",), len(data), None, None, 0.1, 1.0, 3)
-        )
+        found.append(Result(file, kind, "seed.txt", "seed.txt", ("T.1",), len(data), None, None, 0.1, 1.0, 3))
     options = FuzzOptions(cmd, "", ("seed.txt",), folder, **{"coverage": False, "hang": 10.0, **settings})
     given = marked(open_repository(folder.parent, dict(os.environ)), options)
     seed = Seed("seed.txt", "seed.txt", 5, 0, 0.001)
-    results.save(folder, CampaignResults(CampaignTarget(cmd, "", "."), given, 1, (seed,), 0, tuple(found)))
+    results.save(folder, Campaign(Program(cmd, "", "."), given, 1, (seed,), 0, tuple(found)))
     journal = CampaignJournal(folder)
     journal.write("campaign", format=FORMAT, settings=given, random_seed=1)
     journal.member("seed", CorpusMember(0, "seed.txt", b"fine\n", "", "seed.txt", ()))

@@ -218,9 +218,7 @@ def measured(
         for slot in slots:
             for task in slot.tasks:
                 profile = machine.measure(level[slot.version.checksum], task.round)
-                noted = session.MeasurementSession(
-                    found.id, round=task.round, levels=found.levels(task.round)
-                )
+                noted = session.Session(found.id, round=task.round, levels=found.levels(task.round))
                 session.mark(profile, noted)
                 found.learn(slot.version.checksum, task.job, profile, 0.05)
         slots = found.more()

@@ -262,7 +262,7 @@ def profile_of(history: History, made: Made) -> Profile:
     profile.update_resources(list(_rows(benchmark, made.values)))
     if made.session:
         levels = LEVELS if made.side else None
-        one = sessions.MeasurementSession(made.session, made.side, made.round, bool(made.side), levels)  # type: ignore[arg-type]
+        one = sessions.Session(made.session, made.side, made.round, bool(made.side), levels)  # type: ignore[arg-type]
         sessions.mark(profile, one)
     return profile
 

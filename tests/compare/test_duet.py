@@ -135,7 +135,7 @@ def test_input_output_and_memory_are_as_in_turns(project: Any, workload: str) ->
     assert found.error is None
     lines = Path(f"{project.record}.lines").read_text().split()
     assert len(lines) == len(events(project)) and set(lines) == {"1"}
-    stored = [one for one in project.registered("HEAD") if session.of(one).side == "head"]
+    stored = [one for one in project.registered("HEAD") if session.session_of(one).side == "head"]
     peaks, times = sorted(stored, key=lambda one: one["header"]["type"])
     assert peaks["header"]["type"] == "memory" and times["header"]["type"] == "time"
     assert session.is_duet(times) and session.is_duet(peaks)
@@ -303,9 +303,7 @@ def test_a_budget_is_counted_in_duets() -> None:
 # -- what is stored ------------------------------------------------------------------------------------------
 
 
-def profile(
-    own: session.MeasurementSession | None = None, duet: object = None, kind: str = "time"
-) -> Profile:
+def profile(own: session.Session | None = None, duet: object = None, kind: str = "time") -> Profile:
     made = Profile({"header": {"type": kind}})
     if own is not None:
         session.mark(made, own)
@@ -314,8 +312,8 @@ def profile(
 
 
 def test_times_of_duets_are_compared_with_each_other_only() -> None:
-    base, head = (session.MeasurementSession("one", side, runs_are_rounds=True) for side in ("base", "head"))
-    other = session.MeasurementSession("two", "head", runs_are_rounds=True)
+    base, head = (session.Session("one", side, runs_are_rounds=True) for side in ("base", "head"))
+    other = session.Session("two", "head", runs_are_rounds=True)
     assert differences(profile(base, [0, 1]), profile(head, [0, 1])) == []
     assert differences(profile(base, [0, 1]), profile(other, [2, 3])) == []
     for alone in (profile(), profile(other), profile(other, None)):
@@ -326,9 +324,9 @@ def test_times_of_duets_are_compared_with_each_other_only() -> None:
 
 
 def test_pooled_duets_stay_duets() -> None:
-    sides = [session.MeasurementSession(one, "head", runs_are_rounds=True) for one in ("one", "two")]
+    sides = [session.Session(one, "head", runs_are_rounds=True) for one in ("one", "two")]
     pooled = session.pool([profile(one, [0, 1]) for one in sides])
-    assert session.is_duet(pooled) and session.of(pooled) is None
+    assert session.is_duet(pooled) and session.session_of(pooled) is None
     assert session.KEY not in session.pool([profile(one) for one in sides])["header"]
 
 

@@ -188,13 +188,13 @@ def _index_of_temporary_files(data: bytes, folder: Path) -> object:
 def _cache(data: bytes, folder: Path) -> object:
     store = _store(folder)
     _put(store.cache.path, data)
-    return store.cache.damage(), store.facts.of([MINOR]), store.summaries.load().get(MINOR)
+    return store.cache.damage(), store.profile_summaries.of([MINOR]), store.summaries.load().get(MINOR)
 
 
 def _facts(data: bytes, folder: Path) -> object:
     store = _store(folder)
     store.cache.put("facts", {MINOR: data})
-    return store.facts.of([MINOR])
+    return store.profile_summaries.of([MINOR])
 
 
 def _configuration(data: bytes, folder: Path) -> object:

@@ -11,13 +11,13 @@ from perun.fuzz.results import (
     FOLDERS,
     HANG,
     SLOW,
-    CampaignResults,
-    CampaignTarget,
+    Campaign,
     Confirmation,
-    FuzzResult,
-    RuleStatistics,
+    Point,
+    Program,
+    Result,
+    Rule,
     Seed,
-    TimePoint,
     TimeSeries,
 )
 
@@ -25,7 +25,7 @@ SEED = b"int main(void) {\n    return 0;\n}\n"
 SLOW_INPUT = b"int main(void) {\n" + b" " * 300 + b"return 0;\n}\n"
 
 
-def folder_of(folder: Path, name: str = "main.c", text: str = "") -> CampaignResults:
+def folder_of(folder: Path, name: str = "main.c", text: str = "") -> Campaign:
     """Write the inputs of a campaign and its `results.json`.
 
     :param name: of the seed and in those of the results; :param text: in all that a user or a program names.
@@ -36,27 +36,27 @@ def folder_of(folder: Path, name: str = "main.c", text: str = "") -> CampaignRes
         file = str(Path(FOLDERS[kind], f"{kind}-{name}"))
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_bytes(data)
-        result = FuzzResult(
+        result = Result(
             file, kind, name, name, ("T.10", f"R.1{text}"), len(data), 90_000, 24.5, 0.01, 3.0, 120,
             ending=text, confirmation=confirmed if kind == SLOW else None, hot=f"line {text}", hot_ratio=30.0,
         )  # fmt: skip
         found.append(result)
     (folder / "seeds").mkdir()
     (folder / "seeds" / name).write_bytes(SEED)
-    campaign = CampaignResults(
-        CampaignTarget(f"./trim{text}", text, "/project", "0123456789abcdef", backend="gcov"),
+    campaign = Campaign(
+        Program(f"./trim{text}", text, "/project", "0123456789abcdef", backend="gcov"),
         {"timeout": 60}, 7,
         (Seed(name, f"seeds/{name}", len(SEED), 3600, 0.001),), 3600, tuple(found),
-        (RuleStatistics(f"T.10{text}", "insert_whitespace", f"Insert whitespace {text}", 40, 9, 2),),
-        TimeSeries((TimePoint(0.0, 1, 1.0), TimePoint(1.5, 60, 8.0), TimePoint(3.0, 120, 24.5))),
-        TimeSeries((TimePoint(0.0, 0, 0.0), TimePoint(3.0, 120, 1.0))), 5000, 90, 12, 60.0, 2.0,
+        (Rule(f"T.10{text}", "insert_whitespace", f"Insert whitespace {text}", 40, 9, 2),),
+        TimeSeries((Point(0.0, 1, 1.0), Point(1.5, 60, 8.0), Point(3.0, 120, 24.5))),
+        TimeSeries((Point(0.0, 0, 0.0), Point(3.0, 120, 1.0))), 5000, 90, 12, 60.0, 2.0,
         "the time was over", "1.0"
     )  # fmt: skip
     results.save(folder, campaign)
     return campaign
 
 
-def understood(folder: Path) -> CampaignResults:
+def understood(folder: Path) -> Campaign:
     """The campaign of the folder after its results were minimised and modelled, with the trimming program."""
     campaign = understand(
         folder, results.load(folder), programs.trim, max_size=3000, hang_timeout=1, seconds=1e9

@@ -14,7 +14,7 @@ from perun.fuzz import findings, growth, results
 from perun.fuzz.after import MinimizationProgress, keeps_cost, minimize, understand
 from perun.fuzz.growth import CostGrowth, RunInput
 from perun.fuzz.patterns import candidates, name_of, runs, smallest_period
-from perun.fuzz.results import FAULT, HANG, SLOW, CampaignResults, Confirmation, FuzzResult
+from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Confirmation, Result
 from perun.models.record import NoModel
 from perun.running.fuzz.replay import judged
 
@@ -96,7 +96,7 @@ def test_a_hang_says_how_the_cost_grows_until_then(tmp_path: Path) -> None:
 
 def test_an_interruption_leaves_the_results_that_are_done(tmp_path: Path) -> None:
     campaigns.folder_of(tmp_path)
-    kept: list[CampaignResults] = []
+    kept: list[Campaign] = []
 
     def run(data: bytes, timeout: float, until: float = math.inf) -> programs.Ran:
         if kept:
@@ -309,7 +309,7 @@ def test_an_empty_input_is_a_possible_answer() -> None:
 
 
 BEFORE = Confirmation("Degradation", 1.0, "m", "time", 10.0, 9.0, 11.0, 10)
-SLOW_ONE = FuzzResult("f", SLOW, "s", "s", (), 9, 9000, 24.0, 0.1, 1.0, 3, confirmation=BEFORE)
+SLOW_ONE = Result("f", SLOW, "s", "s", (), 9, 9000, 24.0, 0.1, 1.0, 3, confirmation=BEFORE)
 
 
 def ratio(change: str, middle: float, half: float = 0.5) -> findings.MemberTest:

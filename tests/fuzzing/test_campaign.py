@@ -16,11 +16,11 @@ from perun.fuzz.executing import SerialExecutor
 from perun.fuzz.findings import FILE, CampaignJournal, CampaignStatus, InterestingInput, SeedRuns, read
 from perun.fuzz.findings import MemberTest as Said
 from perun.fuzz.mutating import Mutator
-from perun.fuzz.results import CampaignTarget, Confirmation
+from perun.fuzz.results import Confirmation, Program
 from perun.fuzz.rules import MutationRule
 from perun.fuzz.seeds import SeedFile
 
-PROGRAM = CampaignTarget("./prog", "", "/project")
+PROGRAM = Program("./prog", "", "/project")
 
 
 def names(one):

@@ -10,7 +10,7 @@ from perun.core.errors import UsageError
 from perun.fuzz.corpus import Compass, CorpusMember, Threshold, change_rate, choose, divide, score
 from perun.fuzz.mutating import Mutation, SizeLimit, mixed, probabilistic, proportional, unitary
 from perun.fuzz.patience import Base, BisectionClimb, Climb, Patience, RepetitionEdit, difference
-from perun.fuzz.results import TimePoint, TimeSeries
+from perun.fuzz.results import Point, TimeSeries
 from perun.profile.changes import PerformanceChange
 
 
@@ -293,9 +293,7 @@ def test_a_slow_program_or_parent_has_more_time() -> None:
 
 
 def test_quartiles_are_the_first_points_that_reach_them():
-    points = [
-        TimePoint(float(second), second, value) for second, value in enumerate([1.0, 2.0, 3.0, 4.0, 5.0])
-    ]
+    points = [Point(float(second), second, value) for second, value in enumerate([1.0, 2.0, 3.0, 4.0, 5.0])]
     assert [one.value for one in TimeSeries(tuple(points)).quartiles()] == [2.0, 3.0, 4.0]
     assert TimeSeries().quartiles() == ()
 

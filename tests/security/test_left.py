@@ -138,11 +138,11 @@ def campaign(folder: Path, settings: dict[str, Any]) -> Path:
     """The results of a campaign that has found one slow input."""
     (folder / "slow.txt").parent.mkdir(parents=True)
     (folder / "slow.txt").write_bytes(b"slow")
-    one = results.FuzzResult("slow.txt", results.SLOW, "s", "s", ("T.1",), 4, None, None, 0.1, 1.0, 3)
+    one = results.Result("slow.txt", results.SLOW, "s", "s", ("T.1",), 4, None, None, 0.1, 1.0, 3)
     seed = results.Seed("s", "s", 5, 0, 0.001)
     # A stranger may tell here another program than the settings do.
-    program = results.CampaignTarget("./harmless", "", ".")
-    results.save(folder, results.CampaignResults(program, settings, 1, (seed,), 0, (one,)))
+    program = results.Program("./harmless", "", ".")
+    results.save(folder, results.Campaign(program, settings, 1, (seed,), 0, (one,)))
     journal = CampaignJournal(folder)
     journal.write("campaign", format=FORMAT, settings=settings, random_seed=1)
     journal.member("seed", CorpusMember(0, "s", b"fine\n", "", "s", ()))

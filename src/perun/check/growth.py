@@ -57,7 +57,7 @@ def sized(profile: Profile, of_key: str, per_key: str, what: str) -> dict[str, S
     problem: ProfileError | None = None
     for per in (per_key,) if per_key else SIZES:
         try:
-            found = list(series(profile, of_key, per, apart=True))
+            found = list(series(profile, of_key, per, separate=True))
         except ProfileError as error:
             problem = problem or error
             continue
@@ -118,7 +118,7 @@ class GrowthParams:
             raise ValueError(f"confidence must be at least 0.5 and below 1, not {self.confidence:g}")
 
 
-class Growth:
+class GrowthCheck:
     """Reports every uid that was measured over sizes, also the unchanged ones.
 
     * Type `order`: the order of growth is surely another one. The rate is the difference of the exponents of
@@ -377,4 +377,4 @@ def _formula(curve: Curve, unit: str) -> str:
     return f"{start} {'-' if falling else '+'} {readable(curve.line.c1, unit)} * {curve.name}"
 
 
-PLUGIN = Growth
+PLUGIN = GrowthCheck

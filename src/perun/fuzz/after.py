@@ -16,7 +16,7 @@ from perun.core.regular import read_regular
 from perun.fuzz import executing, growth
 from perun.fuzz.executing import OutOfTime, RunInput, RunOutcome
 from perun.fuzz.patterns import InputPattern
-from perun.fuzz.results import FAULT, HANG, MINIMIZED, SLOW, CampaignResults, FuzzResult
+from perun.fuzz.results import FAULT, HANG, MINIMIZED, SLOW, Campaign, Result
 from perun.models.record import NoModel
 
 # The smallest form of an input that is still as slow: delta debugging on lines, words and bytes.
@@ -247,7 +247,7 @@ _MOST_BYTES: Final = 1 << 30
 
 def understand(
     folder: Path,
-    campaign: CampaignResults,
+    campaign: Campaign,
     run: RunInput,
     *,
     best: int = BEST,
@@ -256,9 +256,9 @@ def understand(
     unit: str = "executed lines",
     seconds: float = SECONDS,
     report: Callable[[str], None] | None = None,
-    keep: Callable[[CampaignResults], object] | None = None,
+    keep: Callable[[Campaign], object] | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> CampaignResults:
+) -> Campaign:
     """Minimise the best results of a campaign and say how their cost grows.
 
     :param folder: of the results; the smaller inputs go to `minimized` in it.
@@ -291,7 +291,7 @@ def understand(
     return campaign
 
 
-def _best(campaign: CampaignResults, most: int) -> Iterator[FuzzResult]:
+def _best(campaign: Campaign, most: int) -> Iterator[Result]:
     """The best of each kind in turns: slow, hang, fault, slow, hang ...; near relatives of these last."""
     queues = [_relatives_last(campaign.of_kind(kind)) for kind in (SLOW, HANG, FAULT)]
     while most > 0 and any(queues):
@@ -301,16 +301,16 @@ def _best(campaign: CampaignResults, most: int) -> Iterator[FuzzResult]:
                 most -= 1
 
 
-def _relatives_last(results: Sequence[FuzzResult]) -> list[FuzzResult]:
+def _relatives_last(results: Sequence[Result]) -> list[Result]:
     """One of each family first: those that came from the same input by a few more rules say the same."""
-    first: list[FuzzResult] = []
-    others: list[FuzzResult] = []
+    first: list[Result] = []
+    others: list[Result] = []
     for result in results:
         (others if any(_are_related(result, one) for one in first) else first).append(result)
     return first + others
 
 
-def _are_related(one: FuzzResult, other: FuzzResult) -> bool:
+def _are_related(one: Result, other: Result) -> bool:
     """Whether they have the same seed and most of their rules, from the beginning."""
     pairs = zip(one.rules, other.rules, strict=False)
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -323,7 +323,7 @@ def _prefixed(report: Callable[[str], None] | None, start: str) -> Callable[[str
 
 def _understood(
     folder: Path,
-    result: FuzzResult,
+    result: Result,
     run: RunInput,
     max_size: int,
     hang_timeout: float,
@@ -331,7 +331,7 @@ def _understood(
     seconds: float,
     report: Callable[[str], None],
     clock: Callable[[], float],
-) -> FuzzResult:
+) -> Result:
     """The result with its smaller form and its growth; as it is where it cannot be reproduced.
 
     :raises OutOfTime: if not even one run is possible.

@@ -20,7 +20,7 @@ from perun.core import atomic
 from perun.core.errors import ProfileError
 from perun.core.regular import open_regular
 from perun.fuzz.corpus import Compass, Corpus, CorpusMember, Counts, Storage
-from perun.fuzz.results import FAULT, HANG, LOGS, Confirmation, TimePoint
+from perun.fuzz.results import FAULT, HANG, LOGS, Confirmation, Point
 from perun.fuzz.seeds import TriedSeed
 
 # What a campaign found, written as it happens, so that it goes on after being killed (`--resume`).
@@ -168,7 +168,7 @@ class Findings:
         self.seeds: dict[str, CorpusMember] = {}
         self.base = 0
         self.best = 1.0
-        self.coverage: list[TimePoint] = []
+        self.coverage: list[Point] = []
         self.interesting: list[CorpusMember] = []
         self.faults: list[CorpusMember] = []
         self.hangs: list[CorpusMember] = []
@@ -254,7 +254,7 @@ class Findings:
         if kind == _SEED:
             self.seeds[member.name] = member
             self.compass.close_base()
-            self.coverage = [TimePoint(0.0, member.execution, 1.0)]
+            self.coverage = [Point(0.0, member.execution, 1.0)]
             return
         if member.interesting:
             self.interesting.append(member)
@@ -269,7 +269,7 @@ class Findings:
     def _raise_best(self, ratio: float, member: CorpusMember) -> None:
         if ratio > self.best:
             self.best = ratio
-            self.coverage.append(TimePoint(member.at, member.execution, ratio))
+            self.coverage.append(Point(member.at, member.execution, ratio))
 
     def _failures(self, kind: str) -> list[CorpusMember]:
         return self.faults if kind == FAULT else self.hangs

@@ -18,7 +18,7 @@ from perun.core.errors import ProfileError, UsageError
 from perun.fuzz import results
 from perun.fuzz.campaign import Campaign
 from perun.fuzz.corpus import CorpusMember, name_of, plain
-from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, FuzzResult, TimePoint, TimeSeries
+from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, Point, Result, TimeSeries
 
 # The difference between an input and its seed as a page that needs nothing else (manual 9.8).
 #
@@ -191,10 +191,10 @@ def probe(folder: Path) -> None:
 def write(
     folder: Path,
     campaign: Campaign,
-    program: results.CampaignTarget,
+    program: results.Program,
     settings: Mapping[str, Any],
     random_seed: int,
-) -> results.CampaignResults:
+) -> results.Campaign:
     """Write the inputs, their differences, the logs and `results.json`; what was written.
 
     Nothing of the search is changed, so that it may be called at any time, and again later.
@@ -203,7 +203,7 @@ def write(
     """
     findings = campaign.found
     found = tuple(_written(folder, campaign))
-    whole = results.CampaignResults(
+    whole = results.Campaign(
         program,
         settings,
         random_seed,
@@ -226,7 +226,7 @@ def write(
     return whole
 
 
-def write_logs(folder: Path, campaign: results.CampaignResults) -> None:
+def write_logs(folder: Path, campaign: results.Campaign) -> None:
     """The two time series and the results as text, for other programs (manual 9.8)."""
     logs = folder / results.LOGS
     for name, series in (("coverage", campaign.coverage), ("degradation", campaign.degradations)):
@@ -258,7 +258,7 @@ def _rank(member: CorpusMember) -> tuple[float, float, int, int]:
     return -member.score, -(ratio or 0.0), member.size, member.number
 
 
-def _written(folder: Path, campaign: Campaign) -> Iterator[FuzzResult]:
+def _written(folder: Path, campaign: Campaign) -> Iterator[Result]:
     earlier = _earlier(folder)
     for kind, member in chosen(campaign):
         file = str(Path(FOLDERS[kind], member.name))
@@ -274,7 +274,7 @@ def _written(folder: Path, campaign: Campaign) -> Iterator[FuzzResult]:
         yield replace(made, minimized=known.minimized, growth=known.growth)
 
 
-def _earlier(folder: Path) -> Mapping[str, FuzzResult]:
+def _earlier(folder: Path) -> Mapping[str, Result]:
     """What an earlier part of the campaign has written of its results, by file."""
     try:
         return {one.file: one for one in results.load(folder).results}
@@ -282,9 +282,9 @@ def _earlier(folder: Path) -> Mapping[str, FuzzResult]:
         return {}
 
 
-def _result(campaign: Campaign, kind: str, member: CorpusMember) -> FuzzResult:
+def _result(campaign: Campaign, kind: str, member: CorpusMember) -> Result:
     counted = kind == SLOW and campaign.settings.coverage
-    return FuzzResult(
+    return Result(
         "",
         kind,
         member.parent,
@@ -319,11 +319,11 @@ def _seeds(folder: Path, campaign: Campaign) -> Iterator[results.Seed]:
         yield results.Seed(member.name, file, member.size, member.lines, member.seconds)
 
 
-def _degradations(found: Sequence[FuzzResult]) -> TimeSeries:
+def _degradations(found: Sequence[Result]) -> TimeSeries:
     """How many inputs there were that are slow, over time."""
     slow = sorted((one for one in found if one.kind == SLOW), key=lambda one: (one.at, one.execution))
-    points = [TimePoint(0.0, 0, 0.0)]
-    points += [TimePoint(one.at, one.execution, float(count)) for count, one in enumerate(slow, 1)]
+    points = [Point(0.0, 0, 0.0)]
+    points += [Point(one.at, one.execution, float(count)) for count, one in enumerate(slow, 1)]
     return TimeSeries(tuple(points))
 
 

@@ -88,11 +88,11 @@ class RuleTally:
         """Increases of the coverage, and degradations."""
         return self.increases + self.degradations
 
-    def result(self) -> results.RuleStatistics:
+    def result(self) -> results.Rule:
         """It as a part of the results."""
         rule = self.rule
         numbers = (self.applied, self.increases, self.degradations)
-        return results.RuleStatistics(rule.label, rule.name, rule.description, *numbers)
+        return results.Rule(rule.label, rule.name, rule.description, *numbers)
 
 
 class Mutation(NamedTuple):

@@ -33,7 +33,7 @@ LOGS: Final = "logs"
 
 
 @dataclass(frozen=True)
-class RuleStatistics:
+class Rule:
     """A rule of mutation and what it did in the campaign.
 
     :ivar label: as `T.10`. :ivar name: of its function. :ivar applied: mutations that it made.
@@ -73,7 +73,7 @@ class Confirmation:
 
 
 @dataclass(frozen=True)
-class FuzzResult:
+class Result:
     """An input that was found.
 
     :ivar file: its path in the folder. :ivar kind: one of :data:`KINDS`.
@@ -113,7 +113,7 @@ class FuzzResult:
 
 
 @dataclass(frozen=True)
-class TimePoint:
+class Point:
     """A step of a time series: seconds since the beginning, executions by then, the value from then on."""
 
     seconds: float
@@ -125,9 +125,9 @@ class TimePoint:
 class TimeSeries:
     """A value that only rises during the campaign, by its steps."""
 
-    points: tuple[TimePoint, ...] = ()
+    points: tuple[Point, ...] = ()
 
-    def quartiles(self) -> tuple[TimePoint, ...]:
+    def quartiles(self) -> tuple[Point, ...]:
         """The first points at which a quarter, half and three quarters of the way from the first to the last
         value are done (manual 9.8: when each portion of the result was there)."""
         if not self.points:
@@ -153,7 +153,7 @@ class Seed:
 
 
 @dataclass(frozen=True)
-class CampaignTarget:
+class Program:
     """What was fuzzed: the command with its arguments, where it ran, and the version of the project."""
 
     cmd: str
@@ -166,7 +166,7 @@ class CampaignTarget:
 
 
 @dataclass(frozen=True)
-class CampaignResults:
+class Campaign:
     """All that a campaign did.
 
     :ivar settings: every option by its long name without dashes. :ivar random_seed: repeats it.
@@ -175,13 +175,13 @@ class CampaignResults:
         resumed campaign included. :ivar ended: why it ended. :ivar base: executed lines of the seeds.
     """
 
-    program: CampaignTarget
+    program: Program
     settings: Mapping[str, Any]
     random_seed: int
     seeds: tuple[Seed, ...]
     base: int
-    results: tuple[FuzzResult, ...] = ()
-    rules: tuple[RuleStatistics, ...] = ()
+    results: tuple[Result, ...] = ()
+    rules: tuple[Rule, ...] = ()
     coverage: TimeSeries = field(default_factory=TimeSeries)
     degradations: TimeSeries = field(default_factory=TimeSeries)
     executions: int = 0
@@ -192,12 +192,12 @@ class CampaignResults:
     ended: str = ""
     perun: str = ""
 
-    def of_kind(self, kind: str) -> tuple[FuzzResult, ...]:
+    def of_kind(self, kind: str) -> tuple[Result, ...]:
         """The results of one kind, in their order."""
         return tuple(one for one in self.results if one.kind == kind)
 
 
-def as_json(campaign: CampaignResults) -> dict[str, Any]:
+def as_json(campaign: Campaign) -> dict[str, Any]:
     """The campaign as JSON objects, as in the file."""
     found = {"format": FORMAT, **asdict(campaign)}
     for name, series in (("coverage", campaign.coverage), ("degradations", campaign.degradations)):
@@ -205,7 +205,7 @@ def as_json(campaign: CampaignResults) -> dict[str, Any]:
     return found
 
 
-def save(folder: Path, campaign: CampaignResults) -> Path:
+def save(folder: Path, campaign: Campaign) -> Path:
     """Write `results.json`, wholly or not at all; its path.
 
     :raises OSError: if that cannot be done.
@@ -217,7 +217,7 @@ def save(folder: Path, campaign: CampaignResults) -> Path:
     return path
 
 
-def load(folder: Path) -> CampaignResults:
+def load(folder: Path) -> Campaign:
     """The campaign whose results lie in `folder`.
 
     :raises ProfileError: if there are none, or the file is not in this format.
@@ -230,7 +230,7 @@ def load(folder: Path) -> CampaignResults:
         data = read_regular(path, MAX_BYTES)
         if msgspec.json.decode(data, type=_Head).format != FORMAT:
             raise ProfileError(f"{path} is of another version of Perun", "fuzz again with this one")
-        found = msgspec.json.decode(data, type=CampaignResults)
+        found = msgspec.json.decode(data, type=Campaign)
     except FileNotFoundError:
         raise ProfileError(f"{folder} holds no {FILE}", hint) from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:

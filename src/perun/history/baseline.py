@@ -16,7 +16,7 @@ from perun.profile.head import Configuration, ProfileHeader
 from perun.profile.helpers import ProfileInfo
 from perun.repository import walking
 from perun.repository.repository import Repository
-from perun.store.summaries import READ_BY_LISTS, ProfileSummary, fact_of, key_of
+from perun.store.summaries import READ_BY_LISTS, ProfileSummary, key_of, profile_summary_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -50,7 +50,7 @@ class KnownSummaries:
     def of(self, infos: Iterable[ProfileInfo]) -> dict[ProfileInfo, ProfileSummary]:
         """The facts of profiles, as far as they are known or the bounds allow to read them."""
         keys = {info: key_of(info) for info in infos}
-        noted = self._store.facts.of(keys.values())
+        noted = self._store.profile_summaries.of(keys.values())
         found: dict[ProfileInfo, ProfileSummary] = {}
         new: dict[str, ProfileSummary] = {}
         for info, key in keys.items():
@@ -62,7 +62,7 @@ class KnownSummaries:
                     continue
                 new[key] = fact
             found[info] = fact
-        self._store.facts.keep(new)
+        self._store.profile_summaries.keep(new)
         return found
 
     def _read(self, info: ProfileInfo) -> ProfileSummary | None:
@@ -74,7 +74,9 @@ class KnownSummaries:
                 return None
             self._most -= 1
             self._bytes -= size
-            return fact_of(store.objects.get(info.checksum) if info.checksum else store.pending.load(path))
+            return profile_summary_of(
+                store.objects.get(info.checksum) if info.checksum else store.pending.load(path)
+            )
         except (PerunError, OSError):
             return None  # whoever needs the profile itself says what is wrong with it
 
@@ -271,7 +273,7 @@ def comparison_of_profile(
     :param registering: whether it will be one of the version's own, which are one point together.
     :param itself: whether the version itself is the one before, as where uncommitted changes were measured.
     """
-    fact = fact_of(profile)
+    fact = profile_summary_of(profile)
     if fact.headline is None:
         return None
     wanted = headline_series_of(ProfileHeader.of(profile).configuration, fact)

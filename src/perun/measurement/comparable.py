@@ -59,7 +59,7 @@ class ProfileMismatch(NamedTuple):
 def differences(baseline: Profile, target: Profile) -> list[ProfileMismatch]:
     """What differs of the conditions of the two; none for profiles of one session, as they were measured side
     by side."""
-    sessions = session.of(baseline), session.of(target)
+    sessions = session.session_of(baseline), session.session_of(target)
     if sessions[0] and sessions[1] and sessions[0].id == sessions[1].id:
         return []
     return unlike(conditions(baseline), conditions(target))

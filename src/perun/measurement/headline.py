@@ -77,7 +77,7 @@ def headline(profile: Profile) -> Headline | None:
     chosen = _by_choice(groups, unit_of) or others
     if chosen is None:
         return None
-    session = sessions.of(profile)
+    session = sessions.session_of(profile)
     rounds = _rounds(_values(chosen.groups, unit_of), session, summed=chosen.summed)
     if not rounds:
         return None
@@ -134,7 +134,7 @@ def processor_time(profile: Profile) -> Headline | None:
     best = [max(own) for own in shares.values()]
     if max(map(median, shares.values())) > _SIDE_BY_SIDE:
         return None
-    session = sessions.of(profile)
+    session = sessions.session_of(profile)
     where = location(_uid(groups[0]), "cpu")
     noise = session.noise_of(where) if session else None
     levels = session.levels if session else None
@@ -216,7 +216,7 @@ def _common_kind(group: ResourceGroup, unit_of: UnitOf) -> tuple[str, str]:
 
 def _rounds(
     values: Iterable[tuple[float, str, float]],
-    session: sessions.MeasurementSession | None,
+    session: sessions.Session | None,
     *,
     summed: bool = False,
 ) -> tuple[Round, ...]:

@@ -341,7 +341,7 @@ def readings_of(profile: Profile, series: Series) -> Readings:
     In a session whose rounds are runs, the k-th run is its k-th round; else the profile is one round.
     Profiles that were pooled are rounds each.
     """
-    session = sessions.of(profile)
+    session = sessions.session_of(profile)
     calls = series.metric.kind is Kind.CALLS
     rounds: dict[tuple[str, int], dict[str, Sample]] = {}
     for (session_id, number), workload, values in _parts(profile, series, session):
@@ -359,7 +359,7 @@ def readings_of(profile: Profile, series: Series) -> Readings:
 
 
 def _parts(
-    profile: Profile, series: Series, session: sessions.MeasurementSession | None
+    profile: Profile, series: Series, session: sessions.Session | None
 ) -> Iterator[tuple[tuple[str, int], str, list[float]]]:
     """The values by session and number of their round, and by workload."""
     values = series.values.tolist()

@@ -53,7 +53,7 @@ def add_models(profile: Profile, params: FieldParams, ctx: PostprocessContext, f
 
     of, per = chosen_keys(profile, params.of_key or None, params.per_key or None)
     note_keys(ctx, ("--of-key", params.of_key, of), ("--per-key", params.per_key, per))
-    points = list(series(profile, of, per, apart=True))
+    points = list(series(profile, of, per, separate=True))
     models: list[dict[str, Any]] = []
     without: dict[str, list[str]] = {}
     for number, one in enumerate(points):

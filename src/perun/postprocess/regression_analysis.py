@@ -121,7 +121,7 @@ class RegressionAnalysis:
         models: list[dict[str, Any]] = []
         gaps: dict[str, list[str]] = {}
         left_out: dict[str, int] = {}
-        groups = list(series(profile, keys["of_key"], keys["per_key"], apart=True))
+        groups = list(series(profile, keys["of_key"], keys["per_key"], separate=True))
         for number, group in enumerate(groups):
             ctx.report(f"models of {group.location}", number, len(groups))
             chosen = FUNCTIONS[params.method](group.x, group.y, plan)

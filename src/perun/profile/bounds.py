@@ -32,7 +32,7 @@ _POLYNOMIAL: Final = re.compile(r"O\((?:1|(?P<n>n(?:\^(?P<degree>\d+(?:\.\d+)?))
 _EXPONENTIAL: Final = re.compile(r"O\(\d+(?:\.\d+)?\^n\)")
 
 
-class ComplexityClass(NamedTuple):
+class Growth(NamedTuple):
     """A class of complexity; those that grow faster are greater, and O(∞) is the greatest.
 
     :param kind: 0 for `n^degree (log n)^logarithms`, 1 for exponential growth, 2 where there is no bound.
@@ -43,7 +43,7 @@ class ComplexityClass(NamedTuple):
     logarithms: int = 0
 
     @classmethod
-    def of(cls, text: str) -> ComplexityClass:
+    def of(cls, text: str) -> Growth:
         """The class that a text as `O(n^2)`, `O(n log n)` or `O(∞)` names.
 
         :raises ValueError: where it names none.
@@ -63,7 +63,7 @@ class ComplexityClass(NamedTuple):
         """Whether a bound was found."""
         return self.kind < 2
 
-    def orders_above(self, other: ComplexityClass) -> float:
+    def orders_above(self, other: Growth) -> float:
         """How many powers of n this grows faster; 0 where one of them is no power of n."""
         return self.degree - other.degree if self.kind == other.kind == 0 else 0.0
 
@@ -80,7 +80,7 @@ class Bound(NamedTuple):
     is_total: bool
     text: str
     growth_text: str
-    growth: ComplexityClass
+    growth: Growth
     reason: str = ""
 
 
@@ -112,7 +112,7 @@ def is_of_bounds(profile: Profile) -> bool:
     return profile.type == TYPE
 
 
-def classes(profile: Profile) -> dict[str, ComplexityClass]:
+def classes(profile: Profile) -> dict[str, Growth]:
     """How each function grows, by its name.
 
     It is the class of its total bound, without the functions that it calls unless these were asked for. Of
@@ -120,7 +120,7 @@ def classes(profile: Profile) -> dict[str, ComplexityClass]:
 
     :raises ProfileError: where it is no profile of bounds.
     """
-    found: dict[str, ComplexityClass] = {}
+    found: dict[str, Growth] = {}
     for one in functions_of(profile):
         growth = max(bound.growth for bound in ((one.total,) if one.total else one.loops) if bound)
         found[one.name] = max(growth, found.get(one.name, growth))
@@ -186,7 +186,7 @@ def _bound(resource: Mapping[str, Any], uid: Mapping[str, Any]) -> Bound:
     line = line if isinstance(line, int) and not isinstance(line, bool) else 0
     text = str(resource.get("class", ""))
     try:
-        growth = ComplexityClass.of(text)
+        growth = Growth.of(text)
     except ValueError as problem:
         where = f"{uid.get('source', '')}:{uid.get('function', '')}:{line}"
         raise ProfileError(f"the resource {where} has no class: {problem}", "collect it again") from None

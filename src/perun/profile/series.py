@@ -61,20 +61,20 @@ def series(
     of: str = "amount",
     per: str = "structure-unit-size",
     *,
-    apart: bool = False,
+    separate: bool = False,
     uids: Container[str] | None = None,
 ) -> Iterator[ResourceSeries]:
     """The points of each uid, uids in the order of their first resource.
 
     :param of: the dependent field; :param per: the independent one.
-    :param apart: whether what was measured of a uid in several ways, such as `real` and `user` time, are
+    :param separate: whether what was measured of a uid in several ways, such as `real` and `user` time, are
         series of their own.
     :param uids: only these, given as text; nothing else is unpacked of a profile by columns.
     :raises ProfileError: if no resource of the profile has a number in both fields.
     """
     found: dict[tuple[str, str], list[ResourceGroup]] = {}
     for uid, group in _by_uid(profile, uids):
-        found.setdefault((uid, subtype_of(uid, group) if apart else ""), []).append(group)
+        found.setdefault((uid, subtype_of(uid, group) if separate else ""), []).append(group)
     without: list[ResourceSeries] = []
     has_points = False
     for uid, subtype in list(found):

@@ -26,7 +26,7 @@ POOLED_ROUNDS: Final = "pooled-rounds"
 """Key in the header of a pooled profile: session and round of each of the profiles."""
 
 
-class MeasurementSession(NamedTuple):
+class Session(NamedTuple):
     """What a profile says of its session.
 
     :param side: of a comparison; else "". :param round: the number of the round, from 0.
@@ -48,7 +48,7 @@ class MeasurementSession(NamedTuple):
         return self.noise.get(location, (0.0, math.inf) if self.side and self.levels else None)
 
 
-def mark(profile: Profile, session: MeasurementSession) -> None:
+def mark(profile: Profile, session: Session) -> None:
     """Note in the header of the profile what session it is of."""
     noted: dict[str, Any] = {"id": session.id}
     if session.side:
@@ -60,7 +60,7 @@ def mark(profile: Profile, session: MeasurementSession) -> None:
     profile["header"] = {**profile.get("header", {}), KEY: noted}
 
 
-def of(profile: Mapping[str, Any]) -> MeasurementSession | None:
+def session_of(profile: Mapping[str, Any]) -> Session | None:
     """The session of the profile; None if it was measured alone, as profiles of older releases were."""
     session = _noted(profile)
     found = session.get("id")
@@ -69,7 +69,7 @@ def of(profile: Mapping[str, Any]) -> MeasurementSession | None:
     side, number = session.get("side"), session.get("round")
     if not isinstance(side, str) and not isinstance(number, int):
         return None
-    return MeasurementSession(
+    return Session(
         found,
         side if isinstance(side, str) else "",
         number if isinstance(number, int) else 0,
@@ -91,7 +91,7 @@ def is_duet(profile: Mapping[str, Any]) -> bool:
 
 def are_pairs(baseline: Mapping[str, Any], target: Mapping[str, Any]) -> bool:
     """Whether the two profiles are the sides of one comparison, whose k-th measurements belong together."""
-    old, new = of(baseline), of(target)
+    old, new = session_of(baseline), session_of(target)
     return (
         old is not None and new is not None and old.id == new.id and bool(old.side and new.side)
         and old.side != new.side
@@ -149,13 +149,13 @@ def pool(profiles: Iterable[Profile]) -> Profile:
     :param profiles: one at least; they are taken one by one, and none but the first and the last is kept.
     """
     pooled: Profile | None = None
-    sessions: list[MeasurementSession | None] = []
+    sessions: list[Session | None] = []
     last: Profile | None = None
     for number, last in enumerate(profiles):
         if pooled is None:
             pooled = type(last)()
         pooled.add_groups(last.groups(), {RUN: number})
-        sessions.append(of(last))
+        sessions.append(session_of(last))
     if pooled is None or last is None:
         raise ValueError("there is nothing to pool")
     for region, value in last.regions().items():

@@ -124,7 +124,7 @@ class Causes:
                     found.setdefault(caller, []).append(uid)
         return cls(found)
 
-    def told(self, changes: Iterable[DegradationInfo]) -> Iterator[DegradationInfo]:
+    def reported(self, changes: Iterable[DegradationInfo]) -> Iterator[DegradationInfo]:
         """The changes; those of a caller are told of the changed function that it calls, if that is one only.
 
         Of several callers of one the largest change is told.
@@ -233,7 +233,7 @@ def switched_off(profile: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(rows) if isinstance(rows, (list, tuple, Mapping)) else frozenset()
 
 
-def told(profile: Mapping[str, Any]) -> str:
+def untraced_note(profile: Mapping[str, Any]) -> str:
     """What the profile lacks by the optimisations, in one line; empty where it lacks nothing."""
     missing, sampled, off = untraced(profile), sampling_of(profile), switched_off(profile)
     parts = []
@@ -302,7 +302,7 @@ class Alike:
         What is left of functions that did not change themselves is told of the changed ones that they call
         and that the baseline did not trace, see :class:`~perun.profile.untraced.Causes`.
         """
-        yield from self._causes.told(self._certain(changes))
+        yield from self._causes.reported(self._certain(changes))
 
     def _certain(self, changes: Iterable[DegradationInfo]) -> Iterator[DegradationInfo]:
         for change in changes:

@@ -17,7 +17,7 @@ from perun.repository.lookup import parse_tag
 from perun.repository.repository import Repository
 from perun.store.index import IndexEntry
 from perun.store.pending import SUFFIX, link, unlink
-from perun.store.summaries import fact_of, pending_key
+from perun.store.summaries import pending_key, profile_summary_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -63,7 +63,7 @@ def _note(repo: Repository, path: Path, profile: Profile) -> None:
     """Keep the facts of the pending profile, for lists."""
     with suppress(OSError):  # taken away meanwhile
         seconds = repo.store.files.state(path).st_mtime_ns // 10**9
-        repo.store.facts.keep({pending_key(path.name, seconds): fact_of(profile)})
+        repo.store.profile_summaries.keep({pending_key(path.name, seconds): profile_summary_of(profile)})
 
 
 def _registered_since(repo: Repository, minor_version: str, oldest: int) -> set[str]:

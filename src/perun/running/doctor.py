@@ -44,7 +44,7 @@ from perun.running.run import matrix as batch
 
 
 @dataclass(frozen=True)
-class Diagnostic:
+class Finding:
     """One thing that was looked at: `ok`, or what is wrong and what to do about it.
 
     `about` groups findings: `project` or the family of a plugin.
@@ -63,11 +63,11 @@ class Diagnosis:
 
     versions: Mapping[str, str]
     machine: str
-    speed: Diagnostic | None
+    speed: Finding | None
     conditions: tuple[Condition, ...]
-    project: tuple[Diagnostic, ...]
-    collectors: tuple[Diagnostic, ...]
-    plugins: tuple[Diagnostic, ...]
+    project: tuple[Finding, ...]
+    collectors: tuple[Finding, ...]
+    plugins: tuple[Finding, ...]
 
 
 def diagnose(
@@ -82,7 +82,7 @@ def diagnose(
     """
     project = () if repo is None else tuple(_project(repo))
     if trouble is not None:
-        project = (Diagnostic("project", "repository", False, trouble.message, trouble.hint),)
+        project = (Finding("project", "repository", False, trouble.message, trouble.hint),)
     return Diagnosis(
         _versions(environ),
         machine.class_of(machine.describe()),
@@ -105,7 +105,7 @@ def _versions(environ: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _speed(repo: Repository | None) -> Diagnostic | None:
+def _speed(repo: Repository | None) -> Finding | None:
     """How fast the machine is now, beside the newest profiles of its class whose facts are known."""
     found = programs.fixed_loop()
     if found is None:
@@ -114,12 +114,12 @@ def _speed(repo: Repository | None) -> Diagnostic | None:
     speeds = () if repo is None else tuple(_stored_speeds(repo))
     middle = usual(speeds, found.version)
     if middle is None:
-        return Diagnostic("machine", "speed", True, message)
+        return Finding("machine", "speed", True, message)
     of = f"the {plural(len(speeds), 'newest profile')}" if len(speeds) > 1 else "the newest profile"
     message += f", and took {readable(middle / 1e9, 's')} for {of} of such a machine"
     hint = "times differ from stored ones by as much: measure both sides again with perun compare"
     unlike = abs(math.log(found.processor / middle)) > math.log1p(_UNLIKE)
-    return Diagnostic("machine", "speed", not unlike, message, hint if unlike else "")
+    return Finding("machine", "speed", not unlike, message, hint if unlike else "")
 
 
 def _stored_speeds(repo: Repository) -> Iterator[str]:
@@ -139,84 +139,80 @@ def _stored_speeds(repo: Repository) -> Iterator[str]:
         return  # whatever is wrong is found elsewhere
 
 
-def _project(repo: Repository) -> Iterator[Diagnostic]:
-    yield Diagnostic("project", "repository", True, str(repo.root))
+def _project(repo: Repository) -> Iterator[Finding]:
+    yield Finding("project", "repository", True, str(repo.root))
     yield _matrix(repo)
     yield _preparation(repo)
     yield _hooks(repo)
     interrupted = batch.interrupted(repo)
     if interrupted:
         hint = f"run the rest with: perun run matrix --resume  (to discard it: rm {interrupted})"
-        yield Diagnostic("project", "batch", False, "a batch was interrupted", hint)
+        yield Finding("project", "batch", False, "a batch was interrupted", hint)
 
 
-def _matrix(repo: Repository) -> Diagnostic:
+def _matrix(repo: Repository) -> Finding:
     try:
         count = len(jobs.matrix(repo._replace(asks=None)))  # to look is no reason to be asked
     except PerunError as problem:
-        return Diagnostic("project", "job matrix", False, problem.message, problem.hint)
-    return Diagnostic("project", "job matrix", True, f"{count} job{'s' * (count != 1)}")
+        return Finding("project", "job matrix", False, problem.message, problem.hint)
+    return Finding("project", "job matrix", True, f"{count} job{'s' * (count != 1)}")
 
 
-def _preparation(repo: Repository) -> Diagnostic:
+def _preparation(repo: Repository) -> Finding:
     try:
         commands = pre_run.commands(repo)
     except PerunError as problem:
-        return Diagnostic("project", "execute.pre_run", False, problem.message, problem.hint)
+        return Finding("project", "execute.pre_run", False, problem.message, problem.hint)
     if commands:
-        return Diagnostic("project", "execute.pre_run", True, "; ".join(commands))
+        return Finding("project", "execute.pre_run", True, "; ".join(commands))
     from perun.core.config.templates import recognise
 
     found = recognise(repo.root)
     if found is None:
-        return Diagnostic("project", "execute.pre_run", True, "not set; nothing is built before measuring")
+        return Finding("project", "execute.pre_run", True, "not set; nothing is built before measuring")
     message = "not set: untracked files, such as builds, are missing when Perun measures other versions"
-    return Diagnostic("project", "execute.pre_run", False, message, f"set it with: {found.command}")
+    return Finding("project", "execute.pre_run", False, message, f"set it with: {found.command}")
 
 
-def _hooks(repo: Repository) -> Diagnostic:
+def _hooks(repo: Repository) -> Finding:
     try:
         installed = [hook.name for hook in hooks.status(repo) if hook.installed]
     except PerunError as problem:
-        return Diagnostic("project", "hooks", True, problem.message)
+        return Finding("project", "hooks", True, problem.message)
     waiting = background.waiting(repo)
     message = ", ".join(installed) or "none installed: perun hooks install"
     if waiting and not background.state(repo).working:
         hint = "Perun measures them after the next commit"
-        return Diagnostic(
-            "project", "hooks", False, f"{message}; {len(waiting)} commits are not measured", hint
-        )
-    return Diagnostic("project", "hooks", True, message)
+        return Finding("project", "hooks", False, f"{message}; {len(waiting)} commits are not measured", hint)
+    return Finding("project", "hooks", True, message)
 
 
-def _collectors(registry: Registry, environ: Mapping[str, str]) -> Iterator[Diagnostic]:
+def _collectors(registry: Registry, environ: Mapping[str, str]) -> Iterator[Finding]:
     for name in registry.names("collect"):
         yield from _readiness(registry, "collect", name, environ)
 
 
-def _plugins(registry: Registry, environ: Mapping[str, str]) -> Iterator[Diagnostic]:
+def _plugins(registry: Registry, environ: Mapping[str, str]) -> Iterator[Finding]:
     """What of the plugins of other families cannot be used, and those that others hide."""
     for family in FAMILIES:
         for name in registry.names(family) if family != "collect" else ():
             yield from (one for one in _readiness(registry, family, name, environ) if not one.ok)
         for message in registry.shadowed(family):
-            yield Diagnostic(family, "hidden", False, message, "give it another name")
+            yield Finding(family, "hidden", False, message, "give it another name")
 
 
-def _readiness(
-    registry: Registry, family: str, name: str, environ: Mapping[str, str]
-) -> Iterator[Diagnostic]:
+def _readiness(registry: Registry, family: str, name: str, environ: Mapping[str, str]) -> Iterator[Finding]:
     """What a plugin says of itself, or why it cannot be loaded."""
     try:
         plugin = registry.get(family, name)
         ask = getattr(plugin, "readiness", None)
         found = [Readiness(*one) for one in ask(environ)] if ask is not None else [Readiness()]
     except PerunError as problem:
-        yield Diagnostic(family, name, False, problem.message, problem.hint)
+        yield Finding(family, name, False, problem.message, problem.hint)
         return
     for one in found:
         part = f"{name} ({one.part})" if one.part else name
-        yield Diagnostic(family, part, not one.missing, one.missing, one.hint)
+        yield Finding(family, part, not one.missing, one.missing, one.hint)
 
 
 _UNLIKE: Final = 0.1

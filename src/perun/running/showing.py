@@ -9,7 +9,7 @@ from perun.core.errors import PluginError, ProfileError, UsageError, VersionCont
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.loading import errors_of, takes_context
 from perun.profile.bounds import is_of_bounds
-from perun.profile.untraced import told
+from perun.profile.untraced import untraced_note
 from perun.repository import lookup
 from perun.repository.repository import Repository
 from perun.running.run.collecting import VersionStatistics
@@ -93,7 +93,7 @@ def show(
     """Interpret `profile` with the view, into `out` or the file that `params` name."""
     plugin = repo.registry.get("view", view)
     context = (ctx,) if takes_context(plugin) else ()
-    if lacking := told(profile):
+    if lacking := untraced_note(profile):
         ctx.note(lacking)
     try:
         with errors_of(plugin, f"the view {plugin.name!r}", PluginError):

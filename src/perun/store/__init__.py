@@ -152,7 +152,7 @@ class Store:
         return Summaries(self.cache, self.indexes, self.changes, self.lock, self.files)
 
     @cached_property
-    def facts(self) -> ProfileSummaries:
+    def profile_summaries(self) -> ProfileSummaries:
         """What lists of profiles say of each beyond its index, a cache."""
         from perun.store.summaries import ProfileSummaries
 

@@ -22,7 +22,7 @@ from perun.store.files import Files
 from perun.store.index import parse
 from perun.store.objects import KNOWN_TYPES, Checksums, NotedChecksums
 from perun.store.pending import CACHE
-from perun.store.summaries import READ_BY_LISTS, fact_of, key_of
+from perun.store.summaries import READ_BY_LISTS, key_of, profile_summary_of
 
 if TYPE_CHECKING:
     from perun.profile.helpers import ProfileInfo
@@ -307,11 +307,11 @@ def _unknown(store: Store) -> list[ProfileInfo]:
     for minor in store.indexes.minors():
         with suppress(PerunError):  # what is damaged has a finding of its own
             infos = {entry.checksum: entry.info() for entry in store.indexes.read(minor)}
-            for checksum in infos.keys() - store.facts.of(infos).keys():
+            for checksum in infos.keys() - store.profile_summaries.of(infos).keys():
                 if checksum in store.objects:
                     found.append(infos[checksum])
     pending = {key_of(info): info for info in store.pending.list()}
-    for key in pending.keys() - store.facts.of(pending).keys():
+    for key in pending.keys() - store.profile_summaries.of(pending).keys():
         with suppress(OSError):  # taken away meanwhile
             if store.files.state(pending[key].realpath).st_size > READ_BY_LISTS:
                 found.append(pending[key])
@@ -325,11 +325,11 @@ def _learn(store: Store, infos: Sequence[ProfileInfo]) -> str:
     for number, info in enumerate(infos, 1):
         try:
             load = store.objects.get if info.checksum else store.pending.load
-            found[key_of(info)] = fact_of(load(info.checksum or info.realpath))
+            found[key_of(info)] = profile_summary_of(load(info.checksum or info.realpath))
         except PerunError:
             failed += 1
         if number % _AT_ONCE == 0 or number == len(infos):
-            store.facts.keep(found)
+            store.profile_summaries.keep(found)
             found = {}
     return f"read them, but {plural(failed, 'damaged one')}" if failed else "read them"
 

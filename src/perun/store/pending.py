@@ -17,7 +17,7 @@ from perun.store import tree
 from perun.store import tree as limits
 from perun.store.files import ON_DISK, Draft, Files
 from perun.store.index import NEWEST_TIME, IndexEntry, parse, serialize
-from perun.store.summaries import fact_of
+from perun.store.summaries import profile_summary_of
 
 if TYPE_CHECKING:
     import hashlib
@@ -353,8 +353,8 @@ def link(store: Store, minor: str, items: Iterable[tuple[Profile, str, float]]) 
         added = store.indexes.add(minor, entries)
         if added:
             store.summaries.update([minor])
-        store.facts.keep({
-            checksum: fact_of(profile)
+        store.profile_summaries.keep({
+            checksum: profile_summary_of(profile)
             for checksum, (profile, _, _) in zip(checksums, items, strict=True)
         })  # fmt: skip
     new = set(map(id, added))

@@ -225,7 +225,7 @@ def pending_key(name: str, time: int) -> str:
     return f"{time} {name}"
 
 
-def fact_of(profile: Profile) -> ProfileSummary:
+def profile_summary_of(profile: Profile) -> ProfileSummary:
     """What is known of the profile."""
     from perun.core.machine import class_of
     from perun.measurement.headline import headline, processor_time

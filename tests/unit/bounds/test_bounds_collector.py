@@ -20,7 +20,7 @@ from perun.collect import bounds
 from perun.collect.bounds import BoundsCollector
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.plugin.api import CollectContext, Run
-from perun.profile.bounds import ComplexityClass, classes, unreadable
+from perun.profile.bounds import Growth, classes, unreadable
 from perun.profile.factory import Profile
 from perun.profile.format.json import validate
 
@@ -161,7 +161,7 @@ def test_the_example_of_the_manual(collect: Any) -> None:
     )  # fmt: skip
     assert profile["collector_info"]["params"]["source"] == ["int_partitioning.c"]
     assert profile["bounds"]["sources"] == ["int_partitioning.c"]
-    assert classes(profile) == {"partitioning": ComplexityClass.of("O(n^1)")}
+    assert classes(profile) == {"partitioning": Growth.of("O(n^1)")}
 
 
 def test_folders_are_searched_without_hidden_ones(collect: Any) -> None:
@@ -181,11 +181,11 @@ def test_the_cache_is_by_content(collect: Any, tmp_path: Path, monkeypatch: pyte
     (kept,) = folder.glob("*.json")
     text = kept.read_text()
     kept.write_text(text.replace("O(n^1)", "O(n^7)"))  # what is there is taken
-    assert classes(collect("a.c", cached=folder)) == {"f": ComplexityClass.of("O(n^7)")}
+    assert classes(collect("a.c", cached=folder)) == {"f": Growth.of("O(n^7)")}
     kept.write_text("{")
     assert collect("a.c", cached=folder)["resource_type_map"] == first["resource_type_map"]
     write(collect, "limit.h", "#define LIMIT 10\n")
-    assert classes(collect("a.c", cached=folder)) == {"f": ComplexityClass.of("O(1)")}
+    assert classes(collect("a.c", cached=folder)) == {"f": Growth.of("O(1)")}
     assert len(list(folder.glob("*.json"))) == 2
     monkeypatch.setattr(cache, "MAX_ENTRIES", 1)
     cache.prune(folder)
@@ -201,7 +201,7 @@ def test_of_a_changed_source_only_what_changed_is_analysed(collect: Any, tmp_pat
     kept.write_text(kept.read_text().replace("O(n^1)", "O(n^7)"))
     write(collect, "a.c", "/* moved */\n\n" + LOOP.format("f") + LOOP.format("h").replace("n;", "2 * n;"))
     profile = collect("a.c", cached=folder)
-    assert classes(profile) == {"f": ComplexityClass.of("O(n^7)"), "h": ComplexityClass.of("O(n^1)")}
+    assert classes(profile) == {"f": Growth.of("O(n^7)"), "h": Growth.of("O(n^1)")}
     places = [one["uid"] for one in profile["resource_type_map"].values() if one["uid"]["function"] == "f"]
     assert {(uid["line"], uid["column"]) for uid in places} == {(3, 3), (2, 4)}
 
@@ -343,9 +343,9 @@ def test_a_function_that_takes_too_many_steps_is_given_up(collect: Any) -> None:
     profiles = [collect("a.c", timeout=timeout) for timeout in (1, 1, 100)]
     assert profiles[0].serialize() == profiles[1].serialize()
     assert [(gap.function, gap.reason) for gap in unreadable(profiles[0])] == [("g", OUT_OF_STEPS)]
-    assert classes(profiles[0])["h"] == ComplexityClass.of("O(n^1)")
+    assert classes(profiles[0])["h"] == Growth.of("O(n^1)")
     assert not list(unreadable(profiles[2]))
-    assert classes(profiles[2])["g"] == ComplexityClass.of("O(n^9)")
+    assert classes(profiles[2])["g"] == Growth.of("O(n^9)")
 
 
 @pytest.mark.parametrize("processes", [1, 3])
@@ -357,7 +357,7 @@ def test_the_functions_of_a_source_have_steps_together(processes: int, collect: 
     write(collect, "a.c", "".join(slow(name) for name in names) + LOOP.format("last"))
     profile = collect("a.c", timeout=10.0, source_timeout=1.25)
     assert list(classes(profile)) == [*names, "last"]
-    reached = [name for name in classes(profile) if classes(profile)[name] != ComplexityClass.of("O(∞)")]
+    reached = [name for name in classes(profile) if classes(profile)[name] != Growth.of("O(∞)")]
     assert reached == names[:3]
     assert [(gap.function, gap.reason) for gap in unreadable(profile)] == [
         (name, NOT_REACHED) for name in [*names[3:], "last"]
@@ -368,7 +368,7 @@ def test_each_function_that_is_called_has_the_time_of_one(collect: Any) -> None:
     text = "int g(int, int, int); void f(int n) { int i; for (i = 0; i < n; i++) g(n, n, n); }\n"
     write(collect, "a.c", text + slow("g"))
     profile = collect("a.c", timeout=60, calls=True)
-    assert list(classes(profile).values()) == [ComplexityClass.of("O(n^10)"), ComplexityClass.of("O(n^9)")]
+    assert list(classes(profile).values()) == [Growth.of("O(n^10)"), Growth.of("O(n^9)")]
     assert "analysing g of a.c" in [activity for activity, _, _ in collect.reports]
 
 
@@ -384,7 +384,7 @@ def test_a_function_that_takes_too_long_is_given_up(instead: str, collect: Any, 
     write(collect, "a.c", LOOP.format("f") + LOOP.format("g") + LOOP.format("h"))
     monkeypatch.setattr(workers, "_START", start)
     profile, limit = with_time_enough(collect, "a.c", timeout=1)
-    assert list(classes(profile)) == ["f", "g", "h"] and classes(profile)["g"] == ComplexityClass.of("O(∞)")
+    assert list(classes(profile)) == ["f", "g", "h"] and classes(profile)["g"] == Growth.of("O(∞)")
     assert [(gap.function, gap.reason) for gap in unreadable(profile)] == [
         ("g", f"the analysis of it takes longer than {limit:g} s; --timeout gives it more")
     ]
@@ -393,7 +393,7 @@ def test_a_function_that_takes_too_long_is_given_up(instead: str, collect: Any, 
 def test_nothing_that_could_be_read(collect: Any) -> None:
     write(collect, "a.c", "int broken(int n) { @ }\n")
     profile = collect("a.c")
-    assert classes(profile) == {"broken": ComplexityClass.of("O(∞)")}
+    assert classes(profile) == {"broken": Growth.of("O(∞)")}
     assert [(gap.line, gap.function) for gap in unreadable(profile)] == [(1, "broken")]
 
 
@@ -448,4 +448,4 @@ def test_a_compilation_database_names_the_sources(collect: Any) -> None:
     write(collect, "commands.json", json.dumps([entry]))
     profile = collect(compile_commands="commands.json")
     assert profile["bounds"]["sources"] == ["src/a.c"]
-    assert classes(profile) == {"f": ComplexityClass.of("O(1)")}
+    assert classes(profile) == {"f": Growth.of("O(1)")}

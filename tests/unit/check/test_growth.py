@@ -39,8 +39,8 @@ def compare(baseline: Profile, target: Profile, **params: Any) -> dict[str, Degr
 
 
 def side_by_side(baseline: Profile, target: Profile) -> tuple[Profile, Profile]:
-    session.mark(baseline, session.MeasurementSession("s", "base", runs_are_rounds=True))
-    session.mark(target, session.MeasurementSession("s", "head", runs_are_rounds=True))
+    session.mark(baseline, session.Session("s", "base", runs_are_rounds=True))
+    session.mark(target, session.Session("s", "head", runs_are_rounds=True))
     return baseline, target
 
 

@@ -53,8 +53,8 @@ def calls(amounts: dict[str, list[float]], sizes: list[int] | None = None) -> Pr
 
 
 def pairs(old: Profile, new: Profile) -> tuple[Profile, Profile]:
-    session.mark(old, session.MeasurementSession("s", "base", runs_are_rounds=True))
-    session.mark(new, session.MeasurementSession("s", "head", runs_are_rounds=True))
+    session.mark(old, session.Session("s", "base", runs_are_rounds=True))
+    session.mark(new, session.Session("s", "head", runs_are_rounds=True))
     return old, new
 
 

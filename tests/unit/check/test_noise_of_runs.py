@@ -18,7 +18,7 @@ from perun.plugin.registry import Registry
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.session import MeasurementSession, mark, pool
+from perun.profile.session import Session, mark, pool
 
 METHODS = pytest.mark.parametrize("method", ["fast", "int", "loc"])
 FUNCTIONS = "abcdefgh"
@@ -105,7 +105,7 @@ def rounds(levels: list[float], seed: int, side: str = "") -> Profile:
     """Pooled runs, whose functions took so many times as long."""
     runs = [run(seed + at, dict.fromkeys("ab", level), names="ab") for at, level in enumerate(levels)]
     for one in runs if side else ():
-        mark(one, MeasurementSession("session", "base" if side == "base" else "head", runs_are_rounds=True))
+        mark(one, Session("session", "base" if side == "base" else "head", runs_are_rounds=True))
     return modelled(pool(runs))
 
 
@@ -180,7 +180,7 @@ def test_intervals_of_a_ratio() -> None:
     for balance, ratio in ((0.5, 1.5), (-0.5, 2 / 3)):
         assert MedianChange(balance).interval == pytest.approx((ratio, ratio))
         assert MedianChange(balance, NONE, UNKNOWN).interval == pytest.approx((ratio / 2, ratio * 2))
-        assert MedianChange(balance, NONE, UNKNOWN).weaker == pytest.approx((ratio, ratio))
+        assert MedianChange(balance, NONE, UNKNOWN).interval_95 == pytest.approx((ratio, ratio))
         assert MedianChange(balance, NONE, UNKNOWN, 0.2).interval == pytest.approx((ratio / 1.2, ratio * 1.2))
     error = MedianError(0.1, 5)
     half = math.hypot(*[stats.t.ppf(0.995, 5) * 0.1] * 2)

@@ -11,7 +11,7 @@ from perun.collect._calls.optimizations.settings import METHODS, PARAMETERS, PIP
 from perun.core.errors import UsageError
 from perun.native.callgraph.difference import difference
 from perun.native.callgraph.graph import CallEdge, CallGraph, Fingerprints, GraphFunction
-from perun.profile.bounds import ComplexityClass
+from perun.profile.bounds import Growth
 from shared import examples
 
 MODES = ("soft", "semistrict", "strict", "color")
@@ -176,7 +176,7 @@ def test_low_bounds_are_dropped_below_the_top():
     ("O(2^n)", "exponential"),
 ])  # fmt: skip
 def test_bounds_have_the_names_of_their_classes(growth, name):
-    assert complexity_of(ComplexityClass.of(growth)) == name
+    assert complexity_of(Growth.of(growth)) == name
 
 
 def test_sampling_follows_counts_or_levels():

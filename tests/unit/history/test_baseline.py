@@ -255,7 +255,7 @@ def test_a_bounded_number_of_ancestors_is_looked_at(project: Project, line: list
 
 def test_facts_that_are_not_cached_are_read_from_profiles(project: Project, line: list[str]) -> None:
     found = project.register(line[1], [1.0])
-    facts = project.repo.store.facts
+    facts = project.repo.store.profile_summaries
     project.forget()
     assert project.before(known=KnownSummaries(project.repo, most=0)) == ""
     assert facts.of([found]) == {}

@@ -85,8 +85,8 @@ def test_the_same_machine_is_comparable_with_itself_under_some_load() -> None:
 
 def test_what_was_measured_side_by_side_is_comparable() -> None:
     one, other = profile(), profile(load=[30.0])
-    session.mark(one, session.MeasurementSession("s", "base", runs_are_rounds=True))
-    session.mark(other, session.MeasurementSession("s", "head", runs_are_rounds=True))
+    session.mark(one, session.Session("s", "base", runs_are_rounds=True))
+    session.mark(other, session.Session("s", "head", runs_are_rounds=True))
     assert names(one, other) == []
 
 

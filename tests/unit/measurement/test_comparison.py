@@ -27,7 +27,7 @@ Found = dict[str, DegradationInfo]
 
 
 def profile(
-    resources: Sequence[Mapping[str, Any]], own: session.MeasurementSession | None = None, **header: Any
+    resources: Sequence[Mapping[str, Any]], own: session.Session | None = None, **header: Any
 ) -> Profile:
     made = Profile({"header": {"type": "time", "units": {"time": "s"}, **header}})
     made.update_resources([dict(one) for one in resources])
@@ -44,9 +44,7 @@ def clocks(factors: Mapping[str, float], side: int, *, rounds: bool = True) -> P
         for name, factor in factors.items()
         for order in range(RUNS)
     ]  # fmt: skip
-    return profile(
-        rows, session.MeasurementSession("s", "base" if side == 0 else "head", runs_are_rounds=rounds)
-    )
+    return profile(rows, session.Session("s", "base" if side == 0 else "head", runs_are_rounds=rounds))
 
 
 def functions(amounts: Mapping[str, Sequence[float]], **fields: Any) -> Profile:
@@ -57,7 +55,7 @@ def functions(amounts: Mapping[str, Sequence[float]], **fields: Any) -> Profile:
         for uid, own in amounts.items()
         for order, amount in enumerate(own)
     ]
-    return profile(rows, session.MeasurementSession("s", "base", runs_are_rounds=True))
+    return profile(rows, session.Session("s", "base", runs_are_rounds=True))
 
 
 def told(old: Profile, new: Profile, line: Line = no_line, **rules: float) -> Found:
@@ -105,7 +103,7 @@ def ticks(amounts: Sequence[float], name: str) -> Profile:
         for part, own in (("real", [1.0] * len(amounts)), ("sys", amounts))
         for order, amount in enumerate(amounts if part == "sys" else own, 1)
     ]
-    return profile(rows, session.MeasurementSession(name, round=0))
+    return profile(rows, session.Session(name, round=0))
 
 
 def test_values_that_hold_zeros_are_judged_with_the_noise_of_the_machine() -> None:
@@ -290,9 +288,7 @@ def test_what_is_better_the_larger_it_is_has_the_other_word() -> None:
     def rate(size: float, side: int) -> Profile:
         rows = [{"uid": "io", "type": "rate", "subtype": "MB/s", "order": n, "amount": size * math.exp(NOISE[side][n])}  # noqa: E501
                 for n in range(RUNS)]  # fmt: skip
-        return profile(
-            rows, session.MeasurementSession("s", "base", runs_are_rounds=True), larger_is_better=["rate"]
-        )
+        return profile(rows, session.Session("s", "base", runs_are_rounds=True), larger_is_better=["rate"])
 
     found = told(rate(1.0, 0), rate(1.1, 1))["io [MB/s]"]
     assert found.result is Change.Optimization and found.rule.endswith("more of it is better")

@@ -9,7 +9,7 @@ import pytest
 
 from perun.core.errors import ProfileError
 from perun.profile import bounds
-from perun.profile.bounds import ComplexityClass, NoFormula, classes, functions_of
+from perun.profile.bounds import Growth, NoFormula, classes, functions_of
 from perun.profile.factory import Profile
 
 
@@ -27,21 +27,21 @@ def resource(function: str, place: tuple[int, int], total: bool, bound: str, gro
 
 def test_classes_are_ordered_by_growth() -> None:
     texts = ["O(1)", "O(log n)", "O(n)", "O(n log n)", "O(n^2)", "O(n^3)", "O(2^n)", "O(∞)"]
-    assert all(ComplexityClass.of(one) < ComplexityClass.of(other) for one, other in pairwise(texts))
-    assert ComplexityClass.of("O(n)") == ComplexityClass.of("O(n^1)")
-    assert ComplexityClass.of("O(inf)") == ComplexityClass.of("O(∞)")
-    assert [ComplexityClass.of(one).is_bounded for one in ("O(2^n)", "O(∞)")] == [True, False]
+    assert all(Growth.of(one) < Growth.of(other) for one, other in pairwise(texts))
+    assert Growth.of("O(n)") == Growth.of("O(n^1)")
+    assert Growth.of("O(inf)") == Growth.of("O(∞)")
+    assert [Growth.of(one).is_bounded for one in ("O(2^n)", "O(∞)")] == [True, False]
 
 
 @pytest.mark.parametrize("text", ["", "O()", "n^2", "O(m)", "O(n^)", "O(n^-1)"])
 def test_what_is_no_class(text: str) -> None:
     with pytest.raises(ValueError, match="no class"):
-        ComplexityClass.of(text)
+        Growth.of(text)
 
 
 def test_orders_between_classes() -> None:
-    assert ComplexityClass.of("O(n^3)").orders_above(ComplexityClass.of("O(n^1)")) == 2
-    assert ComplexityClass.of("O(∞)").orders_above(ComplexityClass.of("O(n^1)")) == 0
+    assert Growth.of("O(n^3)").orders_above(Growth.of("O(n^1)")) == 2
+    assert Growth.of("O(∞)").orders_above(Growth.of("O(n^1)")) == 0
 
 
 def test_functions_have_their_total_and_their_loops_by_line() -> None:
@@ -77,15 +77,13 @@ def test_the_class_of_a_function_is_that_of_its_total() -> None:
             resource("g", (20, 5), True, "0", "O(1)"),
         ])
     )  # fmt: skip
-    assert found == {"f": ComplexityClass.of("O(∞)"), "g": ComplexityClass.of("O(1)")}
+    assert found == {"f": Growth.of("O(∞)"), "g": Growth.of("O(1)")}
 
 
 def test_of_functions_of_one_name_the_fastest_growing_counts() -> None:
     other = resource("f", (0, 5), True, "n × n", "O(n^2)")
     other["uid"] = {**other["uid"], "source": "b.c"}
-    assert classes(profile([resource("f", (0, 5), True, "n", "O(n^1)"), other])) == {
-        "f": ComplexityClass.of("O(n^2)")
-    }
+    assert classes(profile([resource("f", (0, 5), True, "n", "O(n^1)"), other])) == {"f": Growth.of("O(n^2)")}
 
 
 def test_other_profiles_have_no_bounds() -> None:

@@ -7,7 +7,7 @@ import pytest
 from perun.measurement.series import measurements
 from perun.profile.factory import Profile
 from perun.profile.format.json import dumps_pending
-from perun.profile.session import RUN, MeasurementSession, are_pairs, count_of, mark, pool
+from perun.profile.session import RUN, Session, are_pairs, count_of, mark, pool
 
 
 def timed(*times: float, uid: str = "./a", **regions: Any) -> Profile:
@@ -65,7 +65,7 @@ def test_a_session_is_that_of_all() -> None:
     base, head = [timed(1), timed(2)], [timed(3), timed(4)]
     for side, profiles in (("base", base), ("head", head)):
         for one in profiles:
-            mark(one, MeasurementSession("s", side, runs_are_rounds=True))
+            mark(one, Session("s", side, runs_are_rounds=True))
     assert are_pairs(pool(base), pool(head))
     assert not are_pairs(pool([*base, timed(5)]), pool(head))
     assert not are_pairs(pool([timed(5), *base]), pool(head))

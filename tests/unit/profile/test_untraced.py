@@ -4,7 +4,7 @@ import pytest
 
 from perun.profile.changes import DegradationInfo, PerformanceChange, without_negligible
 from perun.profile.factory import Profile
-from perun.profile.untraced import Alike, told
+from perun.profile.untraced import Alike, untraced_note
 
 
 def profile_of(calls, **optimization):
@@ -77,7 +77,7 @@ def test_profiles_without_optimizations_stay_as_they_are():
     assert (both.baseline, both.target, both.notes) == (old, new, ())
     gone = DegradationInfo(PerformanceChange.NotInTarget, "g", "1us", "")
     assert list(both.judged([gone])) == [gone]
-    assert told(old) == ""
+    assert untraced_note(old) == ""
 
 
 def test_what_a_pooled_profile_traced_at_least_once_is_compared():
@@ -95,7 +95,7 @@ def test_sums_of_samples_are_no_change():
     # `f` calls `g`, whose calls that were not recorded are in its exclusive time.
     assert unknown == ["g [calls]", "g [total]", "h [total]", "program:f"]
     assert "one in 50 in the target" in found["g [calls]"].rule
-    assert told(target) == (
+    assert untraced_note(target) == (
         "of 1 function a sample of the calls was recorded; of 1 function calls were not recorded all the time"
     )
 

@@ -121,7 +121,7 @@ def noted(times: Iterable[float], status: int = 0, **options: Any) -> tuple[str,
     given = BenchOptions(("a",), runs=100, **options)
     series = CommandRuns(plan(given)[0], [RunSample(one, 0.1, 0.1, status) for one in times])
     series.look(given.precision)
-    return bench.of(series, Measurement([series], 10.0, 10.0), given)
+    return bench.notes_on(series, Measurement([series], 10.0, 10.0), given)
 
 
 def test_usual_runs_have_no_notes() -> None:
@@ -146,6 +146,6 @@ def test_failures_are_told() -> None:
 
 def test_an_uncertain_value_is_told() -> None:
     found = measured_by(Given(UNLIKE), budget=20)
-    (note,) = bench.of(found.series[0], found, BenchOptions(("a",), budget=20))
+    (note,) = bench.notes_on(found.series[0], found, BenchOptions(("a",), budget=20))
     limit = "20 s were over after 20 runs; more time: --budget"
     assert note == f"the time is known to ±34 %, not to ±2 %: {limit}"

@@ -338,7 +338,7 @@ def _beyond_noise(
     change: PerformanceChange, rule: str, measured: MedianChange
 ) -> tuple[PerformanceChange, str]:
     """No more than the intervals of the ratio allow."""
-    for confidence, (low, high) in ((WEAKER, measured.weaker), (CONFIDENCE, measured.interval)):
+    for confidence, (low, high) in ((WEAKER, measured.interval_95), (CONFIDENCE, measured.interval)):
         if low <= 1 <= high:
             interval = f"the {100 * confidence:g} % interval of the ratio of two such runs"
             rule = f"{interval}, {low:.3g} to {high:.3g}, includes 1: {_ADVICE}"

@@ -112,20 +112,20 @@ class LocationPoints:
         :param of: the dependent field. :param per: the independent one.
         """
         found = self.every(of, per).get(uid)
-        return found or self._gathered(of, per, apart=False).get(uid)
+        return found or self._gathered(of, per, separate=False).get(uid)
 
     def every(self, of: str, per: str) -> Mapping[str, ResourceSeries]:
         """The points of each location that has any."""
-        return self._gathered(of, per, apart=True)
+        return self._gathered(of, per, separate=True)
 
-    def _gathered(self, of: str, per: str, *, apart: bool) -> Mapping[str, ResourceSeries]:
-        if (of, per, apart) not in self._found:
+    def _gathered(self, of: str, per: str, *, separate: bool) -> Mapping[str, ResourceSeries]:
+        if (of, per, separate) not in self._found:
             try:
-                found = {one.location: one for one in series(self._profile, of, per, apart=apart)}
+                found = {one.location: one for one in series(self._profile, of, per, separate=separate)}
             except ProfileError:
                 found = {}
-            self._found[of, per, apart] = found
-        return self._found[of, per, apart]
+            self._found[of, per, separate] = found
+        return self._found[of, per, separate]
 
     def is_exact(self, uid: str) -> bool:
         """Whether the uid is counted, not timed."""
@@ -322,13 +322,13 @@ class MedianChange(NamedTuple):
 
     :param balance: see :func:`~perun.check._common.points.balance`.
     :param within: the error by the scatter of the points. :param between: that by the runs.
-    :param apart: the largest share that `between` can make.
+    :param unpaired_tolerance: the largest share that `between` can make.
     """
 
     balance: float
     within: MedianError = NONE
     between: MedianError = NONE
-    apart: float = 1.0
+    unpaired_tolerance: float = 1.0
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -336,14 +336,16 @@ class MedianChange(NamedTuple):
         return self._interval(CONFIDENCE, self.between.half_width(CONFIDENCE))
 
     @property
-    def weaker(self) -> tuple[float, float]:
+    def interval_95(self) -> tuple[float, float]:
         """The same with :data:`WEAKER`, and without a noise of runs that is not known."""
         between = self.between.half_width(WEAKER)
         return self._interval(WEAKER, between if between < math.inf else 0.0)
 
     def _interval(self, confidence: float, between: float) -> tuple[float, float]:
         centre = math.copysign(math.log1p(abs(self.balance)), self.balance)
-        half = math.hypot(self.within.half_width(confidence), min(between, math.log1p(self.apart)))
+        half = math.hypot(
+            self.within.half_width(confidence), min(between, math.log1p(self.unpaired_tolerance))
+        )
         return _exp(centre - half), _exp(centre + half)
 
 

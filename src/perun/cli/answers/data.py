@@ -142,11 +142,11 @@ def line(session: Session, one: BaselineComparison) -> str:
     """What was measured and how it differs from the version before, if there is one, after what it is called:
     `real time  208 ms ± 3 (n = 10)  +1.2 % [-0.4, +2.9] since 4baf672: No Change`."""
     text = f"{one_line(one.value.metric)}  {session.paint(value(one.value), 'bold')}"
-    since = told(session, one)
+    since = difference_text(session, one)
     return f"{text}  {since}" if since else text
 
 
-def told(session: Session, one: BaselineComparison) -> str:
+def difference_text(session: Session, one: BaselineComparison) -> str:
     """The difference with its word; empty where there is no version before."""
     if one.verdict is None:
         return ""

@@ -13,7 +13,7 @@ from perun.cli.session import Session
 from perun.cli.table import one_line, width
 from perun.core.wording import counted, plural
 from perun.fuzz.findings import CampaignStatus, Event, InterestingInput, SeedRuns
-from perun.fuzz.results import FAULT, HANG, SLOW, Confirmation, FuzzResult
+from perun.fuzz.results import FAULT, HANG, SLOW, Confirmation, Result
 from perun.fuzz.results import as_json as data_of
 from perun.profile.amounts import factor, readable
 from perun.running.fuzz.fuzz import FuzzOutcome
@@ -184,7 +184,7 @@ def as_text(session: Session, found: FuzzOutcome) -> None:
     session.say(f"results: {one_line(str(found.folder))}")
 
 
-def _say_table(session: Session, slow: Sequence[FuzzResult]) -> None:
+def _say_table(session: Session, slow: Sequence[Result]) -> None:
     """The best results, each with how its cost grows, where that is known."""
     rows = [_row(number, one) for number, one in enumerate(slow[:SHOWN], 1)]
     titles = ("", "ratio", "time", "bytes", "rules", "file")
@@ -203,7 +203,7 @@ def _say_table(session: Session, slow: Sequence[FuzzResult]) -> None:
         session.say(f"... and {len(slow) - SHOWN} more")
 
 
-def _growth(one: FuzzResult) -> str:
+def _growth(one: Result) -> str:
     """`quadratic in the number of spaces: exponent 2.00 ...; smallest form 120 B`; empty if nothing is
     known."""
     growth = one.growth or {}
@@ -212,7 +212,7 @@ def _growth(one: FuzzResult) -> str:
     return one_line("; ".join(filter(None, (str(growth.get("text") or ""), size))))
 
 
-def _row(number: int, one: FuzzResult) -> tuple[str, ...]:
+def _row(number: int, one: Result) -> tuple[str, ...]:
     return (
         f"{number}.",
         "" if one.ratio is None else factor(one.ratio),

@@ -63,7 +63,9 @@ def as_text(session: Session, found: BenchOutcome) -> None:
 def _row(session: Session, one: BenchResult) -> tuple[tuple[str, str], str]:
     """The title and the value, and what has no column: the difference."""
     value = present.value(one.value, "s")
-    return (one_line(one.benchmark.title), value), values.told(session, one.judged) if one.judged else ""
+    return (one_line(one.benchmark.title), value), values.difference_text(
+        session, one.judged
+    ) if one.judged else ""
 
 
 def _since(one: BenchResult) -> BaselineComparison | None:

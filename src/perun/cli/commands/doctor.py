@@ -20,7 +20,7 @@ from perun.plugin.registry import Registry
 from perun.profile.amounts import readable
 from perun.running import doctor as noise_verb
 from perun.running.compare.plan import MAX_PAIRS, SECONDS
-from perun.running.doctor import ClockNoise, DetectableEffect, Diagnosis, Diagnostic, NoiseReport
+from perun.running.doctor import ClockNoise, DetectableEffect, Diagnosis, Finding, NoiseReport
 from perun.running.doctor import diagnose as run
 
 # What `perun doctor noise` answers: text and JSON.
@@ -207,7 +207,7 @@ class _Report:
     def _title(self, text: str) -> None:
         self._session.say("\n" + self._session.paint(clean(text), "bold"))
 
-    def _findings(self, findings: Iterable[Diagnostic]) -> None:
+    def _findings(self, findings: Iterable[Finding]) -> None:
         for one in findings:
             self._line(one.ok, one.name, one.message or "can run here", one.hint)
 

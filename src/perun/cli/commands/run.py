@@ -363,7 +363,7 @@ def _run(
 
     def show_results() -> None:
         if planned.spread:
-            known = rounds.told() if planned.register else rounds.known()
+            known = rounds.reported() if planned.register else rounds.known()
             printer.results(known, registered=planned.register)
 
     versions = planned.versions if planned.spread else [slot.version for slot in planned.slots]

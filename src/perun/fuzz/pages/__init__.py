@@ -17,7 +17,7 @@ from perun.core.wording import counted
 from perun.fuzz.pages import drawing
 from perun.fuzz.pages.drawing import DrawingAxis, DrawnSeries, Mark, chart
 from perun.fuzz.patterns import name_of
-from perun.fuzz.results import FAULT, GRAPHS, HANG, CampaignResults, FuzzResult, TimeSeries
+from perun.fuzz.results import FAULT, GRAPHS, HANG, Campaign, Result, TimeSeries
 from perun.pages import CSS, encodable, escape, page, text_beside
 from perun.profile.amounts import factor
 from perun.profile.amounts import readable as amounts_readable
@@ -118,7 +118,7 @@ Read = Callable[[str], bytes | None]
 """The content of a file of the folder by its path there; None where it cannot be read."""
 
 
-def index(campaign: CampaignResults, read: Read) -> str:
+def index(campaign: Campaign, read: Read) -> str:
     """The whole page.
 
     :param read: gives the inputs; what it does not give is left out.
@@ -141,7 +141,7 @@ def index(campaign: CampaignResults, read: Read) -> str:
     return page(title=f"Fuzzing of {command}", body=body, style=style)
 
 
-def _summary(campaign: CampaignResults) -> str:
+def _summary(campaign: Campaign) -> str:
     found = campaign.results
     kinds = [
         counted(sum(one.kind == kind for one in found), noun)
@@ -158,14 +158,14 @@ def _summary(campaign: CampaignResults) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _reproduce(campaign: CampaignResults) -> str:
+def _reproduce(campaign: Campaign) -> str:
     said = f"Random seed {campaign.random_seed}"
     if campaign.program.backend:
         said += f", counted by {campaign.program.backend}"
     return f"{said}. perun fuzz --keep makes workloads of these results, --replay measures them again."
 
 
-def _ranking(results: Sequence[FuzzResult]) -> str:
+def _ranking(results: Sequence[Result]) -> str:
     if not results:
         return "<p>No slow input was found.</p>"
     head = (("", 1), ("file", 1), ("ratio", 0), ("time ratio", 0), ("size", 0), ("growth", 1), ("rules", 1))
@@ -175,7 +175,7 @@ def _ranking(results: Sequence[FuzzResult]) -> str:
     return f"<h2>Ranking</h2>{_table(head, rows)}{note}"
 
 
-def _ranked(number: int, one: FuzzResult) -> list[str]:
+def _ranked(number: int, one: Result) -> list[str]:
     link = f'<a href="#r{number}">{escape(one.file)}</a>' if number <= _DETAILED else escape(one.file)
     return [
         f"{number}{_kind(one)}",
@@ -188,11 +188,11 @@ def _ranked(number: int, one: FuzzResult) -> list[str]:
     ]
 
 
-def _kind(one: FuzzResult) -> str:
+def _kind(one: Result) -> str:
     return f' <span class="kind">{_TITLES[one.kind]}</span>' if one.kind in _TITLES else ""
 
 
-def _measured(one: FuzzResult) -> str:
+def _measured(one: Result) -> str:
     """The ratio of the times with its interval."""
     said = one.confirmation
     if said is None:
@@ -202,7 +202,7 @@ def _measured(one: FuzzResult) -> str:
     return factor(said.ratio, None if said.low is None or said.high is None else (said.low, said.high))
 
 
-def _growth_text(one: FuzzResult) -> str:
+def _growth_text(one: Result) -> str:
     return str((one.growth or {}).get("text") or (one.growth or {}).get("reason") or "")
 
 
@@ -215,7 +215,7 @@ def _table(head: Iterable[tuple[str, int]], rows: Iterable[Sequence[str]]) -> st
     return f'<div class="wide"><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _course(campaign: CampaignResults) -> str:
+def _course(campaign: Campaign) -> str:
     """The two time series with the places of their quartiles (manual 9.8)."""
     charts = [
         _time_series("Executed lines over time", "ratio to the seeds", campaign.coverage),
@@ -239,7 +239,7 @@ def _time_series(title: str, label: str, series: TimeSeries) -> str:
     )
 
 
-def _rules(campaign: CampaignResults) -> str:
+def _rules(campaign: Campaign) -> str:
     worked = [one for one in campaign.rules if one.applied]
     if not worked:
         return ""
@@ -253,7 +253,7 @@ def _rules(campaign: CampaignResults) -> str:
     return f"<h2>Rules</h2>{_table(head, rows)}"
 
 
-def _details(campaign: CampaignResults, read: Read) -> str:
+def _details(campaign: Campaign, read: Read) -> str:
     seeds = {one.name: one.path for one in campaign.seeds}
     parts = [
         _detail(number, one, read, seeds.get(one.seed, ""))
@@ -264,7 +264,7 @@ def _details(campaign: CampaignResults, read: Read) -> str:
     return f"<h2>Inputs</h2>{''.join(parts)}{note}" if parts else ""
 
 
-def _detail(number: int, one: FuzzResult, read: Read, seed: str) -> str:
+def _detail(number: int, one: Result, read: Read, seed: str) -> str:
     growth = one.growth or {}
     facts = [
         f"Seed {one.seed}, mutated from {one.parent}",
@@ -314,7 +314,7 @@ def _growth_charts(growth: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def _sides(one: FuzzResult, read: Read, seed: str) -> str:
+def _sides(one: Result, read: Read, seed: str) -> str:
     """The seed beside the smallest form of the result, or beside the result where there is none."""
     path, title = (one.minimized, "minimised") if one.minimized else (one.file, "found")
     new = read(path)
@@ -339,7 +339,7 @@ def _address(path: str) -> str:
 _MOST_BYTES = 64 * 1024 * 1024
 
 
-def write(folder: Path, campaign: CampaignResults, *, plots: bool = True) -> tuple[str, ...]:
+def write(folder: Path, campaign: Campaign, *, plots: bool = True) -> tuple[str, ...]:
     """Write `index.html`, and the time series as PDF unless without `plots`.
 
     :return: notes for the user: that matplotlib is not installed, and how it is.
@@ -359,7 +359,7 @@ def write(folder: Path, campaign: CampaignResults, *, plots: bool = True) -> tup
     return _write_graphs(folder / GRAPHS, campaign) if plots else ()
 
 
-def _write_graphs(folder: Path, campaign: CampaignResults) -> tuple[str, ...]:
+def _write_graphs(folder: Path, campaign: Campaign) -> tuple[str, ...]:
     try:
         for name, title, label, series in (
             ("coverage", "Executed lines", "ratio of executed lines", campaign.coverage),

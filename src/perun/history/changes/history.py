@@ -34,7 +34,7 @@ from perun.repository.repository import Repository
 from perun.repository.walking import ancestors, first_parents
 from perun.store.cache import Cache
 from perun.store.series import ProfileSeries
-from perun.store.summaries import ProfileSummary, fact_of
+from perun.store.summaries import ProfileSummary, profile_summary_of
 
 # The table of what all versions measured, of whatever branch.
 #
@@ -341,19 +341,19 @@ def _profiles(repo: Repository, minor: str, damaged: list[str]) -> list[_Known]:
     store = repo.store
     infos = [entry.info() for entry in store.indexes.read(minor)]
     checksums = dict.fromkeys(info.checksum for info in infos)
-    facts, series = store.facts.of(checksums), store.series.of(checksums)
+    facts, series = store.profile_summaries.of(checksums), store.series.of(checksums)
     for checksum in checksums:
         if checksum not in facts or checksum not in series:
             try:
                 profile = store.objects.get(checksum)
                 own = readings(profile)
                 under = conditions(profile)
-                fact, one = fact_of(profile), ProfileSeries(under, tuple(own), tuple(own.values()))
+                fact, one = profile_summary_of(profile), ProfileSeries(under, tuple(own), tuple(own.values()))
             except PerunError as problem:
                 damaged.append(problem.message)
                 continue
             facts[checksum], series[checksum] = fact, one
-            store.facts.keep({checksum: fact})
+            store.profile_summaries.keep({checksum: fact})
             store.series.keep({checksum: one})
     return [
         _Known(info, facts[info.checksum], series[info.checksum])

@@ -88,7 +88,7 @@ class Baselines:
         infos = lookup.registered(self._repo, checksum)
         if len(infos) < 2:
             return infos
-        facts = self._repo.store.facts.of(info.checksum for info in infos)
+        facts = self._repo.store.profile_summaries.of(info.checksum for info in infos)
         self._machines.update((key, one.machine) for key, one in facts.items())
         lacking = {info for info in infos if info.checksum in facts and facts[info.checksum].incomplete}
         whole = {info.configuration for info in infos if info not in lacking} if lacking else ()
@@ -188,7 +188,7 @@ class Baselines:
         if info.head.type in COUNTED | WITHOUT_RUNS:
             return ""
         if info.checksum not in self._machines:
-            known = self._repo.store.facts.of([info.checksum]).get(info.checksum)
+            known = self._repo.store.profile_summaries.of([info.checksum]).get(info.checksum)
             self._machines[info.checksum] = known.machine if known is not None else ""
         return self._machines[info.checksum]
 

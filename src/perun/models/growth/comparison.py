@@ -90,14 +90,14 @@ class OrderComparison(NamedTuple):
     reason: str = ""
 
     @property
-    def apart(self) -> bool:
+    def differs(self) -> bool:
         """Whether the exponents are surely apart by more than :data:`APART`."""
         return self.difference.low > APART or self.difference.high < -APART
 
     @property
     def changed(self) -> bool:
         """Whether the order is surely another one."""
-        return not self.reason and self.apart and self.evidence > EVIDENCE
+        return not self.reason and self.differs and self.evidence > EVIDENCE
 
     @property
     def doubtful(self) -> bool:

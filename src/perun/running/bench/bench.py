@@ -153,7 +153,7 @@ _RESOLUTION: Final = 1e-3
 """Share of the median below which the spread of times tells nothing."""
 
 
-def of(one: CommandRuns, whole: Measurement, options: BenchOptions) -> tuple[str, ...]:
+def notes_on(one: CommandRuns, whole: Measurement, options: BenchOptions) -> tuple[str, ...]:
     """The notes on one series of the measurement."""
     odd = [*_failures(one.samples), *_outliers(one.samples, options)]
     return (*odd, *_uncertain(one, whole, options))
@@ -266,7 +266,7 @@ def bench(
     machine_state |= found.speed.described()
     momentary = (*momentary, *drifted(machine_state))
     series = [one for one in found.series if one.samples]
-    results = [of_series(one, of(one, found, options)) for one in series]
+    results = [of_series(one, notes_on(one, found, options)) for one in series]
     profiles = [_profile(repo, one, options, machine_state, uncommitted) for one in series]
     results = with_ratios(repo, results, series)
     results = [

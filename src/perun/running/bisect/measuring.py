@@ -93,7 +93,7 @@ class Copies:
 @contextmanager
 def copies(repo: Repository, tell: Tell) -> Iterator[Copies]:
     """Versions that are built; those that a killed process has not finished are removed first."""
-    with Builds(repo, apart=True) as builds:
+    with Builds(repo, separate=True) as builds:
         yield Copies(builds, tell)
 
 

@@ -195,7 +195,7 @@ def _main_branch(repo: Repository) -> str:
 
 def _matrix(repo: Repository, seed: int | None) -> list[Job]:
     try:
-        return matrix(repo, seed, apart=True)
+        return matrix(repo, seed, separate=True)
     except EmptyMatrix as problem:
         hint = "name a command with --cmd (-c), or set up the job matrix: perun config edit"
         raise EmptyMatrix(problem.message, hint) from None
@@ -218,7 +218,7 @@ def cases_of(repo: Repository, wanted: CompareOptions) -> Iterator[CompareCase]:
     """
     if wanted.cmd:
         jobs = combine_units(
-            repo, [wanted.cmd], [wanted.args], [wanted.workload], [CLOCKS], seed=wanted.seed, apart=True
+            repo, [wanted.cmd], [wanted.args], [wanted.workload], [CLOCKS], seed=wanted.seed, separate=True
         )
     elif wanted.args or wanted.workload:
         raise UsageError(
@@ -260,7 +260,7 @@ def prepared(
     """
     sides = list(sides)
     found: dict[str, list[Path]] = {side.name: [] for side in sides}
-    with Builds(repo, apart=True) as cache:
+    with Builds(repo, separate=True) as cache:
         for number in range(builds):
             for place, side in enumerate(sides):
                 report(f"building {side}", len(sides) * number + place, len(sides) * builds)

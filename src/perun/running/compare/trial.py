@@ -323,7 +323,7 @@ def store(
 
 def _marked(side: CompareSide, profile: Profile, number: int, about: Mapping[str, Any]) -> _Made:
     """Marked as of the session."""
-    session.mark(profile, session.MeasurementSession(about["id"], side.name, runs_are_rounds=True))
+    session.mark(profile, session.Session(about["id"], side.name, runs_are_rounds=True))
     details = {**about, **profile["header"][session.KEY], "uncommitted": bool(side.uncommitted)}
     profile["header"] = {**profile["header"], session.KEY: details}
     return _Made(side, profile, number)

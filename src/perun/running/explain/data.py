@@ -20,7 +20,7 @@ class CostChange(NamedTuple):
     :param low: and :param high: the interval of the ratio; None where the metric is counted exactly.
     :param whole: what the program costs by this metric before.
     :param location: of the series that `perun check` tells it of, with its :param verdict: and the ratio
-        :param told: by it; None of what only the two profiles tell.
+        :param reported: by it; None of what only the two profiles tell.
     """
 
     metric: str
@@ -32,7 +32,7 @@ class CostChange(NamedTuple):
     high: float | None = None
     location: str = ""
     verdict: PerformanceChange | None = None
-    told: float | None = None
+    reported: float | None = None
 
     @property
     def exact(self) -> bool:
@@ -42,8 +42,8 @@ class CostChange(NamedTuple):
     @property
     def ratio(self) -> float | None:
         """After by before; None where there was nothing before."""
-        if self.told is not None:
-            return self.told
+        if self.reported is not None:
+            return self.reported
         return self.after / self.before if self.before else None
 
     @property

@@ -126,7 +126,7 @@ class FuzzOutcome:
     """
 
     folder: Path
-    campaign: results.CampaignResults
+    campaign: results.Campaign
     notes: tuple[str, ...]
     interruption: BaseException | None = None
 
@@ -332,9 +332,9 @@ class _Session:
         """What makes the coverage of one process, with a scratch folder of its own."""
         return coverage_of(self._options, place, self._started.seeds[0].path.suffix, name)
 
-    def _write(self, campaign: Campaign, place: FuzzFolders) -> results.CampaignResults:
+    def _write(self, campaign: Campaign, place: FuzzFolders) -> results.Campaign:
         options = self._options
-        program = results.CampaignTarget(
+        program = results.Program(
             options.cmd,
             options.args,
             str(self._repo.working_root),
@@ -346,9 +346,7 @@ class _Session:
         settings = marked(self._repo, options)
         return folders.write(options.output, campaign, program, settings, self._started.random_seed)
 
-    def _understand(
-        self, written: results.CampaignResults, place: FuzzFolders, left: float
-    ) -> results.CampaignResults:
+    def _understand(self, written: results.Campaign, place: FuzzFolders, left: float) -> results.Campaign:
         """Minimise the best results, and find how their cost grows, as long as there is time left."""
         options = self._options
         if not options.minimize or not options.coverage or not written.results or left <= 0:
@@ -368,7 +366,7 @@ class _Session:
                 keep=partial(results.save, options.output),
             )
 
-    def _draw(self, written: results.CampaignResults) -> Iterable[str]:
+    def _draw(self, written: results.Campaign) -> Iterable[str]:
         """The page and the graphs; what the user should know of them."""
         return pages.write(self._options.output, written, plots=self._options.plotting)
 

@@ -21,7 +21,7 @@ from perun.core.regular import read_regular
 from perun.core.wording import listed
 from perun.fuzz import results
 from perun.fuzz.coverage.api import PLACE
-from perun.fuzz.results import FAULT, HANG, SLOW, CampaignResults, FuzzResult
+from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Result
 from perun.repository.jobs import Job, PluginConfig
 from perun.repository.repository import KEPT_INPUTS, PERUN_FOLDER, Repository
 from perun.running.bench import plan
@@ -99,12 +99,12 @@ def keep(repo: Repository, folder: Path, names: Sequence[str] = ()) -> KeptResul
     return KeptResults(home, files, tuple(wanted), tuple(_notes(chosen)))
 
 
-def choose(campaign: CampaignResults, folder: Path, names: Sequence[str]) -> list[FuzzResult]:
+def choose(campaign: Campaign, folder: Path, names: Sequence[str]) -> list[Result]:
     """The results that the user names, in the order of the campaign.
 
     :raises UsageError: where there is none of a name.
     """
-    known: dict[str, FuzzResult] = {}
+    known: dict[str, Result] = {}
     for one in campaign.results:
         for name in (one.file, Path(one.file).name):
             known.setdefault(name, one)
@@ -116,7 +116,7 @@ def choose(campaign: CampaignResults, folder: Path, names: Sequence[str]) -> lis
     return [one for one in campaign.results if one.file in wanted]
 
 
-def _content(folder: Path, one: FuzzResult) -> bytes:
+def _content(folder: Path, one: Result) -> bytes:
     path = folder / (one.minimized or one.file)
     try:
         return read_regular(path, _LARGEST)
@@ -125,7 +125,7 @@ def _content(folder: Path, one: FuzzResult) -> bytes:
         raise UsageError(f"{path} cannot be read: {problem.strerror}", hint) from None
 
 
-def _copied(home: Path, one: FuzzResult, data: bytes) -> KeptFile:
+def _copied(home: Path, one: Result, data: bytes) -> KeptFile:
     """The result as a file of `home`: the one that has its content, or a new one."""
     name = safe_name(Path(one.file).name)
     stem, dot, suffix = name.rpartition(".")
@@ -219,7 +219,7 @@ def _command(options: FuzzOptions) -> str:
     return whole
 
 
-def _notes(chosen: Sequence[FuzzResult]) -> Iterator[str]:
+def _notes(chosen: Sequence[Result]) -> Iterator[str]:
     for kind, what in ((HANG, "stop their jobs after execute.timeout"), (FAULT, "make their jobs fail")):
         files = [one.file for one in chosen if one.kind == kind]
         if files:

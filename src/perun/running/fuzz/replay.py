@@ -20,7 +20,7 @@ from perun.fuzz.corpus import CorpusMember
 from perun.fuzz.coverage.api import Coverage
 from perun.fuzz.findings import MemberTest
 from perun.fuzz.findings import read as read_journal
-from perun.fuzz.results import FAULT, HANG, SLOW, CampaignResults, Confirmation, FuzzResult
+from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Confirmation, Result
 from perun.plugin.api import MinorVersion, Report, silent
 from perun.repository.repository import Repository
 from perun.running.fuzz.fuzz import coverage_of
@@ -46,7 +46,7 @@ class ReplayResult(NamedTuple):
     :param lines_before: and :param lines_now: executed lines to those of the seed; None where not counted.
     """
 
-    result: FuzzResult
+    result: Result
     state: State
     reason: str
     before: Confirmation | None
@@ -154,7 +154,7 @@ class _Again:
     def __init__(
         self,
         folder: Path,
-        campaign: CampaignResults,
+        campaign: Campaign,
         seeds: dict[str, CorpusMember],
         tester: Tester,
         coverage: Coverage | None,
@@ -168,7 +168,7 @@ class _Again:
         self._options = options
         self._counts: dict[str, int] = {}
 
-    def measured(self, one: FuzzResult) -> ReplayResult:
+    def measured(self, one: Result) -> ReplayResult:
         """One result beside its seed.
 
         :raises ProfileError: where the folder lacks one of them.
@@ -201,7 +201,7 @@ class _Again:
         return self._counts[member.name]
 
 
-def judged(one: FuzzResult, tested: MemberTest, lines: float | None) -> tuple[State, str]:
+def judged(one: Result, tested: MemberTest, lines: float | None) -> tuple[State, str]:
     """What became of a result.
 
     Of slow ones the times decide, by their intervals, where the campaign has measured them; else the executed

@@ -141,7 +141,7 @@ class Tester:
         for side, _, samples in sides:
             job = Job(self._options.cmd, self._options.args, "", self._collector)
             profile = time_profile(self._repo, job, samples, self._machine, warmup=0)
-            session.mark(profile, session.MeasurementSession(number, side, runs_are_rounds=True))
+            session.mark(profile, session.Session(number, side, runs_are_rounds=True))
             profiles.append(self._processed(profile))
         found = self._judged(*profiles)
         medians = [statistics.median(one.real for one in samples) for samples in (fast, slow)]

@@ -81,12 +81,12 @@ class Builds:
 
     Callers have made sure that the user trusts the repository.
 
-    :param apart: have a folder for each version, also where two are the same but for what git tells of them.
+    :param separate: have a folder for each version, also where two are the same but for what git says.
     """
 
-    def __init__(self, repo: Repository, *, apart: bool = False) -> None:
+    def __init__(self, repo: Repository, *, separate: bool = False) -> None:
         self._repo = repo
-        self._apart = apart
+        self._separate = separate
         self._limit = _limit(repo)
         self._root = _root(repo)
         self._way = "\0".join(_way(repo))
@@ -140,7 +140,7 @@ class Builds:
             name = f"{self._way}\0{content}\0{number}".encode("utf-8", "replace")
             path = self._root / hashlib.sha256(name).hexdigest()[:_LENGTH]
             held = self._held.get(path.name)
-            if held is not None and not self._apart:
+            if held is not None and not self._separate:
                 return held, True
             if held is None and (lock := _locked(path)) is not None:
                 build = _Build(self._repo, path, lock)

@@ -287,13 +287,13 @@ class Keeper:
 
         :param seconds: how long the job took, :param phases: and its parts.
         :param machine: the one of a pool that measured it. :param levels: as of
-            :class:`~perun.profile.session.MeasurementSession`, of a session that ends when it is certain.
+            :class:`~perun.profile.session.Session`, of a session that ends when it is certain.
         :param judge: put what was measured beside the version before.
         :raises PerunError: if it cannot be kept.
         """
         if self._session:  # what machines of a pool measure at the same time has no noise in common
             where = f"{self._session}@{machine}" if machine else self._session
-            session.mark(profile, session.MeasurementSession(where, round=task.round, levels=levels))
+            session.mark(profile, session.Session(where, round=task.round, levels=levels))
         lacking = incomplete.text_of(profile)
         registering = self._registering and not interrupted
         judged = None

@@ -27,7 +27,7 @@ from perun.repository import lookup, walking
 from perun.repository.jobs import Job
 from perun.repository.repository import Repository
 from perun.running.run.schedule import ROUNDS, Task, VersionSlot, configuration_of, rounds_of
-from perun.store.summaries import ProfileSummary, fact_of
+from perun.store.summaries import ProfileSummary, profile_summary_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -129,7 +129,7 @@ class Rounds:
         if not self.spread:
             return
         self._spent += seconds
-        self._facts.setdefault((version, id(job)), []).append(fact_of(profile))
+        self._facts.setdefault((version, id(job)), []).append(profile_summary_of(profile))
         self._visit_seconds[version, id(job)] = seconds
         params = profile["collector_info"].get("params")
         if isinstance(params, Mapping) and (runs := params.get("repeat")):
@@ -160,7 +160,7 @@ class Rounds:
         for version, job, facts in self._measured():
             yield SessionState(version, job, len(facts), self._judged(version.checksum, job))
 
-    def told(self) -> Iterator[SessionState]:
+    def reported(self) -> Iterator[SessionState]:
         """The same of profiles that are registered: what the whole history says, as all commands do."""
         read = baseline.KnownSummaries(self._repo)
         for version, of_version in groupby(self._measured(), lambda one: one[0]):

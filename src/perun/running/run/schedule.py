@@ -156,7 +156,7 @@ class _Stored:
     def _is_whole(self, version: str, info: ProfileInfo) -> bool:
         if version not in self._facts:
             every = chain.from_iterable(self._infos(version).values())
-            self._facts[version] = self._repo.store.facts.of(map(key_of, every))
+            self._facts[version] = self._repo.store.profile_summaries.of(map(key_of, every))
         fact = self._facts[version].get(key_of(info))
         if fact is None:  # of another release, or the cache was deleted
             return not incomplete.reasons_of(lookup.head(self._repo, info))

@@ -30,7 +30,7 @@ from perun.store.remote.contract import (
     Remote,
     checked,
     is_key,
-    told,
+    refusal_in,
 )
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def named(remote: Remote, bucket: str, key: str, done: str, problem: Exception) 
     :param done: what was to become of the piece: read, written, listed or removed.
     """
     text = str(problem)
-    if found := told(remote, _ANSWERS, text, bucket=bucket, key=key, done=done):
+    if found := refusal_in(remote, _ANSWERS, text, bucket=bucket, key=key, done=done):
         return found
     if isinstance(problem, FileNotFoundError):
         return remote.missing(key)

@@ -151,7 +151,7 @@ class Refusal(NamedTuple):
         return cls(re.compile(pattern), message, hint)
 
 
-def told(remote: Remote, known: Iterable[Refusal], text: str, **values: str) -> RemoteError | None:
+def refusal_in(remote: Remote, known: Iterable[Refusal], text: str, **values: str) -> RemoteError | None:
     """The error of the first refusal whose pattern is in the text of an answer; None if there is none.
 
     :param values: what is put in place of the names.

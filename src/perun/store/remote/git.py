@@ -27,7 +27,16 @@ from perun.core.errors import RemoteError, UsageError
 from perun.core.leftovers import is_left_over
 from perun.core.process.git import GitCommand, GitResult, Purpose
 from perun.core.wording import without_secrets
-from perun.store.remote.contract import AGAIN, MAX_PIECE, PieceInfo, Refusal, Remote, checked, is_key, told
+from perun.store.remote.contract import (
+    AGAIN,
+    MAX_PIECE,
+    PieceInfo,
+    Refusal,
+    Remote,
+    checked,
+    is_key,
+    refusal_in,
+)
 
 # What git says of a remote that it cannot use, in words of who uses it.
 
@@ -103,7 +112,7 @@ def named(remote: Remote, key: str, done: str, answer: GitResult) -> RemoteError
     """
     text = f"{answer.stderr}\n{answer.text}"
     place = remote.url.partition(":")[2]
-    if found := told(remote, (*_ANSWERS, _SILENT), text, key=key, done=done, place=place):
+    if found := refusal_in(remote, (*_ANSWERS, _SILENT), text, key=key, done=done, place=place):
         return found
     said = next((line for line in answer.stderr.splitlines() if line.startswith(("fatal:", "error:"))), "")
     said = without_secrets(said.partition(": ")[2] or answer.stderr.strip().partition("\n")[0])

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from perun.core.errors import RemoteError
 from perun.core.extras import LINE
-from perun.store.remote.contract import AGAIN, MAX_PIECE, PieceInfo, Refusal, Remote, checked, is_key, told
+from perun.store.remote.contract import (
+    AGAIN,
+    MAX_PIECE,
+    PieceInfo,
+    Refusal,
+    Remote,
+    checked,
+    is_key,
+    refusal_in,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Engine, Select, Table
@@ -90,7 +99,7 @@ def named(remote: Remote, key: str, done: str, problem: Exception) -> RemoteErro
     text = _said(problem)
     # Of a connection that fails the driver tells where to before it tells why.
     said = text.rpartition("FATAL:")[2].strip()[:_ROOM]
-    return told(remote, _ANSWERS, text, key=key, done=done, said=said) or RemoteError(
+    return refusal_in(remote, _ANSWERS, text, key=key, done=done, said=said) or RemoteError(
         f"{remote.url}: {key} cannot be {done}: {said}",
         "see that the database is there, and that you may use it",
     )

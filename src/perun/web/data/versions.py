@@ -167,7 +167,7 @@ def _commit(state: WebState, position: int, tags: list[str]) -> form.Commit:
 
 def _profiles(state: WebState, checksum: str) -> list[form.Profile]:
     infos = [entry.info() for entry in state.repo.store.indexes.read(checksum)]
-    known = state.repo.store.facts.of(info.checksum for info in infos)
+    known = state.repo.store.profile_summaries.of(info.checksum for info in infos)
     found = []
     for info in infos:
         one = known.get(info.checksum)

@@ -39,7 +39,7 @@ from perun.native.callgraph.graph import CallEdge, CallGraph, file_name, graph_n
 from perun.native.elf import read_elf
 from perun.native.image import static_graph
 from perun.plugin.api import Answer, NoProfile
-from perun.profile.bounds import ComplexityClass, classes
+from perun.profile.bounds import Growth, classes
 from perun.profile.untraced import sampling_of
 
 if TYPE_CHECKING:
@@ -231,9 +231,9 @@ def _readable(values: object) -> CallGraph | None:
         return None
 
 
-def complexity_of(growth: ComplexityClass) -> str:
+def complexity_of(growth: Growth) -> str:
     """The lowest of the classes that parameters name which grows as fast; `growth` is bounded."""
-    reached = (name for name in COMPLEXITIES if growth <= ComplexityClass.of(_CLASSES[name]))
+    reached = (name for name in COMPLEXITIES if growth <= Growth.of(_CLASSES[name]))
     return next(reached, COMPLEXITIES[-1])
 
 
