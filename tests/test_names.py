@@ -1,4 +1,4 @@
-"""What a class is called: each public name is of one class, so that it can be searched for and says what it is."""
+"""Each public class name is of one class, so that it says what it is and can be searched for."""
 
 from __future__ import annotations
 

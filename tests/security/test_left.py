@@ -20,7 +20,7 @@ from perun.repository.repository import Repository, open_repository
 from perun.running.bisect.data import BisectRequest, case_of
 from perun.running.fuzz.options import FuzzOptions, marked
 from perun.running.pool import places
-from perun.running.pool.places import Hosts
+from perun.running.pool.places import SshPlace
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_the_machines_of_a_tracked_file_are_asked_about(perun: Any, theirs: Any,
         assert (refused.code, f"localhost: {traps('python')}" in refused.err) == (11, True), refused.err
         theirs.git("rm", "--quiet", "--cached", "hosts.yml")
         theirs.git("commit", "--quiet", "--message", "Leave it out")
-        assert places.brought(Hosts(file), dict(os.environ)) is None
+        assert places.brought(SshPlace(file), dict(os.environ)) is None
 
 
 def test_a_pipe_in_the_place_of_a_campaign_is_not_waited_for(perun: Any, theirs: Any, traps: Any) -> None:

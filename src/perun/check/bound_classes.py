@@ -12,7 +12,14 @@ from typing import ClassVar, Final, NamedTuple
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile import bounds as terms
-from perun.profile.bounds import Bound, StoredFunctionBounds, Unread, analysis_of, functions_of, unreadable
+from perun.profile.bounds import (
+    Bound,
+    StoredFunctionBounds,
+    UnreadPart,
+    analysis_of,
+    functions_of,
+    unreadable,
+)
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
 
@@ -153,7 +160,7 @@ class _Gaps:
         return ""
 
 
-def _told(one: Unread) -> str:
+def _told(one: UnreadPart) -> str:
     return f"{one.source}:{one.line} could not be read: {one.reason}"
 
 

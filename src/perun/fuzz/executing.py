@@ -144,7 +144,7 @@ class SerialExecutor:
         self._coverage.close()
 
 
-class Nobody:
+class NullExecutor:
     """Runs nothing: for a search without coverage."""
 
     is_busy = False

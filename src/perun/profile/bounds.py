@@ -98,7 +98,7 @@ class StoredFunctionBounds(NamedTuple):
         return next((one.line for one in (self.total, *self.loops) if one is not None), 0)
 
 
-class Unread(NamedTuple):
+class UnreadPart(NamedTuple):
     """A part of a source that could not be read: `function` is empty where it is no single one."""
 
     source: str
@@ -147,14 +147,14 @@ def functions_of(profile: Profile) -> list[StoredFunctionBounds]:
     return sorted(made, key=lambda one: (one.source, one.line, one.name))
 
 
-def unreadable(profile: Profile) -> Iterator[Unread]:
+def unreadable(profile: Profile) -> Iterator[UnreadPart]:
     """What of the sources could not be read, as the collector notes it in its region of the profile."""
     region = profile.get(REGION)
     noted = region.get("unreadable") if isinstance(region, Mapping) else None
     for one in noted if isinstance(noted, list) else ():
         if isinstance(one, Mapping):
             line = one.get("line")
-            yield Unread(
+            yield UnreadPart(
                 str(one.get("source", "")),
                 line if isinstance(line, int) else 0,
                 str(one.get("function", "")),

@@ -263,7 +263,7 @@ def hidden_in(profile: Profile) -> dict[str, str]:
     return missing
 
 
-class Alike:
+class AlignedProfiles:
     """Two profiles as if both had traced the same functions.
 
     A function that one of them did not trace says nothing of a change. It is taken out of the other one too,

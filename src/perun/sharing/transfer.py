@@ -23,7 +23,7 @@ from perun.store.remote import pack, register
 from perun.store.remote.contract import MissingPiece, Remote
 from perun.store.remote.pack import PackSlice, in_parallel
 from perun.store.remote.reading import prepare
-from perun.store.remote.register import Register, RegisterAddition, RegisterEntry, Union
+from perun.store.remote.register import Register, RegisterAddition, RegisterEntry, RegisterUnion
 
 Progress = Callable[[int, int], None]
 """Is told how many profiles are done, and how many there are in all."""
@@ -204,7 +204,10 @@ def unclashed(entry: RegisterEntry) -> RegisterEntry:
 
 
 def _in_packs(
-    repo: Repository, entries: Iterable[RegisterEntry], union: Union, refused: dict[RegisterEntry, str]
+    repo: Repository,
+    entries: Iterable[RegisterEntry],
+    union: RegisterUnion,
+    refused: dict[RegisterEntry, str],
 ) -> Iterator[tuple[list[RegisterEntry], list[tuple[str, bytes]]]]:
     """The entries with the objects that they need, which are together about as large as a pack."""
     group: list[RegisterEntry] = []

@@ -169,7 +169,7 @@ class RequestGuard:
 
         :param headers: by their names in lower case. :param enters: whether it comes with a token in its
             address, which is looked at later.
-        :raises Refused: says why not.
+        :raises RequestRefusal: says why not.
         """
         self._check_name(headers.get("host", ""))
         changes = method not in ("GET", "HEAD")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from perun.collect._common.recordings import DamagedRecording
 from perun.collect.instructions import callgrind
 from perun.collect.instructions import names as python_functions
-from perun.collect.instructions.callgrind import Inclusive, read
+from perun.collect.instructions.callgrind import InclusiveCosts, read
 from perun.collect.instructions.engines import PADDING, STEP, fixed_addresses, repeatable
 from perun.collect.instructions.names import NO_SYMBOLS, START_UP, Names, PythonFunctions
 from perun.collect.instructions.perf import StackSample, count, samples
@@ -58,7 +58,7 @@ def stacks(graph: CostGraph, *hidden: str) -> dict[str, int]:
 
 
 def inclusive(graph: CostGraph) -> dict[str, int]:
-    tree, found = CostTree(), Inclusive()
+    tree, found = CostTree(), InclusiveCosts()
     name = [FunctionFrame(function.name) for function in graph.functions].__getitem__
     grow(tree, graph, name)
     found.add(graph, name)

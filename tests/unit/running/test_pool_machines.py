@@ -33,12 +33,12 @@ from perun.running.pool.folders import MachineLock
 from perun.running.pool.leases import Lease, Reservations
 from perun.running.pool.places import (
     Calibration,
+    DaskPlace,
     Host,
-    Hosts,
     KnownMachines,
-    Local,
+    LocalPlace,
     Place,
-    Scheduler,
+    SshPlace,
     judged,
     measure,
     parsed,
@@ -416,12 +416,12 @@ def test_a_link_is_no_lock(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "place"), [
-    ("local:3", Local(3)),
-    ("local", Local(2)),
-    ("dask://farm:8786", Scheduler("tcp://farm:8786", False)),
-    ("dask://[::1]:8786/", Scheduler("tcp://[::1]:8786", False)),
-    ("dask+tls://farm.example.org:1", Scheduler("tls://farm.example.org:1", True)),
-    ("ssh:my hosts.yml", Hosts(Path("my hosts.yml"))),
+    ("local:3", LocalPlace(3)),
+    ("local", LocalPlace(2)),
+    ("dask://farm:8786", DaskPlace("tcp://farm:8786", False)),
+    ("dask://[::1]:8786/", DaskPlace("tcp://[::1]:8786", False)),
+    ("dask+tls://farm.example.org:1", DaskPlace("tls://farm.example.org:1", True)),
+    ("ssh:my hosts.yml", SshPlace(Path("my hosts.yml"))),
 ])  # fmt: skip
 def test_what_names_a_pool(text: str, place: Place) -> None:
     assert parsed(text) == place
@@ -447,7 +447,7 @@ def test_what_names_none(text: str) -> None:
 ])  # fmt: skip
 def test_who_may_read_along(text: str, exposed: bool) -> None:
     place = parsed(text)
-    assert isinstance(place, Scheduler)
+    assert isinstance(place, DaskPlace)
     assert place.exposed is exposed
 
 

@@ -15,7 +15,7 @@ from perun.store.remote.register import (
     RegisterAddition,
     RegisterEntry,
     RegisterRemoval,
-    Union,
+    RegisterUnion,
     parse,
     written,
 )
@@ -117,7 +117,7 @@ REGISTERS = st.lists(st.tuples(st.lists(FEW, max_size=3), st.lists(FEW, max_size
 @given(REGISTERS, st.randoms(use_true_random=False))
 def test_the_union_does_not_depend_on_order(pairs, random: object) -> None:
     """Each writer knows what the ones before it said, as one who pulled; then all meet in any order."""
-    known = Union()
+    known = RegisterUnion()
     registers: list[tuple[str, Register]] = []
     expected: set[RegisterEntry] = set()
     for number, (adding, removing) in enumerate(pairs):
@@ -129,7 +129,7 @@ def test_the_union_does_not_depend_on_order(pairs, random: object) -> None:
         known.apply(str(number), register)
         expected = (expected - set(removing)) | set(adding)
     random.shuffle(registers)  # type: ignore[attr-defined]
-    union = Union()
+    union = RegisterUnion()
     for name, register in registers + registers:
         union.apply(name, register)
     assert {one.entry for one in union} == expected
@@ -140,7 +140,7 @@ def test_the_union_does_not_depend_on_order(pairs, random: object) -> None:
 def test_a_removal_does_not_take_back_what_it_did_not_know() -> None:
     entry = RegisterEntry("a" * 40, "b" * 40, 1, "x")
     place = PackSlice("c" * 64, 0, 0)
-    union = Union()
+    union = RegisterUnion()
     union.apply("1", Register([RegisterAddition(entry, 0, place)], []))
     union.apply("2", Register([], [RegisterRemoval(entry, ("1",))]))
     assert entry not in union and union.was_removed(entry)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from perun.bounds.front.unit import ReadOptions, Unreadable
+from perun.bounds.front.unit import ReadOptions, UnreadablePart
 from perun.bounds.sources import LARGEST_DATABASE
 from perun.core.errors import CollectorUnavailable, UsageError
 from perun.core.process import programs
@@ -188,7 +188,7 @@ class PreprocessedText(NamedTuple):
     """Text with line markers, and what was wrong."""
 
     text: str
-    problems: tuple[Unreadable, ...]
+    problems: tuple[UnreadablePart, ...]
 
 
 def missing() -> tuple[str, str]:
@@ -230,7 +230,7 @@ def preprocess(path: str, options: ReadOptions) -> PreprocessedText:
         deep = Path(scratch, *("d" * _DEPTH))
         deep.mkdir(parents=True)
         command = [compiler(), *_FLAGS, *flags, "-idirafter", str(deep), source]
-        missing: dict[str, Unreadable] = {}
+        missing: dict[str, UnreadablePart] = {}
         while True:
             code, text, said = _output(command, folder, options.timeout)
             absent = _MISSING.search(said)
@@ -240,7 +240,7 @@ def preprocess(path: str, options: ReadOptions) -> PreprocessedText:
                 or not _substitute(deep, absent["header"], missing)
             ):
                 break
-            missing[absent["header"]] = Unreadable(
+            missing[absent["header"]] = UnreadablePart(
                 _seen(absent["file"], folder), int(absent["line"]), f"there is no header '{absent['header']}'"
             )
         errors = list(_ERROR.finditer(said))
@@ -250,7 +250,8 @@ def preprocess(path: str, options: ReadOptions) -> PreprocessedText:
         problems = list(_without_flags(path, options)) if given is None else []
         problems += [one for name, one in missing.items() if name not in CONTENT]
         problems += [
-            Unreadable(_seen(one["file"], folder), int(one["line"]), one["reason"].strip()) for one in errors
+            UnreadablePart(_seen(one["file"], folder), int(one["line"]), one["reason"].strip())
+            for one in errors
         ]
         text = text.replace("\r", " ").replace("\0", " ")
         return PreprocessedText(
@@ -278,11 +279,11 @@ def _output(command: Sequence[str], folder: str | None, timeout: float) -> tuple
         return code, output.read().decode("utf-8", "replace"), errors.read().decode("utf-8", "replace")
 
 
-def _without_flags(path: str, options: ReadOptions) -> Iterator[Unreadable]:
+def _without_flags(path: str, options: ReadOptions) -> Iterator[UnreadablePart]:
     """That there are no flags of a source, where those of others are known."""
     if options.compile_commands:
         reason = f"{options.compile_commands} does not list it, so it is read without the flags of a build"
-        yield Unreadable(path, 1, reason)
+        yield UnreadablePart(path, 1, reason)
 
 
 def _seen(file: str, folder: str | None) -> str:
@@ -290,7 +291,7 @@ def _seen(file: str, folder: str | None) -> str:
     return os.path.join(folder, file) if folder else file
 
 
-def _substitute(deep: Path, header: str, missing: dict[str, Unreadable]) -> bool:
+def _substitute(deep: Path, header: str, missing: dict[str, UnreadablePart]) -> bool:
     """Put a substitute where the preprocessor finds it; false where it cannot be found."""
     if header in missing or os.path.isabs(header) or header.count("../") >= _DEPTH:
         return False

@@ -38,7 +38,7 @@ from perun.bounds.front.unit import (
     Loop,
     ReadOptions,
     TranslationUnit,
-    Unreadable,
+    UnreadablePart,
     UnreadLoop,
     with_prototype,
 )
@@ -51,7 +51,7 @@ _LOOP = re.compile(r"\b(?:for|while|do)\b")
 _INDENT = re.compile(r"\s*")
 
 
-class Original:
+class OriginalLines:
     """The lines of a file; one that cannot be read has none, and its columns are 0."""
 
     def __init__(self, file: str) -> None:
@@ -214,7 +214,7 @@ def _refuse(path: str) -> None:
 class _Reader:
     """The state while the pieces of one source are parsed, in order."""
 
-    def __init__(self, path: str, text: str, problems: list[Unreadable]) -> None:
+    def __init__(self, path: str, text: str, problems: list[UnreadablePart]) -> None:
         self.path = path
         self.text = text = without_system_bodies(text)
         self.problems = problems
@@ -224,7 +224,7 @@ class _Reader:
         self.types = set(BUILT_IN_TYPES)
         self.unknown_types: set[str] = set(BUILT_IN_TYPES)
         self.declarations = Declarations()
-        self.originals: dict[str, Original] = {}
+        self.originals: dict[str, OriginalLines] = {}
         self.functions: list[CFunction] = []
         self.helpers: dict[str, CFunction] = {}
 
@@ -285,7 +285,9 @@ class _Reader:
         loops = tuple(self.loops(piece, node, text, original))
         return CFunction(name, place.file, place.line - 1, original.column(place.line, name), node, loops)
 
-    def loops(self, piece: SourcePiece, node: c_ast.FuncDef, text: str, original: Original) -> Iterator[Loop]:
+    def loops(
+        self, piece: SourcePiece, node: c_ast.FuncDef, text: str, original: OriginalLines
+    ) -> Iterator[Loop]:
         nodes = list(_loop_nodes(node.body))
         lines = list(_lines(text, piece.place))
         if len(lines) != len(
@@ -298,10 +300,10 @@ class _Reader:
             seen[first] += 1
             yield Loop(one, first, last, column)
 
-    def unreadable(self, piece: SourcePiece, text: str, problem: NotReadable) -> Unreadable:
+    def unreadable(self, piece: SourcePiece, text: str, problem: NotReadable) -> UnreadablePart:
         token = piece.function_name()
         if token is None:
-            return Unreadable(problem.file, problem.line, problem.reason)
+            return UnreadablePart(problem.file, problem.line, problem.reason)
         place = self.place_of_name(piece, token.text)
         original = self.original(place.file)
         loops = tuple(
@@ -309,7 +311,7 @@ class _Reader:
             for first, last in _lines(text, piece.place)
         )
         column = original.column(place.line, token.text)
-        return Unreadable(
+        return UnreadablePart(
             problem.file, problem.line, problem.reason, token.text, place.line - 1, column, loops
         )
 
@@ -317,9 +319,9 @@ class _Reader:
         start = next((one.start for one in piece.tokens[: piece.body] if one.text == name), piece.start)
         return LineMap(self.text[piece.start : start], piece.place).of(start - piece.start)
 
-    def original(self, file: str) -> Original:
+    def original(self, file: str) -> OriginalLines:
         if file not in self.originals:
-            self.originals[file] = Original(file)
+            self.originals[file] = OriginalLines(file)
         return self.originals[file]
 
 

@@ -303,7 +303,7 @@ def bisect(
         def tell(text: str) -> None:
             bar.update(text, 0, 0)
 
-        watcher = verb.Watcher(tell, _see(session), lambda text: session.note(f"note: {text}"))
+        watcher = verb.ProgressSink(tell, _see(session), lambda text: session.note(f"note: {text}"))
         try:
             found = verb.bisect(session.repository, asked, resume=given.resume, watcher=watcher)
         except KeyboardInterrupt:

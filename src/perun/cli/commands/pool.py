@@ -13,14 +13,14 @@ from perun.core.wording import plural
 from perun.profile.amounts import percent, readable
 from perun.running.pool import check as checking
 from perun.running.pool.check import MachineState, PoolCheck
-from perun.running.pool.places import Place, Scheduler, parsed
+from perun.running.pool.places import DaskPlace, Place, parsed
 
 # What `perun pool check` answers, as text or JSON.
 
 
 def tell_exposed(session: Session, place: Place) -> None:
     """Say so where others in the network may use the pool."""
-    if isinstance(place, Scheduler) and place.exposed:
+    if isinstance(place, DaskPlace) and place.exposed:
         session.note(
             f"note: {place} is not encrypted: who reaches it can run commands on its workers, and "
             "read what is sent; use it only in a network that you trust, or with dask+tls://"

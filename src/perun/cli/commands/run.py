@@ -33,7 +33,7 @@ from perun.core.wording import plural
 from perun.profile.amounts import readable
 from perun.repository.copies import refuse_after_interruption
 from perun.running.pool import dispatch
-from perun.running.pool.places import Local, Place, parsed
+from perun.running.pool.places import LocalPlace, Place, parsed
 from perun.running.run import matrix as batch
 from perun.running.run.events import (
     Event,
@@ -222,7 +222,7 @@ def run_matrix(
         return
     with open_remote(session.repository, options.push or None) as remote:
         # What is sent from this machine while it measures would disturb that; between two jobs nothing does.
-        sender = Sender(session.repository, remote, meanwhile=not isinstance(place, Local))
+        sender = Sender(session.repository, remote, meanwhile=not isinstance(place, LocalPlace))
         _run_matrix(session, options, where, since, place, sender, as_json)
 
 

@@ -290,7 +290,7 @@ class _Reader:
 # What functions cost together with all that they call, from call graphs, and how often they were called.
 
 
-class Inclusive:
+class InclusiveCosts:
     """Sums over the call graphs of several processes.
 
     :ivar calls: how often each function was called, by itself too.
@@ -452,7 +452,7 @@ class CallgrindEngine:
         if first not in recorded:
             raise self._nothing(logs.get(first))
         names = Names(self._run.cwd, self._environ, python=python)
-        inclusive, tree = Inclusive(), CostTree()
+        inclusive, tree = InclusiveCosts(), CostTree()
         of_first = PythonFunctions(first) if python else None
         several = len(recorded) > 1
         lost = 0

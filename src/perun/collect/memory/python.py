@@ -58,7 +58,7 @@ def prepared(run: Run, file: Path, interval: float, follow: bool) -> Run:
 
 
 class PythonRecording:
-    """The recording of one Python process; attributes are those of :class:`Recording`."""
+    """The recording of one Python process; attributes are those of :class:`MemoryRecording`."""
 
     def __init__(self, path: Path, python: str, run: Run) -> None:
         self.path = path

@@ -25,7 +25,7 @@ from perun.profile.amounts import larger_is_better, locations_of_larger
 from perun.profile.changes import DegradationInfo, PerformanceChange, without_doubtful, without_negligible
 from perun.profile.helpers import ProfileInfo
 from perun.profile.session import are_pairs
-from perun.profile.untraced import Alike
+from perun.profile.untraced import AlignedProfiles
 from perun.repository import jobs, postprocessing
 from perun.repository.repository import Repository
 
@@ -288,7 +288,7 @@ class Comparer:
         if found and not self._force:
             unknown = _incomparable(target, found)
             return PairOutcome(_of_all(chosen, unknown), environment=environment)
-        both = Alike(baseline, target)
+        both = AlignedProfiles(baseline, target)
         context = self._context
         if pair is not None:
             again = partial(self._seen_again, pair)
@@ -311,7 +311,7 @@ class Comparer:
         wanted = None if fact is None else headline_series_of(info.configuration, fact)
         return wanted is not None and bool(version) and self._newer(version, wanted)
 
-    def _apply(self, rule: CheckRule, both: Alike, context: CheckContext) -> MethodResult:
+    def _apply(self, rule: CheckRule, both: AlignedProfiles, context: CheckContext) -> MethodResult:
         name, baseline, target = rule.check.name, both.baseline, both.target
         try:
             with errors_of(rule.check, f"the check {name!r}", PluginError):

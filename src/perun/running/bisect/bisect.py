@@ -27,8 +27,17 @@ from perun.running.bisect.data import (
     ends_of,
     resolved,
 )
-from perun.running.bisect.judging import Bounds, ByCost, ByScript, Classifier, Ends, Script, bounds, middle
-from perun.running.bisect.measuring import BisectMeasurement, Copies, UnusableEnd, copies
+from perun.running.bisect.judging import (
+    Bounds,
+    Classifier,
+    CostClassifier,
+    EndsComparison,
+    Script,
+    ScriptClassifier,
+    bounds,
+    middle,
+)
+from perun.running.bisect.measuring import BisectMeasurement, BuiltCopies, UnusableEnd, copies
 from perun.running.bisect.quantity import quantity, stored_values
 from perun.running.compare.instruments import BudgetSpent
 from perun.running.run.collecting import describe_machine
@@ -103,7 +112,7 @@ def _unrelated(repo: Repository, good: str, bad: str) -> UsageError:
 _SPENT = "the budget is spent: give it more with --budget, the rest is kept: perun bisect --resume"
 
 
-class Watcher(NamedTuple):
+class ProgressSink(NamedTuple):
     """Who is told what happens.
 
     :param tell: what is done at the moment. :param see: what was found of a version, and between which
@@ -120,7 +129,7 @@ def bisect(
     asked: BisectRequest,
     *,
     resume: bool = False,
-    watcher: Watcher | None = None,
+    watcher: ProgressSink | None = None,
     rng: random.Random | None = None,
 ) -> BisectResult:
     """Find the first version that is like the bad end.
@@ -132,7 +141,7 @@ def bisect(
     :raises PerunError: where an end cannot be built or measured.
     """
     repo.require_trust("bisecting versions")
-    watcher = watcher or Watcher()
+    watcher = watcher or ProgressSink()
     if resume:
         journal = journals.resume(repo)
         asked = replace(_planned(journal), budget=asked.budget)
@@ -191,8 +200,8 @@ class _Bisection:
         repo: Repository,
         asked: BisectRequest,
         journal: BisectionJournal,
-        built: Copies,
-        watcher: Watcher,
+        built: BuiltCopies,
+        watcher: ProgressSink,
         rng: random.Random,
     ) -> None:
         self._repo = repo
@@ -202,14 +211,14 @@ class _Bisection:
         self._what = asked.script
         if asked.script:
             script = Script(repo, asked.script, built, journal, asked.budget, watcher.tell)
-            self._judge: Classifier = ByScript(script)
+            self._judge: Classifier = ScriptClassifier(script)
             return
         wanted = quantity(repo, case_of(repo, asked), asked.metric, asked.location, asked.sizes)
         self._what = str(wanted)
         read = history.read(repo, asked.bad, lambda done, total: watcher.tell("reading what is stored"))
         known, metric = stored_values(read, wanted, class_of(describe_machine(repo)))
         measuring = BisectMeasurement(repo, asked, wanted, built, journal, watcher.tell, rng)
-        self._judge = ByCost(measuring, known, metric)
+        self._judge = CostClassifier(measuring, known, metric)
 
     def run(self) -> BisectResult:
         """The answer: the ends, the search, the confirmation, and the way into a merge."""
@@ -217,7 +226,7 @@ class _Bisection:
         try:
             ends = self._judge.ends(self._good, self._bad)
         except BudgetSpent:
-            return self._answer(Ends(None), None, why=_SPENT)
+            return self._answer(EndsComparison(None), None, why=_SPENT)
         if ends.why:
             return self._answer(ends, None, why=ends.why)
         result = self._search(line)
@@ -228,7 +237,7 @@ class _Bisection:
         return self._confirmed(ends, into or result, result, merge)
 
     def _confirmed(
-        self, ends: Ends, result: _Result, main: _Result, merge: MinorVersion | None
+        self, ends: EndsComparison, result: _Result, main: _Result, merge: MinorVersion | None
     ) -> BisectResult:
         if result.spent or len(result.range) > 1:
             why = _SPENT if result.spent else self._why_range(result)
@@ -321,7 +330,7 @@ class _Bisection:
 
     def _answer(
         self,
-        ends: Ends,
+        ends: EndsComparison,
         result: _Result | None,
         *,
         ratio: CostRatio | None = None,

@@ -22,7 +22,7 @@ from perun.repository.repository import Repository
 from perun.running.bisect.data import CostRatio, VersionEvidence, VersionLabel
 from perun.running.bisect.measuring import (
     BisectMeasurement,
-    Copies,
+    BuiltCopies,
     PairComparison,
     SkippedVersion,
     UnusableEnd,
@@ -45,7 +45,7 @@ class Script:
         self,
         repo: Repository,
         command: str,
-        built_in: Copies,
+        built_in: BuiltCopies,
         journal: BisectionJournal,
         budget: float | None,
         tell: Callable[[str], None],
@@ -61,7 +61,7 @@ class Script:
     def is_bad(self, version: MinorVersion) -> bool:
         """Whether the script says so.
 
-        :raises Skipped: where it says 125, or the version cannot be built.
+        :raises SkippedVersion: where it says 125, or the version cannot be built.
         :raises JobFailed: where it says 128 or more, which ends the bisection.
         :raises BudgetSpent: where there is no time left for it.
         """
@@ -117,7 +117,7 @@ _GREW: Final = (PerformanceChange.SevereDegradation, PerformanceChange.Degradati
 _SHRANK: Final = (PerformanceChange.SevereOptimization, PerformanceChange.Optimization)
 
 
-class Ends(NamedTuple):
+class EndsComparison(NamedTuple):
     """What the ends say. :param why: why there is nothing to look for; empty where they differ.
 
     :param decided: whether it is certain that they do not differ.
@@ -140,7 +140,7 @@ class Classifier(ABC):
     """Tells what versions are like."""
 
     @abstractmethod
-    def ends(self, good: MinorVersion, bad: MinorVersion) -> Ends:
+    def ends(self, good: MinorVersion, bad: MinorVersion) -> EndsComparison:
         """Whether the two differ; before anything else is asked.
 
         :raises PerunError: where one of them cannot be built or run.
@@ -167,7 +167,7 @@ class Classifier(ABC):
         return False
 
 
-class ByCost(Classifier):
+class CostClassifier(Classifier):
     """By the cost of versions beside that of the ends.
 
     :param known: stored values by checksum; :param metric: what they are, None where there are none.
@@ -184,7 +184,7 @@ class ByCost(Classifier):
         self._unit = ""
         self._uses_stored = False
 
-    def ends(self, good: MinorVersion, bad: MinorVersion) -> Ends:
+    def ends(self, good: MinorVersion, bad: MinorVersion) -> EndsComparison:
         """By stored counts; else measured side by side."""
         self._good, self._bad = good, bad
         pair = self._known.get(good.checksum), self._known.get(bad.checksum)
@@ -196,12 +196,12 @@ class ByCost(Classifier):
             self._uses_stored = True
             self._unit = self._metric.unit
             ratio = CostRatio(share, share, share, self._costs, self._unit)
-            return Ends(ratio, "", self._metric.larger_is_better, self._metric.type)
+            return EndsComparison(ratio, "", self._metric.larger_is_better, self._metric.type)
         ends_of = self._counted_ends if self._measuring.is_counted else self._measured_ends
         found = ends_of(good, bad)
         self._exact = found.exact
         self._costs, self._unit = found.ratio.costs, found.ratio.unit
-        ends = Ends(found.ratio, "", found.larger_is_better, found.kind)
+        ends = EndsComparison(found.ratio, "", found.larger_is_better, found.kind)
         if found.change in _GREW + _SHRANK:
             return ends
         if found.change is PerformanceChange.NoChange:
@@ -318,13 +318,13 @@ class ByCost(Classifier):
         return ParentComparison(found.ratio, f"not confirmed beside its parent: {found.rule}")
 
 
-class ByScript(Classifier):
+class ScriptClassifier(Classifier):
     """By the exit status of a script, as `git bisect run` has it."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
 
-    def ends(self, good: MinorVersion, bad: MinorVersion) -> Ends:
+    def ends(self, good: MinorVersion, bad: MinorVersion) -> EndsComparison:
         """The script has to call both what they are named."""
         for version, name in ((good, "good"), (bad, "bad")):
             try:
@@ -341,7 +341,7 @@ class ByScript(Classifier):
                     "name other versions, or correct the script: it exits with 0 for good, with 1 to 127 for "
                     "bad, but with 125 for a version that cannot be judged",
                 )
-        return Ends(None)
+        return EndsComparison(None)
 
     def stored(self, version: MinorVersion) -> VersionEvidence | None:
         """Nothing."""

@@ -27,7 +27,14 @@ from perun.repository.bisections import BisectionJournal
 from perun.repository.copies import scratch_folder
 from perun.repository.repository import Repository
 from perun.running.bisect.data import PER_DOUBLING, SECONDS, BisectRequest, CostRatio
-from perun.running.bisect.quantity import GROWTH, NoSuchLocation, OfCalls, OneNumber, OverWorkloads, Quantity
+from perun.running.bisect.quantity import (
+    GROWTH,
+    CallsOrder,
+    NoSuchLocation,
+    Quantity,
+    SingleNumber,
+    WorkloadsOrder,
+)
 from perun.running.compare import compare as answers
 from perun.running.compare.decide import BASE, PairRunner, usable_cores
 from perun.running.compare.instruments import BudgetSpent, Clocks, CollectorInstrument, Instrument
@@ -66,7 +73,7 @@ class PairComparison(NamedTuple):
     kind: str
 
 
-class Copies:
+class BuiltCopies:
     """Versions that are checked out and built; use :func:`copies`."""
 
     def __init__(self, builds: Builds, tell: Tell) -> None:
@@ -91,10 +98,10 @@ class Copies:
 
 
 @contextmanager
-def copies(repo: Repository, tell: Tell) -> Iterator[Copies]:
+def copies(repo: Repository, tell: Tell) -> Iterator[BuiltCopies]:
     """Versions that are built; those that a killed process has not finished are removed first."""
     with Builds(repo, separate=True) as builds:
-        yield Copies(builds, tell)
+        yield BuiltCopies(builds, tell)
 
 
 class BisectMeasurement:
@@ -108,7 +115,7 @@ class BisectMeasurement:
         repo: Repository,
         asked: BisectRequest,
         wanted: Quantity,
-        built_in: Copies,
+        built_in: BuiltCopies,
         journal: BisectionJournal,
         tell: Tell,
         rng: random.Random,
@@ -176,7 +183,7 @@ class BisectMeasurement:
     def alone(self, version: MinorVersion) -> float:
         """The number that one run of the version gives.
 
-        :raises Skipped: where it cannot be built or run.
+        :raises SkippedVersion: where it cannot be built or run.
         """
         known = self._known("value", version)
         if known is not None:
@@ -199,7 +206,7 @@ class BisectMeasurement:
         """What pairs of runs say, with the sequential test of `perun compare`.
 
         :param why: names the step beside the two versions: `ends`, `like` or `confirm`.
-        :raises Skipped: where `head` cannot be built or run. :raises PerunError: where `base` cannot.
+        :raises SkippedVersion: where `head` cannot be built or run. :raises PerunError: where `base` cannot.
         :raises BudgetSpent: where there are no seconds left.
         """
         key = (why, base.checksum, head.checksum)
@@ -267,11 +274,11 @@ class BisectMeasurement:
         if wanted.recorded is not None:
             collected = CollectorInstrument(self._repo, wanted.case, wanted.recorded, self._version_of)
             if wanted.sizes:
-                yield OverWorkloads(self._repo, wanted, self._version_of)
+                yield WorkloadsOrder(self._repo, wanted, self._version_of)
             elif wanted.is_growth:
-                yield OfCalls(collected, wanted)
+                yield CallsOrder(collected, wanted)
             else:
-                yield OneNumber(collected, wanted, self._metric)
+                yield SingleNumber(collected, wanted, self._metric)
             return
         with scratch_folder(self._repo) as scratch:
             yield Clocks(self._repo, wanted.case, (wanted.metric,), scratch, self._rng)

@@ -128,7 +128,7 @@ def _growth(
     return Quantity(case, f"{collector}:{GROWTH}", location, found.recorded[0], sizes)
 
 
-class OneNumber:
+class SingleNumber:
     """Measures runs by a collector, and takes the one number out of each profile.
 
     :param metric: of the location, where it is known; then a profile without it counted nothing there.
@@ -268,7 +268,7 @@ def metric_of(location: str, exact: bool) -> Metric:
     return Metric(location, GROWTH, "", PER_DOUBLING, exact)
 
 
-class OfCalls:
+class CallsOrder:
     """By the sizes and the times of the calls of one run, as `trace` and `complexity` record them."""
 
     def __init__(self, inner: CollectorInstrument, wanted: Quantity) -> None:
@@ -289,7 +289,7 @@ class OfCalls:
         return reading._replace(values={metric_of(location, False): value})
 
 
-class OverWorkloads:
+class WorkloadsOrder:
     """By what is counted with workloads of growing sizes; a run of each is one reading.
 
     What is recorded is not kept: the profiles are of other workloads than those that are asked for.
@@ -306,7 +306,7 @@ class OverWorkloads:
             job = replace(wanted.case.job, workload=size, generated=None)
             case = wanted.case._replace(job=job)
             collected = CollectorInstrument(repo, case, wanted.recorded, version_of)
-            self._instruments.append((float(size), OneNumber(collected, wanted._replace(case=case))))
+            self._instruments.append((float(size), SingleNumber(collected, wanted._replace(case=case))))
 
     def measure(self, folder: Path, seconds: float, core: int | None = None) -> Reading:
         """Count it with each workload. :param seconds: 0 where there is no limit.

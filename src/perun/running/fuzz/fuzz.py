@@ -28,7 +28,7 @@ from perun.fuzz.after import understand
 from perun.fuzz.campaign import Campaign
 from perun.fuzz.coverage.api import Coverage, CoverageTarget
 from perun.fuzz.coverage.opening import open_coverage
-from perun.fuzz.executing import Executor, Nobody, Pool, SerialExecutor
+from perun.fuzz.executing import Executor, NullExecutor, Pool, SerialExecutor
 from perun.fuzz.findings import BEGAN, FORMAT, CampaignJournal, Event, JournalLine
 from perun.fuzz.findings import read as read_journal
 from perun.fuzz.seeds import SearchSettings, SeedFile
@@ -317,7 +317,7 @@ class _Session:
         """What runs inputs, started."""
         options = self._options
         if not options.coverage:
-            return Nobody()
+            return NullExecutor()
         self._report("starting the program", 0, 0)
         if options.jobs == 1:
             here = SerialExecutor(self._coverage(place, "counting")())

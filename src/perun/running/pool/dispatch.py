@@ -40,7 +40,7 @@ from perun.running.pool import worker as remote
 from perun.running.pool.engine import PoolEngine, TaskEnd, Worker, cannot_take_in, connected
 from perun.running.pool.leases import Inspector, Lease, Reservations, ScheduledTask
 from perun.running.pool.measuring import JobResult, error_of
-from perun.running.pool.places import Local, Place
+from perun.running.pool.places import LocalPlace, Place
 from perun.running.run.collecting import Keeper, ProfileNaming
 from perun.running.run.events import (
     JobAnswered,
@@ -218,7 +218,7 @@ def run(
     with connected(place, settings.patience) as engine, open_log() as log:
         assert isinstance(log, BatchJournal)
         tally = tally or RunTally(planned.slots)
-        several = not isinstance(place, Local)
+        several = not isinstance(place, LocalPlace)
         batch = _Batch(repo, planned, log, engine, commits, settings, tally, report, several)
         try:
             yield from batch.skip_broken(retry_broken)

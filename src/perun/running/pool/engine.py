@@ -17,7 +17,7 @@ from perun import __version__
 from perun.core.errors import ConfigError, PerunError, PluginError, RemoteError
 from perun.core.extras import install_command
 from perun.running.pool import places, ssh, worker
-from perun.running.pool.places import Hosts, Local, Place, Scheduler
+from perun.running.pool.places import DaskPlace, LocalPlace, Place, SshPlace
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -240,9 +240,9 @@ def connected(place: Place, patience: float) -> Iterator[PoolEngine]:
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(QUIET))
         _silence()
-        if isinstance(place, Local):
+        if isinstance(place, LocalPlace):
             client = _local(distributed, place)
-        elif isinstance(place, Hosts):
+        elif isinstance(place, SshPlace):
             client = _over_ssh(distributed, place, patience)
         else:
             client = _client(distributed, place, patience)
@@ -263,7 +263,7 @@ def _missing(library: str) -> PluginError:
 
 
 @contextmanager
-def _local(distributed: Any, place: Local) -> Iterator[Client]:
+def _local(distributed: Any, place: LocalPlace) -> Iterator[Client]:
     """Workers in this very process, which no port leads to: each job has a process of its own anyway."""
     cluster = distributed.LocalCluster(
         n_workers=place.workers,
@@ -282,7 +282,7 @@ def _local(distributed: Any, place: Local) -> Iterator[Client]:
 
 
 @contextmanager
-def _over_ssh(distributed: Any, place: Hosts, patience: float) -> Iterator[Client]:
+def _over_ssh(distributed: Any, place: SshPlace, patience: float) -> Iterator[Client]:
     """A scheduler in this process, which only who has its certificates can talk to, and workers by ssh."""
     listed = places.read(place.file)
     try:
@@ -306,7 +306,7 @@ def _over_ssh(distributed: Any, place: Hosts, patience: float) -> Iterator[Clien
 
 
 @contextmanager
-def _client(distributed: Any, place: Scheduler, patience: float) -> Iterator[Client]:
+def _client(distributed: Any, place: DaskPlace, patience: float) -> Iterator[Client]:
     security = _certificates(distributed, place) if place.encrypted else None
     # One that could not connect has nothing to close, and says so when it is collected.
     quiet = type("QuietClient", (distributed.Client,), {"__del__": lambda client: None})
@@ -334,7 +334,7 @@ def _client(distributed: Any, place: Scheduler, patience: float) -> Iterator[Cli
             client.close(timeout=5)
 
 
-def _certificates(distributed: Any, place: Scheduler) -> Any:
+def _certificates(distributed: Any, place: DaskPlace) -> Any:
     """What the configuration of dask names.
 
     :raises RemoteError: if it names none, or a file that is none.

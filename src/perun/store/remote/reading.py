@@ -14,7 +14,7 @@ from perun.core.errors import RemoteError
 from perun.store.remote import register, snapshot
 from perun.store.remote.contract import MissingPiece, Remote
 from perun.store.remote.pack import FOLDER as PACKS
-from perun.store.remote.register import Register, RegisterFile, Union
+from perun.store.remote.register import Register, RegisterFile, RegisterUnion
 from perun.store.remote.snapshot import SnapshotHead, SnapshotState
 
 FORMAT_KEY: Final = "format"
@@ -34,14 +34,14 @@ class RemoteReader:
 
     def __init__(self, remote: Remote, kept: Iterable[tuple[str, bytes]] = ()) -> None:
         self.remote = remote
-        self.union = Union()
+        self.union = RegisterUnion()
         self.head = SnapshotHead(None, SnapshotState())
         self.pieces: dict[str, bytes] = dict(kept)
         self._checked = False
         self._from: str | None = None  # the snapshot that the union begins with
         self.applied: set[str] = set()
 
-    def refresh(self) -> Union:
+    def refresh(self) -> RegisterUnion:
         """Read what is there now.
 
         :raises RemoteError: if the remote cannot be read, or one of its pieces is damaged.
@@ -75,7 +75,7 @@ class RemoteReader:
         self.head = head
 
     def _begin(self, name: str | None) -> None:
-        union = Union()
+        union = RegisterUnion()
         if name is not None:
             (data,) = self._get([snapshot.FOLDER + name], snapshot.MAX)
             snapshot.apply(name, data, union)

@@ -278,7 +278,7 @@ Tag = tuple[str, int]
 _file_time = itemgetter(1)
 
 
-class Union:
+class RegisterUnion:
     """What a set of registers says together. Applying one twice, or in another order, changes nothing.
 
     A profile is registered where a register says so that no removal names, and its object is in a pack that

@@ -25,14 +25,14 @@ from perun.core.errors import RemoteError
 from perun.store.remote import register
 from perun.store.remote.contract import MAX_HEAD, MissingPiece, Remote, is_key
 from perun.store.remote.pack import PackSlice
-from perun.store.remote.register import RegisterFile, Union
+from perun.store.remote.register import RegisterFile, RegisterUnion
 
 FOLDER: Final = "snapshots/"
 MAX: Final = 1 << 30
 """Bytes of the largest snapshot that is read."""
 
 
-def written(union: Union, dead: Collection[str], *, now: float) -> RegisterFile:
+def written(union: RegisterUnion, dead: Collection[str], *, now: float) -> RegisterFile:
     """The snapshot of all that the union says; `now`: seconds since 1970, for people.
 
     :param dead: all packs that are dead when it is that of the remote.
@@ -52,7 +52,7 @@ def written(union: Union, dead: Collection[str], *, now: float) -> RegisterFile:
     return RegisterFile(hashlib.sha256(data).hexdigest(), data)
 
 
-def _lines(union: Union, registers: dict[str, int], packs: dict[str, int]) -> Iterator[list[object]]:
+def _lines(union: RegisterUnion, registers: dict[str, int], packs: dict[str, int]) -> Iterator[list[object]]:
     def number(pack: str) -> int:
         return packs.setdefault(pack, len(packs))
 
@@ -72,7 +72,7 @@ def _lines(union: Union, registers: dict[str, int], packs: dict[str, int]) -> It
             yield ["@", checksum, number(place.pack), place.start, place.size]
 
 
-def apply(name: str, data: bytes, union: Union) -> None:
+def apply(name: str, data: bytes, union: RegisterUnion) -> None:
     """Take what the snapshot of this name says into the union. Nothing of it is trusted.
 
     :raises RemoteError: if it is not the snapshot of this name, or none.
@@ -91,7 +91,7 @@ def apply(name: str, data: bytes, union: Union) -> None:
         raise RemoteError(f"the snapshot {name[:12]} cannot be read: {problem}", hint) from None
 
 
-def _apply(first: dict[str, Any], lines: Sequence[bytes], union: Union) -> None:
+def _apply(first: dict[str, Any], lines: Sequence[bytes], union: RegisterUnion) -> None:
     registers = register.names_of([str(one) for one in first["registers"]])
     packs = register.names_of([str(one) for one in first["packs"]])
     dead = register.names_of([str(one) for one in first["dead"]])

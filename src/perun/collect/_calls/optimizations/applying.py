@@ -20,7 +20,7 @@ from perun.collect._calls.optimizations.methods import (
 )
 from perun.collect._calls.optimizations.plan import (
     CallStatistics,
-    Earlier,
+    EarlierProfiles,
     MethodEffect,
     Optimization,
     ProbeSwitching,
@@ -66,7 +66,7 @@ _CLASSES: Final = {
 """What each of `COMPLEXITIES` is as a class of bounds."""
 
 
-class Previous(NamedTuple):
+class PreviousGraph(NamedTuple):
     """The call graph of an earlier version."""
 
     version: str
@@ -142,7 +142,7 @@ class OptimizationResources:
         more = tuple(call for call in recorded if (call.caller, call.callee) not in known)
         return replace(graph, calls=(*graph.calls, *more) if kind == "mixed" else more, source=kind)
 
-    def previous(self, settings: OptimizationSettings) -> Previous | None:
+    def previous(self, settings: OptimizationSettings) -> PreviousGraph | None:
         """The call graph of the nearest ancestor that has one, or of `diff-version`.
 
         :raises UsageError: where that version has none, or there is no such version.
@@ -164,12 +164,12 @@ class OptimizationResources:
         if found is None:
             return None
         try:
-            return Previous(found[0], from_values(found[1]))
+            return PreviousGraph(found[0], from_values(found[1]))
         except ProfileError as problem:
             self._note(f"the call graph of {found[0][:10]} is not used: {problem.message}")
             return None
 
-    def earlier(self, graph: CallGraph) -> Earlier:
+    def earlier(self, graph: CallGraph) -> EarlierProfiles:
         """What is known of the functions of the graph from earlier profiles."""
         by_uid: dict[str, list[str]] = {}
         for function in graph.functions.values():
@@ -183,7 +183,7 @@ class OptimizationResources:
             callers = {name: calls for caller, calls in one.callers.items() for name in named(caller)}
             seen.update(dict.fromkeys(named(uid), one._replace(callers=callers)))
         bounds = {name: kind for uid, kind in self._bounds().items() for name in named(uid)}
-        return Earlier(seen, bounds)
+        return EarlierProfiles(seen, bounds)
 
     def seen(self) -> dict[str, CallStatistics]:
         """What was recorded of functions earlier, by their uids."""
@@ -293,7 +293,7 @@ OPTIMIZATIONS: Final[dict[Method, Optimization]] = {
 def choose(
     graph: CallGraph,
     previous: CallGraph | None,
-    earlier: Earlier,
+    earlier: EarlierProfiles,
     settings: OptimizationSettings,
     named: Set[str] = frozenset(),
 ) -> TraceChoice:
@@ -352,7 +352,7 @@ def _switching(effects: dict[Method, MethodEffect]) -> ProbeSwitching:
 
 
 def _lacks(
-    settings: OptimizationSettings, graph: CallGraph, previous: CallGraph | None, earlier: Earlier
+    settings: OptimizationSettings, graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles
 ) -> list[str]:
     """What methods lacked, so that they dropped nothing."""
     lacks = [f"{name} has no effect, as {method} is not on" for name, method in settings.idle]

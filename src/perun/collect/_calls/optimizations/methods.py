@@ -7,7 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.collect._calls.optimizations.plan import CallStatistics, Earlier, MethodEffect, ProbeSwitching
+from perun.collect._calls.optimizations.plan import (
+    CallStatistics,
+    EarlierProfiles,
+    MethodEffect,
+    ProbeSwitching,
+)
 from perun.collect._calls.optimizations.settings import COMPLEXITIES, is_small
 from perun.native.callgraph.difference import GraphDifference, difference
 from perun.native.callgraph.graph import levels_from
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def diff_tracing(
-    graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: OptimizationSettings
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
 ) -> MethodEffect:
     """Drop what did not change since the earlier version (manual 3.3.1)."""
     if previous is None:
@@ -91,7 +96,7 @@ def _with_given(graph: CallGraph) -> dict[str, int]:
 
 
 def cg_shaping(
-    graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: OptimizationSettings
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
 ) -> MethodEffect:
     """Keep a projection of the graph: its upper levels, its lower ones, or all that calls lead to.
 
@@ -124,7 +129,7 @@ def cg_shaping(
 
 
 def baseline_static(
-    graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: OptimizationSettings
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
 ) -> MethodEffect:
     """Drop functions whose static bound is low, but for those on the first levels."""
     levels = levels_of(graph)
@@ -161,7 +166,7 @@ _STEPS: Final = {"constant": 2.0, "logarithmic": 2.0, "linear": 1.5}
 
 
 def baseline_dynamic(
-    graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: OptimizationSettings
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
 ) -> MethodEffect:
     """Drop what is called very often, often and with short or regular times, or what only its caller's time
     holds."""
@@ -198,7 +203,7 @@ def _too_often(seen: CallStatistics, settings: OptimizationSettings) -> str:
 
 
 def dynamic_sampling(
-    graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: OptimizationSettings
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
 ) -> MethodEffect:
     """Sample each function so that about `dyn-sample-threshold` of its calls are recorded.
 
@@ -230,7 +235,7 @@ def _power(base: float, exponent: int) -> int:
 
 
 def dynamic_probing(
-    graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: OptimizationSettings
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
 ) -> MethodEffect:
     """Have the engine probe a function no longer once it has recorded so many calls of it."""
     return MethodEffect(
@@ -239,7 +244,7 @@ def dynamic_probing(
 
 
 def timed_sampling(
-    graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: OptimizationSettings
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
 ) -> MethodEffect:
     """Have the engine switch all probes but that of the entry off and on by a timer."""
     return MethodEffect(switching=ProbeSwitching(period=float(settings.value("timed-sample-freq"))))

@@ -29,7 +29,7 @@ class CallStatistics(NamedTuple):
     callers: Mapping[str, int] = NOTHING
 
 
-class Earlier(NamedTuple):
+class EarlierProfiles(NamedTuple):
     """What is known of functions from earlier profiles, by their names in the graph.
 
     :ivar seen: what was recorded. :ivar bounds: the class of the static bound, one of `COMPLEXITIES`.
@@ -62,7 +62,9 @@ class MethodEffect(NamedTuple):
     switching: ProbeSwitching = ProbeSwitching()
 
 
-Optimization = Callable[["CallGraph", "CallGraph | None", Earlier, "OptimizationSettings"], MethodEffect]
+Optimization = Callable[
+    ["CallGraph", "CallGraph | None", EarlierProfiles, "OptimizationSettings"], MethodEffect
+]
 """A method: from the graph of the version, that of the earlier version (None where none is known), what
 earlier profiles say, and the settings."""
 

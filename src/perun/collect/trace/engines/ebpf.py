@@ -91,7 +91,7 @@ class EbpfEngine:
         self._uncaught = 0
 
     def unavailable(self, plan: TracePlan | None = None) -> tuple[str, str]:
-        """See :meth:`Engine.unavailable`: checks the build, the kernel, privileges and the plan."""
+        """See :meth:`TraceEngine.unavailable`: checks the build, the kernel, privileges and the plan."""
         if os.uname().machine != "x86_64":
             return f"it needs x86-64, but this machine is {os.uname().machine}", ""
         if not all((self.folder / name).is_file() for name in ("perun_trace", "trace.bpf.o")):

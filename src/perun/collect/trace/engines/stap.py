@@ -69,7 +69,7 @@ class StapEngine(EbpfEngine):
         self._tool = which("stap", path=environ.get("PATH", os.defpath)) or ""
 
     def unavailable(self, plan: TracePlan | None = None) -> tuple[str, str]:
-        """See :meth:`Engine.unavailable`: checks for SystemTap, what the kernel needs for it, and root."""
+        """See :meth:`TraceEngine.unavailable`: checks for SystemTap, what the kernel needs, and root."""
         if os.uname().machine != "x86_64":
             return f"it needs x86-64, but this machine is {os.uname().machine}", ""
         if not self._tool:
