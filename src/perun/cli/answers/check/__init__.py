@@ -8,7 +8,7 @@ from typing import Final
 from perun.cli.answers.check.wording import CheckAnswer, Page
 
 FORMATS: Final = {
-    "text": "Text",
+    "text": "CheckText",
     "manual": "Manual",
     "json": "Json",
     "markdown": "Markdown",
