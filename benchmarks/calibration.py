@@ -24,26 +24,26 @@ from typing import Final
 import numpy as np
 
 from perun.collect._calls import calibration
-from perun.collect._calls.overhead import Cost
-from perun.collect.trace.engines import Engine, EngineContext
-from perun.collect.trace.engines.calibration import Way, correction
+from perun.collect._calls.overhead import CallCost
+from perun.collect.trace.engines import EngineContext, TraceEngine
+from perun.collect.trace.engines.calibration import ProbeMode, correction
 from perun.collect.trace.engines.ebpf import EbpfEngine
 from perun.collect.trace.engines.uftrace import UftraceEngine
-from perun.collect.trace.plan import Plan
+from perun.collect.trace.plan import TracePlan
 from perun.plugin.api import Run
 
 ROUNDS: Final = 30
 PAUSE: Final = 10.0
 COVERED: Final = 0.95
 ENGINES: Final = {
-    EbpfEngine: (Way(False, -1), Way(True, -1), Way(True, 1)),
-    UftraceEngine: (Way(True, -1),),
+    EbpfEngine: (ProbeMode(False, -1), ProbeMode(True, -1), ProbeMode(True, 1)),
+    UftraceEngine: (ProbeMode(True, -1),),
 }
 """The ways of recording a function that differ most, by the engine."""
-NO_PLAN: Final = Plan((), (), False, str(calibration.PROGRAM))
+NO_PLAN: Final = TracePlan((), (), False, str(calibration.PROGRAM))
 
 
-def calibrated(engine: Engine, ways: tuple[Way, ...], folder: Path) -> dict[str, Cost]:
+def calibrated(engine: TraceEngine, ways: tuple[ProbeMode, ...], folder: Path) -> dict[str, CallCost]:
     """The costs as they are now; none are kept."""
     run = Run(str(calibration.PROGRAM), "", "", cwd=folder, environ=dict(os.environ))
     found = correction(engine, NO_PLAN, EngineContext(run, folder, "suppress", 0.0), ways, None)
@@ -52,11 +52,11 @@ def calibrated(engine: Engine, ways: tuple[Way, ...], folder: Path) -> dict[str,
     return {f"{engine.name}, {way}": cost for way, cost in found.costs.items()}
 
 
-def measured(rounds: int, pause: float, folder: Path) -> dict[str, list[Cost]]:
+def measured(rounds: int, pause: float, folder: Path) -> dict[str, list[CallCost]]:
     """Costs by way, of calibrations one after the other; their spread is that of the rounds alone."""
     engines = [(kind(os.environ), ways) for kind, ways in ENGINES.items()]
     usable = [(engine, ways) for engine, ways in engines if not engine.unavailable()[0]]
-    found: dict[str, list[Cost]] = defaultdict(list)
+    found: dict[str, list[CallCost]] = defaultdict(list)
     share, calibration.UNCERTAIN = calibration.UNCERTAIN, 0.0
     try:
         for number in range(rounds):
@@ -69,7 +69,7 @@ def measured(rounds: int, pause: float, folder: Path) -> dict[str, list[Cost]]:
     return found
 
 
-def line(way: str, costs: list[Cost]) -> tuple[str, float]:
+def line(way: str, costs: list[CallCost]) -> tuple[str, float]:
     """The line of a way, and the share of the pairs of which the difference was within what is said."""
     whole = [(one.inside + one.outside, one.spread) for one in costs]
     apart, alone, both = [], 0, 0

@@ -22,8 +22,8 @@ from histories import History, history, matched
 from perun.history.changes.data import History as Measured
 from perun.history.changes.data import SeriesKey
 from perun.history.changes.detecting import detect
-from perun.history.changes.history import Points
-from perun.history.changes.remembered import Remembered
+from perun.history.changes.history import HistoryPoints
+from perun.history.changes.remembered import ChangesCache
 from perun.measurement.difference import Rules
 from perun.models import change_points
 from perun.plugin.api import MinorVersion
@@ -107,7 +107,7 @@ def many(place: Place) -> Iterator[Row]:
         measured = _measured(rows[:, :count])
         start = time.process_time()
         rules = Rules()
-        remembered, points = Remembered(repo, change_points.EFFECT, rules), Points(repo, "HEAD", ())
+        remembered, points = ChangesCache(repo, change_points.EFFECT, rules), HistoryPoints(repo, "HEAD", ())
         detect(measured, change_points.EFFECT, rules, remembered, points, lambda done, total: None)
         seconds.append(time.process_time() - start)
     what = f"change points of {SERIES:,} series of {LONG:,} versions, CPU"

@@ -30,7 +30,7 @@ from perun.repository.init import init
 from perun.repository.repository import Repository, open_repository
 from perun.running.compare.decide import Duet, PairRunner, duet_cores, usable_cores
 from perun.running.compare.instruments import BudgetSpent, Clocks, Reading
-from perun.running.compare.plan import CompareOptions, Plan, Side, cases_of
+from perun.running.compare.plan import CompareOptions, ComparePlan, CompareSide, cases_of
 from perun.running.compare.trial import Trial
 from report import Count, Measured, Place, Row, renewed, table
 from verdicts import load
@@ -86,7 +86,7 @@ class Programs:
         init(folder, os.environ, vcs_type="git")
         self._repo: Repository = open_repository(folder, os.environ)
         version = MinorVersion("2026-01-01 00:00:00", "a", "a@localhost", "a" * 40, "One", ())
-        self._plan = Plan(Side("base", version), Side("head", version), ())
+        self._plan = ComparePlan(CompareSide("base", version), CompareSide("head", version), ())
 
     def calibrate(self, kind: str, seconds: float) -> None:
         """Let the base and its copy take so long on a free processor, and the head longer."""

@@ -23,12 +23,12 @@ from typing import Final, NamedTuple
 
 from perun.fuzz import findings, rules
 from perun.fuzz.campaign import Campaign
-from perun.fuzz.coverage.api import Coverage, Target
+from perun.fuzz.coverage.api import Coverage, CoverageTarget
 from perun.fuzz.coverage.inputs import build_flags
 from perun.fuzz.coverage.opening import open_coverage
-from perun.fuzz.executing import Here
-from perun.fuzz.findings import Journal
-from perun.fuzz.seeds import SeedFile, Settings
+from perun.fuzz.executing import SerialExecutor
+from perun.fuzz.findings import CampaignJournal
+from perun.fuzz.seeds import SearchSettings, SeedFile
 from report import Place, Row
 
 PROGRAMS: Final = Path(__file__).parents[1] / "tests" / "fuzzing" / "programs"
@@ -122,20 +122,22 @@ def _compiled(program: Path, subject: Subject, compiler: str, flags: str) -> Pat
 def _opened(folder: Path, program: Path, subject: Subject) -> Coverage:
     scratch = folder / f"scratch-{program.name}"
     scratch.mkdir()
-    return open_coverage(Target((str(program),), "file", folder, dict(os.environ), subject.suffix), scratch)
+    return open_coverage(
+        CoverageTarget((str(program),), "file", folder, dict(os.environ), subject.suffix), scratch
+    )
 
 
 def _searched(folder: Path, program: Path, subject: Subject, seconds: float) -> tuple[list[bytes], int]:
     """What our search finds, without the time that measuring, minimising and modelling would take."""
     path = folder / f"own{subject.suffix}"
     path.write_bytes(subject.seed)
-    executor = Here(_opened(folder, program, subject))
-    journal = Journal(folder / "own")
+    executor = SerialExecutor(_opened(folder, program, subject))
+    journal = CampaignJournal(folder / "own")
     campaign = Campaign(
         rules.for_seed(subject.seed, path),
         executor,
-        Settings(seconds, LIMIT, HANG, tests_between=False),
-        lambda member, seed, left: findings.Tested("ok"),
+        SearchSettings(seconds, LIMIT, HANG, tests_between=False),
+        lambda member, seed, left: findings.MemberTest("ok"),
         journal,
         random.Random(1),
     )

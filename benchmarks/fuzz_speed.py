@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from perun.fuzz.coverage.api import Coverage, Target
+from perun.fuzz.coverage.api import Coverage, CoverageTarget
 from perun.fuzz.coverage.inputs import build_flags
 from perun.fuzz.coverage.opening import open_coverage
 from report import Measured, Place, Row
@@ -111,7 +111,7 @@ def compiled(program: Path, compiler: str, flags: str) -> Path:
 def opened(folder: Path, program: Path) -> Coverage:
     scratch = folder / f"scratch-{program.name}"
     scratch.mkdir()
-    coverage = open_coverage(Target((str(program),), "file", folder, dict(os.environ)), scratch)
+    coverage = open_coverage(CoverageTarget((str(program),), "file", folder, dict(os.environ)), scratch)
     coverage.start()
     return coverage
 

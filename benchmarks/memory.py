@@ -21,7 +21,7 @@ from perun.collect.memory import native
 from perun.collect.memory.analysis import Analysis
 from perun.collect.memory.collector import LIBRARY, SAMPLING
 from perun.collect.memory.python import AGENT
-from perun.collect.memory.records import Recording
+from perun.collect.memory.records import MemoryRecording
 from perun.collect.memory.symbols import Symboliser, find_tool
 from perun.native.elf import read_elf
 from report import Place, Row
@@ -157,7 +157,7 @@ def analysing(folder: Path, rounds: int) -> Iterator[Row]:
 
     def of(wanted: native.Library | None) -> int:
         analysis = native.NativeAnalysis(wanted, 25_000_000, 256) if wanted else Analysis(25_000_000, 256)
-        for events in Recording(file, wanted).pieces(reuse=True):
+        for events in MemoryRecording(file, wanted).pieces(reuse=True):
             analysis.add(events)
         return analysis.totals().events
 

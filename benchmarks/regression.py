@@ -10,7 +10,7 @@ import numpy as np
 
 import repositories
 from harness import Contestant, compete, cpu
-from perun.models.regression.methods import Plan, full
+from perun.models.regression.methods import RegressionOptions, full
 from perun.plugin.api import PostprocessContext
 from perun.postprocess.regression_analysis import RegressionAnalysis, RegressionParams
 from perun.profile.factory import Profile
@@ -44,7 +44,7 @@ def regression(place: Place) -> Iterator[Row]:
     loaded = loads(content, "trace.perf")
     groups = list(series(loaded))
     assert sum(len(group.x) for group in groups) == POINTS
-    plan = Plan()
+    plan = RegressionOptions()
     alone, _ = cpu(lambda: [full(group.x, group.y, plan) for group in groups], place.rounds)
     yield Row(f"the computation alone, {UIDS} uids, CPU", alone, CPU_LIMIT, "limit", 1)
     params, context = RegressionParams("full"), PostprocessContext()

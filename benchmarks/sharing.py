@@ -13,7 +13,7 @@ from perun.repository.init import init
 from perun.repository.repository import open_repository
 from perun.sharing import transfer
 from perun.sharing.remotes import add
-from perun.store.remote.contract import MAX_PIECE, Listed
+from perun.store.remote.contract import MAX_PIECE, PieceInfo
 from perun.store.remote.file import FileRemote
 from report import Count, Measured, Place, Row
 from sharing_history import commits, profiles
@@ -46,7 +46,7 @@ class Counting(FileRemote):
         self.requests += 1
         return super().get_range(key, start, length)
 
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def list(self, prefix: str) -> Iterator[PieceInfo]:
         found = list(super().list(prefix))
         self.requests += 1 + len(found) // LISTED_AT_ONCE
         return iter(found)

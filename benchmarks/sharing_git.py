@@ -13,7 +13,7 @@ from perun.repository.repository import open_repository
 from perun.sharing import transfer
 from perun.store.remote import cleaning
 from perun.store.remote.git import GitRemote
-from perun.store.remote.reading import Reader
+from perun.store.remote.reading import RemoteReader
 from report import Count, Measured, Place, Row
 from sharing_history import commits, profiles
 
@@ -51,7 +51,7 @@ def git_repository(place: Place) -> Iterator[Row | Count]:
     grown = _size(server) - size
     yield Count(f"bytes that {PUSHES} pushes of {EACH} profiles to git add", grown, most, most=most)
     yield from _rows(f"after {PUSHES} pushes", _calls(place, ours), before)
-    reader = Reader(remote)
+    reader = RemoteReader(remote)
     reader.refresh()
     cleaning.clean(reader, grace=0, now=time.time())
     yield Count("pieces that are left after perun gc --remote", len(_refs(server)) // 2, len(pieces), most=10)

@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 from perun.core.process import programs
 from perun.measurement.comparable import PROCESSOR, WALL, conditions, slower, speed_of
-from perun.measurement.estimate import Error, Kind, Point, Round, sample_of
+from perun.measurement.estimate import Kind, Point, Round, StandardError, sample_of
 from perun.measurement.noise import EFFICIENCY, NORMAL_QUARTILE, Noise
 from perun.measurement.verdict import compare, is_change
 from perun.profile.factory import Profile
@@ -125,7 +125,9 @@ def row(program: str, kind: Kind, clock: int, found: list[Session]) -> str:
     quiet = [one for one in found if one.load < 2]
     neighbours = itertools.pairwise([one for one, seen in zip(own, found, strict=True) if seen.load < 2])
     usual = sorted(abs(new - old) for old, new in neighbours)
-    noise = Noise(apart=Error(usual[len(usual) * 3 // 4] / NORMAL_QUARTILE, EFFICIENCY * len(usual)))
+    noise = Noise(
+        unpaired=StandardError(usual[len(usual) * 3 // 4] / NORMAL_QUARTILE, EFFICIENCY * len(usual))
+    )
     wrong, count = [0, 0, 0], 0
     for old, new in itertools.product(quiet, [one for one in found if one.load >= 2]):
         factor = math.exp(-slower([old.speed], [new.speed], clock))

@@ -24,14 +24,14 @@ import numpy as np
 from histories import History, history
 from perun.measurement.series import readings
 from perun.profile.factory import Profile
-from perun.profile.format.grouping import Group
+from perun.profile.format.grouping import ResourceGroup
 from perun.profile.format.head import COLUMNAR_FROM, object_body
 from perun.profile.head import ProfileHeader
 from perun.repository.init import init
 from perun.store import Store
 from perun.store.index import IndexEntry
 from perun.store.series import ProfileSeries
-from perun.store.summaries import Fact, fact_of
+from perun.store.summaries import ProfileSummary, profile_summary_of
 
 START = 1_600_000_000
 APART = 3600
@@ -85,7 +85,7 @@ def register(
             entry = IndexEntry(START + APART * place + 60, stored, f"app-{place}.perf", made.head)
             store.indexes.add(checksum, [entry])
             # As the first command that looks at the history would do, which need not read all profiles again.
-            store.facts.keep({stored: made.fact})
+            store.profile_summaries.keep({stored: made.fact})
             store.series.keep({stored: made.series})
         store.summaries.rebuild()
 
@@ -95,7 +95,7 @@ class _Registered(NamedTuple):
 
     head: ProfileHeader
     body: bytes
-    fact: Fact
+    fact: ProfileSummary
     series: ProfileSeries
 
 
@@ -121,7 +121,7 @@ def _registered(work: tuple[list[float], int, int, str]) -> _Registered:
     own = readings(profile)
     known = ProfileSeries((("processor", machine),), tuple(own), tuple(own.values()))
     return _Registered(
-        ProfileHeader.of(profile), object_body(profile, COLUMNAR_FROM), fact_of(profile), known
+        ProfileHeader.of(profile), object_body(profile, COLUMNAR_FROM), profile_summary_of(profile), known
     )
 
 
@@ -139,7 +139,7 @@ def _profile(values: list[float], chance: np.random.Generator, machine: str) -> 
     real = np.array(values)[:, np.newaxis] * noise
     profile.add_groups(
         (
-            Group("", {"uid": _name(row), "type": "time", "subtype": kind},
+            ResourceGroup("", {"uid": _name(row), "type": "time", "subtype": kind},
                   {"amount": amounts, "order": list(range(RUNS))}, RUNS)
             for kind, times in (("real", real), ("user", 0.9 * real))
             for row, amounts in enumerate(times.tolist())

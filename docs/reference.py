@@ -16,7 +16,7 @@ import click
 
 from perun.cli.main import cli
 from perun.cli.session import Session
-from perun.core.config.schema import KEYS, Key, Kind, Scope
+from perun.core.config.schema import KEYS, ConfigKey, KeyKind, Scope
 from perun.core.errors import EXIT_CODES
 from perun.plugin.registry import Registry
 
@@ -102,9 +102,9 @@ def configuration_lines() -> Iterator[str]:
         yield from _key(key)
 
 
-def _key(key: Key) -> Iterator[str]:
+def _key(key: ConfigKey) -> Iterator[str]:
     yield f"\n{escape(key.help)}"
-    if key.kind is Kind.IGNORED:
+    if key.kind is KeyKind.IGNORED:
         return
     yield f"\nHolds {escape(key.expected)}; {SCOPES[key.scope]}."
     if key.default not in (None, "", [], {}):

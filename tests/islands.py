@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perun.profile.factory import Profile
-from perun.profile.island import COLUMNS, NO_OBJECT, Api, Thread, Timeline
+from perun.profile.island import COLUMNS, NO_OBJECT, ApiFunction, Timeline, TimelineThread
 
 SECOND = 1_000_000_000
 UNITS = {
@@ -18,12 +18,12 @@ UNITS = {
     "net": "B",
     "stopped": "s",
 }
-WRITE = Api("file.write", "disk", "filewrite", "B")
-READ = Api("file.read", "disk", "fileread", "B")
-SLEEP = Api("time.sleep", "sleep", "sleep", "ns")
-RECV = Api("socket.recv", "net", "tcp-recv", "B")
+WRITE = ApiFunction("file.write", "disk", "filewrite", "B")
+READ = ApiFunction("file.read", "disk", "fileread", "B")
+SLEEP = ApiFunction("time.sleep", "sleep", "sleep", "ns")
+RECV = ApiFunction("socket.recv", "net", "tcp-recv", "B")
 
-Call = tuple[int, Api, str, int, int, int]
+Call = tuple[int, ApiFunction, str, int, int, int]
 """Thread, function, object, start and duration in nanoseconds, amount."""
 
 
@@ -49,7 +49,7 @@ def timeline(
     columns = dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True)) or {
         name: [] for name in COLUMNS
     }
-    lanes = [Thread(name, 0, 0, end) for name in threads]
+    lanes = [TimelineThread(name, 0, 0, end) for name in threads]
     return Timeline(end, ["prog.py"], lanes, apis, objects, columns, list(stops), len(calls))
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from measured_history import SLOWER, Measured
 from perun.web.live import ServerState
-from perun.web.serving import Serving
+from perun.web.serving import BoundServer
 
 
 class Answer(NamedTuple):
@@ -28,7 +28,7 @@ class Answer(NamedTuple):
 class Server:
     """One that runs in a thread."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: BoundServer) -> None:
         self.serving = serving
         self._thread = threading.Thread(target=serving.run)
         self._thread.start()
@@ -66,7 +66,7 @@ def serve() -> Iterator[Serve]:
     made: list[Server] = []
 
     def start(measured: Measured, **options: Any) -> Server:
-        made.append(Server(Serving(ServerState(measured.open()), **options)))
+        made.append(Server(BoundServer(ServerState(measured.open()), **options)))
         return made[-1]
 
     yield start
@@ -77,7 +77,7 @@ def serve() -> Iterator[Serve]:
 @pytest.fixture(scope="module")
 def server(measured_template: Measured) -> Iterator[Server]:
     """One of a repository that nobody changes."""
-    started = Server(Serving(ServerState(measured_template.open())))
+    started = Server(BoundServer(ServerState(measured_template.open())))
     yield started
     started.end()
 

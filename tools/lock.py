@@ -2,8 +2,8 @@
 
 Usage: python tools/lock.py FOLDER [OPTION OF uv pip compile]...
 
-Writes a requirements file for each use into the folder; `pip install --require-hashes --no-deps -r FOLDER/test.txt`
-installs exactly that. Files that stay the same are not touched.
+Writes a requirements file for each use into the folder, which `pip install --require-hashes --no-deps -r
+FOLDER/test.txt` installs exactly. Files that stay the same are not touched.
 """
 
 from __future__ import annotations

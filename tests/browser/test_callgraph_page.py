@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from perun.native.callgraph.files import to_values
-from perun.native.callgraph.graph import Call, CallGraph, Fingerprints, GraphFunction
+from perun.native.callgraph.graph import CallEdge, CallGraph, Fingerprints, GraphFunction
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view.callgraph import CallGraphView
@@ -30,7 +30,9 @@ def graph_of(
         )
         for place, name in enumerate(dict.fromkeys([*own, *others]))
     }
-    made = tuple(Call(one, other.lstrip("@"), "plt" if other[0] == "@" else "direct") for one, other in calls)
+    made = tuple(
+        CallEdge(one, other.lstrip("@"), "plt" if other[0] == "@" else "direct") for one, other in calls
+    )
     return CallGraph("ab", "main", functions, made)
 
 

@@ -10,15 +10,15 @@ from perun.cli.commands.explain import page_of
 from perun.plugin.api import MinorVersion, ViewContext
 from perun.profile.factory import Profile
 from perun.running.explain.data import (
+    AllocatorSite,
     CaseReport,
-    Cost,
+    CostChange,
+    CostPart,
     Explanation,
     FunctionChange,
-    Growth,
-    Line,
+    GrowthChange,
+    HunkLine,
     OtherFile,
-    Part,
-    Site,
 )
 from perun.view.flamegraph import PLUGIN as FlameGraph
 
@@ -40,10 +40,10 @@ def explanation(name: str, graph: str) -> Explanation:
     """All texts of it are this name."""
     version = MinorVersion("2026-11-22", name, name, "0" * 40, name, ("1" * 40,))
     function = FunctionChange(
-        name, name, name, 1, 2, (Cost(name, "B", 1, 2, 3), Cost("time", "ms", 1, 2, 3, 1.5, 2.5)),
-        (Part(name, 1, 2),), (Site(name, name, (1, 2), (1, 2), (1, 2)),),
-        Growth(True, True, name, name, name), (name,), (name,),
-        (Line("+", 0, 1, name), Line("-", 1, 0, name)), ((name, Line("+", 0, 1, name)),), (name,),
+        name, name, name, 1, 2, (CostChange(name, "B", 1, 2, 3), CostChange("time", "ms", 1, 2, 3, 1.5, 2.5)),
+        (CostPart(name, 1, 2),), (AllocatorSite(name, name, (1, 2), (1, 2), (1, 2)),),
+        GrowthChange(True, True, name, name, name), (name,), (name,),
+        (HunkLine("+", 0, 1, name), HunkLine("-", 1, 0, name)), ((name, HunkLine("+", 0, 1, name)),), (name,),
     )  # fmt: skip
     case = CaseReport(name, function.costs, (function,), 1, ((name, graph),), (name,))
     return Explanation(version, version, (case,), (OtherFile(name, "build", 1, 2),), 0, (name,))

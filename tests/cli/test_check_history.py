@@ -23,8 +23,8 @@ import pytest
 
 from perun.core.errors import DamagedStore, JobFailed, ProfileNotFound
 from perun.history.check import pairing
-from perun.history.check.check import History, check_all, check_diff, check_head
-from perun.history.check.report import Options, VersionReport, exit_code, is_degradation
+from perun.history.check.check import Ancestry, check_all, check_diff, check_head
+from perun.history.check.report import ComparisonOptions, VersionReport, exit_code, is_degradation
 from perun.profile.changes import PerformanceChange
 from perun.profile.factory import Profile
 from perun.repository.repository import Repository, open_repository
@@ -144,7 +144,9 @@ def test_counting_what_the_others_have_changes_no_pair(
     head = {key: found for key, found in expected.items() if key[0] == "head"}
     assert pairs(branched, [check_head(repo, None)]) == head
     # None is the nearest of its configuration, so that any of the same collector will do.
-    assert pairs(branched, [check_head(repo, None, Options(force=True))])["head", "new"][0] == "left"
+    assert (
+        pairs(branched, [check_head(repo, None, ComparisonOptions(force=True))])["head", "new"][0] == "left"
+    )
 
 
 def test_history_is_walked_once_for_all_profiles_of_a_version(
@@ -158,14 +160,14 @@ def test_history_is_walked_once_for_all_profiles_of_a_version(
     root = git.git("rev-list", "--max-parents=0", "HEAD").strip()
     register(git.path, root, "fast", 1)
     walked: list[str] = []
-    ancestors = History.ancestors
+    ancestors = Ancestry.ancestors
 
-    def counted(self: History, checksum: str) -> Any:
+    def counted(self: Ancestry, checksum: str) -> Any:
         for version in ancestors(self, checksum):
             walked.append(version.checksum)
             yield version
 
-    monkeypatch.setattr(History, "ancestors", counted)
+    monkeypatch.setattr(Ancestry, "ancestors", counted)
     report = check_head(open_repository(git.path, environment), None)
     assert len(walked) == len(set(walked)) == 7
     found = {one.target.workload: one.baseline is not None for one in report.comparisons}
@@ -246,7 +248,7 @@ def test_force_pairs_other_configurations(branched: Project, repo: Repository) -
     left, l1 = branched.versions["left"], branched.versions["l1"]
     (one,) = check_diff(repo, left, l1).comparisons
     assert one.baseline is None
-    (one,) = check_diff(repo, left, l1, Options(force=True)).comparisons
+    (one,) = check_diff(repo, left, l1, ComparisonOptions(force=True)).comparisons
     assert [change.result.name for change in one.changes] == ["Optimization"]
 
 
@@ -279,7 +281,7 @@ def test_ignored_changes(branched: Project, repo: Repository) -> None:
     register(branched.path, branched.versions["root"], "x", 1, quiet=1, helper_a=1, helper_b=1)
     register(branched.path, minor, "x", 5, quiet=1, helper_a=5, helper_b=5)
     ignore = (re.compile("^helper_"), re.compile("ie"))
-    report = check_head(repo, minor, Options(ignore=ignore))
+    report = check_head(repo, minor, ComparisonOptions(ignore=ignore))
     (x,) = [one for one in report.comparisons if one.target.workload == "x"]
     assert [(change.location, change.result.name) for change in x.results[0].changes] == [
         ("work", "Degradation")
@@ -288,7 +290,10 @@ def test_ignored_changes(branched: Project, repo: Repository) -> None:
     stored = [one.info.location for one in repo.store.changes.read(minor) if one.command.endswith(" x")]
     assert sorted(stored) == ["helper_a", "helper_b", "work"]
     assert (
-        exit_code(check_diff(repo, f"{minor}~2", minor, Options(ignore=(re.compile(""),))).comparisons) == 0
+        exit_code(
+            check_diff(repo, f"{minor}~2", minor, ComparisonOptions(ignore=(re.compile(""),))).comparisons
+        )
+        == 0
     )
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from perun.fuzz import results
-from perun.fuzz.corpus import Member
-from perun.fuzz.findings import FORMAT, Journal
+from perun.fuzz.corpus import CorpusMember
+from perun.fuzz.findings import FORMAT, CampaignJournal
 from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, Campaign, Program, Result, Seed
 from perun.repository.repository import open_repository
 from perun.running.fuzz.options import FuzzOptions, marked
@@ -47,9 +47,9 @@ def campaign_in(folder: Path, name: str = "words.txt", cmd: str = "./prog", **se
     given = marked(open_repository(folder.parent, dict(os.environ)), options)
     seed = Seed("seed.txt", "seed.txt", 5, 0, 0.001)
     results.save(folder, Campaign(Program(cmd, "", "."), given, 1, (seed,), 0, tuple(found)))
-    journal = Journal(folder)
+    journal = CampaignJournal(folder)
     journal.write("campaign", format=FORMAT, settings=given, random_seed=1)
-    journal.member("seed", Member(0, "seed.txt", b"fine\n", "", "seed.txt", ()))
+    journal.member("seed", CorpusMember(0, "seed.txt", b"fine\n", "", "seed.txt", ()))
     journal.close()
     return folder
 

@@ -528,7 +528,7 @@ def test_ended_at_each_step(project, fake, configure, monkeypatch, owner, name, 
             # The batch had not begun, or has come to its end.
             planned, kept = batch.plan(repo, batch.BatchOptions()), None
             if stored(project):
-                kept, planned = None, batch.Plan((), (), planned.placement, None, registering)
+                kept, planned = None, batch.BatchPlan((), (), planned.placement, None, registering)
         if planned.total:
             list(batch.run(repo, planned, kept))
         elif kept is not None:

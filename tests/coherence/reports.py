@@ -21,7 +21,7 @@ from perun.profile.amounts import percent
 from perun.profile.changes import PerformanceChange
 from perun.repository.repository import open_repository
 from perun.web.data.pieces import Pieces
-from perun.web.data.state import State, load
+from perun.web.data.state import WebState, load
 from perun.web.live import atom
 
 
@@ -104,7 +104,7 @@ def _sarif(text: str) -> list[tuple[str, ...]]:
     return rows
 
 
-def grid(asked: Asked, state: State, told: Answers) -> Iterator[str]:
+def grid(asked: Asked, state: WebState, told: Answers) -> Iterator[str]:
     """The dashboard's grid has the values of `log`."""
     piece: Any = Pieces(state, "now").piece("grid")
     for row in piece.rows:
@@ -116,7 +116,7 @@ def grid(asked: Asked, state: State, told: Answers) -> Iterator[str]:
                 yield f"the grid has {value}, log {told[key]} {key}"
 
 
-def feed(asked: Asked, state: State, told: Answers) -> Iterator[str]:
+def feed(asked: Asked, state: WebState, told: Answers) -> Iterator[str]:
     """Each definite change of neighbours is in the feed, with its series, word and ratio as they are
     printed."""
     entries: defaultdict[str, list[str]] = defaultdict(list)

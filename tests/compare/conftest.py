@@ -14,7 +14,7 @@ from perun.history.check.report import Comparison
 from perun.repository import trust
 from perun.repository.init import init
 from perun.repository.repository import Repository, open_repository
-from perun.running.compare.compare import Outcome, compare
+from perun.running.compare.compare import CompareOutcome, compare
 from perun.running.compare.plan import CompareOptions, plan
 from shared import conftest_of, folder_of_run, made_once
 
@@ -80,7 +80,7 @@ class Project:
         repo = self.repository
         trust.grant(repo.root, repo.config, repo.environ)
 
-    def compare(self, base: str | None = None, head: str | None = None, **options: Any) -> Outcome:
+    def compare(self, base: str | None = None, head: str | None = None, **options: Any) -> CompareOutcome:
         """What `perun compare` answers."""
         repo = self.repository
         wanted = CompareOptions(base, head, **options)

@@ -54,8 +54,8 @@ def test_what_was_measured_is_stored_as_pairs(project: Any) -> None:
     # In the order of measuring, whatever their names are.
     times = [sorted(entry.time for entry in project.entries(one)) for one in ("HEAD~1", "HEAD")]
     assert times[0] == times[1] == list(range(times[0][0], times[0][0] + 3))
-    assert {session.of(one)[1] for one in base} == {"base"}
-    assert {session.of(one)[1] for one in head} == {"head"}
+    assert {session.session_of(one)[1] for one in base} == {"base"}
+    assert {session.session_of(one)[1] for one in head} == {"head"}
 
 
 def test_the_default_is_the_merge_base_and_the_working_directory(project: Any) -> None:

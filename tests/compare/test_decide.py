@@ -10,7 +10,14 @@ from perun.measurement.series import Metric
 from perun.models.two_samples.sequential import nominal_levels
 from perun.profile.changes import PerformanceChange
 from perun.running.compare.compare import change_of
-from perun.running.compare.decide import Decision, InterimPlan, Values, decide, disagreements, reachable
+from perun.running.compare.decide import (
+    InterimPlan,
+    MetricDecision,
+    PairValues,
+    decide,
+    disagreements,
+    reachable,
+)
 
 WALL = Metric("./p", "time", "real", "s", False)
 CPU = Metric("./p", "time", "cpu", "s", False)
@@ -18,13 +25,13 @@ COUNT = Metric("./p", "instructions", "", "", True)
 NOISE = np.random.default_rng(7).normal(0, 0.003, (3, 40))
 
 
-def values(ratio: float, pairs: int = 20, scale: float = 1.0, noise: float = 1.0) -> Values:
+def values(ratio: float, pairs: int = 20, scale: float = 1.0, noise: float = 1.0) -> PairValues:
     """Pairs whose head is `ratio` times the base, but for 0.3 % of noise."""
     base, head, again = np.exp(scale * NOISE[:, :pairs])
-    return Values(base, ratio * head, noise * again)
+    return PairValues(base, ratio * head, noise * again)
 
 
-def only(metric: Metric, found: Values, looks: InterimPlan | None = None, **more: bool) -> Decision:
+def only(metric: Metric, found: PairValues, looks: InterimPlan | None = None, **more: bool) -> MetricDecision:
     (decision,) = decide({metric: found}, looks or InterimPlan(20), DEFAULTS, **more)
     return decision
 
@@ -59,7 +66,7 @@ def test_a_base_that_differs_from_itself_is_no_answer() -> None:
 
 
 def test_runs_that_took_nothing_have_no_ratio() -> None:
-    found = Values(np.zeros(20), np.ones(20), np.ones(20))
+    found = PairValues(np.zeros(20), np.ones(20), np.ones(20))
     decision = only(CPU, found)
     assert decision.verdict.change is PerformanceChange.Degradation
     assert decision.verdict.difference.delta == (1.0, 1.0, 1.0), "there is no ratio to 0, but a difference"
@@ -72,8 +79,8 @@ def test_few_pairs_have_no_interval() -> None:
 
 
 def test_counts_decide_after_three_pairs() -> None:
-    def counts(base: Sequence[float], head: Sequence[float]) -> Decision:
-        return only(COUNT, Values(np.array(base), np.array(head), np.array(base)))
+    def counts(base: Sequence[float], head: Sequence[float]) -> MetricDecision:
+        return only(COUNT, PairValues(np.array(base), np.array(head), np.array(base)))
 
     assert counts([1000.0] * 3, [1000.0] * 3).verdict.change is PerformanceChange.NoChange
     assert counts([1000.0] * 3, [1001.0] * 3).verdict.change is PerformanceChange.Degradation
@@ -122,7 +129,7 @@ def test_the_level_holds_where_nothing_changed() -> None:
     for _ in range(1000):
         base, head, noise = np.exp(rng.normal(0, 0.02, (3, 30)))
         for pairs in (10, 15, 20, 25, 30):
-            found = Values(base[:pairs], head[:pairs], noise[:pairs])
+            found = PairValues(base[:pairs], head[:pairs], noise[:pairs])
             (decision,) = decide({WALL: found}, looks, tight, ends=pairs == 30)
             if decision.verdict.change in (PerformanceChange.Degradation, PerformanceChange.Optimization):
                 wrong += 1
@@ -151,7 +158,7 @@ def test_two_clocks_that_disagree(wall: float, cpu: float, meaning: str | None) 
 
 
 def test_instructions_are_a_second_clock() -> None:
-    counts = Values(np.full(3, 1e6), np.full(3, 1.2e6), np.full(3, 1e6))
+    counts = PairValues(np.full(3, 1e6), np.full(3, 1.2e6), np.full(3, 1e6))
     decisions = [only(COUNT, counts), only(CPU, values(1.0))]
     assert list(disagreements(decisions)) == [
         "it executes more instructions in the same time: what was added is cheap here"

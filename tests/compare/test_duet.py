@@ -13,7 +13,7 @@ import pytest
 
 from perun.core import conditions
 from perun.core.errors import JobFailed, UsageError
-from perun.core.process.execution import Sample
+from perun.core.process.execution import RunSample
 from perun.measurement.comparable import differences
 from perun.measurement.difference import DEFAULTS
 from perun.measurement.series import Metric
@@ -24,7 +24,7 @@ from perun.profile.factory import Profile
 from perun.running.compare import decide
 from perun.running.compare.decide import Duet, PairRunner, duet_cores, one_core
 from perun.running.compare.instruments import BudgetSpent, Reading, SideFailed
-from perun.running.compare.plan import Plan, Side
+from perun.running.compare.plan import ComparePlan, CompareSide
 from perun.running.compare.trial import Trial, run
 from shared import is_running, two_cores, wait_for
 
@@ -135,7 +135,7 @@ def test_input_output_and_memory_are_as_in_turns(project: Any, workload: str) ->
     assert found.error is None
     lines = Path(f"{project.record}.lines").read_text().split()
     assert len(lines) == len(events(project)) and set(lines) == {"1"}
-    stored = [one for one in project.registered("HEAD") if session.of(one).side == "head"]
+    stored = [one for one in project.registered("HEAD") if session.session_of(one).side == "head"]
     peaks, times = sorted(stored, key=lambda one: one["header"]["type"])
     assert peaks["header"]["type"] == "memory" and times["header"]["type"] == "time"
     assert session.is_duet(times) and session.is_duet(peaks)
@@ -206,10 +206,10 @@ def test_processors_of_different_cores_are_preferred(monkeypatch: pytest.MonkeyP
 
 CPU = Metric("./p", "time", "cpu", "s", False)
 VERSION = MinorVersion("2024-03-04 09:00:00", "Ada", "ada@example.org", "a" * 40, "One", ())
-PLAN = Plan(Side("base", VERSION), Side("head", VERSION._replace(checksum="b" * 40)), ())
+PLAN = ComparePlan(CompareSide("base", VERSION), CompareSide("head", VERSION._replace(checksum="b" * 40)), ())
 
 
-ALONE = Sample(1.0, 0.5, 0.1, 0)
+ALONE = RunSample(1.0, 0.5, 0.1, 0)
 
 
 class Given:
@@ -217,7 +217,7 @@ class Given:
 
     name = "given"
 
-    def __init__(self, slowed: Callable[[], float], sample: Sample = ALONE) -> None:
+    def __init__(self, slowed: Callable[[], float], sample: RunSample = ALONE) -> None:
         self.duets: list[tuple[str, ...]] = []
         self.now = 0.0
         self._slowed = slowed
@@ -274,7 +274,7 @@ def test_each_pair_swaps_the_cores_and_has_its_own_order() -> None:
 
 @pytest.mark.usefixtures("undisturbed")
 def test_what_uses_several_cores_is_measured_in_turns() -> None:
-    given = Given(lambda: 1.0, Sample(1.0, 1.5, 0.1, 0))
+    given = Given(lambda: 1.0, RunSample(1.0, 1.5, 0.1, 0))
     trial = given.trial()
     assert (given.duets, trial.together, trial.parallel, trial.pinned) == ([], (), True, False)
 
@@ -326,7 +326,7 @@ def test_times_of_duets_are_compared_with_each_other_only() -> None:
 def test_pooled_duets_stay_duets() -> None:
     sides = [session.Session(one, "head", runs_are_rounds=True) for one in ("one", "two")]
     pooled = session.pool([profile(one, [0, 1]) for one in sides])
-    assert session.is_duet(pooled) and session.of(pooled) is None
+    assert session.is_duet(pooled) and session.session_of(pooled) is None
     assert session.KEY not in session.pool([profile(one) for one in sides])["header"]
 
 

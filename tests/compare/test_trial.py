@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from perun.core import conditions
-from perun.core.conditions import Moment, Watch
+from perun.core.conditions import ConditionWatch, Moment
 from perun.core.errors import JobFailed
-from perun.core.process.execution import Sample
+from perun.core.process.execution import RunSample
 from perun.core.process.programs import FixedLoop, Speed
 from perun.measurement.difference import DEFAULTS
 from perun.measurement.series import Metric
@@ -20,13 +20,13 @@ from perun.running.compare import trial as trials
 from perun.running.compare.compare import _notes
 from perun.running.compare.decide import PairRunner
 from perun.running.compare.instruments import BudgetSpent, Reading
-from perun.running.compare.plan import Plan, Side
+from perun.running.compare.plan import ComparePlan, CompareSide
 from perun.running.compare.trial import Trial, run
 
 CPU = Metric("./p", "time", "cpu", "s", False)
 COUNT = Metric("./p", "instructions", "", "", True)
 VERSION = MinorVersion("2024-03-04 09:00:00", "Ada", "ada@example.org", "a" * 40, "One", ())
-PLAN = Plan(Side("base", VERSION), Side("head", VERSION._replace(checksum="b" * 40)), ())
+PLAN = ComparePlan(CompareSide("base", VERSION), CompareSide("head", VERSION._replace(checksum="b" * 40)), ())
 
 
 class Instrument:
@@ -42,7 +42,7 @@ class Instrument:
         self.notes: list[str] = []
         self.cores: list[int | None] = []
         self.now = 0.0
-        self.sample = Sample(1.0, 0.5, 0.1, 0)
+        self.sample = RunSample(1.0, 0.5, 0.1, 0)
         self.beside: dict[Metric, float] = {}
         self._noise = noise
         self._takes = takes
@@ -183,7 +183,7 @@ def test_a_pair_stays_on_one_core() -> None:
 
 def test_what_uses_several_cores_is_left_on_all() -> None:
     instrument = Instrument({"base": 1.0, "head": 1.1})
-    instrument.sample = Sample(1.0, 1.5, 0.1, 0)
+    instrument.sample = RunSample(1.0, 1.5, 0.1, 0)
     assert not instrument.trial(cores=(0, 1)).pinned
     assert set(instrument.cores) == {None}
 
@@ -230,10 +230,10 @@ def test_disturbed_pairs_are_repeated_within_limits(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_busy_machine_is_no_disturbance_but_a_jump_is() -> None:
-    watch = Watch()
+    watch = ConditionWatch()
     moments = [Moment(0, 0, 0.9 * second, float(second)) for second in range(8)]
     assert [watch.disturbance(*pair) for pair in itertools.pairwise(moments)] == [""] * 7
-    watch = Watch()
+    watch = ConditionWatch()
     quiet = [Moment(0, 0, 0.0, float(second)) for second in range(8)]
     for pair in itertools.pairwise(quiet):
         assert watch.disturbance(*pair) == ""

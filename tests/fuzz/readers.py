@@ -21,10 +21,10 @@ from perun.collect._calls.sizes import find_size, size_of
 from perun.collect.complexity.records import processes
 from perun.collect.complexity.selection import programs
 from perun.collect.instructions import callgrind, perf
-from perun.collect.instructions.tree import Frame, Tree, grow
+from perun.collect.instructions.tree import CostTree, FunctionFrame, grow
 from perun.collect.memory import preload
 from perun.collect.memory.native import load
-from perun.collect.memory.records import Recording
+from perun.collect.memory.records import MemoryRecording
 from perun.collect.trace.engines.calibration import boundaries, pieces
 from perun.collect.trace.engines.uftrace_safety import unsafe_functions, unwinds
 from perun.collect.trace.params import kind_of
@@ -188,13 +188,13 @@ def _index_of_temporary_files(data: bytes, folder: Path) -> object:
 def _cache(data: bytes, folder: Path) -> object:
     store = _store(folder)
     _put(store.cache.path, data)
-    return store.cache.damage(), store.facts.of([MINOR]), store.summaries.load().get(MINOR)
+    return store.cache.damage(), store.profile_summaries.of([MINOR]), store.summaries.load().get(MINOR)
 
 
 def _facts(data: bytes, folder: Path) -> object:
     store = _store(folder)
     store.cache.put("facts", {MINOR: data})
-    return store.facts.of([MINOR])
+    return store.profile_summaries.of([MINOR])
 
 
 def _configuration(data: bytes, folder: Path) -> object:
@@ -218,7 +218,7 @@ def _configuration_cache(data: bytes, folder: Path) -> object:
 
 def _memory(data: bytes, folder: Path) -> object:
     _put(folder / "recording", data)
-    return [len(piece) for piece in Recording(folder / "recording", load()).pieces()]
+    return [len(piece) for piece in MemoryRecording(folder / "recording", load()).pieces()]
 
 
 def _content_of_memory(data: bytes, folder: Path) -> object:
@@ -257,8 +257,8 @@ def _trace(data: bytes, folder: Path) -> object:
 
 def _callgrind(data: bytes, folder: Path) -> object:
     _put(folder / "out", data)
-    graph, tree = callgrind.read(folder / "out"), Tree()
-    grow(tree, graph, lambda node: Frame(graph.functions[node].name))
+    graph, tree = callgrind.read(folder / "out"), CostTree()
+    grow(tree, graph, lambda node: FunctionFrame(graph.functions[node].name))
     # Whatever the costs of calls are, nothing of what functions cost themselves is lost.
     assert tree.total == graph.total
     return tree.exclusive(), tree.inclusive()

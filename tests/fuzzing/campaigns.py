@@ -44,12 +44,13 @@ def folder_of(folder: Path, name: str = "main.c", text: str = "") -> Campaign:
     (folder / "seeds").mkdir()
     (folder / "seeds" / name).write_bytes(SEED)
     campaign = Campaign(
-        Program(f"./trim{text}", text, "/project", "0123456789abcdef", backend="gcov"), {"timeout": 60}, 7,
+        Program(f"./trim{text}", text, "/project", "0123456789abcdef", backend="gcov"),
+        {"timeout": 60}, 7,
         (Seed(name, f"seeds/{name}", len(SEED), 3600, 0.001),), 3600, tuple(found),
         (Rule(f"T.10{text}", "insert_whitespace", f"Insert whitespace {text}", 40, 9, 2),),
         TimeSeries((Point(0.0, 1, 1.0), Point(1.5, 60, 8.0), Point(3.0, 120, 24.5))),
-        TimeSeries((Point(0.0, 0, 0.0), Point(3.0, 120, 1.0))), 5000, 90, 12, 60.0, 2.0, "the time was over",
-        "1.0"
+        TimeSeries((Point(0.0, 0, 0.0), Point(3.0, 120, 1.0))), 5000, 90, 12, 60.0, 2.0,
+        "the time was over", "1.0"
     )  # fmt: skip
     results.save(folder, campaign)
     return campaign

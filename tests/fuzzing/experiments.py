@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 
 from perun.fuzz import rules
 from perun.fuzz.campaign import Campaign
-from perun.fuzz.coverage.api import Coverage, Target
+from perun.fuzz.coverage.api import Coverage, CoverageTarget
 from perun.fuzz.coverage.opening import open_coverage
 from perun.fuzz.executing import Pool
-from perun.fuzz.findings import Journal, Tested
-from perun.fuzz.seeds import SeedFile, Settings
+from perun.fuzz.findings import CampaignJournal, MemberTest
+from perun.fuzz.seeds import SearchSettings, SeedFile
 
 CPU: Final = 220.0
 """Seconds of two cores that a search has: 110 s of a machine that does nothing else."""
@@ -88,15 +88,15 @@ def begin(
         scratch = folder / f"scratch-{job}"
         scratch.mkdir()
         argv = (str(program), EXPRESSIONS[case.program])
-        return partial(open_coverage, Target(argv, "file", folder, dict(os.environ), ".txt"), scratch)
+        return partial(open_coverage, CoverageTarget(argv, "file", folder, dict(os.environ), ".txt"), scratch)
 
     seed = SEEDS[case.program]
     pool = Pool([maker(job) for job in range(jobs)], os.environ)
-    journal = Journal(folder / "out")
+    journal = CampaignJournal(folder / "out")
     limit = max(case.size, len(seed.data))
-    settings = Settings(seconds, limit, hang, executions=executions, tests_between=False)
+    settings = SearchSettings(seconds, limit, hang, executions=executions, tests_between=False)
     campaign = Campaign(
-        rules.for_seed(seed.data, seed.path), pool, settings, lambda *given: Tested("ok"), journal,
+        rules.for_seed(seed.data, seed.path), pool, settings, lambda *given: MemberTest("ok"), journal,
         random.Random(number),
     )  # fmt: skip
 

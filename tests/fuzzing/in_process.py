@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from perun.fuzz.campaign import Campaign
-from perun.fuzz.coverage.api import Execution
-from perun.fuzz.executing import Executor, Here
-from perun.fuzz.findings import FORMAT, Event, Journal, Tested
+from perun.fuzz.coverage.api import CoverageRun
+from perun.fuzz.executing import Executor, SerialExecutor
+from perun.fuzz.findings import FORMAT, CampaignJournal, Event, MemberTest
 from perun.fuzz.rules import for_seed
-from perun.fuzz.seeds import SeedFile, Settings
+from perun.fuzz.seeds import SearchSettings, SeedFile
 
 SEED = SeedFile(Path("words.txt"), b"one two  three\n")
 Counting = Callable[[bytes], list[int]]
@@ -63,37 +63,37 @@ class InProcess:
     def start(self) -> None:
         """It is there."""
 
-    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Execution:
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> CoverageRun:
         self.runs += 1
         nothing = np.zeros(4, np.int64)
         if b"crash" in data:
-            return Execution("fault", -11, 0, nothing, 0.001)
+            return CoverageRun("fault", -11, 0, nothing, 0.001)
         if b"stop" in data:
-            return Execution("hang", -9, 0, nothing, timeout)
+            return CoverageRun("hang", -9, 0, nothing, timeout)
         counts = np.array(self.counting(data), np.int64)
-        return Execution("ok", self.code, int(counts.sum()), counts, 0.001)
+        return CoverageRun("ok", self.code, int(counts.sum()), counts, 0.001)
 
     def close(self) -> None:
         """Nothing runs."""
 
 
-def untested(member: object, seed: object, seconds: float) -> Tested:
+def untested(member: object, seed: object, seconds: float) -> MemberTest:
     """Nobody measures."""
-    return Tested("ok")
+    return MemberTest("ok")
 
 
 def campaign(
     folder: Path, executor: Executor | None = None, *, seed: int = 1, executions: int | None = 600,
-    test: Callable[..., Tested] = untested, clock: Callable[[], float] = time.monotonic, seconds: float = 1e9,
-    **settings: object
+    test: Callable[..., MemberTest] = untested, clock: Callable[[], float] = time.monotonic,
+    seconds: float = 1e9, **settings: object
 ) -> Campaign:  # fmt: skip
     """A campaign in `folder`, not begun yet."""
     given = {"limit": 200, "hang": 10.0, "tests_between": False, **settings}
-    journal = Journal(folder)
+    journal = CampaignJournal(folder)
     journal.write("campaign", format=FORMAT)
     rules = for_seed(SEED.data, SEED.path)
-    searching = Settings(seconds=seconds, executions=executions, **given)  # type: ignore[arg-type]
-    executor = executor or Here(InProcess())
+    searching = SearchSettings(seconds=seconds, executions=executions, **given)  # type: ignore[arg-type]
+    executor = executor or SerialExecutor(InProcess())
     return Campaign(rules, executor, searching, test, journal, Random(seed), clock)
 
 

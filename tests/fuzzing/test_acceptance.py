@@ -15,12 +15,12 @@ from compiling import CompilerCache
 from perun.fuzz import findings, growth, rules
 from perun.fuzz.after import keeps_cost, minimize
 from perun.fuzz.campaign import Campaign
-from perun.fuzz.coverage.api import Coverage, Target
+from perun.fuzz.coverage.api import Coverage, CoverageTarget
 from perun.fuzz.coverage.opening import open_coverage
-from perun.fuzz.executing import Here
-from perun.fuzz.findings import Journal
-from perun.fuzz.growth import Growth
-from perun.fuzz.seeds import SeedFile, Settings
+from perun.fuzz.executing import SerialExecutor
+from perun.fuzz.findings import CampaignJournal
+from perun.fuzz.growth import CostGrowth
+from perun.fuzz.seeds import SearchSettings, SeedFile
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 
@@ -66,7 +66,7 @@ def opened(compile_once: CompilerCache, tmp_path_factory) -> Callable[[Case], Co
     def make(case: Case) -> Coverage:
         program = compile_once("gcc", "--coverage", "-O1", "-g", TARGETS / f"{case.program}.c")
         folder = tmp_path_factory.mktemp(case.program)
-        target = Target((str(program),), "file", folder, dict(os.environ), case.suffix)
+        target = CoverageTarget((str(program),), "file", folder, dict(os.environ), case.suffix)
         (folder / "scratch").mkdir()
         return open_coverage(target, folder / "scratch")
 
@@ -78,10 +78,10 @@ def searched(case: Case, coverage: Coverage, folder: Path, number: int, times: i
     """A campaign that has searched; nothing is measured."""
     path = folder / f"seed{case.suffix}"
     path.write_bytes(case.seed)
-    executor = Here(coverage)
-    settings = Settings(1e9, LIMIT, 20.0, executions=case.executions * times, tests_between=False)
-    journal = Journal(folder)
-    chosen, nothing_wrong = rules.for_seed(case.seed, path), findings.Tested("ok")
+    executor = SerialExecutor(coverage)
+    settings = SearchSettings(1e9, LIMIT, 20.0, executions=case.executions * times, tests_between=False)
+    journal = CampaignJournal(folder)
+    chosen, nothing_wrong = rules.for_seed(case.seed, path), findings.MemberTest("ok")
     campaign = Campaign(chosen, executor, settings, lambda *_: nothing_wrong, journal, random.Random(number))
     try:
         for _ in campaign.run([SeedFile(path, case.seed)]):
@@ -92,7 +92,7 @@ def searched(case: Case, coverage: Coverage, folder: Path, number: int, times: i
         executor.close()
 
 
-def found(case: Case, coverage: Coverage, folder: Path, number: int, times: int = 1) -> Growth:
+def found(case: Case, coverage: Coverage, folder: Path, number: int, times: int = 1) -> CostGrowth:
     """Search, minimise the best input, and model its growth."""
     with searched(case, coverage, folder, number, times) as campaign:
         inputs = campaign.found
@@ -103,7 +103,7 @@ def found(case: Case, coverage: Coverage, folder: Path, number: int, times: int 
         small = minimize(worst.data, keeps_cost(coverage.run, ran, 20), tests=150, seconds=1e9)
         assert len(small.data) <= len(worst.data)
         modelled = growth.find(small.data, coverage.run, max_size=LIMIT, hang_timeout=20, seconds=1e9)
-        assert isinstance(modelled, Growth), modelled
+        assert isinstance(modelled, CostGrowth), modelled
         return modelled
 
 

@@ -11,8 +11,8 @@ import in_process as programs
 import pytest
 
 from perun.fuzz import findings, growth, results
-from perun.fuzz.after import Progress, keeps_cost, minimize, understand
-from perun.fuzz.growth import Growth, RunInput
+from perun.fuzz.after import MinimizationProgress, keeps_cost, minimize, understand
+from perun.fuzz.growth import CostGrowth, RunInput
 from perun.fuzz.patterns import candidates, name_of, runs, smallest_period
 from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Confirmation, Result
 from perun.models.record import NoModel
@@ -131,9 +131,9 @@ def test_no_result_is_touched_where_none_is_wanted_or_the_time_is_over(tmp_path:
 # -- Which part of an input the cost grows with, and in which order ----------------------------------
 
 
-def grown(data: bytes, program: RunInput, size: int = 3000) -> Growth:
+def grown(data: bytes, program: RunInput, size: int = 3000) -> CostGrowth:
     found = growth.find(data, program, max_size=size, hang_timeout=1, seconds=1e9)
-    assert isinstance(found, Growth)
+    assert isinstance(found, CostGrowth)
     return found
 
 
@@ -171,7 +171,7 @@ def test_the_order_of_values_matters_where_it_does() -> None:
     sorted_already = growth.find(
         b"0 1 2 3 4 5", programs.insertion_sort, max_size=3000, hang_timeout=1, seconds=1e9
     )
-    assert isinstance(sorted_already, Growth)
+    assert isinstance(sorted_already, CostGrowth)
     assert sorted_already.pattern.kind == "descending" or len(sorted_already.pattern.unit) > 2
 
 
@@ -290,7 +290,7 @@ def test_a_hang_remains_a_hang_and_a_fault_the_same_fault() -> None:
 def test_runs_and_time_are_limited_and_that_is_said() -> None:
     data = b" ".join(b"w%d" % number for number in range(400))
     before = programs.hash_table(data, 1)
-    seen: list[Progress] = []
+    seen: list[MinimizationProgress] = []
     found = minimize(data, keeps_cost(programs.hash_table, before, 1), tests=40, report=seen.append)
     assert not found.complete and found.tests == len(seen) <= 40
     assert programs.hash_table(found.data, 1).total >= 0.9 * before.total
@@ -312,9 +312,9 @@ BEFORE = Confirmation("Degradation", 1.0, "m", "time", 10.0, 9.0, 11.0, 10)
 SLOW_ONE = Result("f", SLOW, "s", "s", (), 9, 9000, 24.0, 0.1, 1.0, 3, confirmation=BEFORE)
 
 
-def ratio(change: str, middle: float, half: float = 0.5) -> findings.Tested:
+def ratio(change: str, middle: float, half: float = 0.5) -> findings.MemberTest:
     said = Confirmation(change, 1.0, "m", "time", middle, middle - half, middle + half, 10)
-    return findings.Tested("ok", said)
+    return findings.MemberTest("ok", said)
 
 
 @pytest.mark.parametrize(("tested", "state"), [
@@ -325,10 +325,10 @@ def ratio(change: str, middle: float, half: float = 0.5) -> findings.Tested:
     (ratio("Degradation", 9.5), "remains"),
     (ratio("SevereDegradation", 10.2), "remains"),
     (ratio("SevereDegradation", 20.0), "worse"),
-    (findings.Tested("hang", ending="did not end within 10 s"), "worse"),
-    (findings.Tested("fault", ending="was killed by SIGSEGV"), "worse"),
+    (findings.MemberTest("hang", ending="did not end within 10 s"), "worse"),
+    (findings.MemberTest("fault", ending="was killed by SIGSEGV"), "worse"),
 ])  # fmt: skip
-def test_the_times_of_a_slow_input_decide_by_their_intervals(tested: findings.Tested, state: str) -> None:
+def test_the_times_of_a_slow_input_decide_by_their_intervals(tested: findings.MemberTest, state: str) -> None:
     assert judged(SLOW_ONE, tested, None)[0] == state
 
 
@@ -336,7 +336,7 @@ def test_the_times_of_a_slow_input_decide_by_their_intervals(tested: findings.Te
     ("lines", "state"), [(1.0, "repaired"), (3.0, "improved"), (24.0, "remains"), (40.0, "worse")]
 )
 def test_executed_lines_decide_where_no_time_does(lines: float, state: str) -> None:
-    unknown = findings.Tested("ok", Confirmation("Unknown", 0.0, "m", reason="too few runs"))
+    unknown = findings.MemberTest("ok", Confirmation("Unknown", 0.0, "m", reason="too few runs"))
     assert judged(replace(SLOW_ONE, confirmation=None), unknown, lines)[0] == state
     assert judged(SLOW_ONE, unknown, None) == ("unknown", "too few runs")
     assert judged(SLOW_ONE, ratio("MaybeDegradation", 900.0), lines)[0] == state
@@ -344,9 +344,9 @@ def test_executed_lines_decide_where_no_time_does(lines: float, state: str) -> N
 
 def test_hangs_and_faults_are_repaired_once_the_program_ends() -> None:
     hang, fault = replace(SLOW_ONE, kind=HANG), replace(SLOW_ONE, kind=FAULT)
-    assert judged(hang, findings.Tested("hang", ending="e"), None) == ("remains", "e")
-    assert judged(fault, findings.Tested("fault", ending="e"), None) == ("remains", "e")
-    assert judged(fault, findings.Tested("hang", ending="e"), None)[0] == "worse"
+    assert judged(hang, findings.MemberTest("hang", ending="e"), None) == ("remains", "e")
+    assert judged(fault, findings.MemberTest("fault", ending="e"), None) == ("remains", "e")
+    assert judged(fault, findings.MemberTest("hang", ending="e"), None)[0] == "worse"
     assert judged(hang, ratio("Degradation", 50.0), None)[0] == "improved"
     assert judged(hang, ratio("NoChange", 1.0), None)[0] == "repaired"
     assert judged(fault, ratio("NoChange", 1.0), None)[0] == "repaired"

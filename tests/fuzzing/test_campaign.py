@@ -12,12 +12,12 @@ from in_process import SEED, InProcess, campaign, events_of
 from perun.core.errors import JobFailed, ProfileError
 from perun.fuzz import folder as folders
 from perun.fuzz import results
-from perun.fuzz.executing import Here
-from perun.fuzz.findings import FILE, Began, Found, Journal, Status, read
-from perun.fuzz.findings import Tested as Said
+from perun.fuzz.executing import SerialExecutor
+from perun.fuzz.findings import FILE, CampaignJournal, CampaignStatus, InterestingInput, SeedRuns, read
+from perun.fuzz.findings import MemberTest as Said
 from perun.fuzz.mutating import Mutator
 from perun.fuzz.results import Confirmation, Program
-from perun.fuzz.rules import Rule
+from perun.fuzz.rules import MutationRule
 from perun.fuzz.seeds import SeedFile
 
 PROGRAM = Program("./prog", "", "/project")
@@ -30,9 +30,9 @@ def names(one):
 def test_it_finds_what_is_quadratic(tmp_path):
     one = campaign(tmp_path)
     events = events_of(one)
-    assert isinstance(events[0], Began)
+    assert isinstance(events[0], SeedRuns)
     assert events[0].base == one.found.base == sum([100, 15, 4, 1])
-    assert isinstance(events[-1], Status) and one.ended == "600 executions were made"
+    assert isinstance(events[-1], CampaignStatus) and one.ended == "600 executions were made"
     best = max(one.found.interesting, key=lambda member: member.lines)
     assert best.icov > 3 and b"     " in best.data and len(best.data) <= 200
     assert best.rules and best.seed == "words.txt"
@@ -45,7 +45,7 @@ def test_edges_are_not_called_lines(tmp_path):
     class Edges(InProcess):
         unit = "edges"
 
-    campaigns = [campaign(tmp_path / kind.__name__, Here(kind())) for kind in (InProcess, Edges)]
+    campaigns = [campaign(tmp_path / kind.__name__, SerialExecutor(kind())) for kind in (InProcess, Edges)]
     units = [events_of(one)[0].unit for one in campaigns]
     assert units == ["lines", "edges"]
 
@@ -107,7 +107,7 @@ def test_a_kill_at_any_moment_loses_the_last_second_at_most(tmp_path):
 
     moments = []
 
-    class Watched(Journal):
+    class Watched(CampaignJournal):
         def write(self, kind, **values):
             super().write(kind, **values)
             if kind != "campaign":
@@ -119,7 +119,7 @@ def test_a_kill_at_any_moment_loses_the_last_second_at_most(tmp_path):
             return super().run(b"crash" if b" " * 9 in data else data, timeout, until)
 
     folder = tmp_path / "whole"
-    one = campaign(folder, Here(Fragile()), clock=clock, executions=400)
+    one = campaign(folder, SerialExecutor(Fragile()), clock=clock, executions=400)
     one.found._journal = one._journal = Watched(folder)
     events_of(one)
     whole = (folder / FILE).read_bytes()
@@ -181,12 +181,16 @@ def test_faults_and_hangs_are_kept_apart(tmp_path):
                 return super().run(b"stop", timeout, until)
             return super().run(data, timeout, until)
 
-    one = campaign(tmp_path, Here(Fragile()), hang=1.0)
+    one = campaign(tmp_path, SerialExecutor(Fragile()), hang=1.0)
     events = events_of(one)
     assert one.found.faults
     assert all("SIGSEGV" in member.ending for member in one.found.faults)
     assert one.found.hangs and one.found.hangs[0].ending == "did not end within 1 s"
-    assert {event.kind for event in events if isinstance(event, Found)} == {"slow", "fault", "hang"}
+    assert {event.kind for event in events if isinstance(event, InterestingInput)} == {
+        "slow",
+        "fault",
+        "hang",
+    }
     written = folders.write(tmp_path, one, PROGRAM, {}, 1)
     for kind, members in (("fault", one.found.faults), ("hang", one.found.hangs)):
         stored = written.of_kind(kind)
@@ -199,7 +203,7 @@ def test_more_faults_than_anybody_reads_are_counted(tmp_path):
         def run(self, data, timeout, until=math.inf):
             return super().run(data if data == SEED.data else b"crash", timeout, until)
 
-    one = campaign(tmp_path, Here(Broken()))
+    one = campaign(tmp_path, SerialExecutor(Broken()))
     events_of(one)
     assert len(one.found.faults) == 100 and one.status().faults == 600 - 2
 
@@ -221,7 +225,7 @@ def test_what_is_stopped_early_is_tried_again(tmp_path):
         now[0] += 0.01
         return now[0]
 
-    one = campaign(tmp_path, Here(Slow()), clock=clock)
+    one = campaign(tmp_path, SerialExecutor(Slow()), clock=clock)
     events_of(one)
     assert stopped and {member.data for member in one.found.interesting} & set(stopped)
     assert not one.found.hangs
@@ -248,7 +252,7 @@ def test_mutations_are_made_only_as_long_as_there_is_time(tmp_path):
         return data + bytes([random.randrange(97, 123)])
 
     one = campaign(tmp_path, seconds=5.0, clock=clock, executions=None, strategy="proportional")
-    rules = [Rule(f"X.{number}", "slow", "", "text", slow) for number in range(50)]
+    rules = [MutationRule(f"X.{number}", "slow", "", "text", slow) for number in range(50)]
     one.mutator = Mutator(rules, "unitary", 200, one.random)
     events_of(one)
     assert one.ended == "the time is over"
@@ -259,7 +263,7 @@ def test_mutations_that_wait_do_not_fill_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("perun.fuzz.campaign._ROOM", 300)
     waiting = []
 
-    class Counting(Here):
+    class Counting(SerialExecutor):
         def run(self, tasks):
             waiting.append([len(task.data) for task in tasks])
             return super().run(tasks)
@@ -280,7 +284,7 @@ def test_no_run_takes_longer_than_the_time_that_is_left(tmp_path):
             left.append(5.0 - batch[0])
             return super().run(data, timeout, until)
 
-    class Counting(Here):
+    class Counting(SerialExecutor):
         def run(self, tasks):
             if one.phase != "seeds":  # these have one end, told at the beginning
                 batch[0] = clock.now
@@ -303,13 +307,13 @@ def test_what_is_cut_as_the_time_is_over_is_no_hang(tmp_path):
                 return super().run(data, timeout, until)
             return super().run(b"stop", timeout, until)._replace(seconds=0.5 * timeout)
 
-    one = campaign(tmp_path, Here(Cut()), hang=1.0, executions=50)
+    one = campaign(tmp_path, SerialExecutor(Cut()), hang=1.0, executions=50)
     events_of(one)
     assert one.executions == 50 and not one.found.hangs
 
 
 def test_seeds_for_which_there_is_no_time_are_told(tmp_path):
-    one = campaign(tmp_path, Here(InProcess()), seconds=0.0, executions=None)
+    one = campaign(tmp_path, SerialExecutor(InProcess()), seconds=0.0, executions=None)
     with pytest.raises(JobFailed, match="had not ended when the time was over") as refused:
         events_of(one)
     assert "--timeout" in refused.value.hint
@@ -344,7 +348,9 @@ def test_without_coverage_each_mutation_is_measured(tmp_path):
         return Said("ok", Confirmation("Degradation", float(slower), "fake", ratio=1.0 + slower))
 
     program = InProcess()
-    one = campaign(tmp_path, Here(program), test=test, coverage=False, tests_between=True, executions=60)
+    one = campaign(
+        tmp_path, SerialExecutor(program), test=test, coverage=False, tests_between=True, executions=60
+    )
     events_of(one)
     assert program.runs == 0 and len(measured) == 60 and one.found.interesting
     assert all(member.pcr for member in one.found.interesting) and one.found.best == 2.0
@@ -357,20 +363,20 @@ def test_without_coverage_each_mutation_is_measured(tmp_path):
     (b"fine", 3, "fails on every seed .words.txt: status 3"),
 ])  # fmt: skip
 def test_a_program_that_fails_on_all_seeds_is_refused(tmp_path, data, code, says):
-    one = campaign(tmp_path, Here(InProcess(code=code)))
+    one = campaign(tmp_path, SerialExecutor(InProcess(code=code)))
     with pytest.raises(JobFailed, match=says):
         events_of(one, SeedFile(Path("words.txt"), data))
     assert one.executions == 0
 
 
 def test_a_program_that_may_fail_is_fuzzed(tmp_path):
-    one = campaign(tmp_path, Here(InProcess(code=3)), ignore_failure=True, executions=50)
+    one = campaign(tmp_path, SerialExecutor(InProcess(code=3)), ignore_failure=True, executions=50)
     events_of(one)
     assert one.executions >= 50
 
 
 def test_nothing_that_is_counted_is_refused(tmp_path):
-    one = campaign(tmp_path, Here(InProcess(lambda data: [0, 0, 0, 0])))
+    one = campaign(tmp_path, SerialExecutor(InProcess(lambda data: [0, 0, 0, 0])))
     with pytest.raises(JobFailed, match="executes no line that is counted"):
         events_of(one)
 
@@ -385,7 +391,7 @@ def test_seeds_that_fail_are_left_out_and_named(tmp_path):
 
 def test_a_program_that_is_not_deterministic_is_told(tmp_path):
     program = InProcess(lambda data: [100 + 7 * program.runs])
-    began = events_of(campaign(tmp_path, Here(program), executions=5))[0]
+    began = events_of(campaign(tmp_path, SerialExecutor(program), executions=5))[0]
     assert "another number of lines for the same input (107 and 114)" in began.notes[0]
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from compiling import CompilerCache, sanitized
 from perun.core.errors import CollectorUnavailable, JobFailed, PerunError, UsageError
-from perun.fuzz.coverage.api import PLACE, Coverage, InputWay, Target
+from perun.fuzz.coverage.api import PLACE, Coverage, CoverageTarget, InputWay
 from perun.fuzz.coverage.gcov import GcovCoverage
 from perun.fuzz.coverage.inputs import build, build_flags
 from perun.fuzz.coverage.opening import open_coverage
@@ -63,7 +63,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
         scratch = tmp_path / f"scratch{len(made)}"
         scratch.mkdir()
         surroundings = {"PATH": os.environ["PATH"], **(environ or {})}
-        target = Target((str(program), *arguments), way, tmp_path, surroundings, memory=memory)
+        target = CoverageTarget((str(program), *arguments), way, tmp_path, surroundings, memory=memory)
         made.append(open_coverage(target, scratch, notes=notes))
         made[-1].start()
         return made[-1]
@@ -352,7 +352,7 @@ def test_a_script_around_the_program_is_counted(gcc: Path, opened: Open, tmp_pat
 
 def test_the_backend_must_be_that_of_the_program(gcc: Path, clang: Path, tmp_path: Path) -> None:
     for program, backend in ((gcc, "sancov"), (clang, "gcov")):
-        target = Target((str(program),), "file", tmp_path, {})
+        target = CoverageTarget((str(program),), "file", tmp_path, {})
         with pytest.raises(UsageError, match=f"not for {backend}"):
             open_coverage(target, tmp_path, backend)  # type: ignore[arg-type]
 
@@ -428,6 +428,6 @@ def test_a_build_that_fails_says_why(tmp_path: Path) -> None:
 
 def test_a_target_that_cannot_be_run(gcc: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
-    coverage = open_coverage(Target((str(gcc),), "file", gone, {}), tmp_path)
+    coverage = open_coverage(CoverageTarget((str(gcc),), "file", gone, {}), tmp_path)
     with closing(coverage), pytest.raises(PerunError, match="cannot run"):
         coverage.start()

@@ -13,10 +13,10 @@ import pytest
 from in_process import campaign, events_of
 
 from perun.fuzz import pages, results
-from perun.fuzz.corpus import Member, Storage, Stored
+from perun.fuzz.corpus import CorpusMember, Storage, TemporaryBytes
 from perun.fuzz.findings import read
 from perun.fuzz.pages import side_by_side
-from perun.fuzz.pages.drawing import Axis, Drawn, chart
+from perun.fuzz.pages.drawing import DrawingAxis, DrawnSeries, chart
 
 
 @pytest.fixture
@@ -77,11 +77,13 @@ def test_no_file_outside_of_the_folder_gets_onto_the_page(folder: Path, tmp_path
 
 
 def test_a_chart_leaves_out_what_an_axis_cannot_show() -> None:
-    log = Axis("n", log=True)
-    assert chart("t", log, log, [Drawn("a", "points", [0.0, -1.0], [1.0, 2.0])]) == ""
-    drawn = chart("t", log, log, [Drawn("a", "points", [0.0, 1.0, 1000.0], [1.0, float("inf"), 5.0])])
+    log = DrawingAxis("n", log=True)
+    assert chart("t", log, log, [DrawnSeries("a", "points", [0.0, -1.0], [1.0, 2.0])]) == ""
+    drawn = chart("t", log, log, [DrawnSeries("a", "points", [0.0, 1.0, 1000.0], [1.0, float("inf"), 5.0])])
     assert drawn.count("<circle") == 1
-    flat = chart("<t>", Axis("x"), Axis("y", "s"), [Drawn("a", "steps", [0.0, 1.0], [3.0, 3.0])])
+    flat = chart(
+        "<t>", DrawingAxis("x"), DrawingAxis("y", "s"), [DrawnSeries("a", "steps", [0.0, 1.0], [3.0, 3.0])]
+    )
     assert "nan" not in flat and "<t>" not in flat
 
 
@@ -95,7 +97,7 @@ def test_inputs_side_by_side_mark_what_differs_and_shorten_rows() -> None:
 
 
 def member(number, data):
-    return Member(number, str(number), data, "", "seed", ())
+    return CorpusMember(number, str(number), data, "", "seed", ())
 
 
 def files_in(folder):
@@ -125,7 +127,7 @@ def test_what_is_larger_than_all_room_is_not_kept_in_memory(tmp_path):
     storage = Storage(tmp_path, room=1000)
     one = member(1, b"x" * 5000)
     storage.add(one)
-    assert isinstance(one.content, Stored) and one.data == b"x" * 5000
+    assert isinstance(one.content, TemporaryBytes) and one.data == b"x" * 5000
 
 
 def test_nothing_is_left_open(tmp_path):

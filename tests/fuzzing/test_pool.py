@@ -7,7 +7,7 @@ import pytest
 from in_process import InProcess, ends, is_killed, is_wrong
 
 from perun.core.errors import JobFailed
-from perun.fuzz.executing import Pool, Task
+from perun.fuzz.executing import InputTask, Pool
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 def answers_of(counting):
     pool = Pool([partial(InProcess, counting)], os.environ)
     try:
-        return list(pool.run([Task(number, b"some text", 1.0) for number in range(6)]))
+        return list(pool.run([InputTask(number, b"some text", 1.0) for number in range(6)]))
     finally:
         pool.close()
 

@@ -10,7 +10,7 @@ import pytest
 from compiling import CompilerCache
 from perun.fuzz.coverage.gcno import DamagedNotes, NotElf, read_module, read_notes
 from perun.fuzz.coverage.gcov import CounterFiles
-from perun.fuzz.coverage.lines import Lines
+from perun.fuzz.coverage.lines import LineCounts
 
 SOURCE = Path(__file__).parent / "programs" / "counting.c"
 
@@ -39,7 +39,7 @@ def test_damaged_notes_are_an_error_or_notes(program: Path, tmp_path: Path) -> N
         file.write_bytes(damaged(data, Random(seed)))
         try:
             for graph in read_notes(file).functions:
-                Lines([(graph, 0)])
+                LineCounts([(graph, 0)])
         except DamagedNotes as problem:
             assert str(problem)
             refused += 1
@@ -138,7 +138,7 @@ def test_notes_of_other_releases(tmp_path: Path, version: bytes, unit: int, extr
     assert (found.stamp, found.folder) == (7, "/folder")
     (graph,) = found.functions
     assert (graph.name, graph.key, graph.blocks) == ("work", (1, 2, 3), 5)
-    lines = Lines([(graph, 0)])
+    lines = LineCounts([(graph, 0)])
     # Counted are the two ways out of the head of the loop: into its body, and to the end.
     assert [line.number for line in lines.lines] == [5, 6]
     assert lines.counts(numpy.asarray([7, 1], numpy.int64)).tolist() == [8, 7]

@@ -306,7 +306,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return into
 
 
-def mail_rules() -> list[rules.Rule]:
+def mail_rules() -> list[rules.MutationRule]:
     return [rule for rule in rules.for_seed(b"From me\n", Path("a.eml")) if rule.label.startswith("M")]
 
 

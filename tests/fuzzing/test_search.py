@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from perun.core.errors import UsageError
-from perun.fuzz.corpus import Compass, Member, Threshold, change_rate, choose, divide, score
+from perun.fuzz.corpus import Compass, CorpusMember, Threshold, change_rate, choose, divide, score
 from perun.fuzz.mutating import Mutation, SizeLimit, mixed, probabilistic, proportional, unitary
-from perun.fuzz.patience import Base, Climb, Edit, Halving, Patience, difference
+from perun.fuzz.patience import Base, BisectionClimb, Climb, Patience, RepetitionEdit, difference
 from perun.fuzz.results import Point, TimeSeries
 from perun.profile.changes import PerformanceChange
 
@@ -106,7 +106,7 @@ def test_a_count_changes_something_only_where_it_rises_by_a_twentieth() -> None:
 
 
 def mutation(data, parent=b"", seconds=0.001):
-    return Mutation(data, Member(1, "p", parent, "", "s", (), seconds=seconds), ("T.1",))
+    return Mutation(data, CorpusMember(1, "p", parent, "", "s", (), seconds=seconds), ("T.1",))
 
 
 def explored(halving, cost, least=1.0, most=10.0):
@@ -134,7 +134,7 @@ def test_halving_finds_the_slowest_that_ends(base):
     def cost(data):
         return 1e-4 * base ** data.count(b"a")
 
-    halving = Halving(mutation(b"aaaa" + b"a" * 500 + b"!", b"aaaa!"), 1.0)
+    halving = BisectionClimb(mutation(b"aaaa" + b"a" * 500 + b"!", b"aaaa!"), 1.0)
     ran = explored(halving, cost)
     assert halving.seconds > 10.0 / base / 1.001 and len(ran) < 40
 
@@ -143,13 +143,13 @@ def test_halving_goes_on_with_beginnings_where_the_parent_is_of_another_kind():
     def cost(data):
         return 1e-4 if b"@" in data else 1e-4 * 2 ** len(data)
 
-    halving = Halving(mutation(b"a" * 60, b"a" * 59 + b"@"), 1.0)
+    halving = BisectionClimb(mutation(b"a" * 60, b"a" * 59 + b"@"), 1.0)
     explored(halving, cost)
     assert halving.seconds > 5
 
 
 def test_halving_gives_up_where_nothing_is_slow_and_ends():
-    halving = Halving(mutation(b"a" * 600 + b"stop", b"a" * 500), 1.0)
+    halving = BisectionClimb(mutation(b"a" * 600 + b"stop", b"a" * 500), 1.0)
     ran = explored(halving, lambda data: 1e9 if b"stop" in data else 1e-4)
     assert sum(seconds > 0.01 for _, seconds in ran) == 2  # the whole, for 4 and for 10 s
     assert halving.seconds < 0.01
@@ -159,7 +159,7 @@ def test_what_costs_much_at_once_is_given_more_time():
     def cost(data):
         return 5.0 if data.count(b"a") > 20 else 1e-3
 
-    halving = Halving(mutation(b"a" * 60, b"a"), 1.0)
+    halving = BisectionClimb(mutation(b"a" * 60, b"a"), 1.0)
     explored(halving, cost)
     assert halving.seconds == 5.0
 
@@ -306,7 +306,7 @@ HANG = 10.0
 
 def climbed(data, cost, most=80, runs=60, number=1):
     """The runs on the way up, as inputs with their seconds, until one of them is a hang."""
-    parent = Member(1, "p", b"", "", "s", ())
+    parent = CorpusMember(1, "p", b"", "", "s", ())
     base = Base(Mutation(data, parent, ("T.1",)), int(1e6 * cost(data)), cost(data))
     climb = Climb(base, 0.2, most)
     ran = []
@@ -355,16 +355,16 @@ def test_it_ends_where_nothing_costs_more_or_there_is_no_room_for_more() -> None
 
 
 @pytest.mark.parametrize(("edit", "times", "made"), [
-    (Edit(1, 2, over=False), 2, b"abbbcdef"),
-    (Edit(1, 2, over=True), 2, b"abbbef"),
-    (Edit(0, 2, over=False), 5, b"ababababab"),
-    (Edit(0, 6, over=True), 1, b"abcdefabcd"),
+    (RepetitionEdit(1, 2, over=False), 2, b"abbbcdef"),
+    (RepetitionEdit(1, 2, over=True), 2, b"abbbef"),
+    (RepetitionEdit(0, 2, over=False), 5, b"ababababab"),
+    (RepetitionEdit(0, 6, over=True), 1, b"abcdefabcd"),
 ])  # fmt: skip
 def test_a_part_is_repeated_behind_itself(edit, times, made):
     assert edit.apply(b"abcdef", times, 10) == made
 
 
 def test_what_is_repeated_again_replaces_nothing_of_what_was():
-    edit = Edit(0, 1, over=True)
+    edit = RepetitionEdit(0, 1, over=True)
     once = edit.apply(b"abcdefgh", 2, 10)
     assert once == b"aaadefgh" and edit.moved(2).apply(once, 2, 10) == b"aaaaafgh"

@@ -12,7 +12,7 @@ from perun.repository import trust
 from perun.repository.init import init
 from perun.repository.repository import Repository, open_repository
 from perun.running.bisect.bisect import bisect
-from perun.running.bisect.data import Bisected, BisectRequest
+from perun.running.bisect.data import BisectRequest, BisectResult
 
 COLLECTOR = '''
 import random
@@ -84,7 +84,9 @@ class History:
     def repository(self) -> Repository:
         return open_repository(self.path, self.environ)
 
-    def bisect(self, good: int | str | None = None, bad: int | str | None = None, **asked: Any) -> Bisected:
+    def bisect(
+        self, good: int | str | None = None, bad: int | str | None = None, **asked: Any
+    ) -> BisectResult:
         resume = asked.pop("resume", False)
         ends = [self.commits[one] if isinstance(one, int) else one for one in (good, bad)]
         if not resume and not asked.get("script"):

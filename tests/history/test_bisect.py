@@ -21,7 +21,7 @@ from perun.core.errors import JobFailed, NotTrusted, PerunError, UsageError
 from perun.profile.factory import Profile
 from perun.repository import journal, registering, trust
 from perun.repository.init import init
-from perun.running.bisect.data import Bisected, Like
+from perun.running.bisect.data import BisectResult, VersionLabel
 
 
 def test_counts(make: Callable[..., History]) -> None:
@@ -88,7 +88,7 @@ def test_noise_is_decided_by_pairs(make: Callable[..., History]) -> None:
     assert found.seen
     for one in found.seen:
         number = int(one.version.subject.split()[1])
-        assert one.like is (Like.BAD if number > 1 else Like.GOOD)
+        assert one.like is (VersionLabel.BAD if number > 1 else VersionLabel.GOOD)
 
 
 def test_what_does_not_build_or_run_leaves_a_range(make: Callable[..., History]) -> None:
@@ -304,7 +304,7 @@ def test_each_change_of_a_program_is_found_alone(program, tmp_path, perun) -> No
     history = History(folder, tmp_path / "record", made.commits, dict(os.environ), perun)
     prepare(history)
 
-    def of(location: str, bad: str = made.commits[-1]) -> Bisected:
+    def of(location: str, bad: str = made.commits[-1]) -> BisectResult:
         return history.bisect(made.commits[0], bad, metric="regex", location=location)
 
     quadratic = of("unique")

@@ -20,7 +20,7 @@ from perun.repository import trust
 from perun.repository.init import init
 from perun.repository.repository import Repository, open_repository
 from perun.running.bisect.bisect import bisect
-from perun.running.bisect.data import Bisected, BisectRequest
+from perun.running.bisect.data import BisectRequest, BisectResult
 from perun.running.explain.costs import sentence
 from perun.running.explain.data import CaseReport
 from perun.running.explain.explaining import explain
@@ -110,7 +110,7 @@ class Project:
         )
         return done.stdout.strip()
 
-    def bisect(self, good: int = 2, bad: int = 4, **asked: Any) -> Bisected:
+    def bisect(self, good: int = 2, bad: int = 4, **asked: Any) -> BisectResult:
         ends = self.commits[good], self.commits[bad]
         return bisect(self.repository, BisectRequest(*ends, **asked), rng=random.Random(1))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from compiling import CompilerCache
 from perun.bounds.analysis import AnalysisOptions, analyse
 from perun.bounds.expression import Expression, parse
-from perun.bounds.front.preprocessing import Places, SourceLocation, Token, preprocess, tokens
+from perun.bounds.front.preprocessing import LineMap, SourceLocation, Token, preprocess, tokens
 from perun.bounds.front.read import loop_spans, read
 from perun.bounds.front.unit import ReadOptions
 
@@ -71,7 +71,7 @@ def counting_functions(path: Path) -> Iterator[Counted]:
     """The functions of a source that includes nothing, with counters in their loops."""
     text = preprocess(str(path), ReadOptions()).text
     sequence = tokens(text)
-    places = Places(text, SourceLocation(str(path), 1))
+    places = LineMap(text, SourceLocation(str(path), 1))
     depth = start = 0
     for index, token in enumerate(sequence):
         depth += (token.text == "{") - (token.text == "}")
@@ -88,7 +88,7 @@ def counting_functions(path: Path) -> Iterator[Counted]:
                 start = end
 
 
-def _counting(text: str, sequence: list[Token], places: Places) -> Counted:
+def _counting(text: str, sequence: list[Token], places: LineMap) -> Counted:
     begin, end = sequence[0].start, sequence[-1].end
     added: list[tuple[int, int, str]] = []
     loops = []

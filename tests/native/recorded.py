@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from perun.collect.memory.analysis import Events
+from perun.collect.memory.analysis import AllocationEvents
 from perun.collect.memory.events import KINDS
-from perun.collect.memory.records import Recording
+from perun.collect.memory.records import MemoryRecording
 
 PROGRAMS = Path(__file__).with_name("programs")
 Frame = tuple[str, int]
@@ -21,8 +21,8 @@ class Recorded(NamedTuple):
     status: int
     out: bytes
     errors: bytes
-    recording: Recording
-    events: Events
+    recording: MemoryRecording
+    events: AllocationEvents
     file: Path
 
     @property
@@ -76,6 +76,8 @@ def _frame(address: int, modules: Sequence[NamedTuple]) -> Frame:
 
 
 def read(file: Path, done: subprocess.CompletedProcess[bytes]) -> Recorded:
-    recording = Recording(file)
+    recording = MemoryRecording(file)
     pieces = list(recording.pieces())
-    return Recorded(done.returncode, done.stdout, done.stderr, recording, Events.joined(pieces), file)
+    return Recorded(
+        done.returncode, done.stdout, done.stderr, recording, AllocationEvents.joined(pieces), file
+    )

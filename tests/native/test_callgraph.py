@@ -13,8 +13,8 @@ from callgrind_calls import calls_within
 from compiling import CompilerCache
 from perun.core.errors import JobFailed
 from perun.native.binary import Binary
-from perun.native.callgraph.decode import PADDING, Code, Decoder
-from perun.native.callgraph.extract import Pieces, extract
+from perun.native.callgraph.decode import PADDING, InstructionDecoder, MachineCode
+from perun.native.callgraph.extract import CodePieces, extract
 from perun.native.callgraph.graph import MODES, CallGraph, GraphFunction
 from perun.native.image import read_image, static_graph
 
@@ -183,7 +183,7 @@ def test_a_damaged_program_is_an_error_and_no_traceback(compiled_once: CompilerC
 def missing(program: Path, made: set[tuple[int, int]]) -> list[str]:
     """Of calls by addresses, those that the graph of the program lacks and that go through no pointer."""
     image = read_image(program)
-    graph, pieces = extract(image), Pieces(image, Decoder(image))
+    graph, pieces = extract(image), CodePieces(image, InstructionDecoder(image))
     names = {one.address: name for name, one in graph.functions.items()}
     known = {(call.caller, call.callee) for call in graph.calls}
     targets = {
@@ -364,7 +364,7 @@ BUILDS = {"movable": ("-O2",), "fixed place": ("-O2", "-no-pie"), "large": ("-O2
 _RELATIVE = re.compile(r"\[rip(?: ([+-]) (\w+))?\]")
 
 
-def texts(code: Code) -> list[tuple[int, str, str, int | None]]:
+def texts(code: MachineCode) -> list[tuple[int, str, str, int | None]]:
     """Address, mnemonic, operands, and what an instruction is relative to."""
     return [
         (address, form.mnemonic, form.operands, code.leads.get(position))
@@ -399,7 +399,7 @@ def shown(data: bytes, start: int) -> list[tuple[int, str, str, int | None]]:
 )  # fmt: skip
 def test_instructions_are_those_of_the_disassembler(options, compiled_once: CompilerCache) -> None:
     image = read_image(compiled_once("gcc", *options, DECODED))
-    decoder = Decoder(image)
+    decoder = InstructionDecoder(image)
     for area in image.areas:
         if not area.executable:
             continue

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perun.collect._calls.events import UNKNOWN, Events
+from perun.collect._calls.events import UNKNOWN, CallEvents
 from perun.collect.trace.engines.ebpf import PAUSE, EbpfEngine, _Pauses
 from traced import Trace, calls, script
 
@@ -91,7 +91,7 @@ def test_what_held_up_the_thread_is_not_in_its_times() -> None:
     def left_out(*rows: tuple[int, int]) -> list[tuple[int, int]]:
         time, function = (np.array(column, np.int64) for column in zip(*rows, strict=True))
         count = len(rows)
-        events = Events(time, function, np.ones(count, np.bool_), np.full(count, UNKNOWN, np.int64))
+        events = CallEvents(time, function, np.ones(count, np.bool_), np.full(count, UNKNOWN, np.int64))
         left = pauses.left_out(7, events)
         return list(zip(left.time.tolist(), left.function.tolist(), strict=True))
 

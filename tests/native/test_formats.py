@@ -138,9 +138,9 @@ def test_constants_of_memory(tmp_path: Path) -> None:
     kinds = {f"RECORD_{name.upper()}": kind for name, kind in names.items() if kind not in OF_PYTHON}
     kinds |= {"RECORD_REALLOC_RELEASE": REALLOC_RELEASE, "RECORD_REALLOC_FAILED": REALLOC_FAILED}
     assert header.members("record_kind") == kinds.keys()
-    assert header.members("record_state") == upper(memory.State.__members__, "RECORD_").keys()
+    assert header.members("record_state") == upper(memory.ExitState.__members__, "RECORD_").keys()
     wanted = {
-        **kinds, **upper(memory.State.__members__, "RECORD_"), "RECORD_VERSION": memory.HEADER.version,
+        **kinds, **upper(memory.ExitState.__members__, "RECORD_"), "RECORD_VERSION": memory.HEADER.version,
         "RECORD_BYTE_ORDER": BYTE_ORDER, "RECORD_FREE": FIRST_RELEASE, "RECORD_STACK": memory.STACK,
         "RECORD_THREAD": memory.THREAD, "RECORD_MODULE": memory.MODULE, "RECORD_EVENTS": memory.EVENTS_CHUNK,
         "RECORD_TEXT": memory.TEXT_CHUNK, "RECORD_NO_CHUNK": memory.NO_CHUNK,

@@ -15,7 +15,7 @@ from perun.check.hodges_lehmann_ratio import HodgesLehmannRatio
 from perun.collect.instructions import InstructionsCollector
 from perun.collect.instructions.callgrind import CallgrindEngine
 from perun.collect.instructions.collector import ENGINES, InstructionsParams
-from perun.collect.instructions.engines import SMALL, Options
+from perun.collect.instructions.engines import SMALL, CountingOptions
 from perun.collect.instructions.perf import PerfEngine
 from perun.collect.instructions.tree import OTHER_CALLERS
 from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
@@ -311,7 +311,7 @@ def test_perf_counts_and_samples(program: Path, tmp_path: Path) -> None:
     if why:
         pytest.skip(f"{why}; {hint}")
     run = Run("./prog", "2000000", cwd=program.parent, environ=dict(os.environ))
-    assert engine.record(run, Options(), CollectContext(tmp_path)).sample.status == 0
+    assert engine.record(run, CountingOptions(), CollectContext(tmp_path)).sample.status == 0
     costs = engine.counted().costs
     own = {frame.function: amount for frame, amount in costs.tree.exclusive().items()}
     assert costs.tree.total > 0 and own["work"] > costs.tree.total / 2

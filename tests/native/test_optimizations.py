@@ -23,7 +23,7 @@ from perun.native.callgraph.graph import CallGraph
 from perun.native.image import static_graph
 from perun.plugin.api import Answer, CollectContext, NoProfile, Run
 from perun.profile.factory import Profile
-from perun.profile.untraced import told
+from perun.profile.untraced import untraced_note
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +196,7 @@ def test_a_function_is_detached_after_exactly_so_many_calls(calls_program: Path,
     assert counts(profile) == {"main": 1, "middle": 40, "leaf": 1000, "deep": 1000}
     assert profile["trace"]["optimization"]["switched-off"] == ["deep", "leaf"]
     assert (profile["trace"]["missed-exits"], profile["trace"]["lost"]) == (0, 0)
-    assert "of 2 functions calls were not recorded all the time" in told(profile)
+    assert "of 2 functions calls were not recorded all the time" in untraced_note(profile)
 
 
 @pytest.mark.usefixtures("ebpf")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perun.collect.memory.analysis import Analysis
-from perun.collect.memory.events import STATES, LiveBlocks, Reach, reached
+from perun.collect.memory.events import STATES, BlockStates, LiveBlocks, reached
 
 Program = Callable[..., Path]
 Totals = dict[str, tuple[int, int]]
@@ -144,14 +144,14 @@ def test_nothing_is_said_of_a_program_that_is_killed(record, program: Program) -
 
 
 def test_forked_processes_are_not_searched(record, program: Program) -> None:
-    from perun.collect.memory.records import Recording
+    from perun.collect.memory.records import MemoryRecording
 
     done = record(program("processes.c"), follow=True, PERUN_MEMORY_REACHABLE="1")
     assert done.recording.reach is not None and done.recording.reach.complete
     children = [path for path in done.file.parent.glob(f"{done.file.name}.*") if path.suffix != ".tail"]
     known = []
     for path in children:
-        recording = Recording(path)
+        recording = MemoryRecording(path)
         list(recording.pieces())
         if recording.reach is not None:
             known.append(recording.reach.complete)
@@ -175,9 +175,9 @@ def columns(*values: Sequence[int]):
 
 def test_states_are_joined_with_blocks_by_address() -> None:
     live = LiveBlocks(*columns([96, 16, 48, 32], [5, 1, 3, 2], [7, 9, 7, 9]))
-    reach = Reach(*columns([16, 32, 40, 48], [0, 1, 0, 2]), 0, True)
+    reach = BlockStates(*columns([16, 32, 40, 48], [0, 1, 0, 2]), 0, True)
     found = reached(live, reach)
     assert found.keys.tolist() == [7, 9] and found.sizes.tolist() == [[0, 1], [0, 2], [3, 0], [5, 0]]
     assert found.totals["still-reachable"] == (5, 1)  # allocated after the search
-    nothing = reached(LiveBlocks.empty(), Reach(*columns([], []), 0, True))
+    nothing = reached(LiveBlocks.empty(), BlockStates(*columns([], []), 0, True))
     assert nothing.totals["definitely-lost"] == (0, 0)

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from perun.collect._common.runs import CONFINED
-from perun.collect.memory.analysis import Events
-from perun.collect.memory.records import Recording, State
+from perun.collect.memory.analysis import AllocationEvents
+from perun.collect.memory.records import ExitState, MemoryRecording
 
 Program = Callable[..., Path]
 ALL_UNWINDERS = ("tables", "libunwind", "fp", "none")
@@ -50,7 +50,7 @@ def test_every_function_of_c_is_recorded_with_its_amount(record, program: Progra
         ("malloc", 77),
     ]
     assert sorted(done.live.values()) == [77, 77, 77]
-    assert done.recording.end.state == State.EXITED
+    assert done.recording.end.state == ExitState.EXITED
     assert (done.recording.end.skipped, done.recording.end.lost, done.recording.end.error) == (0, 0, 0)
 
 
@@ -224,18 +224,18 @@ def test_missing_libunwind_is_told(record, program: Program) -> None:
 
 
 @pytest.mark.parametrize(("how", "status", "state"), [
-    ("return", 4, State.EXITED),
-    ("exit", 5, State.EXITED),
-    ("_exit", 6, State.QUICK_EXITED),
-    ("_Exit", 6, State.QUICK_EXITED),
-    ("quick_exit", 7, State.QUICK_EXITED),
-    ("system call", 8, State.RUNNING),
-    ("handler", 9, State.QUICK_EXITED),
-    ("abort", -signal.SIGABRT, State.RUNNING),
-    ("kill", -signal.SIGKILL, State.RUNNING),
-    ("terminate", -signal.SIGTERM, State.RUNNING),
-    ("crash", -signal.SIGSEGV, State.RUNNING),
-    ("exec", 0, State.RUNNING),
+    ("return", 4, ExitState.EXITED),
+    ("exit", 5, ExitState.EXITED),
+    ("_exit", 6, ExitState.QUICK_EXITED),
+    ("_Exit", 6, ExitState.QUICK_EXITED),
+    ("quick_exit", 7, ExitState.QUICK_EXITED),
+    ("system call", 8, ExitState.RUNNING),
+    ("handler", 9, ExitState.QUICK_EXITED),
+    ("abort", -signal.SIGABRT, ExitState.RUNNING),
+    ("kill", -signal.SIGKILL, ExitState.RUNNING),
+    ("terminate", -signal.SIGTERM, ExitState.RUNNING),
+    ("crash", -signal.SIGSEGV, ExitState.RUNNING),
+    ("exec", 0, ExitState.RUNNING),
 ])  # fmt: skip
 def test_everything_is_kept_however_the_program_ends(record, program, how: str, status: int, state) -> None:
     done = record(program("endings.c"), how)
@@ -243,7 +243,7 @@ def test_everything_is_kept_however_the_program_ends(record, program, how: str, 
     assert done.recording.end.state == state and done.recording.end.error == 0
 
 
-def killed(recorder: Path, file: Path, size: int, *command: str | Path) -> Recording:
+def killed(recorder: Path, file: Path, size: int, *command: str | Path) -> MemoryRecording:
     """What is left of a program that was killed as soon as so many bytes of its record were written."""
     environ = {**os.environ, "LD_PRELOAD": str(recorder), "PERUN_MEMORY_FILE": str(file)}
     with subprocess.Popen(command, env=environ) as running:
@@ -251,14 +251,14 @@ def killed(recorder: Path, file: Path, size: int, *command: str | Path) -> Recor
             time.sleep(0.001)
         running.kill()
     assert running.returncode == -signal.SIGKILL
-    return Recording(file)
+    return MemoryRecording(file)
 
 
 @pytest.mark.slow
 def test_killed_in_the_middle_of_much(record, program, memory_recorder: Path, tmp_path: Path) -> None:
     recording = killed(memory_recorder, tmp_path / "killed", 40_000, program("sizes.c"), "1000000")
-    events = Events.joined(list(recording.pieces()))
-    assert len(events) > 50_000 and recording.end.state == State.RUNNING
+    events = AllocationEvents.joined(list(recording.pieces()))
+    assert len(events) > 50_000 and recording.end.state == ExitState.RUNNING
     rounds = int((events.size == 77).sum())
     assert abs(rounds - int((events.size == 33).sum())) <= 1
 
@@ -293,7 +293,7 @@ def test_only_the_program_itself_is_recorded(record, program: Program) -> None:
     assert done.status == 0 and recorded_processes(done.file) == [done.file]
     assert {size for _, size in done.allocated} >= {101, 105}
     assert not {size for _, size in done.allocated} & {202, 303, 404}
-    assert done.recording.end.state == State.EXITED
+    assert done.recording.end.state == ExitState.EXITED
 
 
 def test_children_are_recorded_on_request(record, program: Program) -> None:
@@ -301,8 +301,8 @@ def test_children_are_recorded_on_request(record, program: Program) -> None:
     assert done.status == 0 and {size for _, size in done.allocated} >= {101, 105}
     amounts = []
     for path in recorded_processes(done.file)[1:]:
-        recording = Recording(path)
-        events = Events.joined(list(recording.pieces()))
+        recording = MemoryRecording(path)
+        events = AllocationEvents.joined(list(recording.pieces()))
         assert recording.parent == done.recording.pid
         amounts += [size for size in events.size.tolist() if size in (101, 105, 202, 303, 404)]
     assert sorted(amounts) == [202, 303, 303, 404]

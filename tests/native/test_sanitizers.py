@@ -14,9 +14,9 @@ import pytest
 from compiling import CompilerCache, sanitized
 from perun.collect._calls.events import Calls
 from perun.collect.complexity.records import Gaps, processes
-from perun.collect.complexity.selection import Module, TableFunction, encoded
-from perun.collect.memory.analysis import Events
-from perun.collect.memory.records import Recording, State
+from perun.collect.complexity.selection import FileSelection, TableFunction, encoded
+from perun.collect.memory.analysis import AllocationEvents
+from perun.collect.memory.records import ExitState, MemoryRecording
 
 SOURCES = Path(__file__).parents[2] / "src" / "perun" / "collect" / "memory" / "native"
 PROGRAMS = Path(__file__).with_name("programs")
@@ -57,9 +57,9 @@ def test_recorder_is_clean_under_load(load: Path, tmp_path: Path, unwind: str, f
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert not done.stderr
-    recording = Recording(file)
-    events = Events.joined(list(recording.pieces()))
-    assert recording.end.state == State.EXITED
+    recording = MemoryRecording(file)
+    events = AllocationEvents.joined(list(recording.pieces()))
+    assert recording.end.state == ExitState.EXITED
     allocations, releases = int((~events.releases).sum()), int(events.releases.sum())
     assert allocations == 5 * rounds + 3000
     # A thread may wait between a realloc and that it failed for longer than the reader looks back.
@@ -67,10 +67,10 @@ def test_recorder_is_clean_under_load(load: Path, tmp_path: Path, unwind: str, f
     children = [path for path in tmp_path.glob("recorded.*") if path.suffix != ".tail"]
     assert len(children) == int(follow)
     for child in children:
-        recording = Recording(child)
-        events = Events.joined(list(recording.pieces()))
+        recording = MemoryRecording(child)
+        events = AllocationEvents.joined(list(recording.pieces()))
         assert int((~events.releases).sum()) == rounds + 1
-        assert recording.end.state == State.QUICK_EXITED
+        assert recording.end.state == ExitState.QUICK_EXITED
 
 
 def test_threads_of_the_recorder_do_not_race(compiled: Callable[..., Path], tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def recorded(
     """What each process of the program records, which must end well and without a word of the sanitizer."""
     into = folder / "recorded"
     into.mkdir()
-    (folder / "table").write_bytes(encoded([Module(str(program), listed)], only_listed=False))
+    (folder / "table").write_bytes(encoded([FileSelection(str(program), listed)], only_listed=False))
     settings = {
         "PERUN_COMPLEXITY_FOLDER": str(into),
         "PERUN_COMPLEXITY_TABLE": str(folder / "table"),

@@ -13,7 +13,7 @@ import pytest
 from compiling import CompilerCache
 from perun.collect.trace.engines import stap
 from perun.collect.trace.engines.stap import StapEngine, script_of
-from perun.collect.trace.plan import Plan, TraceSelection, make_plan
+from perun.collect.trace.plan import TracePlan, TraceSelection, make_plan
 from perun.native.binary import Binary
 from traced import COUNTS, PROGRAMS, plain
 
@@ -33,7 +33,7 @@ int main(void) {
   return 0;
 }
 """
-Check = Callable[[Plan], str]
+Check = Callable[[TracePlan], str]
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +67,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def check(kernel: Path, tmp_path: Path) -> Check:
     """Have SystemTap resolve the probes of a plan; what it found."""
 
-    def checked(plan: Plan) -> str:
+    def checked(plan: TracePlan) -> str:
         file = tmp_path / "script.stp"
         file.write_text(script_of(plan))
         command = ["stap", "-r", str(kernel), "-g", "-p2", str(file)]

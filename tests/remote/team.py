@@ -39,7 +39,7 @@ def pull(repo: Any, remote: Remote) -> None:
 
 
 def clean(repo: Any, remote: Remote) -> None:
-    gc.collect_remote(repo, remote, gc.Keep(), grace=0, now=time.time())
+    gc.collect_remote(repo, remote, gc.RetentionPolicy(), grace=0, now=time.time())
 
 
 VERBS: dict[str, Verb] = {one.__name__: one for one in (push, push_by_version, pull, clean)}

@@ -24,11 +24,11 @@ from perun.sharing.known import registered_here
 from perun.store import Store
 from perun.store.index import IndexEntry
 from perun.store.remote import cleaning
-from perun.store.remote.contract import Listed, Remote
+from perun.store.remote.contract import PieceInfo, Remote
 from perun.store.remote.file import FileRemote
 from perun.store.remote.opening import opened
 from perun.store.remote.pack import FOLDER, unpacked
-from perun.store.remote.reading import Reader
+from perun.store.remote.reading import RemoteReader
 from perun.store.remote.register import RegisterEntry
 
 NOW = 1_800_000_000.0
@@ -114,7 +114,7 @@ class InTurn(Remote):
         self._turn()
         return self._remote.get_range(key, start, length)
 
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def list(self, prefix: str) -> Iterator[PieceInfo]:
         self._turn()
         return iter(list(self._remote.list(prefix)))
 
@@ -188,7 +188,7 @@ class World:
     def clean(self, grace: float) -> Callable[[Remote], None]:
         def work(remote: Remote) -> None:
             for now in (NOW, NOW + 100):
-                reader = Reader(remote)
+                reader = RemoteReader(remote)
                 gone = [one.entry for one in reader.refresh() if not self.stays(one.entry)]
                 cleaning.remove(reader, gone, now=now)
                 cleaning.clean(reader, grace=grace, now=now)
@@ -201,7 +201,7 @@ class World:
 
     def check(self) -> None:
         """See that all that somebody was told to be there is there."""
-        union = Reader(self.remote).refresh()
+        union = RemoteReader(self.remote).refresh()
         for entry in self.told:
             if self.stays(entry):
                 assert entry in union
@@ -212,11 +212,11 @@ class World:
 
     def check_exact(self) -> None:
         """See that nothing is left that nothing needs, after the last one has cleaned up."""
-        reader = Reader(self.remote)
+        reader = RemoteReader(self.remote)
         reader.refresh()
         cleaning.clean(reader, grace=0, now=NOW + 1000)
         self.check()
-        union = Reader(self.remote).refresh()
+        union = RemoteReader(self.remote).refresh()
         left = {one.key.removeprefix(FOLDER) for one in self.remote.list(FOLDER)}
         assert left == union.needed().keys() == union.sizes().keys()
         assert len(list(self.remote.list("snapshots/"))) <= 1
@@ -340,7 +340,7 @@ class Hooked(FileRemote):
         finally:
             self._at("after get", key)
 
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def list(self, prefix: str) -> Iterator[PieceInfo]:
         found = list(super().list(prefix))
         self._at("after list", prefix)
         return iter(found)
@@ -378,7 +378,7 @@ def test_a_pack_that_is_cleaned_up_before_its_register_is_there(world: World, gr
     assert remote.happened
     world.told.update(registered_here(repo, None))
     world.check()
-    reader = Reader(FileRemote(world.folder))
+    reader = RemoteReader(FileRemote(world.folder))
     needed = {FOLDER + pack for pack in reader.refresh().needed()}
     assert not needed & reader.head.state.condemned.keys()
     world.check_exact()
@@ -389,7 +389,7 @@ def test_registers_that_become_a_snapshot_while_somebody_reads(world: World) -> 
         world.push(number)(FileRemote(world.folder))
     for when, prefix in (("after list", "registers/"), ("after get", "heads/gc")):
         remote = Hooked(world.folder, when, prefix, lambda: world.clean(0)(FileRemote(world.folder)))
-        union = Reader(remote).refresh()
+        union = RemoteReader(remote).refresh()
         assert remote.happened
         assert {entry for entry in world.told if world.stays(entry)} <= {one.entry for one in union}
         world.push(1)(FileRemote(world.folder))
@@ -399,7 +399,7 @@ def test_a_push_that_ends_before_what_was_read_is_acted_on(world: World) -> None
     """The pack was left over when it was read; who cleans up is about to say so when somebody needs it."""
     leave_pack(world, 0)
     remote = Hooked(world.folder, "before replace", "heads/", lambda: world.push(0)(FileRemote(world.folder)))
-    cleaning.clean(Reader(remote), grace=0, now=NOW)
+    cleaning.clean(RemoteReader(remote), grace=0, now=NOW)
     assert remote.happened
     world.check()
 
@@ -409,9 +409,10 @@ def test_a_pack_that_another_one_condemns_by_what_he_read_before(world: World) -
     leave_pack(world, 0)
     second = Hooked(world.folder, "before replace", "heads/", lambda: world.push(0)(FileRemote(world.folder)))
     first = Hooked(
-        world.folder, "after list", "registers/", lambda: cleaning.clean(Reader(second), grace=50, now=NOW)
+        world.folder, "after list", "registers/",
+        lambda: cleaning.clean(RemoteReader(second), grace=50, now=NOW)
     )  # fmt: skip
-    reader = Reader(first)
+    reader = RemoteReader(first)
     cleaning.clean(reader, grace=0, now=NOW)
     assert first.happened and second.happened
     world.check()
@@ -423,8 +424,8 @@ def test_many_small_packs_become_one(world: World) -> None:
     before = {one.key for one in FileRemote(world.folder).list(FOLDER)}
     assert len(before) >= cleaning.SMALL_PACKS
 
-    def clean(now: float) -> cleaning.Cleaned:
-        reader = Reader(FileRemote(world.folder))
+    def clean(now: float) -> cleaning.RemoteCleaningResult:
+        reader = RemoteReader(FileRemote(world.folder))
         reader.refresh()
         return cleaning.clean(reader, grace=50, now=now)
 

@@ -16,7 +16,7 @@ from perun.core.errors import RemoteError
 from perun.sharing import transfer
 from perun.store.remote.contract import Remote
 from perun.store.remote.opening import opened
-from perun.store.remote.reading import Reader
+from perun.store.remote.reading import RemoteReader
 
 CONTENT = random.Random(1).randbytes(307_200)
 MIDDLE = 100_000
@@ -171,7 +171,7 @@ def test_a_push_and_a_pull_go_on_where_the_line_was_cut(remotes, line, tmp_path:
             assert line.passed[way] > before
         line.left, line.received = None, []
     assert attempts > 3 and here(reader) == here(writer)
-    needed = Reader(direct).refresh().needed()
+    needed = RemoteReader(direct).refresh().needed()
     assert {f"packs/{name}" for name in needed} == {one.key for one in direct.list("packs/")}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from perun.core import atomic
 from perun.core.errors import RemoteError, UsageError
-from perun.store.remote.contract import Listed, MissingPiece, Remote
+from perun.store.remote.contract import MissingPiece, PieceInfo, Remote
 from perun.store.remote.opening import opened
 
 WRITERS = Path(__file__).with_name("writers.py")
@@ -42,7 +42,7 @@ def test_pieces_are_listed_by_name(remote: Remote) -> None:
     for name in ("packs/b", "packs/a", "registers/c", "packs/a.b", "packs/a_b"):
         remote.put(name, name.encode())
     assert list(remote.list("packs/")) == [
-        Listed("packs/a", 7), Listed("packs/a.b", 9), Listed("packs/a_b", 9), Listed("packs/b", 7)
+        PieceInfo("packs/a", 7), PieceInfo("packs/a.b", 9), PieceInfo("packs/a_b", 9), PieceInfo("packs/b", 7)
     ]  # fmt: skip
 
 

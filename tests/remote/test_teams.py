@@ -18,7 +18,7 @@ from members import here, measure, member
 from perun.sharing.remotes import fsck
 from perun.store.remote.contract import Remote
 from perun.store.remote.pack import FOLDER
-from perun.store.remote.reading import Reader
+from perun.store.remote.reading import RemoteReader
 
 TEAM = Path(__file__).with_name("team.py")
 KILLS = 40
@@ -101,7 +101,7 @@ def test_killed_members_lose_nothing(url: str, remote: Remote, tmp_path: Path) -
             team.do(verb, who)
         longest = time.monotonic() - began
         told = here(first)
-        seen = Reader(remote)
+        seen = RemoteReader(remote)
         killed = rounds = 0
         while killed < KILLS:
             rounds += 1
@@ -137,7 +137,7 @@ def test_killed_members_lose_nothing(url: str, remote: Remote, tmp_path: Path) -
         assert here(reader) == here(first, second)
         assert severities(reader, remote) == set()
         assert {finding.severity for finding in reader.store.fsck()} <= {"info"}  # caches that are old
-        union = Reader(remote).refresh()
+        union = RemoteReader(remote).refresh()
         left = {one.key.removeprefix(FOLDER) for one in remote.list(FOLDER)}
         assert left == union.needed().keys() == union.sizes().keys()
         assert not list(tmp_path.glob("remote/**/.tmp-*"))

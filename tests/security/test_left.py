@@ -10,9 +10,9 @@ import pytest
 
 from perun.core.errors import NotTrusted
 from perun.fuzz import results
-from perun.fuzz.corpus import Member
+from perun.fuzz.corpus import CorpusMember
 from perun.fuzz.findings import FORMAT
-from perun.fuzz.findings import Journal as CampaignJournal
+from perun.fuzz.findings import CampaignJournal as CampaignJournal
 from perun.plugin.api import SavedState
 from perun.repository import bisections, copies
 from perun.repository import journal as journal_file
@@ -20,7 +20,7 @@ from perun.repository.repository import Repository, open_repository
 from perun.running.bisect.data import BisectRequest, case_of
 from perun.running.fuzz.options import FuzzOptions, marked
 from perun.running.pool import places
-from perun.running.pool.places import Hosts
+from perun.running.pool.places import SshPlace
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def campaign(folder: Path, settings: dict[str, Any]) -> Path:
     results.save(folder, results.Campaign(program, settings, 1, (seed,), 0, (one,)))
     journal = CampaignJournal(folder)
     journal.write("campaign", format=FORMAT, settings=settings, random_seed=1)
-    journal.member("seed", Member(0, "s", b"fine\n", "", "s", ()))
+    journal.member("seed", CorpusMember(0, "s", b"fine\n", "", "s", ()))
     journal.write("began")
     journal.close()
     return folder
@@ -238,7 +238,7 @@ def test_the_machines_of_a_tracked_file_are_asked_about(perun: Any, theirs: Any,
         assert (refused.code, f"localhost: {traps('python')}" in refused.err) == (11, True), refused.err
         theirs.git("rm", "--quiet", "--cached", "hosts.yml")
         theirs.git("commit", "--quiet", "--message", "Leave it out")
-        assert places.brought(Hosts(file), dict(os.environ)) is None
+        assert places.brought(SshPlace(file), dict(os.environ)) is None
 
 
 def test_a_pipe_in_the_place_of_a_campaign_is_not_waited_for(perun: Any, theirs: Any, traps: Any) -> None:

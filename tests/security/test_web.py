@@ -2,7 +2,7 @@
 
 import pytest
 
-from perun.history.acknowledged import Acknowledged
+from perun.history.acknowledged import Acknowledgements
 from perun.web import pages
 from web_server import acknowledgement, allowed
 
@@ -65,7 +65,7 @@ def test_nobody_else_changes_anything(server, measured_template, wrong):
     headers = {name: value.format(token=server.serving.guard.token) for name, value in wrong.items()}
     answer = server.ask("/api/ack", "POST", acknowledgement(measured_template), **allowed(server, **headers))
     assert answer.status in (403, 421)
-    assert Acknowledged.load(measured_template.open()).entries == ()
+    assert Acknowledgements.load(measured_template.open()).entries == ()
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
@@ -88,7 +88,7 @@ def test_no_other_request_changes_anything(server, method):
 def test_what_is_no_acknowledgement_is_told_so(server, measured_template, body):
     answer = server.ask("/api/ack", "POST", body, **allowed(server))
     assert answer.status in (400, 404) and set(answer.json) == {"error", "hint"}
-    assert Acknowledged.load(measured_template.open()).entries == ()
+    assert Acknowledgements.load(measured_template.open()).entries == ()
 
 
 def test_a_request_that_is_too_large_is_not_read(server):

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from perun.bounds import expression, steps
 from perun.bounds.answer import FunctionBounds, LoopBound, unbounded
-from perun.bounds.bounding import Bounding
+from perun.bounds.bounding import BoundSolver
 from perun.bounds.constraints import Constraints, Norm
 from perun.bounds.expression import INFINITY, ONE, ZERO, Expression, Maximum, number
 from perun.bounds.invariants import Invariants
 from perun.bounds.lowering import lower
 from perun.bounds.lowering.places import effects_of
-from perun.bounds.lowering.types import Effects
+from perun.bounds.lowering.types import SideEffects
 from perun.bounds.paths import System, TooManyPaths, paths
-from perun.bounds.program import CallSite, Edge, Linear, Location, LoopInfo, Program, components
+from perun.bounds.program import CallSite, ControlFlowGraph, Edge, Linear, Location, LoopInfo, components
 from perun.bounds.slicing import feasible, renumbered, sliced, split
 from perun.bounds.solver import Solver
 
@@ -42,7 +42,7 @@ def parameters_of(function: CFunction) -> tuple[str, ...]:
     return tuple(getattr(each, "name", None) or "" for each in getattr(arguments, "params", None) or ())
 
 
-def recursive(effects: Mapping[str, Effects]) -> frozenset[str]:
+def recursive(effects: Mapping[str, SideEffects]) -> frozenset[str]:
     """The functions that call themselves, or others that do so for them."""
     numbers = {name: index for index, name in enumerate(sorted(effects))}
     pairs = [
@@ -57,7 +57,7 @@ def recursive(effects: Mapping[str, Effects]) -> frozenset[str]:
     )  # fmt: skip
 
 
-def cost_of_calls(bounding: Bounding, called: Mapping[str, Callee]) -> Expression:
+def cost_of_calls(bounding: BoundSolver, called: Mapping[str, Callee]) -> Expression:
     """What all calls of a program cost: for each the times it is made, multiplied by the callee's total."""
     total = ZERO
     for site in bounding.system.program.calls:
@@ -75,7 +75,7 @@ def cost_of_calls(bounding: Bounding, called: Mapping[str, Callee]) -> Expressio
 class _Cost:
     """The total of a callee, with the largest values that its arguments have at a call."""
 
-    def __init__(self, bounding: Bounding, site: CallSite, places: list[Location]) -> None:
+    def __init__(self, bounding: BoundSolver, site: CallSite, places: list[Location]) -> None:
         self._bounding = bounding
         self._places = [each for each in places if any(each in pair for pair in bounding.system.pairs)]
         self._arguments = dict(site.arguments)
@@ -120,7 +120,7 @@ class _Cost:
 # Outermost nests of loops on their own, where a function as a whole is too large.
 
 
-def nests(program: Program) -> Iterator[tuple[frozenset[int], Program]]:
+def nests(program: ControlFlowGraph) -> Iterator[tuple[frozenset[int], ControlFlowGraph]]:
     """For each outermost nest the numbers of its loops, and the program where no other loop is left.
 
     Another nest becomes one location: who gets there finds any value in what the nest assigns.
@@ -143,7 +143,7 @@ def nests(program: Program) -> Iterator[tuple[frozenset[int], Program]]:
 
 
 def _collapsed(
-    program: Program, component: dict[Location, int], assigned: dict[int, set[str]], chosen: int
+    program: ControlFlowGraph, component: dict[Location, int], assigned: dict[int, set[str]], chosen: int
 ) -> Iterator[Edge]:
     """The edges of a program in which all nests but one are a location each."""
     one: dict[int, Location] = {}
@@ -179,7 +179,7 @@ class AnalysisOptions:
 
 
 @dataclass(frozen=True)
-class Bounded:
+class LoopAnalysis:
     """The back edges of a loop, or why there is no bound."""
 
     backedges: Expression
@@ -255,11 +255,11 @@ class _Analysis:
         costly = {name: each.parameters for name, each in called.items()}
         program = lower(function, self._unit, self._effects, costly)
         if program.unknown is not None:
-            bounds = [Bounded(INFINITY, program.unknown)] * len(program.loops)
+            bounds = [LoopAnalysis(INFINITY, program.unknown)] * len(program.loops)
             return _answer(function, program.loops, bounds, self._options)
         bounds, calls = bounds_of(program, called)
         if function.name in self._recursive:
-            calls = Bounded(INFINITY, "it calls itself")
+            calls = LoopAnalysis(INFINITY, "it calls itself")
         return _answer(function, program.loops, bounds, self._options, calls)
 
     def _called(self, function: CFunction) -> dict[str, Callee]:
@@ -274,20 +274,22 @@ class _Analysis:
         return found
 
 
-def bounds_of(program: Program, called: Mapping[str, Callee] | None = None) -> tuple[list[Bounded], Bounded]:
+def bounds_of(
+    program: ControlFlowGraph, called: Mapping[str, Callee] | None = None
+) -> tuple[list[LoopAnalysis], LoopAnalysis]:
     """The back edges of each loop of a program, and the cost of its calls."""
     if not program.loops and not program.calls:
-        return [], Bounded(expression.ZERO)
+        return [], LoopAnalysis(expression.ZERO)
     try:
         with steps.limited(steps.left() * WHOLE):
             bounding = _bounding(paths(sliced(program)))
             found = [_loop(bounding, index) for index in range(len(program.loops))]
             cost = cost_of_calls(bounding, called or {})
     except _TOO_MUCH as problem:
-        lost = Bounded(INFINITY, _reason(problem)) if program.calls else Bounded(expression.ZERO)
+        lost = LoopAnalysis(INFINITY, _reason(problem)) if program.calls else LoopAnalysis(expression.ZERO)
         return _one_by_one(program, _reason(problem)), lost
     reason = "the cost of a function that it calls has no bound" if cost.infinite else None
-    return found, Bounded(cost, reason)
+    return found, LoopAnalysis(cost, reason)
 
 
 OUT_OF_STEPS = "its analysis takes more steps than --timeout gives it"
@@ -300,9 +302,9 @@ def _reason(problem: Exception) -> str:
     return OUT_OF_STEPS if isinstance(problem, steps.TooManySteps) else "there are too many paths through it"
 
 
-def _one_by_one(program: Program, why: str) -> list[Bounded]:
+def _one_by_one(program: ControlFlowGraph, why: str) -> list[LoopAnalysis]:
     """The back edges of each loop, where the nests of loops are analysed on their own, and why they are."""
-    found = [Bounded(expression.ZERO) for _ in program.loops]
+    found = [LoopAnalysis(expression.ZERO) for _ in program.loops]
     alone = list(nests(program))
     for behind, (numbers, nest) in enumerate(alone):
         with steps.limited(steps.left() / (len(alone) - behind)):
@@ -310,24 +312,24 @@ def _one_by_one(program: Program, why: str) -> list[Bounded]:
                 bounding = _bounding(paths(sliced(nest)))
             except _TOO_MUCH as problem:
                 for number in numbers:
-                    found[number] = Bounded(INFINITY, _reason(problem))
+                    found[number] = LoopAnalysis(INFINITY, _reason(problem))
                 continue
             for number in sorted(numbers):
                 try:
                     found[number] = _loop(bounding, number)
                 except steps.TooManySteps as problem:
-                    found[number] = Bounded(INFINITY, _reason(problem))
+                    found[number] = LoopAnalysis(INFINITY, _reason(problem))
     if why == OUT_OF_STEPS:  # as a whole it may have a bound
-        return [Bounded(INFINITY, why) if each.backedges.infinite else each for each in found]
+        return [LoopAnalysis(INFINITY, why) if each.backedges.infinite else each for each in found]
     return found
 
 
-def _loop(bounding: Bounding, number: int) -> Bounded:
+def _loop(bounding: BoundSolver, number: int) -> LoopAnalysis:
     backedges = bounding.loop(number)
-    return Bounded(backedges, bounding.reason(number) if backedges.infinite else None)
+    return LoopAnalysis(backedges, bounding.reason(number) if backedges.infinite else None)
 
 
-def _bounding(system: System) -> Bounding:
+def _bounding(system: System) -> BoundSolver:
     """What bounds a system, of which transitions that its guards or invariants forbid are gone."""
     solver = Solver()
     system = split(feasible(system, solver))
@@ -336,15 +338,15 @@ def _bounding(system: System) -> Bounding:
     if len(kept) < len(system.transitions):
         system = renumbered(system, kept)
         invariants = Invariants(system, solver)
-    return Bounding(system, Constraints(system, invariants, solver))
+    return BoundSolver(system, Constraints(system, invariants, solver))
 
 
 def _answer(
     function: CFunction,
     loops: Sequence[LoopInfo],
-    bounds: Sequence[Bounded],
+    bounds: Sequence[LoopAnalysis],
     options: AnalysisOptions,
-    calls: Bounded = Bounded(expression.ZERO),
+    calls: LoopAnalysis = LoopAnalysis(expression.ZERO),
 ) -> FunctionBounds:
     found, total = [], calls.backedges
     for loop, bounded in zip(loops, bounds, strict=True):

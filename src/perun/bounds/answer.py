@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from perun.bounds.front.unit import Unreadable
+    from perun.bounds.front.unit import UnreadablePart
 
 
 UNBOUNDED = "inf"
@@ -145,7 +145,7 @@ class SourceBounds(NamedTuple):
         return cls(path, functions, gaps, digests=tuple(map(str, kept["digests"])))
 
 
-def of_unreadable(parts: Iterable[Unreadable], path: str) -> tuple[list[FunctionBounds], list[Gap]]:
+def of_unreadable(parts: Iterable[UnreadablePart], path: str) -> tuple[list[FunctionBounds], list[Gap]]:
     """Functions of a source that cannot be read, which are unbounded as all their loops are; and all that is
     lacking."""
     functions, gaps = [], []

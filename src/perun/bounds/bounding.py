@@ -25,7 +25,7 @@ from perun.bounds.constraints import (
 )
 from perun.bounds.expression import INFINITY, ONE, ZERO, Expression, number
 from perun.bounds.paths import System, Transition
-from perun.bounds.program import Linear, Location, Reach, components, reachable
+from perun.bounds.program import Linear, Location, Reachability, components, reachable
 
 STEPS = 1_000
 """The most sets of transitions and norms that are looked at for one loop."""
@@ -45,7 +45,7 @@ class Inflow:
     unlimited: bool = False
 
 
-class Bounding:
+class BoundSolver:
     """Computes bounds of one system."""
 
     def __init__(self, system: System, constraints: Constraints) -> None:
@@ -60,7 +60,7 @@ class Bounding:
         self._circles: set[object] = set()
         self._circular: dict[object, frozenset[object]] = {}
         self._steps = 0
-        self._without: dict[frozenset[int], Reach] = {}
+        self._without: dict[frozenset[int], Reachability] = {}
         self._coverage: dict[tuple[frozenset[int], frozenset[int]], frozenset[int]] = {}
         self._smaller: dict[tuple[Norm, int], frozenset[int]] = {}
         self._flowing: dict[tuple[Norm, frozenset[Location], bool], Inflow] = {}
@@ -249,7 +249,7 @@ class Bounding:
         """Those that are not decreasing and can be reached without taking one that is."""
         if decreasing not in self._without:
             pairs = [(e.source, e.target) for e in self.system.transitions if e.number not in decreasing]
-            self._without[decreasing] = Reach(pairs)
+            self._without[decreasing] = Reachability(pairs)
         free = self._without[decreasing].of(starts)
         return {e for e in numbers if e not in decreasing and self.system.transitions[e].source in free}
 

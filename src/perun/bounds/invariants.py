@@ -9,7 +9,7 @@ from math import lcm
 
 from perun.bounds.paths import System, Transition
 from perun.bounds.program import Linear, Location, variable
-from perun.bounds.solver import Facts, Solver
+from perun.bounds.solver import Inequalities, Solver
 from perun.bounds.steps import take
 
 Vector = dict[str, Fraction]
@@ -184,17 +184,17 @@ class Invariants:
         self._ranges = _range_facts(system)
         self._equal = {place: self.equalities.facts(place) for place in _places(system)}
         self._guards: dict[Location, list[Linear]] = {place: [] for place in _places(system)}
-        self._facts: dict[int, Facts] = {}
+        self._facts: dict[int, Inequalities] = {}
         self._houdini(system)
 
     def at(self, place: Location) -> list[Linear]:
         """Facts at a location."""
         return [*self._equal.get(place, ()), *self._guards.get(place, ()), *self._ranges]
 
-    def before(self, transition: Transition) -> Facts:
+    def before(self, transition: Transition) -> Inequalities:
         """Facts that hold where a transition is taken."""
         if transition.number not in self._facts:
-            self._facts[transition.number] = Facts([*transition.guards, *self.at(transition.source)])
+            self._facts[transition.number] = Inequalities([*transition.guards, *self.at(transition.source)])
         return self._facts[transition.number]
 
     def _houdini(self, system: System) -> None:
@@ -219,13 +219,13 @@ class Invariants:
     def _kept(self, transition: Transition, wanted: list[Linear]) -> list[Linear]:
         """Those guards that hold after a transition."""
         assumed = set(self._guards[transition.source])
-        facts: Facts | None = None
+        facts: Inequalities | None = None
         kept = []
         for guard in wanted:
             after = transition.after(guard)
             if after not in assumed:
                 if facts is None:
-                    facts = Facts([*transition.guards, *self.at(transition.source)])
+                    facts = Inequalities([*transition.guards, *self.at(transition.source)])
                 if not self._solver.entails(facts, after, exact=False):
                     continue
             kept.append(guard)

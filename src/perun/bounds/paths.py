@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 
-from perun.bounds.program import Edge, Linear, Location, Program, Range, outgoing, topological_order, variable
+from perun.bounds.program import (
+    ControlFlowGraph,
+    Edge,
+    Linear,
+    Location,
+    Range,
+    outgoing,
+    topological_order,
+    variable,
+)
 from perun.bounds.steps import take
 
 MAX_STATES = 24
@@ -48,7 +57,7 @@ class Transition:
 class System:
     """The transitions of a program."""
 
-    program: Program
+    program: ControlFlowGraph
     transitions: tuple[Transition, ...]
     ranges: Mapping[str, Range] = field(default_factory=dict)
     origins: Mapping[Location, Location] = field(default_factory=dict)
@@ -152,7 +161,7 @@ def _needed(
         guards = kept
 
 
-def paths(program: Program) -> System:
+def paths(program: ControlFlowGraph) -> System:
     """The transitions of a program. Raises `TooManyPaths` where they are more than can be looked at."""
     order, retreating = topological_order(program)
     cuts = {program.entry, program.exit} | retreating
@@ -164,7 +173,7 @@ def paths(program: Program) -> System:
 
 
 def _all(
-    program: Program,
+    program: ControlFlowGraph,
     cuts: set[Location],
     order: dict[Location, int],
     after: dict[Location, list[Edge]],
@@ -213,7 +222,7 @@ def _all(
     return tuple(found)
 
 
-def _limits(program: Program, names: Iterable[str]) -> dict[tuple[tuple[str, int], ...], int]:
+def _limits(program: ControlFlowGraph, names: Iterable[str]) -> dict[tuple[tuple[str, int], ...], int]:
     """Guards that hold by the types of variables."""
     found: dict[tuple[tuple[str, int], ...], int] = {}
     for name in names:
@@ -225,7 +234,7 @@ def _limits(program: Program, names: Iterable[str]) -> dict[tuple[tuple[str, int
     return found
 
 
-def _live(program: Program, order: dict[Location, int]) -> dict[Location, set[str]]:
+def _live(program: ControlFlowGraph, order: dict[Location, int]) -> dict[Location, set[str]]:
     """The variables that matter at each location: a later guard mentions them, before they are assigned."""
     live: dict[Location, set[str]] = {place: set() for place in order}
     for call in program.calls:

@@ -151,7 +151,7 @@ class CallSite:
 
 
 @dataclass
-class Program:
+class ControlFlowGraph:
     """The graph of a function. Inputs are variables that the caller or the world set before it starts.
 
     `inputs` maps each of them to the name that bounds show; they are never assigned. `ranges` are the lowest
@@ -191,7 +191,7 @@ def incoming(edges: Iterable[Edge]) -> dict[Location, list[Edge]]:
     return found
 
 
-def topological_order(program: Program) -> tuple[dict[Location, int], set[Location]]:
+def topological_order(program: ControlFlowGraph) -> tuple[dict[Location, int], set[Location]]:
     """The reachable locations in a topological order that ignores retreating edges, and the targets of
     those."""
     after = outgoing(program.edges)
@@ -258,7 +258,7 @@ def components(nodes: Iterable[Location], pairs: Iterable[tuple[Location, Locati
     return component
 
 
-class Reach:
+class Reachability:
     """What can be reached in a graph from each location, found when it is asked for."""
 
     def __init__(self, pairs: Iterable[tuple[Location, Location]]) -> None:
@@ -292,4 +292,4 @@ class Reach:
 
 def reachable(starts: Iterable[Location], pairs: Iterable[tuple[Location, Location]]) -> set[Location]:
     """All that can be reached from these, themselves included."""
-    return Reach(pairs).of(starts)
+    return Reachability(pairs).of(starts)

@@ -22,10 +22,10 @@ from perun.bounds.front.preprocessing import PreprocessorFailed, preprocess
 from perun.bounds.front.read import read
 from perun.bounds.front.unit import LARGEST, CFunction, ReadOptions, TranslationUnit
 from perun.bounds.lowering.places import effects_of
-from perun.bounds.lowering.types import Effects
+from perun.bounds.lowering.types import SideEffects
 from perun.bounds.sources import BoundsParams
 from perun.bounds.steps import PER_SECOND
-from perun.bounds.workers import Answer, Progress, Refused, Setup, Task
+from perun.bounds.workers import AnalysisProgress, AnalysisRefusal, AnalysisTask, Answer, Setup
 from perun.core.errors import PerunError
 from perun.core.regular import read_regular
 
@@ -77,7 +77,7 @@ def _declarations(unit: TranslationUnit) -> list[Any]:
     return [[(name, _tree(node)) for name, node in sorted(group.items())] for group in named]
 
 
-def _plain(effects: Effects) -> list[Any]:
+def _plain(effects: SideEffects) -> list[Any]:
     sets: Iterable[set[str]] = (effects.written, effects.fields, effects.calls)
     return [*map(sorted, sets), effects.unknown]
 
@@ -133,7 +133,7 @@ def _serve(connection: Connection) -> None:
         return
 
 
-def answers(task: Task, setup: Setup) -> Iterator[Answer]:
+def answers(task: AnalysisTask, setup: Setup) -> Iterator[Answer]:
     """What is found of the task: its functions as they are done, and in the end all of it."""
     params = setup.params
     begun = time.process_time() - task.spent
@@ -150,7 +150,7 @@ def answers(task: Task, setup: Setup) -> Iterator[Answer]:
             return
         unit = read(task.path, options, preprocessed)
     except PerunError as problem:
-        yield Refused(problem.message, problem.hint)
+        yield AnalysisRefusal(problem.message, problem.hint)
         return
     except Exception as problem:  # one source that cannot be read must not end the others
         yield SourceBounds(task.path, (), (Gap(1, "", _failure(problem)),))
@@ -179,9 +179,9 @@ def answers(task: Task, setup: Setup) -> Iterator[Answer]:
             digests.append("")
             continue
         for other in needed(function, unit, wanted):
-            yield Progress(other.name, number)
+            yield AnalysisProgress(other.name, number)
             _analysed(other, unit, wanted)
-        yield Progress(function.name, number)
+        yield AnalysisProgress(function.name, number)
         digest = digest_of(function)
         before = earlier.get(digest)
         known = at(before, function) if before else task.known.get(number)
@@ -190,7 +190,7 @@ def answers(task: Task, setup: Setup) -> Iterator[Answer]:
             gaps.append(Gap(function.line + 1, function.name, OUT_OF_STEPS))
         found.append(bounds)
         digests.append(digest)
-        yield Progress(function.name, number, bounds)
+        yield AnalysisProgress(function.name, number, bounds)
     key = "" if lost else key
     yield SourceBounds(task.path, tuple(found), tuple(gaps), key, name, tuple(digests), limit)
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from perun.bounds.paths import System, Transition
 from perun.bounds.program import (
+    ControlFlowGraph,
     Edge,
     Linear,
     Location,
-    Program,
     components,
     constant,
     incoming,
@@ -22,11 +22,11 @@ from perun.bounds.program import (
     reachable,
     topological_order,
 )
-from perun.bounds.solver import Facts, Solver
+from perun.bounds.solver import Inequalities, Solver
 from perun.bounds.steps import take
 
 
-def sliced(program: Program) -> Program:
+def sliced(program: ControlFlowGraph) -> ControlFlowGraph:
     """The program without what decides on no loop."""
     relevant = relevant_variables(program) | set(program.inputs)
     return replace(program, edges=[_without(edge, relevant) for edge in program.edges])
@@ -41,7 +41,7 @@ def _without(edge: Edge, relevant: set[str]) -> Edge:
     return replace(edge, guards=guards, updates=updates)
 
 
-def relevant_variables(program: Program) -> set[str]:
+def relevant_variables(program: ControlFlowGraph) -> set[str]:
     """Variables of the conditions that leave loops, of the guards that they occur in, and all these depend
     on."""
     after = outgoing(program.edges)
@@ -71,7 +71,7 @@ def relevant_variables(program: Program) -> set[str]:
             return relevant
 
 
-def _cyclic(program: Program) -> set[Location]:
+def _cyclic(program: ControlFlowGraph) -> set[Location]:
     """Locations on cycles."""
     pairs = [(edge.source, edge.target) for edge in program.edges]
     component = components([program.entry], pairs)
@@ -79,7 +79,7 @@ def _cyclic(program: Program) -> set[Location]:
     return {place for pair in inside for place in pair}
 
 
-def _deciding(program: Program, after: dict[Location, list[Edge]]) -> list[Linear]:
+def _deciding(program: ControlFlowGraph, after: dict[Location, list[Edge]]) -> list[Linear]:
     """The guards at locations where control may leave a loop."""
     before = incoming(program.edges)
     found: dict[Linear, None] = {}
@@ -98,7 +98,7 @@ def _deciding(program: Program, after: dict[Location, list[Edge]]) -> list[Linea
 
 
 def _control_dependences(
-    program: Program, after: dict[Location, list[Edge]]
+    program: ControlFlowGraph, after: dict[Location, list[Edge]]
 ) -> dict[Location, list[Location]]:
     """The branches that each location depends on (Ferrante, Ottenstein, Warren, 1987)."""
     places = sorted({place for edge in program.edges for place in (edge.source, edge.target)})
@@ -118,7 +118,7 @@ def _control_dependences(
 
 
 def _postdominators(
-    program: Program, after: dict[Location, list[Edge]], bits: dict[Location, int]
+    program: ControlFlowGraph, after: dict[Location, list[Edge]], bits: dict[Location, int]
 ) -> dict[Location, int]:
     """For each location those that every way from it to an end passes, as a set of bits."""
     everything = (1 << len(bits)) - 1
@@ -161,7 +161,9 @@ Values = tuple[tuple[str, int], ...]
 
 def feasible(system: System, solver: Solver) -> System:
     """The system without transitions whose guards contradict each other, and what only these lead to."""
-    return renumbered(system, [each for each in system.transitions if solver.feasible(Facts(each.guards))])
+    return renumbered(
+        system, [each for each in system.transitions if solver.feasible(Inequalities(each.guards))]
+    )
 
 
 def renumbered(system: System, transitions: list[Transition]) -> System:

@@ -95,7 +95,7 @@ QUESTIONS = 24
 """The most questions to z3 for one function; elimination answers all but a few, and faster."""
 
 
-class Facts:
+class Inequalities:
     """Linear inequalities that hold together, each at least 0: of those that say the same the strongest."""
 
     def __init__(self, facts: Iterable[Linear]) -> None:
@@ -163,7 +163,7 @@ class Solver:
         self._left = questions
         self._known: dict[tuple[tuple[Linear, ...], Linear | None, bool], bool] = {}
 
-    def entails(self, facts: Facts, goal: Linear, exact: bool = True) -> bool:
+    def entails(self, facts: Inequalities, goal: Linear, exact: bool = True) -> bool:
         """Whether `goal >= 0` wherever the facts hold; if not `exact`, over rational numbers."""
         goal = goal.tightened()
         if goal.is_constant:
@@ -174,7 +174,7 @@ class Solver:
             return False
         return self._decided(facts.connected(goal.names), goal, exact)
 
-    def feasible(self, facts: Facts) -> bool:
+    def feasible(self, facts: Inequalities) -> bool:
         """Whether the facts can hold together. What is not decided counts as feasible."""
         if facts.contradictory:
             return False

@@ -34,7 +34,7 @@ _START: Final = (
 )
 
 
-class Task(NamedTuple):
+class AnalysisTask(NamedTuple):
     """Each `parts`-th function of a source, beginning with the number `part`; the whole of it by default.
 
     :ivar known: the bounds of functions that another process has found, by their numbers. :ivar lost: why
@@ -50,7 +50,7 @@ class Task(NamedTuple):
     lost: Mapping[int, str] = {}
 
 
-class Progress(NamedTuple):
+class AnalysisProgress(NamedTuple):
     """The function of this number is analysed now, or has been, with these bounds."""
 
     function: str
@@ -58,7 +58,7 @@ class Progress(NamedTuple):
     bounds: FunctionBounds | None = None
 
 
-class Refused(NamedTuple):
+class AnalysisRefusal(NamedTuple):
     """The user has to do something first: an error and a hint."""
 
     message: str
@@ -72,12 +72,12 @@ class Setup(NamedTuple):
     cache: Path | None
 
 
-Answer = Progress | SourceBounds | Refused
+Answer = AnalysisProgress | SourceBounds | AnalysisRefusal
 
 
 def analysed(
-    tasks: Sequence[Task], setup: Setup, folder: Path, environ: Mapping[str, str], count: int
-) -> Iterator[tuple[Task, Progress | SourceBounds]]:
+    tasks: Sequence[AnalysisTask], setup: Setup, folder: Path, environ: Mapping[str, str], count: int
+) -> Iterator[tuple[AnalysisTask, AnalysisProgress | SourceBounds]]:
     """What the tasks find, as it is found: functions of each as they are done, and what it found at its end.
 
     :param folder: which paths are relative to. :param count: of processes.
@@ -89,7 +89,7 @@ def analysed(
             while waiting and len(processes.working) < count:
                 processes.start(waiting.popleft())
             for task, answer in processes.answers():
-                if isinstance(answer, Refused):
+                if isinstance(answer, AnalysisRefusal):
                     raise JobFailed(answer.message, answer.hint)
                 yield task, answer
 
@@ -102,7 +102,7 @@ class _Processes:
         self._folder = folder
         self._environ = {**environ, "PYTHONHASHSEED": "0"}  # so that steps are the same each time
         self._all: list[_Process] = []
-        self.working: dict[Connection, tuple[_Process, Task]] = {}
+        self.working: dict[Connection, tuple[_Process, AnalysisTask]] = {}
 
     def __enter__(self) -> _Processes:
         return self
@@ -111,7 +111,7 @@ class _Processes:
         for process in self._all:
             process.end()
 
-    def start(self, task: Task) -> None:
+    def start(self, task: AnalysisTask) -> None:
         """Give the task to a process that has none."""
         busy = {id(process) for process, _ in self.working.values()}
         idle = next((one for one in self._all if id(one) not in busy), None)
@@ -121,9 +121,9 @@ class _Processes:
         self.working[idle.connection] = idle, task
         idle.begin(task)
 
-    def answers(self) -> list[tuple[Task, Answer]]:
+    def answers(self) -> list[tuple[AnalysisTask, Answer]]:
         """What the processes have to say next; at least one answer, which may take long."""
-        found: list[tuple[Task, Answer]] = []
+        found: list[tuple[AnalysisTask, Answer]] = []
         limit = self._setup.params.timeout
         while not found:
             ready = wait(list(self.working), min(_LOOK, limit / 4) if limit else None)
@@ -137,11 +137,11 @@ class _Processes:
                     continue
                 if answer is not None:
                     found.append((task, answer))
-                    if not isinstance(answer, Progress):
+                    if not isinstance(answer, AnalysisProgress):
                         self.working.pop(connection, None)
         return found
 
-    def _lost(self, process: _Process, task: Task, why: str) -> Answer | None:
+    def _lost(self, process: _Process, task: AnalysisTask, why: str) -> Answer | None:
         """What is known of a task whose process has ended, or is ended for that reason; None if another one
         goes on with it."""
         del self.working[process.connection]
@@ -173,7 +173,7 @@ class _Process:
         self._spent_before = self._spent_then = 0.0
         self.send(setup)
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: AnalysisTask) -> None:
         """Give it a task."""
         self.known, self.at = {}, None
         self._restart_clock()
@@ -222,7 +222,7 @@ class _Process:
         except (EOFError, OSError):
             return None
         self._restart_clock()
-        if isinstance(answer, Progress):
+        if isinstance(answer, AnalysisProgress):
             self.at = answer.number
             if answer.bounds is not None:
                 self.known[answer.number] = answer.bounds

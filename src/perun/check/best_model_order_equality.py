@@ -11,19 +11,19 @@ import numpy as np
 
 from perun.check._common.differences import ModelCheck
 from perun.check._common.model_pairs import (
+    ModelInterval,
     ModelPair,
-    Part,
     extent,
     keys_of,
     parts,
     without_fringes,
 )
-from perun.check._common.points import Points, Runs, relative_error
+from perun.check._common.points import LocationPoints, Runs, relative_error
 from perun.models.curves import evaluate, integral
 from perun.models.growth import forms
 from perun.models.growth.forms import Centres, centres
 from perun.models.record import ModelRecord
-from perun.models.regression.methods import Plan, full
+from perun.models.regression.methods import RegressionOptions, full
 from perun.plugin.params import param
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.series import ResourceSeries
@@ -94,7 +94,7 @@ class BestModelOrderEquality(ModelCheck[OrderParams]):
 
 
 def _by_points(
-    pair: ModelPair, part: Part, confidence: float, sources: tuple[Points, Points]
+    pair: ModelPair, part: ModelInterval, confidence: float, sources: tuple[LocationPoints, LocationPoints]
 ) -> DegradationInfo | None:
     """The change by the points, see the head of this module; None where there are too few."""
     of, per = keys_of(part.baseline.model)
@@ -118,13 +118,13 @@ def _by_points(
     )
 
 
-def _relative_change(part: Part) -> float:
+def _relative_change(part: ModelInterval) -> float:
     """How much the integral of the part grew, as a share of that of the baseline; NaN where undefined."""
     before, after = (integral(model, part.start, part.end) for model in (part.baseline, part.target))
     return float(relative_error(before, after))
 
 
-def _rate(part: Part, confidence: float) -> int:
+def _rate(part: ModelInterval, confidence: float) -> int:
     """How many orders the target is above the baseline; 0 where that cannot be relied on."""
     if part.r_square < confidence:
         return 0
@@ -161,7 +161,7 @@ _PARAMETERS: Final = {"constant": 2, "quadratic": 4}
 """Number of parameters, that of the variance included; 3 of the other models."""
 
 
-class Rating(NamedTuple):
+class ModelRating(NamedTuple):
     """How well a model fits the medians: `aicc`, the lower the better, and `r_square`; and the model."""
 
     aicc: float
@@ -169,11 +169,11 @@ class Rating(NamedTuple):
     record: ModelRecord
 
 
-class Rated(NamedTuple):
+class VersionModels(NamedTuple):
     """The models of one version, and the medians that they were made of."""
 
     points: Centres
-    models: Mapping[str, Rating]
+    models: Mapping[str, ModelRating]
 
     @property
     def best(self) -> str:
@@ -181,7 +181,7 @@ class Rated(NamedTuple):
         return forms.choose({model: one.aicc for model, one in self.models.items()}, CONSTANT)
 
 
-def rated(points: ResourceSeries) -> Rated | None:
+def rated(points: ResourceSeries) -> VersionModels | None:
     """The rating of each model of a regression analysis; None where there are too few sizes.
 
     R^2 is that of the weighted medians; that of a constant is how little a line explains of them.
@@ -194,7 +194,7 @@ def rated(points: ResourceSeries) -> Rated | None:
     mean = float(np.sum(weight * middle.y) / np.sum(weight))
     total = max(float(np.sum(weight * (middle.y - mean) ** 2)), least)
     found = {}
-    for fit in full(middle.x, middle.y, Plan()).fits:
+    for fit in full(middle.x, middle.y, RegressionOptions()).fits:
         b0, b1, b2 = (*fit.coefficients, 0.0, 0.0)[:3]
         bounds = fit.x_start, fit.x_end
         record = ModelRecord(
@@ -206,11 +206,11 @@ def rated(points: ResourceSeries) -> Rated | None:
             continue
         rating = forms.criterion(max(rss, least), count, _PARAMETERS.get(fit.model, 3))
         r_square = fit.r_square if fit.model == "constant" else max(0.0, 1 - rss / total)
-        found[fit.model] = Rating(rating, r_square, record)
-    return Rated(middle, found) if found else None
+        found[fit.model] = ModelRating(rating, r_square, record)
+    return VersionModels(middle, found) if found else None
 
 
-def against(rate: int, old: Rated, new: Rated, bounds: tuple[float, float]) -> str:
+def against(rate: int, old: VersionModels, new: VersionModels, bounds: tuple[float, float]) -> str:
     """What speaks against a change of order; empty where nothing does.
 
     :param rate: above 0 where the target has the higher order. :param bounds: of the sizes that count.
@@ -223,7 +223,7 @@ def against(rate: int, old: Rated, new: Rated, bounds: tuple[float, float]) -> s
     return against_growth(rate, old, new)
 
 
-def evidence(old: Rated, new: Rated) -> float:
+def evidence(old: VersionModels, new: VersionModels) -> float:
     """How much AICc speaks against the best model of one version in the other, in that where it is more."""
     before, after = old.best, new.best
     return max(
@@ -232,7 +232,7 @@ def evidence(old: Rated, new: Rated) -> float:
     )
 
 
-def against_growth(rate: int, old: Rated, new: Rated) -> str:
+def against_growth(rate: int, old: VersionModels, new: VersionModels) -> str:
     """What speaks against one version growing faster than the other; empty where nothing does.
 
     :param rate: above 0 where it is the target. Next to a level function everything that fits better does.
@@ -256,7 +256,7 @@ def against_growth(rate: int, old: Rated, new: Rated) -> str:
     return f"the models are of two kinds, but the target does not grow {faster} {text}"
 
 
-def _elasticity(version: Rated) -> float:
+def _elasticity(version: VersionModels) -> float:
     """The exponent that the best curve has over the last tenth of the sizes."""
     end = float(version.points.x[-1])
     last = evaluate(version.models[version.best].record, np.array([0.9 * end, end]))
@@ -273,5 +273,5 @@ def shapes_differ(one: ModelRecord, other: ModelRecord, start: float, end: float
     return bool(np.mean(np.abs(scaled[0] - scaled[1])) > OF_ANOTHER_SHAPE)
 
 
-def _aicc(version: Rated, model: str) -> float:
+def _aicc(version: VersionModels, model: str) -> float:
     return version.models[model].aicc if model in version.models else float("inf")

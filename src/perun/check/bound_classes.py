@@ -12,7 +12,14 @@ from typing import ClassVar, Final, NamedTuple
 from perun.plugin.api import CheckContext
 from perun.plugin.params import param
 from perun.profile import bounds as terms
-from perun.profile.bounds import Bound, FunctionBounds, Unread, analysis_of, functions_of, unreadable
+from perun.profile.bounds import (
+    Bound,
+    StoredFunctionBounds,
+    UnreadPart,
+    analysis_of,
+    functions_of,
+    unreadable,
+)
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
 
@@ -56,8 +63,8 @@ def paired(baseline: Profile, target: Profile) -> Iterator[BoundPair]:
 
 
 def _matches(
-    old: Sequence[FunctionBounds], new: Sequence[FunctionBounds]
-) -> dict[tuple[str, str], FunctionBounds]:
+    old: Sequence[StoredFunctionBounds], new: Sequence[StoredFunctionBounds]
+) -> dict[tuple[str, str], StoredFunctionBounds]:
     """By source and name of a function of the target, the one of the baseline.
 
     A function that its file lacks is looked for in the others: a file that was renamed has it, if only one
@@ -78,7 +85,7 @@ def _matches(
 
 
 def _pairs(
-    old: FunctionBounds | None, new: FunctionBounds | None, gaps: tuple[_Gaps, _Gaps]
+    old: StoredFunctionBounds | None, new: StoredFunctionBounds | None, gaps: tuple[_Gaps, _Gaps]
 ) -> Iterator[BoundPair]:
     shown = new or old
     assert shown is not None
@@ -101,7 +108,10 @@ def _pairs(
 
 
 def _shown(
-    old: FunctionBounds | None, new: FunctionBounds | None, before: Bound | None, after: Bound | None
+    old: StoredFunctionBounds | None,
+    new: StoredFunctionBounds | None,
+    before: Bound | None,
+    after: Bound | None,
 ) -> tuple[Bound, int]:
     """The bound of the target, or of the baseline, and its number among the loops there."""
     for function, bound in ((new, after), (old, before)):
@@ -118,7 +128,7 @@ def _loops(old: Sequence[Bound], new: Sequence[Bound]) -> Iterator[tuple[Bound |
         yield from zip_longest(old[i1:i2], new[j1:j2])
 
 
-def _because(new: FunctionBounds | None, loops: Iterable[tuple[Bound | None, Bound | None]]) -> str:
+def _because(new: StoredFunctionBounds | None, loops: Iterable[tuple[Bound | None, Bound | None]]) -> str:
     """The loops of the target that are new, or of a higher class, and grow as fast as the function."""
     if new is None or new.total is None:
         return ""
@@ -150,7 +160,7 @@ class _Gaps:
         return ""
 
 
-def _told(one: Unread) -> str:
+def _told(one: UnreadPart) -> str:
     return f"{one.source}:{one.line} could not be read: {one.reason}"
 
 

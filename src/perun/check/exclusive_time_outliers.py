@@ -15,7 +15,7 @@ from perun.check._common.differences import APART
 from perun.check._common.exclusive import (
     BinaryPair,
     FunctionPair,
-    Noise,
+    MachineNoise,
     Scale,
     Times,
     exclusive_times,
@@ -156,7 +156,7 @@ class ExclusiveTimeOutliers:
         usual = [math.fsum(one.usual[side] for one in readable) for side in (0, 1)]
         scale = Scale(after or before, usual[1] or usual[0], max(before, after) * _EQUAL, cutoff)
         repeated = count_of(baseline) > 1 and count_of(target) > 1
-        noise = Noise([] if repeated else readable, params.apart / 100, scale)
+        noise = MachineNoise([] if repeated else readable, params.apart / 100, scale)
         verdicts = _verdicts(functions, params, scale, noise)
         names = _names(functions, places)
         for place, own in by_place.items():
@@ -209,7 +209,7 @@ def _names(functions: list[FunctionPair], places: list[BinaryPair]) -> dict[Func
 
 
 def _verdicts(
-    functions: list[FunctionPair], params: OutlierParams, scale: Scale, noise: Noise
+    functions: list[FunctionPair], params: OutlierParams, scale: Scale, noise: MachineNoise
 ) -> dict[FunctionPair, _Verdict]:
     """What became of each function: the smaller one of two changes, see :class:`ExclusiveTimeOutliers`."""
     readable = [one for one in functions if math.isfinite(one.difference)]
@@ -295,7 +295,7 @@ _TOTAL: Final = (PerformanceChange.TotalOptimization, PerformanceChange.TotalDeg
 
 
 def _total(
-    place: BinaryPair, own: list[FunctionPair], params: OutlierParams, scale: Scale, noise: Noise
+    place: BinaryPair, own: list[FunctionPair], params: OutlierParams, scale: Scale, noise: MachineNoise
 ) -> DegradationInfo:
     before, after = math.fsum(one.before for one in own), math.fsum(one.after for one in own)
     difference, rule = after - before, ""

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from perun.check._common.differences import DifferenceCheck, scaled
 from perun.models.curves import Floats
 from perun.models.regression.fits import MODELS
-from perun.models.regression.methods import Plan, full
+from perun.models.regression.methods import RegressionOptions, full
 
 _ROUNDING: Final = 1e-9
 
@@ -36,7 +36,7 @@ class FastCheck(DifferenceCheck):
         d = d if d.sum() >= 0 else -d
         if float(d.max() - d.min()) <= _ROUNDING:
             return "constant"
-        fits = full(x, d, Plan([model for model in MODELS if model != "constant"])).fits
+        fits = full(x, d, RegressionOptions([model for model in MODELS if model != "constant"])).fits
         highest = max((fit.r_square for fit in fits), default=0.0)
         if highest <= 0.5:
             return "constant"

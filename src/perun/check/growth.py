@@ -7,12 +7,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
-from perun.check._common.points import Error, Runs
+from perun.check._common.points import MedianError, Runs
 from perun.core.errors import ProfileError
 from perun.measurement.difference import Rules, of_ratio
 from perun.measurement.series import EXACT
 from perun.measurement.verdict import Verdict, judge
-from perun.models.growth.comparison import APART, Comparison, Curve, NotComparable, Quotient, compare, widened
+from perun.models.growth.comparison import (
+    APART,
+    Curve,
+    GrowthComparison,
+    NotComparable,
+    Quotient,
+    compare,
+    widened,
+)
 from perun.models.growth.forms import CONSTANT, Centres, centres
 from perun.models.two_samples.ratio import Ratio
 from perun.models.two_samples.sequential import benjamini_hochberg
@@ -29,7 +37,7 @@ SIZES: Final = ("structure-unit-size", "workload")
 """Fields that are sizes, where none is named: the first that has numbers."""
 
 
-class Sized(NamedTuple):
+class SizedPoints(NamedTuple):
     """The points of one location. `unit`: of the values; `exact`: whether they are counted, not timed."""
 
     points: Centres
@@ -37,7 +45,7 @@ class Sized(NamedTuple):
     exact: bool
 
 
-def sized(profile: Profile, of_key: str, per_key: str, what: str) -> dict[str, Sized]:
+def sized(profile: Profile, of_key: str, per_key: str, what: str) -> dict[str, SizedPoints]:
     """The locations that were measured over sizes, and those without any size as ones without points.
 
     :param per_key: empty for one of :data:`SIZES`. :param what: which profile it is, for the error.
@@ -49,13 +57,14 @@ def sized(profile: Profile, of_key: str, per_key: str, what: str) -> dict[str, S
     problem: ProfileError | None = None
     for per in (per_key,) if per_key else SIZES:
         try:
-            found = list(series(profile, of_key, per, apart=True))
+            found = list(series(profile, of_key, per, separate=True))
         except ProfileError as error:
             problem = problem or error
             continue
         nothing = "", False
         return {
-            one.location: Sized(centres(one.x, one.y), *known.get(one.location, nothing)) for one in found
+            one.location: SizedPoints(centres(one.x, one.y), *known.get(one.location, nothing))
+            for one in found
         }
     assert problem is not None
     raise ProfileError(
@@ -109,7 +118,7 @@ class GrowthParams:
             raise ValueError(f"confidence must be at least 0.5 and below 1, not {self.confidence:g}")
 
 
-class Growth:
+class GrowthCheck:
     """Reports every uid that was measured over sizes, also the unchanged ones.
 
     * Type `order`: the order of growth is surely another one. The rate is the difference of the exponents of
@@ -144,18 +153,18 @@ class Growth:
         alpha = 1 - params.confidence
         errors = _errors(baseline, target, params)
         found = [pair.compared(alpha, errors(pair.uid)) for pair in pairs]
-        tested = [one for one in found if isinstance(one, Comparison)]
+        tested = [one for one in found if isinstance(one, GrowthComparison)]
         adjusted = iter(benjamini_hochberg([_p_value(one) for one in tested]).tolist())
         side_by_side = session.are_pairs(baseline, target)
         for pair, one in zip(pairs, found, strict=True):
-            if isinstance(one, Comparison):
+            if isinstance(one, GrowthComparison):
                 is_known = side_by_side or errors(pair.uid).value < math.inf
                 yield _Judge(pair, one, next(adjusted), params, is_known).change()
             elif one is not None:
                 yield one
 
 
-def _errors(baseline: Profile, target: Profile, params: GrowthParams) -> Callable[[str], Error]:
+def _errors(baseline: Profile, target: Profile, params: GrowthParams) -> Callable[[str], MedianError]:
     """A function of a location that gives the error of its log ratio by the runs of the two versions."""
     runs, of = Runs(baseline, target), params.of_key
     known = [key for key in SIZES if all(source.every(of, key) for source in runs.sources)]
@@ -167,15 +176,15 @@ class _Pair(NamedTuple):
     """One uid; None where a profile has not got it."""
 
     uid: str
-    baseline: Sized | None
-    target: Sized | None
+    baseline: SizedPoints | None
+    target: SizedPoints | None
 
     @property
     def exact(self) -> bool:
         """Whether the values are counted, not timed."""
         return self.target is not None and self.target.exact
 
-    def compared(self, alpha: float, error: Error) -> Comparison | DegradationInfo | None:
+    def compared(self, alpha: float, error: MedianError) -> GrowthComparison | DegradationInfo | None:
         """The comparison, or why there is none; None where there is nothing to say.
 
         :param error: of the log ratio, by the runs.
@@ -205,7 +214,7 @@ class _Judge(NamedTuple):
     """
 
     pair: _Pair
-    found: Comparison
+    found: GrowthComparison
     p_value: float
     params: GrowthParams
     noise_is_known: bool
@@ -330,7 +339,7 @@ class _Labels:
         return PerformanceChange.MaybeDegradation if worse else PerformanceChange.MaybeOptimization
 
 
-def _p_value(found: Comparison) -> float:
+def _p_value(found: GrowthComparison) -> float:
     """That of the order where it changed; else of the better one of two tests, of factor and level."""
     if found.order.changed:
         return found.order.difference.p_value
@@ -351,7 +360,7 @@ def _detectable(quotient: Quotient) -> float:
     return math.exp(min(half * (1 + 0.84 / 2.58), 700.0))
 
 
-def _values(one: Sized | None) -> str:
+def _values(one: SizedPoints | None) -> str:
     if one is None:
         return _ABSENT
     if not one.points.measurements:
@@ -368,4 +377,4 @@ def _formula(curve: Curve, unit: str) -> str:
     return f"{start} {'-' if falling else '+'} {readable(curve.line.c1, unit)} * {curve.name}"
 
 
-PLUGIN = Growth
+PLUGIN = GrowthCheck

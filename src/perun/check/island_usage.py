@@ -19,7 +19,7 @@ from perun.plugin.params import param
 from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
-from perun.profile.island import TYPE, Usage, usage_of
+from perun.profile.island import TYPE, ObjectUsage, usage_of
 
 # The series of island profiles: amounts, calls and times, of the whole, of each thread and each object.
 
@@ -93,7 +93,7 @@ class IslandSamples(Measurements):
         return found
 
 
-def _values(row: Usage, command: str) -> Iterator[tuple[_Key, float]]:
+def _values(row: ObjectUsage, command: str) -> Iterator[tuple[_Key, float]]:
     """What a resource adds to the series of the whole, of its thread and of its object."""
     objects = [row.uid] if row.uid != row.thread else []
     what = _kind(row)
@@ -107,7 +107,7 @@ def _values(row: Usage, command: str) -> Iterator[tuple[_Key, float]]:
             yield _Key(uid, f"{what} {TIME}", "s", TIME, False), row.seconds
 
 
-def _kind(row: Usage) -> str:
+def _kind(row: ObjectUsage) -> str:
     """What locations call a kind: `filewrite`, but `thread start`, as timers are started, too."""
     return row.subtype if row.type in _SAYS_IT_ALL or row.type == row.subtype else f"{row.type} {row.subtype}"
 
@@ -148,7 +148,7 @@ def of_single_runs(old: IslandSamples, new: IslandSamples, rules: Rules) -> Iter
         values = tuple(float(one.values[0]) if one else 0.0 for one in (before, after))
         small, large = sorted(values)
         least = _SHORT if known.metric.type == TIME else 0.0
-        if large - small <= least or large <= (1 + rules.apart) * small:
+        if large - small <= least or large <= (1 + rules.unpaired_tolerance) * small:
             continue
         grown = values[1] > values[0]
         yield DegradationInfo(

@@ -9,11 +9,11 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from perun.check._common.differences import IntegralParams, ModelCheck, Samples, judged, sampled
-from perun.check._common.model_pairs import ModelPair, Part, keys_of, parts
+from perun.check._common.model_pairs import ModelInterval, ModelPair, keys_of, parts
 from perun.check._common.points import (
     ROUNDING,
     Floats,
-    Points,
+    LocationPoints,
     RelativeLimits,
     Runs,
     balance,
@@ -93,7 +93,7 @@ class LocalStatistics(ModelCheck[LocalParams]):
 
 
 def _alike(
-    pair: ModelPair, sources: tuple[Points, Points]
+    pair: ModelPair, sources: tuple[LocationPoints, LocationPoints]
 ) -> tuple[tuple[ModelRecord, ...], tuple[ModelRecord, ...]]:
     """The models of both, two regressograms with as many buckets as the one that has fewer."""
     sides = pair.baseline, pair.target
@@ -262,7 +262,7 @@ def _mean(values: Floats) -> float:
 REGRESSOGRAM = "regressogram"
 
 
-def as_fine(parts: Sequence[Part], points: int) -> Samples | None:
+def as_fine(parts: Sequence[ModelInterval], points: int) -> Samples | None:
     """Both curves, sampled as finely as the coarser one is known; None where fewer than two x are left.
 
     There are as many points as the model with fewer values has, or as the pieces of one together; `points`

@@ -19,7 +19,7 @@ COLUMN_COLOURS: Final = ("yellow", "blue", "magenta", "cyan", "bright_yellow", "
 """Colours of the columns, in turn; red and green are left to the changes of performance."""
 
 
-class Style(NamedTuple):
+class GraphStyle(NamedTuple):
     """The characters of a graph; one with `tee` has round corners and draws a far join in one row."""
 
     mark: str
@@ -33,11 +33,11 @@ class Style(NamedTuple):
     join: str = ""
 
 
-ASCII: Final = Style("*", "|", "/", "\\", "_")
-UNICODE: Final = Style("●", "│", "╱", "╲", "─", tee="├", cross="┼", fork="╮", join="╯")  # noqa: RUF001
+ASCII: Final = GraphStyle("*", "|", "/", "\\", "_")
+UNICODE: Final = GraphStyle("●", "│", "╱", "╲", "─", tee="├", cross="┼", fork="╮", join="╯")  # noqa: RUF001
 
 
-class Rows(NamedTuple):
+class GraphRows(NamedTuple):
     """What stands left of one version.
 
     :param commit: prefix of its first line.
@@ -85,7 +85,7 @@ class _Canvas:
         return "".join(paint(text, colour) if colour else text for text, colour in runs)
 
 
-class Graph:
+class CommitGraph:
     """Draws versions in the order they are given, which must be children before parents.
 
     Parents that never come (beyond the end of a shallow or limited walk) keep their column to the end.
@@ -94,13 +94,13 @@ class Graph:
     :param paint: gives a text a colour; without it nothing is coloured.
     """
 
-    def __init__(self, style: Style = ASCII, paint: Paint | None = None) -> None:
+    def __init__(self, style: GraphStyle = ASCII, paint: Paint | None = None) -> None:
         self._style = style
         self._paint = paint
         self._columns: list[_Column] = []
         self._started = 0
         self._closed = -1
-        self._straight: dict[str, Rows] = {}
+        self._straight: dict[str, GraphRows] = {}
         self._cells = {"": "  "}
 
     @property
@@ -108,7 +108,7 @@ class Graph:
         """Whether no branch is drawn beside the version drawn last."""
         return len(self._columns) <= 1
 
-    def commit(self, checksum: str, parents: Sequence[str], change: ChangeKind | None = None) -> Rows:
+    def commit(self, checksum: str, parents: Sequence[str], change: ChangeKind | None = None) -> GraphRows:
         """Draw the next version.
 
         :param change: the kind of change of performance that the version brought; its mark and the lines
@@ -128,8 +128,8 @@ class Graph:
         links = self._link(at, [parent for parent in dict.fromkeys(parents) if parent != checksum])
         return rows._replace(links=tuple(link.rstrip() for link in links)) if links else rows
 
-    def _draw_straight(self, colour: str) -> Rows:
-        rows = Rows(f"{self._style.mark} ", self._cell(colour), ())
+    def _draw_straight(self, colour: str) -> GraphRows:
+        rows = GraphRows(f"{self._style.mark} ", self._cell(colour), ())
         self._straight[colour] = rows
         return rows
 
@@ -156,12 +156,12 @@ class Graph:
         self._started += 1
         return _Column(checksum, colour, edge or colour)
 
-    def _draw_version(self, at: int, mark_colour: str, has_parents: bool) -> Rows:
+    def _draw_version(self, at: int, mark_colour: str, has_parents: bool) -> GraphRows:
         mark = self._style.mark
         cells = [self._cell(column.edge) for column in self._columns]
         text = "".join(cells) if has_parents else "".join([*cells[:at], "  ", *cells[at + 1 :]])
         cells[at] = f"{self._paint(mark, mark_colour) if self._paint and mark_colour else mark} "
-        return Rows("".join(cells), text, ())
+        return GraphRows("".join(cells), text, ())
 
     def _link(self, at: int, parents: list[str]) -> list[str]:
         """Lead the lines of the version in column `at` to its parents; the rows that show it."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from perun.bounds import cache
 from perun.bounds.answer import FunctionBounds, Gap, SourceBounds, merged
 from perun.bounds.sources import BoundsParams, sources_of
-from perun.bounds.workers import MAX_WORKERS, Progress, Setup, Task, analysed
+from perun.bounds.workers import MAX_WORKERS, AnalysisProgress, AnalysisTask, Setup, analysed
 from perun.collect._common.runs import new_profile
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.core.extras import install_command
@@ -157,7 +157,7 @@ def _analysed(
     done = 0
     ctx.report("reading sources", 0, len(paths))
     for task, answer in analysed(tasks, Setup(params, folder), run.cwd, run.environ, processes):
-        if isinstance(answer, Progress):
+        if isinstance(answer, AnalysisProgress):
             if answer.bounds is None:
                 ctx.report(f"analysing {answer.function} of {task.path}", done, len(paths))
             continue
@@ -172,12 +172,12 @@ def _analysed(
     return [merged(several) for several in parts.values()]
 
 
-def _tasks(path: str, folder: Path, processes: int, sources: int) -> list[Task]:
+def _tasks(path: str, folder: Path, processes: int, sources: int) -> list[AnalysisTask]:
     """A source as one task; a large one as several, where there are more processors than sources."""
     share = processes // sources
     if share < 2 or (folder / path).stat().st_size < LARGE:
-        return [Task(path)]
-    return [Task(path, part, share) for part in range(share)]
+        return [AnalysisTask(path)]
+    return [AnalysisTask(path, part, share) for part in range(share)]
 
 
 def _processors() -> int:

@@ -25,20 +25,29 @@ from perun.collect._common.runs import (
     succeeds,
 )
 from perun.core.errors import CollectorUnavailable, PerunError
-from perun.core.process.execution import Execution, Sample
+from perun.core.process.execution import Execution, RunSample
 from perun.island import opening
 from perun.island.engine import words_of
 from perun.island.options import IslandOptions
-from perun.island.program_runner import Program, limits_of
+from perun.island.program_runner import PythonProgram, limits_of
 from perun.island.statistics import label_of
 from perun.native.columns import Ints
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import param, to_mapping
 from perun.profile.factory import Profile
-from perun.profile.island import COLUMNS, NO_OBJECT, SEVERAL, TIMELINE, TYPE, Api, Thread, Timeline
+from perun.profile.island import (
+    COLUMNS,
+    NO_OBJECT,
+    SEVERAL,
+    TIMELINE,
+    TYPE,
+    ApiFunction,
+    Timeline,
+    TimelineThread,
+)
 
 if TYPE_CHECKING:
-    from perun.island.opening import Recorded
+    from perun.island.opening import OpenRecording
     from perun.island.record import Recording
     from perun.island.statistics import Usage
 
@@ -54,7 +63,7 @@ NUMBERS: Final = ("calls", "seconds", "ambiguous", "physical")
 _TIME: Final = "time"
 
 
-class Row(NamedTuple):
+class UsageRow(NamedTuple):
     """What one thread did with one object in one run; the fields of a resource.
 
     :param uid: the object, or the thread where there is none. :param thread: its name, with that of its
@@ -85,7 +94,9 @@ def shown_objects(cwd: Path) -> Callable[[str], str]:
     return shown
 
 
-def rows_of(usage: Iterable[Usage], processes: Sequence[str], shown: Callable[[str], str] = str) -> list[Row]:
+def rows_of(
+    usage: Iterable[Usage], processes: Sequence[str], shown: Callable[[str], str] = str
+) -> list[UsageRow]:
     """The rows of a run; those of the least objects are put together, so that there are at most
     :data:`MAX_OBJECTS` and one for each thread and kind.
 
@@ -96,7 +107,7 @@ def rows_of(usage: Iterable[Usage], processes: Sequence[str], shown: Callable[[s
     for one in usage:
         thread = f"{one.thread} in {processes[one.process]}" if len(processes) > 1 else one.thread
         found.append(
-            Row(
+            UsageRow(
                 one.type, one.subtype, shown(one.object) or thread, thread, one.island, one.unit, one.amount,
                 one.calls, one.seconds, one.ambiguous, one.physical,
             )
@@ -104,7 +115,7 @@ def rows_of(usage: Iterable[Usage], processes: Sequence[str], shown: Callable[[s
     return _fewer(found)
 
 
-def _fewer(rows: list[Row]) -> list[Row]:
+def _fewer(rows: list[UsageRow]) -> list[UsageRow]:
     objects = [row for row in rows if row.uid != row.thread]
     if len(objects) <= MAX_OBJECTS:
         return rows
@@ -125,16 +136,16 @@ def _without_number(uid: str) -> str:
     return name.rstrip() if sign and number.isdecimal() else uid
 
 
-def _summed(rows: Iterable[Row]) -> list[Row]:
+def _summed(rows: Iterable[UsageRow]) -> list[UsageRow]:
     sums: dict[tuple[str, ...], list[float]] = {}
     for row in rows:
         numbers = sums.setdefault(row[:6], [0, 0, 0.0, 0.0, 0])
         for place, value in enumerate(row[6:]):
             numbers[place] += value
-    return [Row(*key, *numbers) for key, numbers in sums.items()]  # type: ignore[arg-type]
+    return [UsageRow(*key, *numbers) for key, numbers in sums.items()]  # type: ignore[arg-type]
 
 
-def resources_of(rows: Sequence[Row], order: int) -> list[dict[str, Any]]:
+def resources_of(rows: Sequence[UsageRow], order: int) -> list[dict[str, Any]]:
     """The resources of the rows of one run; they name their island where there are several.
 
     :param order: number of the run, from 1.
@@ -143,7 +154,7 @@ def resources_of(rows: Sequence[Row], order: int) -> list[dict[str, Any]]:
     return [_resource(row, order) | ({"island": row.island} if several else {}) for row in rows]
 
 
-def _resource(row: Row, order: int) -> dict[str, Any]:
+def _resource(row: UsageRow, order: int) -> dict[str, Any]:
     resource: dict[str, Any] = {
         "type": row.type,
         "subtype": row.subtype,
@@ -163,7 +174,7 @@ def _resource(row: Row, order: int) -> dict[str, Any]:
     return resource
 
 
-def _trace(row: Row) -> list[str]:
+def _trace(row: UsageRow) -> list[str]:
     """What a flame graph stacks on each other: the thread, the type, the subtype and the object."""
     parts = [row.thread, row.type, row.subtype, row.uid]
     if row.uid == row.thread:
@@ -173,7 +184,7 @@ def _trace(row: Row) -> list[str]:
     return parts[::-1]
 
 
-def times_of(command: str, order: int, opened: Recorded) -> list[dict[str, Any]]:
+def times_of(command: str, order: int, opened: OpenRecording) -> list[dict[str, Any]]:
     """The times of one run, as the time collector notes them: `real` stands for the profile in lists."""
     times = {"real": opened.live, "user": opened.result.user, "sys": opened.result.system}
     return [
@@ -198,7 +209,7 @@ def units_of(found: Mapping[tuple[str, str], str]) -> dict[str, str]:
     return units
 
 
-def facts_of(opened: Recorded) -> dict[str, Any]:
+def facts_of(opened: OpenRecording) -> dict[str, Any]:
     """The region `island` of the profile: what is known of the first run as a whole."""
     result, stopped = opened.result, [end - start for start, end in opened.stops]
     return {
@@ -255,7 +266,7 @@ _OF_SEVERAL: Final = 1_000_000
 """From this gap on calls are joined whatever their object: a screen has no thousand points for a second."""
 
 
-class Calls(NamedTuple):
+class CallColumns(NamedTuple):
     """Calls in the order of threads and, of each, of starts: the columns of a timeline, shape (n,)."""
 
     thread: Ints
@@ -266,7 +277,7 @@ class Calls(NamedTuple):
     amount: Ints
 
 
-class Joined(NamedTuple):
+class TimelineColumns(NamedTuple):
     """Entries in the order of threads and starts: the columns of a timeline, by their names.
 
     :param gap: nanoseconds; calls of one entry are no farther apart. 0 where each is an entry of its own.
@@ -276,13 +287,13 @@ class Joined(NamedTuple):
     gap: int
 
 
-def joined(calls: Calls, most: int) -> Joined:
+def joined(calls: CallColumns, most: int) -> TimelineColumns:
     """The calls as entries: those of one thread to one function on one object that follow closely are one.
 
     :param most: how many entries there may be, unless there are more threads and functions.
     """
     if len(calls.start) <= most:
-        return Joined(
+        return TimelineColumns(
             _together(calls, calls.object, np.arange(len(calls.start)), np.arange(len(calls.start))), 0
         )
     gap = 0
@@ -296,11 +307,11 @@ def joined(calls: Calls, most: int) -> Joined:
                 break
             firsts = begins | np.append(True, apart > gap)
             if int(firsts.sum()) <= most:
-                return Joined(_together(calls, objects, order, np.flatnonzero(firsts)), gap)
-    return Joined(_together(calls, objects, order, np.flatnonzero(begins)), gap)
+                return TimelineColumns(_together(calls, objects, order, np.flatnonzero(firsts)), gap)
+    return TimelineColumns(_together(calls, objects, order, np.flatnonzero(begins)), gap)
 
 
-def _together(calls: Calls, objects: Ints, order: Ints, firsts: Ints) -> dict[str, Ints]:
+def _together(calls: CallColumns, objects: Ints, order: Ints, firsts: Ints) -> dict[str, Ints]:
     """The entries that begin at the places `firsts` of the calls in this order."""
     if not len(firsts):
         return {name: np.zeros(0, np.int64) for name in COLUMNS}
@@ -320,7 +331,7 @@ def _together(calls: Calls, objects: Ints, order: Ints, firsts: Ints) -> dict[st
     return {name: found[name][shown] for name in COLUMNS}
 
 
-def timeline_region(opened: Recorded, most: int, shown: Callable[[str], str]) -> dict[str, Any]:
+def timeline_region(opened: OpenRecording, most: int, shown: Callable[[str], str]) -> dict[str, Any]:
     """The region `timeline` of a profile.
 
     :param most: about how many entries it has at most. :param shown: how an object is named.
@@ -332,13 +343,13 @@ def timeline_region(opened: Recorded, most: int, shown: Callable[[str], str]) ->
     for recording in opened.recordings:
         parts.append(_calls(recording, first, lives, opened.start, apis, objects))
         first += len(recording.threads)
-    calls = Calls(*map(np.concatenate, zip(*parts, strict=True)))
+    calls = CallColumns(*map(np.concatenate, zip(*parts, strict=True)))
     columns = joined(calls, most).columns
     return Timeline(
         round(opened.live * 1e9),
         opened.processes,
-        [Thread(lane.name, lane.process, lane.created, lane.destroyed) for lane in opened.lanes],
-        [Api(api.name, api.type, api.subtype, "ns" if api.unit == "s" else api.unit) for api in apis],
+        [TimelineThread(lane.name, lane.process, lane.created, lane.destroyed) for lane in opened.lanes],
+        [ApiFunction(api.name, api.type, api.subtype, "ns" if api.unit == "s" else api.unit) for api in apis],
         list(map(shown, objects)),
         {name: column.tolist() for name, column in columns.items()},
         _stops(opened.stops),
@@ -348,7 +359,7 @@ def timeline_region(opened: Recorded, most: int, shown: Callable[[str], str]) ->
 
 def _calls(
     recording: Recording, first: int, lives: Ints, start: int, apis: dict[Any, int], objects: dict[str, int]
-) -> Calls:
+) -> CallColumns:
     """The calls of a process.
 
     :param first: the number of its first thread in the run. :param lives: when each thread of the run ended.
@@ -364,7 +375,7 @@ def _calls(
     end = np.maximum(np.where(table["end"] < 0, lives[thread], table["end"]), begin)
     numbers = [apis.setdefault(recording.apis[number], len(apis)) for number in used_apis.tolist()]
     places = [objects.setdefault(name, len(objects)) if name else NO_OBJECT for name in names]
-    return Calls(
+    return CallColumns(
         thread,
         np.array(numbers, np.int64)[api],
         np.array(places, np.int64)[object],
@@ -378,7 +389,7 @@ def _stops(stops: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Starts and durations; of very many stops those that are near become one."""
     starts, ends = np.array(stops, np.int64).reshape(-1, 2).T
     same = np.zeros_like(starts)
-    columns = joined(Calls(same, same, same, starts, ends - starts, same), MAX_STOPS).columns
+    columns = joined(CallColumns(same, same, same, starts, ends - starts, same), MAX_STOPS).columns
     return list(zip(columns["start"].tolist(), columns["duration"].tolist(), strict=True))
 
 
@@ -436,9 +447,9 @@ class _Builder:
         self._units: dict[tuple[str, str], str] = {}
         self._facts: dict[str, Any] = {}
         self._timeline: dict[str, Any] | None = None
-        self._samples: list[Sample] = []
+        self._samples: list[RunSample] = []
 
-    def add(self, opened: Recorded, sample: Sample) -> None:
+    def add(self, opened: OpenRecording, sample: RunSample) -> None:
         """Take what one run recorded; its timeline only if it is the first."""
         self._samples.append(sample)
         order = len(self._samples)
@@ -469,9 +480,9 @@ class _Builder:
         return completed(profile, last, shortfalls(last, self._params.timeout))
 
 
-def _record(run: Run, params: IslandParams, folder: Path, ctx: CollectContext) -> Sample:
+def _record(run: Run, params: IslandParams, folder: Path, ctx: CollectContext) -> RunSample:
     """Run the command once, and refuse it if it failed."""
-    program = Program(*python_program_of(run, "the collector island", _OTHERS))
+    program = PythonProgram(*python_program_of(run, "the collector island", _OTHERS))
     engine = words_of(program, params, folder)
     once = params.repeat == 1
     with Execution(run, ctx.scratch, params.timeout, engine=engine, single_run=once) as execution:
@@ -494,7 +505,7 @@ def _require_support(run: Run, python: str) -> None:
         )
 
 
-def _opened(folder: Path, sample: Sample) -> Recorded:
+def _opened(folder: Path, sample: RunSample) -> OpenRecording:
     """What was recorded.
 
     :raises JobFailed: where nothing was, but by an interruption, which goes on then.

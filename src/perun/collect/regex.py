@@ -32,7 +32,7 @@ _THOUSANDS: Final = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
 _CLOCK: Final = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:\.\d*)?)")
 
 
-class Pattern(NamedTuple):
+class ValuePattern(NamedTuple):
     """An expression with the group `value`.
 
     `name` and `unit` are for values of which no group finds them; `suffix` is appended to the name.
@@ -51,15 +51,15 @@ class Patterns(NamedTuple):
     one. With `under_heading`, values before the first heading are ignored.
     """
 
-    patterns: Sequence[Pattern]
+    patterns: Sequence[ValuePattern]
     headings: Sequence[re.Pattern[str]] = ()
     under_heading: bool = False
 
 
-class Metric(NamedTuple):
+class ValueMatch(NamedTuple):
     """One value and the `pattern` that found it; `name`, `unit` and `size` are empty if not found."""
 
-    pattern: Pattern
+    pattern: ValuePattern
     value: str
     name: str
     unit: str
@@ -93,9 +93,9 @@ def plain(text: str) -> str:
     return _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def find(text: str, patterns: Patterns) -> Iterator[Metric]:
+def find(text: str, patterns: Patterns) -> Iterator[ValueMatch]:
     """All values in the order of the text."""
-    found: list[tuple[int, Pattern | None, re.Match[str]]] = []
+    found: list[tuple[int, ValuePattern | None, re.Match[str]]] = []
     for heading in patterns.headings:
         found += [(match.start(), None, match) for match in heading.finditer(text)]
     for pattern in patterns.patterns:
@@ -109,7 +109,7 @@ def find(text: str, patterns: Patterns) -> Iterator[Metric]:
             seen = True
         elif seen and "value" in groups:
             known = {"name": by.name, "unit": by.unit, "size": "", **held, **groups}
-            yield Metric(by, known["value"], known["name"] + by.suffix, known["unit"], known["size"])
+            yield ValueMatch(by, known["value"], known["name"] + by.suffix, known["unit"], known["size"])
 
 
 def number(text: str) -> float | None:
@@ -143,8 +143,8 @@ _GOOGLE_NAME: Final = r"^(?P<name>(?!\S*_stddev\s)\S+?)(?:/(?P<size>\d+))?\s+"
 _CELL: Final = r"\d[\d,.]*(?:e[+-]?\d+)?(?:\s+\([^)]*\))?"
 
 
-def _of(expression: str, suffix: str = "") -> Pattern:
-    return Pattern(re.compile(expression, re.MULTILINE), suffix=suffix)
+def _of(expression: str, suffix: str = "") -> ValuePattern:
+    return ValuePattern(re.compile(expression, re.MULTILINE), suffix=suffix)
 
 
 GOOGLE_BENCHMARK: Final = Patterns(
@@ -207,7 +207,7 @@ READY: Final = {
 # to seconds, amounts of memory to bytes, and rates to those of both.
 
 
-class Kind(NamedTuple):
+class ValueKind(NamedTuple):
     """The type of the resource of a value, its unit in the profile, and the factor to it, `times / by`."""
 
     type: str
@@ -223,36 +223,36 @@ class Kind(NamedTuple):
         return value * self.times / self.by if self.by > 1 else value * self.times
 
 
-def _named(kind: Kind, *names: str) -> dict[str, Kind]:
+def _named(kind: ValueKind, *names: str) -> dict[str, ValueKind]:
     return dict.fromkeys(names, kind)
 
 
 _KINDS: Final = {
-    **_named(Kind("time", "s"), "s", "sec", "secs", "second", "seconds"),
-    **_named(Kind("time", "s", by=10**3), "ms", "msec", "msecs", "millisecond", "milliseconds"),
-    **_named(Kind("time", "s", by=10**6), "us", "\u00b5s", "\u03bcs", "usec", "usecs"),
-    **_named(Kind("time", "s", by=10**6), "microsecond", "microseconds"),
-    **_named(Kind("time", "s", by=10**9), "ns", "nsec", "nsecs", "nanosecond", "nanoseconds"),
-    **_named(Kind("time", "s", times=60), "min", "mins", "minute", "minutes"),
-    **_named(Kind("time", "s", times=3600), "h", "hour", "hours"),
-    **_named(Kind("memory", "B"), "B", "byte", "bytes"),
-    **_named(Kind("memory", "B", times=10**3), "kB", "KB"),
-    **_named(Kind("memory", "B", times=10**6), "MB"),
-    **_named(Kind("memory", "B", times=10**9), "GB"),
-    **_named(Kind("memory", "B", times=2**10), "KiB", "kbytes", "Kbytes"),
-    **_named(Kind("memory", "B", times=2**20), "MiB"),
-    **_named(Kind("memory", "B", times=2**30), "GiB"),
+    **_named(ValueKind("time", "s"), "s", "sec", "secs", "second", "seconds"),
+    **_named(ValueKind("time", "s", by=10**3), "ms", "msec", "msecs", "millisecond", "milliseconds"),
+    **_named(ValueKind("time", "s", by=10**6), "us", "\u00b5s", "\u03bcs", "usec", "usecs"),
+    **_named(ValueKind("time", "s", by=10**6), "microsecond", "microseconds"),
+    **_named(ValueKind("time", "s", by=10**9), "ns", "nsec", "nsecs", "nanosecond", "nanoseconds"),
+    **_named(ValueKind("time", "s", times=60), "min", "mins", "minute", "minutes"),
+    **_named(ValueKind("time", "s", times=3600), "h", "hour", "hours"),
+    **_named(ValueKind("memory", "B"), "B", "byte", "bytes"),
+    **_named(ValueKind("memory", "B", times=10**3), "kB", "KB"),
+    **_named(ValueKind("memory", "B", times=10**6), "MB"),
+    **_named(ValueKind("memory", "B", times=10**9), "GB"),
+    **_named(ValueKind("memory", "B", times=2**10), "KiB", "kbytes", "Kbytes"),
+    **_named(ValueKind("memory", "B", times=2**20), "MiB"),
+    **_named(ValueKind("memory", "B", times=2**30), "GiB"),
 }
 """`kbytes` is what GNU time calls 1024 bytes."""
 
 
-def kind_of(unit: str) -> Kind:
+def kind_of(unit: str) -> ValueKind:
     """The kind of values of this unit; those of an unknown unit are `mixed` and keep their unit, or have the
     one in which rates compare."""
     if known := _KINDS.get(unit):
         return known
     factor, common = common_unit(unit)
-    return Kind("mixed", common, factor)
+    return ValueKind("mixed", common, factor)
 
 
 COLLECTOR_TYPE: Final = "mixed"
@@ -328,9 +328,9 @@ class RegexParams:
     def own(self) -> Patterns:
         """The expressions of `pattern`, `metric` and `heading`, compiled."""
         units = dict(self.unit)
-        patterns = [Pattern(compiled("pattern", one, ("value",))) for one in self.pattern]
+        patterns = [ValuePattern(compiled("pattern", one, ("value",))) for one in self.pattern]
         for name, one in self.metric:
-            patterns.append(Pattern(compiled("metric", one, ("value",)), name, units.get(name, "")))
+            patterns.append(ValuePattern(compiled("metric", one, ("value",)), name, units.get(name, "")))
         headings = [compiled("heading", one, ("name", "unit", "size")) for one in self.heading]
         return Patterns(patterns, headings)
 
@@ -395,7 +395,7 @@ def _known_names(names: Sequence[str], resources: Sequence[Mapping[str, Any]]) -
     return found
 
 
-def _metrics(text: str, params: RegexParams, run: Run) -> list[Metric]:
+def _metrics(text: str, params: RegexParams, run: Run) -> list[ValueMatch]:
     found = list(find(text, params.own))
     without = set(range(len(params.own.patterns))) - {
         position
@@ -421,7 +421,7 @@ def _no_match(message: str, text: str) -> JobFailed:
     return JobFailed("\n".join([message, *shown]), "correct the expression, or choose another --stream")
 
 
-def _resource(metric: Metric, run: Run) -> tuple[dict[str, Any], dict[str, str]]:
+def _resource(metric: ValueMatch, run: Run) -> tuple[dict[str, Any], dict[str, str]]:
     """The resource of a value, and the entry for the units of the profile."""
     kind = kind_of(metric.unit or ("s" if is_clock(metric.value) else ""))
     resource = {"amount": kind.convert(_number(metric, metric.value, "value")), "type": kind.type}
@@ -433,11 +433,11 @@ def _resource(metric: Metric, run: Run) -> tuple[dict[str, Any], dict[str, str]]
     return resource, {_unit_key(kind): kind.unit}
 
 
-def _unit_key(kind: Kind) -> str:
+def _unit_key(kind: ValueKind) -> str:
     return f"{kind.type}({kind.unit})" if kind.type == COLLECTOR_TYPE and kind.unit else kind.type
 
 
-def _number(metric: Metric, text: str, group: str) -> float:
+def _number(metric: ValueMatch, text: str, group: str) -> float:
     value = number(text)
     if value is None:
         expression = metric.pattern.regex.pattern

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from perun.collect._common import runs as common
 from perun.collect._common.runs import IGNORE_FAILURE, new_profile
 from perun.core.process.command import exit_status, failed
-from perun.core.process.execution import Execution, Sample
+from perun.core.process.execution import Execution, RunSample
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import param, to_mapping
 from perun.profile.factory import Profile
@@ -69,7 +69,7 @@ class TimeCollector:
             samples = _repeat(execution, params.repeat, f"timing {run}", "run", params, ctx)
         return self.make_profile(run, samples, params)
 
-    def make_profile(self, run: Run, samples: Sequence[Sample], params: TimeParams) -> Profile:
+    def make_profile(self, run: Run, samples: Sequence[RunSample], params: TimeParams) -> Profile:
         """The profile of runs that were timed, in their order; also by others than this collector."""
         profile = new_profile(run, COLLECTOR_TYPE, COLLECTOR_DEFAULT_UNITS, self.name, to_mapping(params))
         profile.update_resources(_resources(run.cmd, samples, params.ignore_failure))
@@ -78,7 +78,7 @@ class TimeCollector:
 
 def _repeat(
     execution: Execution, times: int, activity: str, noun: str, params: TimeParams, ctx: CollectContext
-) -> list[Sample]:
+) -> list[RunSample]:
     samples = []
     for index in range(times):
         ctx.report(activity, index, times)
@@ -92,7 +92,7 @@ def _repeat(
     return samples
 
 
-def _resources(uid: str, samples: Sequence[Sample], with_exitcode: bool) -> list[dict[str, Any]]:
+def _resources(uid: str, samples: Sequence[RunSample], with_exitcode: bool) -> list[dict[str, Any]]:
     resources = []
     for order, sample in enumerate(samples, 1):
         for subtype, amount in (("real", sample.real), ("user", sample.user), ("sys", sample.system)):

@@ -192,7 +192,7 @@ class _Unfinished:
         at_once = len(self._files) + len(self._within) >= _FLUSHED_AT_ONCE
         if not (at_once and _flush_system(self._system, self._scratch)):
             for written, path in [*self._files.items(), *self._within.items()]:
-                with Naming(path):
+                with PathErrors(path):
                     _flush(written, os.O_RDONLY)
             for unfinished in self._folders.values():
                 flush_folder(unfinished)
@@ -247,7 +247,7 @@ def _write_unflushed(unfinished: str, file: NewFile, *, keep_mode: bool = False)
     """
     # The same name may come twice within an unfinished folder: the last one counts.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with Naming(file.path):
+    with PathErrors(file.path):
         descriptor = os.open(unfinished, flags, 0o666)
         try:
             if keep_mode:
@@ -262,7 +262,7 @@ def _write_unflushed(unfinished: str, file: NewFile, *, keep_mode: bool = False)
             os.close(descriptor)
 
 
-class Naming:
+class PathErrors:
     """A block whose errors of the system name the path: of a full disk, or a descriptor, the system tells
     none."""
 
@@ -281,7 +281,7 @@ class Naming:
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Write all of the data where the descriptor is.
 
-    :raises OSError: without the name of a file, see :class:`Naming`.
+    :raises OSError: without the name of a file, see :class:`PathErrors`.
     """
     rest = memoryview(data)
     while rest:

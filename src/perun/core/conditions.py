@@ -284,7 +284,7 @@ def now(proc: Path = Path("/proc")) -> Moment:
     return Moment(fields[_STEAL], sum(fields), waiting, time.monotonic(), busy)
 
 
-class Watch:
+class ConditionWatch:
     """Judges measurements by what is usual in this session: a machine that is always busy is no disturbance,
     since both of a pair suffer from it alike."""
 

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 from perun.core import atomic
 from perun.core.regular import read_regular
 from perun.fuzz import executing, growth
-from perun.fuzz.executing import OutOfTime, Ran, RunInput
-from perun.fuzz.patterns import Pattern
+from perun.fuzz.executing import OutOfTime, RunInput, RunOutcome
+from perun.fuzz.patterns import InputPattern
 from perun.fuzz.results import FAULT, HANG, MINIMIZED, SLOW, Campaign, Result
 from perun.models.record import NoModel
 
@@ -52,7 +52,7 @@ class Stage(NamedTuple):
     changed: int
 
 
-class Minimized(NamedTuple):
+class MinimizedInput(NamedTuple):
     """The smaller input.
 
     :param data: it is as slow. :param before: bytes at the beginning. :param stages: in their order.
@@ -70,7 +70,7 @@ class Minimized(NamedTuple):
         return sum(stage.tests for stage in self.stages)
 
 
-class Progress(NamedTuple):
+class MinimizationProgress(NamedTuple):
     """Where minimising is: the stage, runs so far, and the size by now in bytes."""
 
     stage: str
@@ -84,9 +84,9 @@ def minimize(
     *,
     tests: int = TESTS,
     seconds: float = 60.0,
-    report: Callable[[Progress], None] | None = None,
+    report: Callable[[MinimizationProgress], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Minimized:
+) -> MinimizedInput:
     """Make an input smaller while `keeps` is true for it; what it is for `data` is not asked.
 
     :param tests: calls of `keeps` at most; :param seconds: time at most. The larger savings come first.
@@ -100,7 +100,7 @@ def minimize(
         stage(work)
         changed = len(before) - len(work.data) or sum(a != b for a, b in zip(before, work.data, strict=True))
         stages.append(Stage(name, work.used - used, changed))
-    return Minimized(work.data, len(data), tuple(stages), not work.was_limited)
+    return MinimizedInput(work.data, len(data), tuple(stages), not work.was_limited)
 
 
 class _Limited(Exception):
@@ -116,7 +116,7 @@ class _Work:
         keeps: Keeps,
         tests: int,
         until: float,
-        report: Callable[[Progress], None] | None,
+        report: Callable[[MinimizationProgress], None] | None,
         clock: Callable[[], float],
     ) -> None:
         self.data = data
@@ -160,7 +160,7 @@ class _Work:
         else:
             self._known.add(key)
         if self._report:
-            self._report(Progress(self._stage, self.used, len(self.data)))
+            self._report(MinimizationProgress(self._stage, self.used, len(self.data)))
         return kept
 
 
@@ -341,7 +341,7 @@ def _understood(
     if first.outcome != _OUTCOMES[result.kind]:
         return replace(result, growth=_unknown("it did not behave so again, so it is left as it is"))
 
-    def step(now: Progress) -> None:
+    def step(now: MinimizationProgress) -> None:
         report(f"minimising {now.stage}, {now.tests} runs, {len(data):,} to {now.size:,} B")
 
     keeps = keeps_cost(run, first, hang_timeout)
@@ -378,7 +378,7 @@ def _understood(
     return replace(result, minimized=name, growth=said)
 
 
-def _of_pattern(pattern: Pattern, data: bytes, keeps: Keeps) -> tuple[bytes, Stage]:
+def _of_pattern(pattern: InputPattern, data: bytes, keeps: Keeps) -> tuple[bytes, Stage]:
     """The pattern alone, as often as it takes to be as slow as the input, where that is smaller.
 
     Leaving out parts cannot find it where all of them cost something, and others would cost more in their
@@ -412,7 +412,7 @@ def _unknown(reason: str) -> dict[str, Any]:
     return {"text": "", "reason": reason}
 
 
-def keeps_cost(run: RunInput, reference: Ran, hang_timeout: float, share: float = SHARE) -> Keeps:
+def keeps_cost(run: RunInput, reference: RunOutcome, hang_timeout: float, share: float = SHARE) -> Keeps:
     """Whether an input is as slow as the one of the run `reference`: its cost is at least that share; a fault
     remains the same fault (its exit code, where the run tells one), a hang remains a hang.
 

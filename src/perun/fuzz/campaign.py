@@ -14,14 +14,23 @@ from random import Random
 from typing import Final
 
 from perun.core.process.command import outcome
-from perun.fuzz.corpus import Member, Threshold, name_of
-from perun.fuzz.executing import Executor, Observed, Task
-from perun.fuzz.findings import Began, Event, Findings, Found, Journal, JournalLine, Status, Test
+from perun.fuzz.corpus import CorpusMember, Threshold, name_of
+from perun.fuzz.executing import Executor, InputTask, RunObservation
+from perun.fuzz.findings import (
+    CampaignJournal,
+    CampaignStatus,
+    Event,
+    Findings,
+    InterestingInput,
+    JournalLine,
+    SeedRuns,
+    Test,
+)
 from perun.fuzz.mutating import Mutation, Mutator
-from perun.fuzz.patience import Patience, Trial
+from perun.fuzz.patience import InputTrial, Patience
 from perun.fuzz.results import FAULT, HANG, SLOW, Confirmation
-from perun.fuzz.rules import Rule
-from perun.fuzz.seeds import SeedFile, Settings, Tried, try_seeds
+from perun.fuzz.rules import MutationRule
+from perun.fuzz.seeds import SearchSettings, SeedFile, SeedTrials, try_seeds
 
 # Measuring what was found beside its seed (manual 9.5): the best first, in a share of the time.
 
@@ -33,14 +42,19 @@ _RUNS: Final = 6
 """Runs of an input that a test takes at least."""
 
 
-class Measuring:
+class MemberMeasurement:
     """Measures members; what that says raises their scores, and those of the rules that made them.
 
     :param test: measures one. :param seconds: since the campaign began.
     """
 
     def __init__(
-        self, found: Findings, mutator: Mutator, test: Test, settings: Settings, seconds: Callable[[], float]
+        self,
+        found: Findings,
+        mutator: Mutator,
+        test: Test,
+        settings: SearchSettings,
+        seconds: Callable[[], float],
     ) -> None:
         self._found = found
         self._mutator = mutator
@@ -49,7 +63,7 @@ class Measuring:
         self._seconds = seconds
         self._spent = 0.0
 
-    def between(self) -> Iterator[Member]:
+    def between(self) -> Iterator[CorpusMember]:
         """Measure the best of what is new; each once it was, as long as all tests take their share of the
         time at most."""
         for member in self._candidates()[: self._settings.interesting]:
@@ -62,7 +76,7 @@ class Measuring:
             self.measure(member, allowed)
             yield member
 
-    def rest(self, seconds: float) -> Iterator[Member]:
+    def rest(self, seconds: float) -> Iterator[CorpusMember]:
         """Measure what was not yet for about so many seconds; each once it was."""
         deadline = self._seconds() + seconds
         for member in self._candidates()[: _ROUNDS * self._settings.interesting]:
@@ -74,13 +88,13 @@ class Measuring:
             self.measure(member, left)
             yield member
 
-    def measure(self, member: Member, seconds: float) -> None:
+    def measure(self, member: CorpusMember, seconds: float) -> None:
         """Measure one for about so many seconds; one that fails then is a fault, or a hang."""
         confirmation = self._tested(member, seconds)
         if confirmation is not None:
             self._confirm(member, confirmation)
 
-    def try_one(self, member: Member, seconds: float) -> bool:
+    def try_one(self, member: CorpusMember, seconds: float) -> bool:
         """Measure one that nothing is known of; whether it is slower, and so one of those that were found."""
         confirmation = self._tested(member, seconds)
         if confirmation is None or confirmation.rate <= 0:
@@ -89,7 +103,7 @@ class Measuring:
         self._confirm(member, confirmation)
         return True
 
-    def _tested(self, member: Member, seconds: float) -> Confirmation | None:
+    def _tested(self, member: CorpusMember, seconds: float) -> Confirmation | None:
         begun = self._seconds()
         tested = self._test(member, self._found.seeds[member.seed], seconds)
         self._spent += self._seconds() - begun
@@ -99,12 +113,12 @@ class Measuring:
             return None
         return tested.confirmation
 
-    def _confirm(self, member: Member, confirmation: Confirmation) -> None:
+    def _confirm(self, member: CorpusMember, confirmation: Confirmation) -> None:
         self._found.confirm(member, confirmation)
         if member.pcr > 0:
             self._mutator.credit(member.rules, degradations=True)
 
-    def _candidates(self) -> list[Member]:
+    def _candidates(self) -> list[CorpusMember]:
         """What is to be measured, the best first; of the same ratio the smaller one."""
         found = self._found.interesting
         new = [one for one in found if one.confirmation is None and not one.ending]
@@ -131,11 +145,11 @@ class Campaign:
 
     def __init__(
         self,
-        rules: Sequence[Rule],
+        rules: Sequence[MutationRule],
         executor: Executor,
-        settings: Settings,
+        settings: SearchSettings,
         test: Test,
-        journal: Journal,
+        journal: CampaignJournal,
         random: Random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -153,10 +167,10 @@ class Campaign:
         self._clock = clock
         self._start = clock()
         self._before = 0.0
-        self._measuring = Measuring(self.found, self.mutator, test, settings, lambda: self.seconds)
+        self._measuring = MemberMeasurement(self.found, self.mutator, test, settings, lambda: self.seconds)
         self._seen: set[int] = set()
         self._patience = Patience(settings.hang, 0.0, settings.limit)
-        self._aside: dict[int, Trial] = {}
+        self._aside: dict[int, InputTrial] = {}
         self._recent: deque[tuple[float, int]] = deque(maxlen=40)
         self._reported = self._ticked = clock()
 
@@ -213,14 +227,14 @@ class Campaign:
         self._executor.learn(edges, compass.best[edges])
         self._start = self._clock()
 
-    def status(self) -> Status:
+    def status(self) -> CampaignStatus:
         """Where it stands."""
         seconds = self.seconds
         self._recent.append((seconds, self.executions))
         since, before = self._recent[0]
         left = max(0.0, self.settings.seconds - seconds)
         found = self.found
-        return Status(
+        return CampaignStatus(
             self.phase,
             seconds,
             left if self.settings.seconds < float("inf") else None,
@@ -241,7 +255,7 @@ class Campaign:
         """When the time for searching is over, on the clock of processes."""
         return time.monotonic() + self.settings.seconds - self.seconds
 
-    def _begin(self, tried: Tried) -> Began:
+    def _begin(self, tried: SeedTrials) -> SeedRuns:
         self.executions += tried.executions
         self.found.add_seeds(tried.seeds, self.executions)
         for seed in tried.seeds:
@@ -250,7 +264,7 @@ class Campaign:
         self._patience = Patience(self.settings.hang, self.found.slowest_seed, self.settings.limit)
         notes = (*tried.notes, *filter(None, [self._executor.note]))
         count = len(self.mutator.tallies)
-        return Began(self.found.base, len(tried.seeds), count, self.settings.limit, notes, self.unit)
+        return SeedRuns(self.found.base, len(tried.seeds), count, self.settings.limit, notes, self.unit)
 
     def _gather(self) -> Generator[Event, None, int]:
         """Run mutations until there are enough that are interesting, or enough were run; returns how many
@@ -266,7 +280,7 @@ class Campaign:
                 break
             limit = self._patience.of(batch[0].parent.seconds if batch else 0.0)
             until = self._until
-            tasks = [Task(place, one.data, limit, until) for place, one in enumerate(batch)]
+            tasks = [InputTask(place, one.data, limit, until) for place, one in enumerate(batch)]
             for mutation, observed in zip(batch, self._executor.run(tasks), strict=True):
                 event = self._judge(mutation, observed)
                 if event is not None:
@@ -291,7 +305,7 @@ class Campaign:
             member = self._member(mutation)
             member.icov, member.interesting = 1.0, True
             if self._measuring.try_one(member, self.settings.seconds - self.seconds):
-                yield Found(SLOW, member, self.seconds)
+                yield InterestingInput(SLOW, member, self.seconds)
             yield self.status()
         return len(self.found.interesting) - before
 
@@ -311,7 +325,9 @@ class Campaign:
                 break  # of a large input each mutation takes its time
         return batch
 
-    def _judge(self, mutation: Mutation, observed: Observed, trial: Trial | None = None) -> Found | None:
+    def _judge(
+        self, mutation: Mutation, observed: RunObservation, trial: InputTrial | None = None
+    ) -> InterestingInput | None:
         """Keep what is worth it; the event, if it is.
 
         :param trial: where it ran again.
@@ -341,20 +357,20 @@ class Campaign:
         self.found.add(member, edges, counts)
         self._executor.learn(edges, counts)
         self.mutator.credit(mutation.rules)
-        return Found(SLOW, member, self.seconds)
+        return InterestingInput(SLOW, member, self.seconds)
 
-    def _keep_failure(self, observed: Observed, member: Member) -> Found | None:
+    def _keep_failure(self, observed: RunObservation, member: CorpusMember) -> InterestingInput | None:
         """A fault or a hang; None where there are enough of them."""
         kind = FAULT if observed.outcome == "fault" else HANG
         hang = f"did not end within {self.settings.hang:g} s"
         member.ending = outcome(-observed.code) if kind == FAULT else hang
-        return Found(kind, member, self.seconds) if self.found.add_failure(kind, member) else None
+        return InterestingInput(kind, member, self.seconds) if self.found.add_failure(kind, member) else None
 
-    def _member(self, mutation: Mutation, observed: Observed | None = None) -> Member:
+    def _member(self, mutation: Mutation, observed: RunObservation | None = None) -> CorpusMember:
         parent = mutation.parent
         name = name_of(Path(parent.seed), mutation.data)
         rules = (*parent.rules, *mutation.rules)
-        return Member(
+        return CorpusMember(
             self.found.next_number(), name, mutation.data, parent.name, parent.seed, rules,
             seconds=observed.seconds if observed else 0.0, at=self.seconds, execution=self.executions,
         )  # fmt: skip
@@ -374,9 +390,9 @@ class Campaign:
         if chosen is not None:
             number = -1 - self.executions
             self._aside[number] = chosen
-            self._executor.begin(Task(number, chosen.mutation.data, chosen.seconds, self._until))
+            self._executor.begin(InputTask(number, chosen.mutation.data, chosen.seconds, self._until))
 
-    def _statuses(self, measured: Iterable[Member]) -> Iterator[Event]:
+    def _statuses(self, measured: Iterable[CorpusMember]) -> Iterator[Event]:
         """The status after each that was measured."""
         self.phase = "measuring"
         for _ in measured:

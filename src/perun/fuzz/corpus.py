@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.core.atomic import Naming
+from perun.core.atomic import PathErrors
 from perun.fuzz.results import Confirmation
 from perun.profile.changes import PerformanceChange
 
@@ -205,7 +205,7 @@ ROOM: Final = 256 * 1024 * 1024
 """Bytes in memory."""
 
 
-class Stored(NamedTuple):
+class TemporaryBytes(NamedTuple):
     """Bytes in a file, which has no name and is gone with the process."""
 
     file: int
@@ -228,7 +228,7 @@ class Stored(NamedTuple):
 class Holder(Protocol):
     """Who has the bytes. :ivar content: where they are."""
 
-    content: bytes | Stored
+    content: bytes | TemporaryBytes
 
 
 class Storage:
@@ -259,18 +259,18 @@ class Storage:
                 self._bytes -= len(oldest.content)
                 oldest.content = self._stored(oldest.content)
 
-    def _stored(self, data: bytes) -> Stored:
+    def _stored(self, data: bytes) -> TemporaryBytes:
         if self._file is None:
             with tempfile.TemporaryFile(dir=self._folder) as file:
                 self._file = os.dup(file.fileno())
             weakref.finalize(self, os.close, self._file)
         number, start = self._file, self._end
         done = 0
-        with Naming(self._folder):
+        with PathErrors(self._folder):
             while done < len(data):
                 done += os.pwrite(number, memoryview(data)[done:], start + done)
         self._end += done
-        return Stored(number, start, len(data))
+        return TemporaryBytes(number, start, len(data))
 
 
 MOST: Final = 2000
@@ -283,7 +283,7 @@ _STEM: Final = 80
 
 
 @dataclass(eq=False)
-class Member:
+class CorpusMember:
     """An input and what it did.
 
     :ivar number: in order of finding. :ivar name: of its file. :ivar content: its bytes, or where they are;
@@ -297,7 +297,7 @@ class Member:
 
     number: int
     name: str
-    content: bytes | Stored
+    content: bytes | TemporaryBytes
     parent: str
     seed: str
     rules: tuple[str, ...]
@@ -352,21 +352,21 @@ class Corpus:
 
     def __init__(self, compass: Compass) -> None:
         self._compass = compass
-        self._members: dict[int, Member] = {}
+        self._members: dict[int, CorpusMember] = {}
 
     def __len__(self) -> int:
         return len(self._members)
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[CorpusMember]:
         return iter(self._members.values())
 
-    def add(self, member: Member) -> None:
+    def add(self, member: CorpusMember) -> None:
         """Another member, which may be chosen from now on."""
         self._members[member.number] = member
         if len(self._members) > MOST:
             self._prune()
 
-    def choose(self, random: Random) -> Member:
+    def choose(self, random: Random) -> CorpusMember:
         """The next parent: by its score (manual 9.7), or as often one that holds the largest count of an
         edge."""
         favoured = [number for number in self._compass.favoured if number in self._members]

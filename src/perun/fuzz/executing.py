@@ -26,7 +26,7 @@ from perun.fuzz.corpus import Compass, Counts
 from perun.fuzz.coverage.api import Coverage, Outcome
 
 
-class Task(NamedTuple):
+class InputTask(NamedTuple):
     """An input to run.
 
     :param number: by which its answer is known. :param timeout: in seconds, without those in which the
@@ -40,10 +40,10 @@ class Task(NamedTuple):
     until: float = math.inf
 
 
-class Observed(NamedTuple):
+class RunObservation(NamedTuple):
     """What a run did.
 
-    :param code: as :attr:`perun.fuzz.coverage.api.Execution.code`. :param total: executed lines.
+    :param code: as :attr:`perun.fuzz.coverage.api.CoverageRun.code`. :param total: executed lines.
     :param edges: whose count was larger than what was known when it ran; :param counts: of these.
     :param limit: seconds that it was given: the timeout of the task, or less where the time was over.
     """
@@ -67,7 +67,7 @@ class Executor(Protocol):
     note: str
     unit: str
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Observed]:
+    def run(self, tasks: Sequence[InputTask]) -> Iterator[RunObservation]:
         """Run the tasks; the answers in their order.
 
         :raises PerunError: if the program can be run no more.
@@ -78,11 +78,11 @@ class Executor(Protocol):
         """These counts are known from now on."""
         ...
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: InputTask) -> None:
         """Run one task beside the others; :meth:`finished` gives its answer."""
         ...
 
-    def finished(self) -> list[tuple[Task, Observed]]:
+    def finished(self) -> list[tuple[InputTask, RunObservation]]:
         """The tasks of :meth:`begin` that have ended since the last call."""
         ...
 
@@ -96,20 +96,20 @@ class Executor(Protocol):
         ...
 
 
-def observe(coverage: Coverage, task: Task, known: Compass) -> Observed:
+def observe(coverage: Coverage, task: InputTask, known: Compass) -> RunObservation:
     """Run one task, and compare its counts with those known."""
     nothing = np.zeros(0, np.int64)
     if task.until <= time.monotonic():
-        return Observed("hang", 0, 0, 0.0, nothing, nothing, 0.0)
+        return RunObservation("hang", 0, 0, 0.0, nothing, nothing, 0.0)
     done = coverage.run(task.data, task.timeout, task.until)
     if done.outcome != "ok":
         limit = min(task.timeout, done.seconds) if done.outcome == "hang" else task.timeout
-        return Observed(done.outcome, done.code, done.total, done.seconds, nothing, nothing, limit)
+        return RunObservation(done.outcome, done.code, done.total, done.seconds, nothing, nothing, limit)
     edges = known.rises(done.counts)
-    return Observed("ok", done.code, done.total, done.seconds, edges, done.counts[edges], task.timeout)
+    return RunObservation("ok", done.code, done.total, done.seconds, edges, done.counts[edges], task.timeout)
 
 
-class Here:
+class SerialExecutor:
     """Runs inputs in this process, one after the other."""
 
     is_busy = False
@@ -117,11 +117,11 @@ class Here:
     def __init__(self, coverage: Coverage) -> None:
         self._coverage = coverage
         self._known = Compass()
-        self._finished: list[tuple[Task, Observed]] = []
+        self._finished: list[tuple[InputTask, RunObservation]] = []
         coverage.start()
         self.note, self.unit = coverage.note, coverage.unit
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Observed]:
+    def run(self, tasks: Sequence[InputTask]) -> Iterator[RunObservation]:
         """Each task is run when its answer is asked for."""
         for task in tasks:
             yield observe(self._coverage, task, self._known)
@@ -130,11 +130,11 @@ class Here:
         """These counts are known from now on."""
         self._known.take(edges, counts, 0)
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: InputTask) -> None:
         """Run it at once: there is nobody else."""
         self._finished.append((task, observe(self._coverage, task, self._known)))
 
-    def finished(self) -> list[tuple[Task, Observed]]:
+    def finished(self) -> list[tuple[InputTask, RunObservation]]:
         """Those since the last call."""
         found, self._finished = self._finished, []
         return found
@@ -144,24 +144,24 @@ class Here:
         self._coverage.close()
 
 
-class Nobody:
+class NullExecutor:
     """Runs nothing: for a search without coverage."""
 
     is_busy = False
     note = ""
     unit = "lines"
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Observed]:
+    def run(self, tasks: Sequence[InputTask]) -> Iterator[RunObservation]:
         """Nothing is run."""
         raise AssertionError("a search without coverage measures")
 
     def learn(self, edges: NDArray[np.intp], counts: Counts) -> None:
         """Nothing is known."""
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: InputTask) -> None:
         """Nothing is run."""
 
-    def finished(self) -> list[tuple[Task, Observed]]:
+    def finished(self) -> list[tuple[InputTask, RunObservation]]:
         """Nothing."""
         return []
 
@@ -174,7 +174,7 @@ class Nobody:
 _HANG: Final = "hang"
 
 
-class Ran(Protocol):
+class RunOutcome(Protocol):
     """What is needed of a run: how it ended (`ok`, `fault`, `hang`), its count, and its time in seconds."""
 
     @property
@@ -188,7 +188,7 @@ class Ran(Protocol):
 class RunInput(Protocol):
     """Runs the program on an input, as :meth:`perun.fuzz.coverage.api.Coverage.run` does."""
 
-    def __call__(self, data: bytes, timeout: float, until: float = math.inf) -> Ran: ...  # noqa: D102
+    def __call__(self, data: bytes, timeout: float, until: float = math.inf) -> RunOutcome: ...  # noqa: D102
 
 
 class OutOfTime(Exception):
@@ -198,7 +198,7 @@ class OutOfTime(Exception):
 def until(end: float, run: RunInput, clock: Callable[[], float] = time.monotonic) -> RunInput:
     """`run` with an end, by the clock: from then on it raises :class:`OutOfTime`."""
 
-    def limited(data: bytes, timeout: float, until: float = math.inf) -> Ran:
+    def limited(data: bytes, timeout: float, until: float = math.inf) -> RunOutcome:
         left = end - clock()
         if left <= 0:
             raise OutOfTime
@@ -236,8 +236,8 @@ class Pool:
 
     def __init__(self, makers: Sequence[Callable[[], Coverage]], environ: Mapping[str, str]) -> None:
         self._workers: list[_Worker] = []
-        self._aside: dict[int, tuple[Task, _Worker]] = {}
-        self._finished: list[tuple[Task, Observed]] = []
+        self._aside: dict[int, tuple[InputTask, _Worker]] = {}
+        self._finished: list[tuple[InputTask, RunObservation]] = []
         self._learned: list[tuple[NDArray[np.intp], Counts]] = []
         self.note, self.unit = "", "lines"
         try:
@@ -254,11 +254,11 @@ class Pool:
         """Whether a task of :meth:`begin` still runs."""
         return bool(self._aside)
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Observed]:
+    def run(self, tasks: Sequence[InputTask]) -> Iterator[RunObservation]:
         """Run the tasks in whatever process has room; the answers in the order of the tasks."""
         self._teach()
         waiting = list(reversed(tasks))
-        answers: dict[int, Observed] = {}
+        answers: dict[int, RunObservation] = {}
         for task in tasks:
             while task.number not in answers:
                 self._feed(waiting)
@@ -270,14 +270,14 @@ class Pool:
         if edges.size:
             self._learned.append((edges, counts))
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: InputTask) -> None:
         """Run the task in a process that gets no other meanwhile, if there are several."""
         worker = min(self._workers, key=lambda one: (one.is_aside, len(one.tasks)))
         worker.is_aside = len(self._workers) > 1 + len(self._aside)
         self._aside[task.number] = (task, worker)
         worker.give(task)
 
-    def finished(self) -> list[tuple[Task, Observed]]:
+    def finished(self) -> list[tuple[InputTask, RunObservation]]:
         """Those that have ended since the last call; none is waited for."""
         if self._aside:
             self._receive(0)
@@ -299,7 +299,7 @@ class Pool:
                 if not worker.tasks:
                     worker.send(learned)
 
-    def _feed(self, waiting: list[Task]) -> None:
+    def _feed(self, waiting: list[InputTask]) -> None:
         """Give waiting tasks to the processes that have the fewest."""
         able = [worker for worker in self._workers if not worker.is_aside]
         while waiting:
@@ -309,9 +309,9 @@ class Pool:
                 return
             worker.give(waiting.pop())
 
-    def _receive(self, seconds: float | None) -> dict[int, Observed]:
+    def _receive(self, seconds: float | None) -> dict[int, RunObservation]:
         """The answers that have come, but for those of tasks that were begun aside."""
-        answers: dict[int, Observed] = {}
+        answers: dict[int, RunObservation] = {}
         busy = {worker.connection: worker for worker in self._workers if worker.tasks}
         for connection in wait(list(busy), seconds):
             worker = busy[connection]  # type: ignore[index]
@@ -340,14 +340,14 @@ class _Worker:
         found: tuple[str, str] = self._get()
         return found
 
-    def give(self, task: Task) -> None:
+    def give(self, task: InputTask) -> None:
         """Another task."""
         self.tasks.append(task.number)
         self.send(task)
 
-    def answer(self) -> tuple[int, Observed]:
+    def answer(self) -> tuple[int, RunObservation]:
         """The next answer; waits for it."""
-        found: Observed = self._get()
+        found: RunObservation = self._get()
         return self.tasks.pop(0), found
 
     def send(self, what: object) -> None:
@@ -395,7 +395,7 @@ def serve(descriptor: int) -> None:
             connection.send((coverage.note, coverage.unit))
             while True:
                 request = connection.recv()
-                if isinstance(request, Task):
+                if isinstance(request, InputTask):
                     connection.send(observe(coverage, request, known))
                 else:
                     for edges, counts in request:

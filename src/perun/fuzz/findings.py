@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from perun.core import atomic
 from perun.core.errors import ProfileError
 from perun.core.regular import open_regular
-from perun.fuzz.corpus import Compass, Corpus, Counts, Member, Storage
+from perun.fuzz.corpus import Compass, Corpus, CorpusMember, Counts, Storage
 from perun.fuzz.results import FAULT, HANG, LOGS, Confirmation, Point
 from perun.fuzz.seeds import TriedSeed
 
@@ -35,7 +35,7 @@ BEGAN: Final = "began"
 _HINT: Final = "begin anew in another folder, or remove this one"
 
 
-class Journal:
+class CampaignJournal:
     """The journal of a campaign, open for writing.
 
     :param anew: forget what is there. :ivar folder: where it is.
@@ -54,10 +54,10 @@ class Journal:
     def write(self, kind: str, **values: Any) -> None:
         """One line."""
         line = json.dumps({"kind": kind, **values}, separators=(",", ":")).encode() + b"\n"
-        with atomic.Naming(self._path):
+        with atomic.PathErrors(self._path):
             atomic.write_all(self._file, line)
 
-    def member(self, kind: str, member: Member, edges: Any = (), counts: Any = ()) -> None:
+    def member(self, kind: str, member: CorpusMember, edges: Any = (), counts: Any = ()) -> None:
         """What was found, and the counts that it raised."""
         described = asdict(replace(member, content=b"", confirmation=None))
         del described["content"], described["confirmation"]
@@ -67,7 +67,7 @@ class Journal:
             packed["counts"] = _packed(np.asarray(counts, np.int64).tobytes())
         self.write(kind, member=described, **packed)
 
-    def confirmed(self, member: Member) -> None:
+    def confirmed(self, member: CorpusMember) -> None:
         """What a test of a member said."""
         assert member.confirmation is not None
         self.write("confirmed", number=member.number, confirmation=asdict(member.confirmation))
@@ -88,11 +88,11 @@ class JournalLine:
         self.values = values
         self.kind = str(values["kind"])
 
-    def member(self) -> Member:
-        """The member that a line of :meth:`Journal.member` holds."""
+    def member(self) -> CorpusMember:
+        """The member that a line of :meth:`CampaignJournal.member` holds."""
         described = dict(self.values["member"])
         described["rules"] = tuple(described["rules"])
-        return Member(**described, content=_unpacked(self.values["data"]))
+        return CorpusMember(**described, content=_unpacked(self.values["data"]))
 
     def counts(self) -> tuple[Counts, Counts]:
         """The edges and their counts of such a line."""
@@ -101,7 +101,7 @@ class JournalLine:
         return edges, counts
 
     def confirmation(self) -> Confirmation:
-        """What a line of :meth:`Journal.confirmed` holds."""
+        """What a line of :meth:`CampaignJournal.confirmed` holds."""
         return Confirmation(**self.values["confirmation"])
 
 
@@ -162,22 +162,22 @@ class Findings:
     :param counted: whether executed lines are; else the ratio is that of times.
     """
 
-    def __init__(self, journal: Journal, *, counted: bool) -> None:
+    def __init__(self, journal: CampaignJournal, *, counted: bool) -> None:
         self.compass = Compass()
         self.corpus = Corpus(self.compass)
-        self.seeds: dict[str, Member] = {}
+        self.seeds: dict[str, CorpusMember] = {}
         self.base = 0
         self.best = 1.0
         self.coverage: list[Point] = []
-        self.interesting: list[Member] = []
-        self.faults: list[Member] = []
-        self.hangs: list[Member] = []
+        self.interesting: list[CorpusMember] = []
+        self.faults: list[CorpusMember] = []
+        self.hangs: list[CorpusMember] = []
         self.lost = {FAULT: 0, HANG: 0}
         self._journal = journal
         self._storage = Storage(journal.folder)
         self._counted = counted
         self._numbers = 0
-        self._restored: dict[int, Member] = {}
+        self._restored: dict[int, CorpusMember] = {}
 
     def next_number(self) -> int:
         """Of a new member."""
@@ -204,13 +204,13 @@ class Findings:
             self._journal.member(_SEED, member, seed.edges, seed.counts)
         self._journal.write(BEGAN, seeds=len(tried))
 
-    def add(self, member: Member, edges: Edges = _NOTHING, counts: Counts = _NOTHING) -> None:
+    def add(self, member: CorpusMember, edges: Edges = _NOTHING, counts: Counts = _NOTHING) -> None:
         """An input that raised these counts, or is interesting."""
         member.hot, member.hot_ratio = self.compass.hottest(edges, counts)
         self._hold(_SLOW, member, edges, counts)
         self._journal.member(_SLOW, member, edges, counts)
 
-    def add_failure(self, kind: str, member: Member) -> bool:
+    def add_failure(self, kind: str, member: CorpusMember) -> bool:
         """A fault or a hang; whether it is kept: of too many it is only counted."""
         if len(self._failures(kind)) >= MOST_KEPT:
             self.lost[kind] += 1
@@ -219,12 +219,12 @@ class Findings:
         self._journal.member(kind, member)
         return True
 
-    def confirm(self, member: Member, confirmation: Confirmation) -> None:
+    def confirm(self, member: CorpusMember, confirmation: Confirmation) -> None:
         """What measuring said of a member."""
         self._hold_confirmation(member, confirmation)
         self._journal.confirmed(member)
 
-    def restore(self, entry: JournalLine) -> Member | None:
+    def restore(self, entry: JournalLine) -> CorpusMember | None:
         """Add what a line of the journal holds; the member of it, if it has a new one."""
         if entry.kind == _CONFIRMED:
             known = self._restored.get(int(entry.values["number"]))
@@ -242,7 +242,9 @@ class Findings:
         self._hold(entry.kind, known, *entry.counts())
         return member
 
-    def _hold(self, kind: str, member: Member, edges: Edges = _NOTHING, counts: Counts = _NOTHING) -> None:
+    def _hold(
+        self, kind: str, member: CorpusMember, edges: Edges = _NOTHING, counts: Counts = _NOTHING
+    ) -> None:
         self._storage.add(member)
         if kind in (FAULT, HANG):
             self._failures(kind).append(member)
@@ -258,25 +260,25 @@ class Findings:
             self.interesting.append(member)
         self._raise_best(member.icov, member)
 
-    def _hold_confirmation(self, member: Member, confirmation: Confirmation) -> None:
+    def _hold_confirmation(self, member: CorpusMember, confirmation: Confirmation) -> None:
         member.confirmation = confirmation
         member.pcr = confirmation.rate
         if not self._counted and member.pcr > 0 and confirmation.ratio:
             self._raise_best(confirmation.ratio, member)
 
-    def _raise_best(self, ratio: float, member: Member) -> None:
+    def _raise_best(self, ratio: float, member: CorpusMember) -> None:
         if ratio > self.best:
             self.best = ratio
             self.coverage.append(Point(member.at, member.execution, ratio))
 
-    def _failures(self, kind: str) -> list[Member]:
+    def _failures(self, kind: str) -> list[CorpusMember]:
         return self.faults if kind == FAULT else self.hangs
 
 
 # What a campaign tells while it runs.
 
 
-class Began(NamedTuple):
+class SeedRuns(NamedTuple):
     """The seeds have run.
 
     :param base: executed lines, or edges, as :param unit: says. :param notes: what the user should know.
@@ -290,18 +292,18 @@ class Began(NamedTuple):
     unit: str = "lines"
 
 
-class Found(NamedTuple):
+class InterestingInput(NamedTuple):
     """An input that executes more lines than any before, or a new fault or hang.
 
     :param kind: one of :data:`perun.fuzz.results.KINDS`.
     """
 
     kind: str
-    member: Member
+    member: CorpusMember
     seconds: float
 
 
-class Tested(NamedTuple):
+class MemberTest(NamedTuple):
     """What measuring an input said of it.
 
     :param outcome: `ok`, `fault` or `hang`. :param ending: in words, where it is not `ok`.
@@ -313,7 +315,7 @@ class Tested(NamedTuple):
     ending: str = ""
 
 
-class Status(NamedTuple):
+class CampaignStatus(NamedTuple):
     """Where the campaign stands.
 
     :param phase: what it does now. :param seconds: so far, and :param left: until its time is over; None
@@ -338,6 +340,6 @@ class Status(NamedTuple):
     rules: tuple[str, ...]
 
 
-Event = Began | Found | Status
-Test = Callable[[Member, Member, float], Tested]
+Event = SeedRuns | InterestingInput | CampaignStatus
+Test = Callable[[CorpusMember, CorpusMember, float], MemberTest]
 """Measures a member beside its seed, within about so many seconds."""

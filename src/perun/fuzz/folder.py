@@ -17,7 +17,7 @@ from perun.core import atomic
 from perun.core.errors import ProfileError, UsageError
 from perun.fuzz import results
 from perun.fuzz.campaign import Campaign
-from perun.fuzz.corpus import Member, name_of, plain
+from perun.fuzz.corpus import CorpusMember, name_of, plain
 from perun.fuzz.results import FAULT, FOLDERS, HANG, SLOW, Point, Result, TimeSeries
 
 # The difference between an input and its seed as a page that needs nothing else (manual 9.8).
@@ -240,7 +240,7 @@ def write_logs(folder: Path, campaign: results.Campaign) -> None:
     _write_lines(logs / "results_data.txt", lines)
 
 
-def chosen(campaign: Campaign) -> list[tuple[str, Member]]:
+def chosen(campaign: Campaign) -> list[tuple[str, CorpusMember]]:
     """What becomes a result, with its kind: measured degradations and the best of what was not measured, the
     best score first; then hangs and faults as they were found."""
     slow = sorted((one for one in campaign.found.interesting if not one.ending), key=_rank)
@@ -252,7 +252,7 @@ def chosen(campaign: Campaign) -> list[tuple[str, Member]]:
     return [*((SLOW, one) for one in kept), *failures]
 
 
-def _rank(member: Member) -> tuple[float, float, int, int]:
+def _rank(member: CorpusMember) -> tuple[float, float, int, int]:
     """Less for what is better: by score, then by the measured ratio, then the smaller one."""
     ratio = member.confirmation.ratio if member.confirmation else None
     return -member.score, -(ratio or 0.0), member.size, member.number
@@ -282,7 +282,7 @@ def _earlier(folder: Path) -> Mapping[str, Result]:
         return {}
 
 
-def _result(campaign: Campaign, kind: str, member: Member) -> Result:
+def _result(campaign: Campaign, kind: str, member: CorpusMember) -> Result:
     counted = kind == SLOW and campaign.settings.coverage
     return Result(
         "",

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any, Final, NamedTuple
 
-from perun.fuzz.executing import OutOfTime, Ran, RunInput, until
-from perun.fuzz.patterns import Pattern, candidates
+from perun.fuzz.executing import OutOfTime, RunInput, RunOutcome, until
+from perun.fuzz.patterns import InputPattern, candidates
 from perun.models.growth.order import EXPONENTIAL, MIN_RISE, order_of
 from perun.models.record import NoModel
 
@@ -61,7 +61,7 @@ _NAMES: Final = {
 }
 
 
-class Point(NamedTuple):
+class LengthPoint(NamedTuple):
     """One length: repetitions, bytes of the input, its count, median time in seconds."""
 
     times: int
@@ -70,7 +70,7 @@ class Point(NamedTuple):
     seconds: float
 
 
-class Order(NamedTuple):
+class CostOrder(NamedTuple):
     """The order of growth of one kind of cost.
 
     :param of: `executed lines` or `time`. :param name: `quadratic`, `exponential` ..., empty where none can
@@ -109,7 +109,7 @@ class Order(NamedTuple):
         return {**self._asdict(), **lists, "certainty": self.certainty}
 
 
-class Growth(NamedTuple):
+class CostGrowth(NamedTuple):
     """How the cost of an input grows.
 
     :param pattern: what is repeated. :param points: what was measured, by length.
@@ -118,9 +118,9 @@ class Growth(NamedTuple):
         :param ends_at: from how many repetitions on. :param runs: of the program in all.
     """
 
-    pattern: Pattern
-    points: tuple[Point, ...]
-    orders: tuple[Order, ...]
+    pattern: InputPattern
+    points: tuple[LengthPoint, ...]
+    orders: tuple[CostOrder, ...]
     ends: str
     ends_at: int
     runs: int
@@ -168,7 +168,7 @@ def find(
     seconds: float = 60.0,
     report: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Growth | NoModel:
+) -> CostGrowth | NoModel:
     """Find what of the input makes the program slow, and how the cost grows with it.
 
     :param data: the input, minimised if possible. :param max_size: bytes of the inputs at most, though never
@@ -185,7 +185,7 @@ def find(
         patterns = _steepest(work, candidates(data), len(data))
     except OutOfTime:
         return NoModel("there was no time to look for what the cost grows with")
-    found: Growth | None = None
+    found: CostGrowth | None = None
     for pattern in patterns:
         if report:
             report(f"measuring {pattern.text}")
@@ -194,7 +194,7 @@ def find(
         if max((point.seconds for point in points), default=0.0) >= _QUICK:
             orders.append(_order("time", points, [point.seconds for point in points]))
         if found is None or orders[0].name:
-            found = Growth(pattern, tuple(points), tuple(orders), ends, ends_at, work.runs)
+            found = CostGrowth(pattern, tuple(points), tuple(orders), ends, ends_at, work.runs)
         if orders[0].name or work.left <= 0:
             break
     return found or NoModel("nothing of the input raises the cost when it is repeated")
@@ -216,13 +216,13 @@ class _Work:
         """Seconds that are left."""
         return self._end - self._clock()
 
-    def ran(self, data: bytes, timeout: float | None = None) -> Ran:
+    def ran(self, data: bytes, timeout: float | None = None) -> RunOutcome:
         """:raises OutOfTime: if the time was over before it had ended."""
         self.runs += 1
         return self._run(data, self.hang_timeout if timeout is None else timeout)
 
 
-def _steepest(work: _Work, patterns: Sequence[Pattern], length: int) -> list[Pattern]:
+def _steepest(work: _Work, patterns: Sequence[InputPattern], length: int) -> list[InputPattern]:
     """The patterns whose cost rises steepest, and of such ones most, when inputs become twice as long, at the
     largest size; that with the least around its part first, as it leaves most room for repetitions.
 
@@ -231,12 +231,12 @@ def _steepest(work: _Work, patterns: Sequence[Pattern], length: int) -> list[Pat
     """
     timeout, end = min(work.hang_timeout, _LONGEST_LOOK), work.left / 2
     size, doublings = max(32, min(length, work.size // 64)), 0
-    costs: dict[Pattern, int] = {}
-    rises: dict[Pattern, int] = {}
-    exponents: dict[Pattern, float] = {}
+    costs: dict[InputPattern, int] = {}
+    rises: dict[InputPattern, int] = {}
+    exponents: dict[InputPattern, float] = {}
     remaining = list(patterns)
     while remaining and work.left > end:
-        ended: list[Pattern] = []
+        ended: list[InputPattern] = []
         for pattern in remaining:
             if not pattern.largest(size):
                 continue  # one repetition alone is longer yet
@@ -273,15 +273,15 @@ def _steepest(work: _Work, patterns: Sequence[Pattern], length: int) -> list[Pat
     return sorted(best, key=lambda pattern: len(pattern.input(1)))[:_TRIED]
 
 
-def _cost_of_one(work: _Work, pattern: Pattern, timeout: float) -> float:
+def _cost_of_one(work: _Work, pattern: InputPattern, timeout: float) -> float:
     """The cost of one repetition."""
     ran = work.ran(pattern.input(1), timeout)
     return ran.total if ran.outcome == "ok" else math.inf
 
 
-def _measured(work: _Work, pattern: Pattern) -> tuple[list[Point], str, int]:
+def _measured(work: _Work, pattern: InputPattern) -> tuple[list[LengthPoint], str, int]:
     """The costs by length; how the program ended where it did not by itself, and from which length on."""
-    found: dict[int, Point] = {}
+    found: dict[int, LengthPoint] = {}
     ends, ends_at = "", 0
     with contextlib.suppress(OutOfTime):
         for times in _lengths(pattern.largest(work.size)):
@@ -310,7 +310,9 @@ def _lengths(largest: int) -> Iterator[int]:
     yield max(1, largest)
 
 
-def _first_bad(work: _Work, pattern: Pattern, found: dict[int, Point], bad: int, ends: str) -> Iterator[int]:
+def _first_bad(
+    work: _Work, pattern: InputPattern, found: dict[int, LengthPoint], bad: int, ends: str
+) -> Iterator[int]:
     """Smaller and smaller lengths that fail, at last the smallest; of a hang, which takes long to see, only
     about."""
     good = max(found, default=0)
@@ -325,7 +327,7 @@ def _first_bad(work: _Work, pattern: Pattern, found: dict[int, Point], bad: int,
             good, found[middle] = middle, point
 
 
-def _fill(work: _Work, pattern: Pattern, found: dict[int, Point]) -> None:
+def _fill(work: _Work, pattern: InputPattern, found: dict[int, LengthPoint]) -> None:
     """Measure lengths in between, where the program soon hangs."""
     last = max(found, default=0)
     between = [times for times in range(1, last) if times not in found]
@@ -336,7 +338,7 @@ def _fill(work: _Work, pattern: Pattern, found: dict[int, Point]) -> None:
             found[times] = point
 
 
-def _point(work: _Work, pattern: Pattern, times: int) -> tuple[Point | None, str]:
+def _point(work: _Work, pattern: InputPattern, times: int) -> tuple[LengthPoint | None, str]:
     data = pattern.input(times)
     seconds: list[float] = []
     while True:
@@ -345,17 +347,17 @@ def _point(work: _Work, pattern: Pattern, times: int) -> tuple[Point | None, str
             return None, ran.outcome
         seconds.append(ran.seconds)
         if len(seconds) == _REPEATS or ran.seconds > _LONG:
-            return Point(times, len(data), ran.total, median(seconds)), "ok"
+            return LengthPoint(times, len(data), ran.total, median(seconds)), "ok"
 
 
-def _order(of: str, points: Sequence[Point], costs: Sequence[float]) -> Order:
+def _order(of: str, points: Sequence[LengthPoint], costs: Sequence[float]) -> CostOrder:
     found = order_of([point.times for point in points], costs, ALPHA)
     if isinstance(found, NoModel):
-        return Order(of, reason=found.reason)
+        return CostOrder(of, reason=found.reason)
     name = _NAMES.get(found.form) or (
         "exponential" if found.form == EXPONENTIAL else f"polynomial of degree {found.b:.2f}"
     )
     low, high = (bound if math.isfinite(bound) else None for bound in (found.low, found.high))
     curve = tuple(float(value) for value in found.at([point.times for point in points]))
     coefficients = found.c0, found.c1, found.c2
-    return Order(of, name, found.form, found.b, low, high, found.r_square, coefficients, curve)
+    return CostOrder(of, name, found.form, found.b, low, high, found.r_square, coefficients, curve)

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from perun.core.errors import UsageError
 from perun.fuzz import results
-from perun.fuzz.corpus import Corpus, Member
-from perun.fuzz.rules import Rule, mutate
+from perun.fuzz.corpus import Corpus, CorpusMember
+from perun.fuzz.rules import MutationRule, mutate
 
 # How many mutations a rule makes in one iteration: the four ways of `--mutations-per-rule` (manual 9.7).
 
@@ -70,15 +70,15 @@ def cut(data: bytes, random: Random, corpus: Sequence[bytes]) -> bytes | None:
     return data[: random.randrange((len(data) + 1) // 2, len(data))] if len(data) > 1 else None
 
 
-CUT: Final = Rule("C.1", "cut", "Leave out the end of the input.", "splice", cut)
+CUT: Final = MutationRule("C.1", "cut", "Leave out the end of the input.", "splice", cut)
 """Where longer inputs are much slower, one of a length in between is slow but ends."""
 
 
 @dataclass
-class Tally:
+class RuleTally:
     """What a rule has done. :ivar successes: `stats` of the manual."""
 
-    rule: Rule
+    rule: MutationRule
     applied: int = 0
     increases: int = 0
     degradations: int = 0
@@ -99,7 +99,7 @@ class Mutation(NamedTuple):
     """A new input, and the labels of the rules that made it of its parent."""
 
     data: bytes
-    parent: Member
+    parent: CorpusMember
     rules: tuple[str, ...]
 
 
@@ -109,13 +109,13 @@ class Mutator:
     :param strategy: name of one of :data:`perun.fuzz.mutating.STRATEGIES`. :param limit: bytes at most.
     """
 
-    def __init__(self, rules: Sequence[Rule], strategy: str, limit: int, random: Random) -> None:
-        self.tallies = {rule.label: Tally(rule) for rule in (*rules, CUT)}
+    def __init__(self, rules: Sequence[MutationRule], strategy: str, limit: int, random: Random) -> None:
+        self.tallies = {rule.label: RuleTally(rule) for rule in (*rules, CUT)}
         self._strategy = STRATEGIES[strategy]
         self._limit = limit
         self._random = random
 
-    def mutations(self, parent: Member, corpus: Corpus, base: int) -> Iterator[Mutation]:
+    def mutations(self, parent: CorpusMember, corpus: Corpus, base: int) -> Iterator[Mutation]:
         """Those of one iteration; made one by one, so that they may be stopped.
 
         :param base: executed lines of the seeds.
@@ -145,13 +145,13 @@ class Mutator:
                 tally.degradations += degradations
 
     @property
-    def best(self) -> list[Tally]:
+    def best(self) -> list[RuleTally]:
         """The rules that brought something, the best first."""
         found = [tally for tally in self.tallies.values() if tally.successes]
         return sorted(found, key=lambda tally: (-tally.successes, tally.rule.label))
 
     def _mutate(
-        self, whole: bytes, first: Tally, others: Sequence[bytes]
+        self, whole: bytes, first: RuleTally, others: Sequence[bytes]
     ) -> tuple[bytes, tuple[str, ...]] | None:
         """A new input, and the rules that made it."""
         tallies = list(self.tallies.values())

@@ -37,7 +37,7 @@ _RULE: Final = "S.1"
 """The rule that does the same by chance."""
 
 
-class Edit(NamedTuple):
+class RepetitionEdit(NamedTuple):
     """A part of an input that is repeated behind itself: in front of what follows it, or over that.
 
     :param start: where it begins, and :param end: ends. :param over: whether it replaces what follows.
@@ -53,7 +53,7 @@ class Edit(NamedTuple):
         rest = data[self.end + (len(added) if self.over else 0) :]
         return (data[: self.end] + added + rest)[:most]
 
-    def moved(self, times: int) -> Edit:
+    def moved(self, times: int) -> RepetitionEdit:
         """The last of so many repetitions, so that it does not replace these."""
         way = times * (self.end - self.start) if self.over else 0
         return self._replace(start=self.start + way, end=self.end + way)
@@ -82,7 +82,7 @@ class Climb:
         self._base = self._now = base._replace(mutation=base.mutation._replace(rules=rules))
         self._cheap = max(cheap, base.seconds)
         self._most = most
-        self._edit: Edit | None = None
+        self._edit: RepetitionEdit | None = None
         self._factor = 1.0
         self._times = 0
         self._tried = b""
@@ -141,13 +141,13 @@ class Climb:
         while data and self._failed < _TRIES:
             size = random.randint(1, max(1, int(min(len(data), _LONGEST) ** random.random())))
             start = random.randint(0, len(data) - size)
-            self._edit = Edit(start, start + size, random.random() < len(data) / self._most / 2)
+            self._edit = RepetitionEdit(start, start + size, random.random() < len(data) / self._most / 2)
             if self._is_new(self._edit):
                 return True
             self._give_up()
         return False
 
-    def _is_new(self, edit: Edit, *, hang: bool = False) -> bool:
+    def _is_new(self, edit: RepetitionEdit, *, hang: bool = False) -> bool:
         self._tried = edit.apply(self._now.mutation.data, self._times, self._most)
         key = hash(self._tried), hang
         if key in self._seen:
@@ -206,7 +206,7 @@ def _same(one: bytes, other: bytes, most: int) -> int:
     return low
 
 
-class Halving:
+class BisectionClimb:
     """The search between the parent of a mutation that was stopped and that; where nothing there is slow and
     ends, among the beginnings of the mutation. What did not end gets more time where nothing else is left.
 
@@ -320,13 +320,13 @@ _LARGEST_BASE: Final = _ROOM // 64
 part of it is repeated a few times."""
 
 
-class Trial(NamedTuple):
+class InputTrial(NamedTuple):
     """An input that runs again, or another one made of it. :param seconds: that it is given; :param search:
     what it is for, None to see whether it is a hang."""
 
     mutation: Mutation
     seconds: float
-    search: Halving | Climb | None = None
+    search: BisectionClimb | Climb | None = None
 
 
 class Patience:
@@ -342,9 +342,9 @@ class Patience:
         self._hang = hang
         self._size = size
         self._floor = min(hang, max(_LEAST, _LONGER * slowest))
-        self._waiting: list[Halving] = []
+        self._waiting: list[BisectionClimb] = []
         self._spent: dict[int, float] = {}
-        self._chosen: Halving | None = None
+        self._chosen: BisectionClimb | None = None
         self._judged_at = 0.0
         self._lost_then = 0.0
         self._likeliest: tuple[float, int, Mutation] | None = None
@@ -354,7 +354,7 @@ class Patience:
         self._tried: set[int] = set()
         self._tried_at = 0.0
         self._climb: Climb | None = None
-        self._next_step: Trial | None = None
+        self._next_step: InputTrial | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -368,7 +368,7 @@ class Patience:
         self.lost += seconds
         self._note_hang(mutation, seconds)
         waiting = self._waiting
-        waiting.append(Halving(mutation, seconds))
+        waiting.append(BisectionClimb(mutation, seconds))
         room = _ROOM - sum(_size(one.mutation) for one in waiting)
         while len(waiting) > 1 and (len(waiting) > _WAITING or room < 0):
             dropped = min((one for one in waiting if one is not self._chosen), key=lambda one: one.seconds)
@@ -385,7 +385,7 @@ class Patience:
         if known is None or len(mutation.data) < len(known.mutation.data):
             self._rungs[rung] = Base(mutation, lines, seconds)
 
-    def learned(self, trial: Trial, lines: int | None, seconds: float) -> None:
+    def learned(self, trial: InputTrial, lines: int | None, seconds: float) -> None:
         """How a trial ended after so long: with so many executed lines, or None where it was stopped."""
         search = trial.search
         if isinstance(search, Climb):
@@ -418,7 +418,7 @@ class Patience:
         elif share < _LITTLE and self.lost:
             self.limit = min(self._hang, self.limit * 1.5)
 
-    def next_hang(self, seconds: float, random: Random) -> Trial | None:
+    def next_hang(self, seconds: float, random: Random) -> InputTrial | None:
         """The next step on the way up to a hang, or the input that is likeliest to be one; None if there is
         none, or no time for it.
 
@@ -437,9 +437,9 @@ class Patience:
             return None
         found, self._likeliest = self._likeliest[2], None
         self._hangs_sought += self._hang
-        return Trial(found, self._hang)
+        return InputTrial(found, self._hang)
 
-    def _step(self, random: Random) -> Trial | None:
+    def _step(self, random: Random) -> InputTrial | None:
         """The next one on the way up from an input that has ended."""
         if self._likeliest is None and self._slowest < min(START, _SLOW * self._hang):
             return None
@@ -454,7 +454,7 @@ class Patience:
                 self._climb = Climb(base, _CHEAP * self._hang, self._size)
             tried = self._climb.next(self._hang, random)
             if tried is not None:
-                return Trial(tried, self._climb.limit, self._climb)
+                return InputTrial(tried, self._climb.limit, self._climb)
 
     def _next_base(self) -> Base | None:
         """The slowest that takes little, of those from which no way up was tried; else the fastest one that
@@ -467,7 +467,7 @@ class Patience:
         self._tried.add(rung)
         return self._rungs[rung]
 
-    def next(self, seconds: float, random: Random) -> Trial | None:
+    def next(self, seconds: float, random: Random) -> InputTrial | None:
         """The input that runs again, or a part of one; None if there is none, or no time for it.
 
         :param seconds: of the campaign so far.
@@ -479,13 +479,13 @@ class Patience:
                 mutation = halving.next(self.limit, self._hang)
             if mutation is not None:
                 self._chosen = halving
-                return Trial(mutation, halving.limit, halving)
+                return InputTrial(mutation, halving.limit, halving)
             self._chosen = None
             if halving.seconds >= _ENOUGH * self._hang or not halving.deepen(self._hang):
                 self._waiting.remove(halving)
         return None
 
-    def _choose(self, random: Random) -> Halving:
+    def _choose(self, random: Random) -> BisectionClimb:
         """One of those that wait. Each level gets about as much time as the others."""
         level = min({one.level for one in self._waiting}, key=lambda one: (self._spent.get(one, 0.0), one))
         fitting = [one for one in self._waiting if one.level == level]

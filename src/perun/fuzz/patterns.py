@@ -40,7 +40,7 @@ _WORD: Final = re.compile(rb"[^\s]+")
 _GAP: Final = re.compile(rb"\s+")
 
 
-class Pattern(NamedTuple):
+class InputPattern(NamedTuple):
     """Inputs of any length.
 
     :param kind: whether `unit` is repeated; nested, with `close` behind `middle` as often; or words, of which
@@ -154,7 +154,7 @@ def smallest_period(data: bytes) -> int:
     return (data + data).find(data, 1) if data else 0
 
 
-class Run(NamedTuple):
+class Repetition(NamedTuple):
     """A part of an input that is repeated: where it begins, its bytes, and how often it is there."""
 
     start: int
@@ -167,12 +167,12 @@ class Run(NamedTuple):
         return self.period * self.times
 
 
-def runs(data: bytes) -> list[Run]:
+def runs(data: bytes) -> list[Repetition]:
     """What the input repeats, what covers most of it first; only its first 8 KiB are looked at."""
     import numpy as np
 
     view = np.frombuffer(data[:_SEARCHED], np.uint8)
-    found: dict[tuple[int, int], Run] = {}
+    found: dict[tuple[int, int], Repetition] = {}
     for period in range(1, min(LONGEST_UNIT, len(view) // 2) + 1):
         same = np.concatenate([[False], view[period:] == view[:-period], [False]])
         edges = np.flatnonzero(same[1:] != same[:-1])
@@ -181,23 +181,23 @@ def runs(data: bytes) -> list[Run]:
             # Two equal letters are no repetition, as those of a word.
             if times < (3 if period == 1 else 2) or smallest_period(data[start : start + period]) < period:
                 continue
-            run = Run(start, period, times)
+            run = Repetition(start, period, times)
             inside = next((one for one in found.values() if _is_inside(run, one)), None)
             if inside is None:
                 found[start, period] = run
     return sorted(found.values(), key=lambda run: (-run.covered, run.period, run.start))
 
 
-def _is_inside(run: Run, other: Run) -> bool:
+def _is_inside(run: Repetition, other: Repetition) -> bool:
     return other.start <= run.start and run.start + run.covered <= other.start + other.covered
 
 
-def candidates(data: bytes) -> list[Pattern]:
+def candidates(data: bytes) -> list[InputPattern]:
     """What of the input may raise the cost if it is there more often, the simplest first.
 
     :param data: an input, minimised if possible.
     """
-    found: dict[tuple[int, int], Pattern] = {}
+    found: dict[tuple[int, int], InputPattern] = {}
     for pattern in map(_with_smallest_unit, _candidates(data)):
         key = hash(pattern.input(3)), hash(pattern.input(4))
         if pattern.unit and key not in found:
@@ -207,7 +207,7 @@ def candidates(data: bytes) -> list[Pattern]:
     return list(found.values())
 
 
-def _candidates(data: bytes) -> Iterator[Pattern]:
+def _candidates(data: bytes) -> Iterator[InputPattern]:
     repeated = runs(data)
     for run in repeated[:8]:
         yield _of_run(data, run)
@@ -221,7 +221,7 @@ def _candidates(data: bytes) -> Iterator[Pattern]:
     yield from _once(data)
 
 
-def _with_smallest_unit(pattern: Pattern) -> Pattern:
+def _with_smallest_unit(pattern: InputPattern) -> InputPattern:
     if pattern.kind != "repeated" or not pattern.unit:
         return pattern
     period = smallest_period(pattern.unit)
@@ -229,13 +229,13 @@ def _with_smallest_unit(pattern: Pattern) -> Pattern:
     return pattern._replace(unit=pattern.unit[:period], times=times)
 
 
-def _of_run(data: bytes, run: Run) -> Pattern:
+def _of_run(data: bytes, run: Repetition) -> InputPattern:
     end = run.start + run.covered
     unit = data[run.start : run.start + run.period]
-    return Pattern("repeated", data[: run.start], unit, data[end:], times=run.times)
+    return InputPattern("repeated", data[: run.start], unit, data[end:], times=run.times)
 
 
-def _nested(data: bytes, repeated: Iterable[Run]) -> Iterator[Pattern]:
+def _nested(data: bytes, repeated: Iterable[Repetition]) -> Iterator[InputPattern]:
     """Two parts repeated as often as each other, and each kind of bracket with its closing one."""
     ordered = sorted(repeated, key=lambda run: run.start)
     for number, one in enumerate(ordered):
@@ -248,14 +248,14 @@ def _nested(data: bytes, repeated: Iterable[Run]) -> Iterator[Pattern]:
                     continue  # each of them alone says the same
                 after = data[other.start + other.covered :]
                 middle = data[end : other.start]
-                yield Pattern("nested", data[: one.start], unit, after, middle, close, times=one.times)
+                yield InputPattern("nested", data[: one.start], unit, after, middle, close, times=one.times)
     for unit in dict.fromkeys(_OPENING.findall(data)):
         start = data.index(unit)
-        yield Pattern("nested", data[:start], unit, b"", b"", _CLOSING.get(unit, b"</" + unit[1:]))
-        yield Pattern("repeated", data[:start], unit, b"")
+        yield InputPattern("nested", data[:start], unit, b"", b"", _CLOSING.get(unit, b"</" + unit[1:]))
+        yield InputPattern("repeated", data[:start], unit, b"")
 
 
-def _of_words(data: bytes) -> Iterator[Pattern]:
+def _of_words(data: bytes) -> Iterator[InputPattern]:
     """Words instead of the first to the last word: different ones, in both orders, and all the same."""
     words = list(_WORD.finditer(data))
     if len(words) < 3:
@@ -268,17 +268,17 @@ def _of_words(data: bytes) -> Iterator[Pattern]:
     if sum(text.isdigit() for text in texts) * 2 > len(texts):
         like = b"0" * max(4, len(like))
     before, after = data[: words[0].start()], data[words[-1].end() :]
-    yield Pattern("repeated", before, like + gap, after)
+    yield InputPattern("repeated", before, like + gap, after)
     for kind in ("different", "ascending", "descending"):
         if kind != "different" or not like.isdigit():
-            yield Pattern(kind, before, like, after, gap=gap, times=len(words))
+            yield InputPattern(kind, before, like, after, gap=gap, times=len(words))
 
 
-def _once(data: bytes) -> Iterator[Pattern]:
+def _once(data: bytes) -> Iterator[InputPattern]:
     """The whole input, its lines, words and characters, each where it is first."""
-    yield Pattern("repeated", b"", data, b"")
+    yield InputPattern("repeated", b"", data, b"")
     parts = [data.splitlines(keepends=True)[:4], re.findall(rb"\w+|\s+", data)[:6]]
     parts.append([bytes((one,)) for one in dict.fromkeys(data)][:12])
     for unit in dict.fromkeys(part for some in parts for part in some):
         start = data.index(unit)
-        yield Pattern("repeated", data[:start], unit, data[start + len(unit) :])
+        yield InputPattern("repeated", data[:start], unit, data[start + len(unit) :])

@@ -281,7 +281,7 @@ OfLines = Callable[[Sequence[bytes], Random], list[bytes] | None]
 OfBytes = Callable[[bytes, Random], bytes | None]
 
 
-class Rule(NamedTuple):
+class MutationRule(NamedTuple):
     """One way to change an input.
 
     :ivar label: what the manual calls it, e.g. `T.1`; unique among the rules of a file.
@@ -300,7 +300,7 @@ class Rule(NamedTuple):
 
 def for_seed(
     seed: bytes, path: Path, regex_rules: Path | None = None, *, dictionary: Path | None = None
-) -> list[Rule]:
+) -> list[MutationRule]:
     """The rules for inputs like a seed: by its content, and by its name where the content says little.
 
     :param regex_rules: a YAML file of patterns and replacements.
@@ -326,7 +326,9 @@ def for_seed(
     return rules
 
 
-def mutate(rule: Rule, data: bytes, random: Random, corpus: Sequence[bytes], limit: int) -> bytes | None:
+def mutate(
+    rule: MutationRule, data: bytes, random: Random, corpus: Sequence[bytes], limit: int
+) -> bytes | None:
     """A new input of at most `limit` bytes; what is longer is cut. None if the rule changes nothing."""
     made = rule.apply(data, random, corpus)
     if made is None:
@@ -351,17 +353,17 @@ def _apply_words(
     return function(data, random, words)
 
 
-def _rule(label: str, function: Callable[..., object], kind: Kind, apply: Mutation) -> Rule:
+def _rule(label: str, function: Callable[..., object], kind: Kind, apply: Mutation) -> MutationRule:
     """The rule of a function, whose docstring begins with `Rule LABEL: ` and what it does."""
     first_line = (function.__doc__ or "").partition("\n")[0]
-    return Rule(label, function.__name__, first_line.removeprefix(f"Rule {label}: "), kind, apply)
+    return MutationRule(label, function.__name__, first_line.removeprefix(f"Rule {label}: "), kind, apply)
 
 
-def _of_lines(kind: Kind, functions: Iterable[tuple[str, OfLines]]) -> tuple[Rule, ...]:
+def _of_lines(kind: Kind, functions: Iterable[tuple[str, OfLines]]) -> tuple[MutationRule, ...]:
     return tuple(_rule(label, one, kind, partial(_apply_to_lines, one)) for label, one in functions)
 
 
-def _of_bytes(kind: Kind, functions: Iterable[tuple[str, OfBytes]]) -> tuple[Rule, ...]:
+def _of_bytes(kind: Kind, functions: Iterable[tuple[str, OfBytes]]) -> tuple[MutationRule, ...]:
     return tuple(_rule(label, one, kind, partial(_apply_to_bytes, one)) for label, one in functions)
 
 
@@ -377,19 +379,20 @@ SPLICING = tuple(_rule(label, one, "splice", one) for label, one in splicing.RUL
 """S.1 to S.4, for all files."""
 
 
-def _of_words(path: Path) -> list[Rule]:
+def _of_words(path: Path) -> list[MutationRule]:
     found = words.read_words(path)
     return [_rule(label, one, "dictionary", partial(_apply_words, one, found)) for label, one in words.RULES]
 
 
-def _of_user(path: Path, seed: bytes) -> list[Rule]:
+def _of_user(path: Path, seed: bytes) -> list[MutationRule]:
     return [
-        Rule(f"R.{number}", f"regex_{number}", rule.description, "regex", rule.apply)
+        MutationRule(f"R.{number}", f"regex_{number}", rule.description, "regex", rule.apply)
         for number, rule in enumerate(read_rules(path, seed), 1)
     ]
 
 
-def _of_plugins(seed: bytes, path: Path) -> list[Rule]:
+def _of_plugins(seed: bytes, path: Path) -> list[MutationRule]:
     return [
-        Rule(rule.label, name, rule.description, "domain", rule.apply) for name, rule in installed(seed, path)
+        MutationRule(rule.label, name, rule.description, "domain", rule.apply)
+        for name, rule in installed(seed, path)
     ]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from perun.core.errors import JobFailed, UsageError
 from perun.core.process.command import outcome
 from perun.core.wording import listed, plural
-from perun.fuzz.corpus import Counts, Member
-from perun.fuzz.executing import Executor, Observed, Task
+from perun.fuzz.corpus import CorpusMember, Counts
+from perun.fuzz.executing import Executor, InputTask, RunObservation
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Largest seed: each mutation is as large, and thousands are made."""
@@ -124,7 +124,7 @@ def _nothing(samples: Sequence[str], pattern: str, filtered: int, notes: Sequenc
 
 
 @dataclass(frozen=True)
-class Settings:
+class SearchSettings:
     """How to search.
 
     :ivar seconds: of searching, those of earlier parts of the campaign included. :ivar executions: at most,
@@ -158,12 +158,12 @@ _NO_TIME: Final = "had not ended when the time was over"
 class TriedSeed(NamedTuple):
     """A seed that can be used, and its counts."""
 
-    member: Member
+    member: CorpusMember
     edges: NDArray[np.intp]
     counts: Counts
 
 
-class Tried(NamedTuple):
+class SeedTrials(NamedTuple):
     """The seeds that can be used, what the user should know, and how many runs it took."""
 
     seeds: tuple[TriedSeed, ...]
@@ -172,16 +172,16 @@ class Tried(NamedTuple):
 
 
 def try_seeds(
-    seeds: Sequence[SeedFile], executor: Executor, settings: Settings, until: float = math.inf
-) -> Tried:
+    seeds: Sequence[SeedFile], executor: Executor, settings: SearchSettings, until: float = math.inf
+) -> SeedTrials:
     """Run each seed twice: the second time tells whether the program does the same again.
 
-    :param until: when there is no time any more, as in :class:`~perun.fuzz.executing.Task`.
+    :param until: when there is no time any more, as in :class:`~perun.fuzz.executing.InputTask`.
     :raises JobFailed: where the program ends well with none of them, or executes nothing that is counted.
     """
     if not settings.coverage:
-        return Tried(tuple(_untried(seed) for seed in seeds), (), 0)
-    tasks = [Task(number, seed.data, settings.hang, until) for number, seed in enumerate(seeds)]
+        return SeedTrials(tuple(_untried(seed) for seed in seeds), (), 0)
+    tasks = [InputTask(number, seed.data, settings.hang, until) for number, seed in enumerate(seeds)]
     usable: list[TriedSeed] = []
     refused: dict[str, list[str]] = {}
     failing: dict[int, list[str]] = {}
@@ -191,7 +191,9 @@ def try_seeds(
             continue
         if one.code and not settings.ignore_failure:
             failing.setdefault(one.code, []).append(str(seed.path))
-        member = Member(0, str(seed.path), seed.data, "", str(seed.path), (), one.total, 1.0, one.seconds)
+        member = CorpusMember(
+            0, str(seed.path), seed.data, "", str(seed.path), (), one.total, 1.0, one.seconds
+        )
         usable.append(TriedSeed(member, one.edges, one.counts))
     if not usable:
         raise _all_refused(refused)
@@ -210,18 +212,18 @@ def try_seeds(
         )
     notes = [f"no seed: {listed(paths)}: the program {ending}" for ending, paths in refused.items()]
     notes += [f"the program ends with status {code} on {listed(paths)}" for code, paths in failing.items()]
-    tasks = [Task(n, one.member.data, settings.hang, until) for n, one in enumerate(usable)]
+    tasks = [InputTask(n, one.member.data, settings.hang, until) for n, one in enumerate(usable)]
     notes += filter(None, [_unsteady(usable, list(executor.run(tasks)))])
-    return Tried(tuple(usable), tuple(notes), len(seeds) + len(usable))
+    return SeedTrials(tuple(usable), tuple(notes), len(seeds) + len(usable))
 
 
 def _untried(seed: SeedFile) -> TriedSeed:
     nothing = np.zeros(0, np.int64)
-    member = Member(0, str(seed.path), seed.data, "", str(seed.path), (), icov=1.0)
+    member = CorpusMember(0, str(seed.path), seed.data, "", str(seed.path), (), icov=1.0)
     return TriedSeed(member, nothing, nothing)
 
 
-def _ending(observed: Observed, hang: float) -> str:
+def _ending(observed: RunObservation, hang: float) -> str:
     if observed.outcome == "fault":
         return outcome(-observed.code)
     if observed.limit < hang:
@@ -239,7 +241,7 @@ def _all_refused(refused: dict[str, list[str]]) -> JobFailed:
     return JobFailed(f"no seed can be used: {ends}", hint)
 
 
-def _unsteady(seeds: Sequence[TriedSeed], again: Sequence[Observed]) -> str:
+def _unsteady(seeds: Sequence[TriedSeed], again: Sequence[RunObservation]) -> str:
     """What to say where the same input is not executed the same way."""
     pairs = [
         (one.member.lines, other.total)

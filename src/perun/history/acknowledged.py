@@ -18,7 +18,7 @@ from perun.core import atomic
 from perun.core.errors import ConfigError, UsageError
 from perun.core.regular import read_regular
 from perun.core.wording import listed
-from perun.store.changes import KnownSteps
+from perun.store.changes import ChangePointCache
 
 if TYPE_CHECKING:
     from perun.repository.repository import Repository
@@ -59,14 +59,14 @@ class Acknowledgement(NamedTuple):
         return f"acknowledged{until}{': ' if self.because else ''}{self.because}"
 
 
-class Acknowledged:
+class Acknowledgements:
     """The acknowledged changes of one repository, the oldest first."""
 
     def __init__(self, entries: Sequence[Acknowledgement] = ()) -> None:
         self.entries = tuple(entries)
 
     @classmethod
-    def load(cls, repo: Repository) -> Acknowledged:
+    def load(cls, repo: Repository) -> Acknowledgements:
         """What is kept by the repository; nothing if there is no such file.
 
         :raises ConfigError: if the file cannot be read, or is none of these.
@@ -133,7 +133,7 @@ def acknowledge(
         there = listed(known, 5)
         raise UsageError(f"{revision} changed nothing at {location!r}", f"it changed: {there}")
     with repo.store.lock():
-        before = Acknowledged.load(repo).entries
+        before = Acknowledgements.load(repo).entries
         kept = [one for one in before if (one.version, one.location) != (version, location)]
         _save(repo, [*kept, entry])
     return entry, is_known
@@ -146,7 +146,7 @@ def remove(repo: Repository, revision: str, location: str | None = None) -> list
     :raises VersionControlError: if there is no such version, unless entries are of exactly that checksum.
     """
     with repo.store.lock():
-        before = Acknowledged.load(repo).entries
+        before = Acknowledgements.load(repo).entries
         # The commit may be gone since.
         known = {entry.version for entry in before}
         version = revision if revision in known else repo.version(revision)
@@ -163,7 +163,7 @@ def remove(repo: Repository, revision: str, location: str | None = None) -> list
 
 def changed_at(repo: Repository, version: str) -> list[str]:
     """The locations of the changes of a version that `perun check` or `perun changes` found, in order."""
-    steps = KnownSteps.load(repo.store.cache).of_version(version)
+    steps = ChangePointCache.load(repo.store.cache).of_version(version)
     found = [step.location for step in steps if version in step.possible]
     found += [record.info.location for record in repo.store.changes.read(version)]
     return list(dict.fromkeys(found))

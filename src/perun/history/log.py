@@ -11,16 +11,16 @@ from itertools import islice
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from perun.core.errors import DamagedStore, VersionControlError
-from perun.history.earlier import (
+from perun.history.baseline import (
     MOST_VERSIONS,
-    Judged,
-    KnownFacts,
+    BaselineComparison,
+    HeadlineSeries,
+    KnownSummaries,
     Line,
-    Value,
-    Wanted,
-    judged,
-    of_version,
+    SeriesValue,
+    compare_with_line,
     rules_of,
+    values_of_version,
 )
 from perun.measurement.difference import Rules
 from perun.measurement.noise import WINDOW, Kept
@@ -43,8 +43,8 @@ class LogValue(NamedTuple):
     :param again: whether a newer version has seen the same.
     """
 
-    wanted: Wanted
-    judged: Judged
+    wanted: HeadlineSeries
+    judged: BaselineComparison
     line: Line = ()
     again: bool = False
 
@@ -59,7 +59,12 @@ class _Seen(Generic[_T]):
     __slots__ = ("checksum", "cursor", "item", "lines", "number", "open", "parents", "pure", "values")
 
     def __init__(
-        self, item: _T, number: int, checksum: str, parents: tuple[str, ...], values: Mapping[Wanted, Value]
+        self,
+        item: _T,
+        number: int,
+        checksum: str,
+        parents: tuple[str, ...],
+        values: Mapping[HeadlineSeries, SeriesValue],
     ) -> None:
         self.item = item
         self.number = number
@@ -69,7 +74,7 @@ class _Seen(Generic[_T]):
         self.values = values
         self.open = set(values)
         self.pure = True
-        self.lines: dict[Wanted, deque[tuple[str, Value]]] = {one: deque() for one in values}
+        self.lines: dict[HeadlineSeries, deque[tuple[str, SeriesValue]]] = {one: deque() for one in values}
 
     def take(self, other: _Seen[_T]) -> None:
         """Add the values of an ancestor; the lines of all series, so that they end at the same one."""
@@ -92,12 +97,12 @@ class _Seen(Generic[_T]):
                 parent.open.discard(one)
 
 
-def nowhere(version: str, wanted: Wanted) -> bool:
+def nowhere(version: str, wanted: HeadlineSeries) -> bool:
     """That no version beyond the walk has seen anything."""
     return False
 
 
-class WithValues(Generic[_T]):
+class LogValues(Generic[_T]):
     """Joins each version of a walk with its values and the verdicts on them.
 
     The walk gives children before their parents, as far as the clocks of their authors agree. A version is
@@ -112,10 +117,10 @@ class WithValues(Generic[_T]):
     def __init__(
         self,
         version_of: Callable[[_T], tuple[str, tuple[str, ...]]],
-        values_of: Callable[[_T], Mapping[Wanted, Value]],
+        values_of: Callable[[_T], Mapping[HeadlineSeries, SeriesValue]],
         rules: Rules,
         look_ahead: int = LOOK_AHEAD,
-        newer: Callable[[str, Wanted], bool] = nowhere,
+        newer: Callable[[str, HeadlineSeries], bool] = nowhere,
     ) -> None:
         self._version_of = version_of
         self._values_of = values_of
@@ -125,7 +130,7 @@ class WithValues(Generic[_T]):
         # In the order of the walk: the item that is given next, and all behind it.
         self._seen: dict[str, _Seen[_T]] = {}
         self._kept: Kept = {}
-        self._again: dict[str, set[Wanted]] = {}  # what newer versions have seen again
+        self._again: dict[str, set[HeadlineSeries]] = {}  # what newer versions have seen again
 
     def join(self, items: Iterable[_T]) -> Iterator[tuple[_T, tuple[LogValue, ...]]]:
         """The items in their order, each with its values."""
@@ -173,7 +178,7 @@ class WithValues(Generic[_T]):
             again = wanted in self._again.get(one.checksum, ())
             line = list(islice(one.lines[wanted], WINDOW))
             beyond = (lambda: True) if again else partial(self._newer, one.checksum, wanted)
-            found = judged(value, line, self._rules, again=beyond, kept=self._kept)
+            found = compare_with_line(value, line, self._rules, again=beyond, kept=self._kept)
             if found.verdict is not None and not is_change(found.verdict):
                 self._again.setdefault(found.since, set()).add(wanted)
             given.append(LogValue(wanted, found, line, again))
@@ -184,16 +189,16 @@ class WithValues(Generic[_T]):
         return one.item, tuple(given)
 
 
-class SeenAgain:
+class ChangeConfirmation:
     """What the versions between another one and the current one have seen of it again, by the rule of
     :func:`log`. The walk from the current version is made when it is first asked for, and only as far."""
 
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
-        self._known: dict[str, set[Wanted]] = {}
+        self._known: dict[str, set[HeadlineSeries]] = {}
         self._rest: Iterator[tuple[MinorVersion, tuple[LogValue, ...]]] | None = None
 
-    def __call__(self, version: str, wanted: Wanted) -> bool:
+    def __call__(self, version: str, wanted: HeadlineSeries) -> bool:
         """Whether a newer version has seen the same value of the series."""
         for one, values in self._walk() if version not in self._known else ():
             self._known[one.checksum] = {value.wanted for value in values if value.again}
@@ -203,19 +208,19 @@ class SeenAgain:
 
     def _walk(self) -> Iterator[tuple[MinorVersion, tuple[LogValue, ...]]]:
         if self._rest is None:
-            repo, known = self._repo, KnownFacts(self._repo)
+            repo, known = self._repo, KnownSummaries(self._repo)
 
-            def values_of(version: MinorVersion) -> Mapping[Wanted, Value]:
+            def values_of(version: MinorVersion) -> Mapping[HeadlineSeries, SeriesValue]:
                 with suppress(DamagedStore):
                     if repo.store.indexes.has(version.checksum):
-                        return of_version(repo, version.checksum, known)
+                        return values_of_version(repo, version.checksum, known)
                 return {}
 
             def walk() -> Iterator[MinorVersion]:
                 with suppress(VersionControlError):  # there is no current version
                     yield from repo.vcs.walk_subjects(repo.version(None))
 
-            own = WithValues[MinorVersion](lambda one: (one.checksum, one.parents), values_of, rules_of(repo))
+            own = LogValues[MinorVersion](lambda one: (one.checksum, one.parents), values_of, rules_of(repo))
             self._rest = own.join(walk())
         return self._rest
 
@@ -299,18 +304,18 @@ def _whole_in_order(repo: Repository, head: str) -> Iterator[MinorVersion]:
 
 def _with_values(repo: Repository, entries: Iterator[LogEntry], *, beyond: bool) -> Iterator[LogEntry]:
     """:param beyond: whether there may be newer versions than those of the entries."""
-    known = KnownFacts(repo)
+    known = KnownSummaries(repo)
 
-    def values_of(entry: LogEntry) -> Mapping[Wanted, Value]:
+    def values_of(entry: LogEntry) -> Mapping[HeadlineSeries, SeriesValue]:
         if entry.summary is None or not entry.summary.profiles:
             return {}
         try:
-            return of_version(repo, entry.version.checksum, known)
+            return values_of_version(repo, entry.version.checksum, known)
         except DamagedStore:
             return {}  # it was damaged since it was counted
 
-    newer = SeenAgain(repo) if beyond else nowhere
-    joined = WithValues(_version_of, values_of, rules_of(repo), newer=newer).join(entries)
+    newer = ChangeConfirmation(repo) if beyond else nowhere
+    joined = LogValues(_version_of, values_of, rules_of(repo), newer=newer).join(entries)
     return (entry._replace(values=values) if values else entry for entry, values in joined)
 
 

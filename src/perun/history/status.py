@@ -6,19 +6,19 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from perun.core.errors import VersionControlError
-from perun.history.earlier import (
-    Judged,
-    KnownFacts,
-    Value,
-    Wanted,
-    by_series,
-    judged,
-    lines,
+from perun.history.baseline import (
+    BaselineComparison,
+    HeadlineSeries,
+    KnownSummaries,
+    SeriesValue,
+    compare_with_line,
+    headline_series_of,
+    lines_of_ancestors,
     rules_of,
+    summaries_by_series,
     value_of,
-    wanted_of,
 )
-from perun.history.log import SeenAgain
+from perun.history.log import ChangeConfirmation
 from perun.measurement.noise import Kept
 from perun.plugin.api import MinorVersion
 from perun.profile.helpers import ProfileInfo
@@ -27,15 +27,15 @@ from perun.repository.lookup import in_order
 from perun.repository.repository import BISECTIONS, PERUN_FOLDER, Repository
 from perun.store import tree
 from perun.store.changes import ChangeRecord
-from perun.store.summaries import Fact
+from perun.store.summaries import ProfileSummary
 
 MOST_ORIGINS: Final = 8
 """Versions that pending profiles are of, for which earlier values are looked for."""
 _SHOWN = 7
-_UNKNOWN = Fact()
+_UNKNOWN = ProfileSummary()
 
 
-class Status(NamedTuple):
+class RepositoryStatus(NamedTuple):
     """What `perun status` tells; `head` is None before the first commit, `profiles` are in tag order.
 
     `damaged` are pending files that cannot be read, with the reason. `from_other_machines` are the profiles
@@ -54,17 +54,17 @@ class Status(NamedTuple):
     damaged: list[tuple[str, str]]
     changes: list[ChangeRecord]
     from_other_machines: dict[ProfileInfo, str]
-    facts: dict[ProfileInfo, Fact]
-    judged: dict[ProfileInfo, Judged]
+    facts: dict[ProfileInfo, ProfileSummary]
+    judged: dict[ProfileInfo, BaselineComparison]
     unread: int = 0
     revision: str = ""
     bisection: str = ""
 
-    def fact(self, info: ProfileInfo) -> Fact:
+    def fact(self, info: ProfileInfo) -> ProfileSummary:
         """What is known of the profile beyond its head; an empty fact if nothing is."""
         return self.facts.get(info, _UNKNOWN)
 
-    def value(self, info: ProfileInfo) -> Value | None:
+    def value(self, info: ProfileInfo) -> SeriesValue | None:
         """What the profile measured, an incomplete one too; None if that is not known."""
         if info in self.judged:
             return self.judged[info].value
@@ -80,7 +80,7 @@ class Status(NamedTuple):
         return f"{self.revision}:" if self.revision else ""
 
 
-def status(repo: Repository, revision: str | None = None) -> Status:
+def status(repo: Repository, revision: str | None = None) -> RepositoryStatus:
     """The state of a version, the current one if None, and its profiles.
 
     It writes nothing but the cache of facts, without a lock, where that lacked some.
@@ -98,14 +98,14 @@ def status(repo: Repository, revision: str | None = None) -> Status:
         damaged, pending = [], []
     registered = lookup.registered(repo, head.checksum) if head else []
     changes = repo.store.changes.read(head.checksum) if head else []
-    known = KnownFacts(repo)
+    known = KnownSummaries(repo)
     facts = known.of([*pending, *registered])
     values = _judged(repo, head.checksum if head else "", registered, pending, facts, known)
     for info in registered:
         if info in values and not values[info].confirmed:
             _mark(changes, info)
     others = _from_other_machines(facts)
-    return Status(
+    return RepositoryStatus(
         major_version, head, registered, pending, damaged, changes, others, facts, values,
         known.unread, revision or "", "" if revision else _bisection(repo),
     )  # fmt: skip
@@ -133,30 +133,32 @@ def _judged(
     head: str,
     registered: list[ProfileInfo],
     pending: list[ProfileInfo],
-    facts: dict[ProfileInfo, Fact],
-    known: KnownFacts,
-) -> dict[ProfileInfo, Judged]:
+    facts: dict[ProfileInfo, ProfileSummary],
+    known: KnownSummaries,
+) -> dict[ProfileInfo, BaselineComparison]:
     """The values of the profiles, each beside the version before the one that it is of."""
     rules = rules_of(repo)
-    together = {one: value_of(found) for one, found in by_series(registered, facts).items()}
+    together = {one: value_of(found) for one, found in summaries_by_series(registered, facts).items()}
     alone = set(pending)
-    by_version: dict[str, dict[ProfileInfo, tuple[Wanted, Value]]] = {head: {}}
+    by_version: dict[str, dict[ProfileInfo, tuple[HeadlineSeries, SeriesValue]]] = {head: {}}
     for info, fact in facts.items():
-        wanted = wanted_of(info.configuration, fact)
+        wanted = headline_series_of(info.configuration, fact)
         if wanted is None or fact.headline is None:
             continue
         version = fact.origin if info in alone and fact.origin else head
         value = value_of([fact]) if info in alone else together[wanted]
         by_version.setdefault(version, {})[info] = wanted, value
-    found: dict[ProfileInfo, Judged] = {}
+    found: dict[ProfileInfo, BaselineComparison] = {}
     kept: Kept = {}
-    again = SeenAgain(repo)
+    again = ChangeConfirmation(repo)
     for number, (version, values) in enumerate(by_version.items()):
         looking = bool(version and values and number < MOST_ORIGINS)
-        before = lines(repo, version, (one for one, _ in values.values()), known) if looking else {}
+        before = (
+            lines_of_ancestors(repo, version, (one for one, _ in values.values()), known) if looking else {}
+        )
         for info, (wanted, value) in values.items():
             newer = partial(again, version, wanted)
-            found[info] = judged(value, before.get(wanted, ()), rules, again=newer, kept=kept)
+            found[info] = compare_with_line(value, before.get(wanted, ()), rules, again=newer, kept=kept)
     return found
 
 
@@ -170,7 +172,7 @@ def _mark(changes: list[ChangeRecord], info: ProfileInfo) -> None:
             record.info.confirmed = False
 
 
-def _from_other_machines(facts: dict[ProfileInfo, Fact]) -> dict[ProfileInfo, str]:
+def _from_other_machines(facts: dict[ProfileInfo, ProfileSummary]) -> dict[ProfileInfo, str]:
     if not any(fact.machine for fact in facts.values()):
         return {}
     from perun.core import machine

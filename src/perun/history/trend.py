@@ -8,8 +8,15 @@ from typing import NamedTuple
 
 from perun.core.errors import DamagedStore, ProfileNotFound
 from perun.core.wording import listed
-from perun.history.earlier import Judged, KnownFacts, Value, Wanted, of_version, rules_of
-from perun.history.log import LogValue, SeenAgain, WithValues, nowhere
+from perun.history.baseline import (
+    BaselineComparison,
+    HeadlineSeries,
+    KnownSummaries,
+    SeriesValue,
+    rules_of,
+    values_of_version,
+)
+from perun.history.log import ChangeConfirmation, LogValue, LogValues, nowhere
 from perun.measurement.difference import Rules
 from perun.measurement.noise import learn
 from perun.measurement.verdict import compare, confirmed
@@ -20,22 +27,22 @@ from perun.repository import walking
 from perun.repository.repository import Repository
 
 
-class Point(NamedTuple):
+class TrendPoint(NamedTuple):
     """The value of one version, beside the version before."""
 
     version: MinorVersion
-    judged: Judged
+    judged: BaselineComparison
 
 
-class Series(NamedTuple):
+class TrendSeries(NamedTuple):
     """The values of one configuration, metric and class of machine, the oldest first; one at least.
 
     :param overall: the last point beside the first one; without a verdict where they are the same.
     """
 
-    key: Wanted
-    points: list[Point]
-    overall: Judged
+    key: HeadlineSeries
+    points: list[TrendPoint]
+    overall: BaselineComparison
 
 
 class Trend(NamedTuple):
@@ -47,7 +54,7 @@ class Trend(NamedTuple):
     :param unread: how many profiles were not read, as they are too many or too large.
     """
 
-    series: list[Series]
+    series: list[TrendSeries]
     versions: int
     measured: int
     damaged: list[str]
@@ -72,22 +79,22 @@ def trend(
     :raises ProfileNotFound: if there are values, and none that is asked for.
     :raises VersionControlError: if there is no such version.
     """
-    known = KnownFacts(repo)
-    found: dict[Wanted, list[tuple[MinorVersion, LogValue]]] = {}
+    known = KnownSummaries(repo)
+    found: dict[HeadlineSeries, list[tuple[MinorVersion, LogValue]]] = {}
     others: set[str] = set()
     troubles: dict[str, str] = {}
 
-    def values_of(version: MinorVersion) -> Mapping[Wanted, Value]:
+    def values_of(version: MinorVersion) -> Mapping[HeadlineSeries, SeriesValue]:
         try:
             there = repo.store.indexes.has(version.checksum)
-            return of_version(repo, version.checksum, known) if there else {}
+            return values_of_version(repo, version.checksum, known) if there else {}
         except DamagedStore as problem:
             troubles[version.checksum] = problem.message
             return {}
 
     head = repo.version(revision)
-    newer = nowhere if revision is None else SeenAgain(repo)
-    every = WithValues(_version_of, values_of, rules_of(repo), newer=newer)
+    newer = nowhere if revision is None else ChangeConfirmation(repo)
+    every = LogValues(_version_of, values_of, rules_of(repo), newer=newer)
     joined = every.join(repo.vcs.walk_subjects(head))
     values = {}
     visited: list[str] = []
@@ -138,7 +145,7 @@ def rank(names: Sequence[str], pattern: str) -> int:
     return int(fnmatchcase(names[0], f"*{pattern}*"))
 
 
-def _rank(one: Wanted, pattern: str, metric: str) -> int:
+def _rank(one: HeadlineSeries, pattern: str, metric: str) -> int:
     if metric.lower() not in one.metric.lower():
         return 0
     text, collector = text_of(one.configuration), one.configuration.collector
@@ -150,11 +157,13 @@ def _version_of(version: MinorVersion) -> tuple[str, tuple[str, ...]]:
     return version.checksum, version.parents
 
 
-def _series(key: Wanted, values: Sequence[tuple[MinorVersion, LogValue]], rules: Rules) -> Series:
+def _series(
+    key: HeadlineSeries, values: Sequence[tuple[MinorVersion, LogValue]], rules: Rules
+) -> TrendSeries:
     """The series of values, the oldest first, and the last one beside the first."""
-    points = [Point(version, value.judged) for version, value in values]
+    points = [TrendPoint(version, value.judged) for version, value in values]
     (first, _), (_, last) = values[0], values[-1]
-    overall = Judged(last.judged.value)
+    overall = BaselineComparison(last.judged.value)
     if len(points) > 1 and points[0].judged.value.metric == overall.value.metric:
         base, target = points[0].judged.value, last.judged.value
         line = [one.point for _, one in last.line]
@@ -162,5 +171,5 @@ def _series(key: Wanted, values: Sequence[tuple[MinorVersion, LogValue]], rules:
         better = target.larger_is_better
         verdict = compare(base.point, target.point, noise, rules, larger_is_better=better)
         sure = verdict is None or confirmed(verdict, base.point, target.point, line)
-        overall = Judged(target, verdict, first.checksum, sure)
-    return Series(key, points, overall)
+        overall = BaselineComparison(target, verdict, first.checksum, sure)
+    return TrendSeries(key, points, overall)

@@ -70,7 +70,7 @@ def no_stops() -> Stops:
     return Stops(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-class Calls(NamedTuple):
+class CallTimes(NamedTuple):
     """What is known of each call of a thread; times in ns.
 
     `actual` is how long it took without calls that were made in it, `stopped` the part of it that was stopped
@@ -83,7 +83,7 @@ class Calls(NamedTuple):
     ambiguous: Times
 
 
-class Entered(NamedTuple):
+class IslandEntries(NamedTuple):
     """The islands of a thread: the one that it began in, and when it entered which others."""
 
     first: int
@@ -91,7 +91,7 @@ class Entered(NamedTuple):
     islands: NDArray[np.int32]
 
 
-class Between(NamedTuple):
+class IslandTime(NamedTuple):
     """The time of a thread in no call, in one island, and how much of it was stopped; ns."""
 
     time: int
@@ -105,8 +105,8 @@ class Account(NamedTuple):
     """
 
     live: int
-    calls: Calls
-    between: dict[int, Between]
+    calls: CallTimes
+    between: dict[int, IslandTime]
     by_rule: dict[str, int]
 
 
@@ -114,7 +114,7 @@ def account(
     calls: Any,
     apis: Sequence[Api],
     life: tuple[int, int],
-    entered: Entered,
+    entered: IslandEntries,
     stops: Stops,
     rule: str,
     waits: Container[int] = (),
@@ -136,7 +136,7 @@ def account(
     parents = _parents(start, end)
     own = _without_children(end - start, parents)
     inside = _without_children(stops.within(start, end), parents)
-    found = Calls(own, np.zeros(len(calls), np.int64), np.zeros(len(calls), np.int64))
+    found = CallTimes(own, np.zeros(len(calls), np.int64), np.zeros(len(calls), np.int64))
     by_rule = dict.fromkeys(RULES, 0)
     for position in np.flatnonzero(inside > 0).tolist():
         call = calls[position]
@@ -212,8 +212,8 @@ def _without_children(values: Times, parents: Times) -> Times:
 
 
 def _between(
-    start: Times, end: Times, life: tuple[int, int], entered: Entered, stops: Stops
-) -> dict[int, Between]:
+    start: Times, end: Times, life: tuple[int, int], entered: IslandEntries, stops: Stops
+) -> dict[int, IslandTime]:
     """What is left of the life without these calls, by island."""
 
     import numpy as np
@@ -226,6 +226,6 @@ def _between(
     where = np.append(entered.first, entered.islands)[np.searchsorted(times, begins, "right")]
     stopped = stops.within(begins, ends)
     return {
-        number: Between(int((ends - begins)[where == number].sum()), int(stopped[where == number].sum()))
+        number: IslandTime(int((ends - begins)[where == number].sum()), int(stopped[where == number].sum()))
         for number in np.unique(where).tolist()
     }

@@ -27,7 +27,7 @@ def table(scan: Scan, islands: list[int]) -> Table:
     """All calls, by thread and start.
 
     :param islands: the island in which each thread begins.
-    :raises DamagedRecording: where the file changed meanwhile.
+    :raises DamagedCallRecording: where the file changed meanwhile.
     """
     import numpy as np
 

@@ -22,9 +22,9 @@ from perun.core import atomic
 from perun.core.errors import PerunError, UsageError
 from perun.core.wording import counted
 from perun.island import opening, statistics, timeline
-from perun.island.opening import Recorded
+from perun.island.opening import OpenRecording
 from perun.island.options import RunnerOptions
-from perun.island.program_runner import Program, limits_of, run, this_python
+from perun.island.program_runner import PythonProgram, limits_of, run, this_python
 from perun.island.statistics import SECOND, Consumption, Usage
 from perun.island.supervisor import end_as
 from perun.island.timeline import printable
@@ -38,7 +38,7 @@ _MOST: Final = 40
 """Rows of a table of files, sockets or threads that the text has; the JSON has all."""
 
 
-def as_json(run: Recorded) -> dict[str, Any]:
+def as_json(run: OpenRecording) -> dict[str, Any]:
     """The report as values for JSON: times in seconds since the start of the run, amounts in their units."""
     result = run.result
     return {
@@ -81,7 +81,7 @@ def as_json(run: Recorded) -> dict[str, Any]:
     }
 
 
-def as_text(run: Recorded) -> Iterator[str]:
+def as_text(run: OpenRecording) -> Iterator[str]:
     """The lines of the report."""
     yield from _summary(run)
     rows = run.usage
@@ -105,7 +105,7 @@ def as_text(run: Recorded) -> Iterator[str]:
         yield f"note: {note}"
 
 
-def _summary(run: Recorded) -> Iterator[str]:
+def _summary(run: OpenRecording) -> Iterator[str]:
     result = run.result
     yield f"Island of {printable(' '.join(result.argv))}"
     cpu = f"user {result.user:.3f} s, system {result.system:.3f} s"
@@ -123,7 +123,7 @@ def _summary(run: Recorded) -> Iterator[str]:
         yield f"unattributed: {_amount(read, 'B')} read, {_amount(written, 'B')} written by no recorded call"
 
 
-def _verdicts(run: Recorded) -> Iterator[tuple[str, float]]:
+def _verdicts(run: OpenRecording) -> Iterator[tuple[str, float]]:
     """What each rule counts as stopped; the one that holds here first."""
     yield run.rule, run.by_rule[run.rule]
     yield from ((rule, seconds) for rule, seconds in run.by_rule.items() if rule != run.rule)
@@ -142,7 +142,7 @@ def _table(title: str, rows: Sequence[Usage], key: Any) -> Iterator[str]:
         yield f"  and {len(found) - _MOST} more, which --format json lists"
 
 
-def _thread(run: Recorded, row: Usage) -> str:
+def _thread(run: OpenRecording, row: Usage) -> str:
     return f"{row.process}: {row.thread}" if len(run.processes) > 1 else row.thread
 
 
@@ -183,7 +183,7 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
     end_as(status)
 
 
-def _run(options: RunnerOptions, program: Program) -> int:
+def _run(options: RunnerOptions, program: PythonProgram) -> int:
     """Run the program and report; the wait status of the program."""
     with contextlib.ExitStack() as stack:
         folder = options.record_to or stack.enter_context(tempfile.TemporaryDirectory(prefix="perun-island-"))
@@ -213,7 +213,7 @@ def _report(options: RunnerOptions, folder: Path) -> None:
             _write(path, writer(found.lanes, found.spans(), found.stops, name=title, exporter=name))
 
 
-def _lines(options: RunnerOptions, found: Recorded) -> Iterator[str]:
+def _lines(options: RunnerOptions, found: OpenRecording) -> Iterator[str]:
     if options.format == "json":
         yield json.dumps(as_json(found), indent=1) + "\n"
     else:
@@ -238,7 +238,7 @@ def _complain(problem: PerunError) -> None:
         sys.stderr.write(f"perun.island: {problem.message}{hint}\n")
 
 
-def _parsed(words: Sequence[str]) -> tuple[RunnerOptions, Program]:
+def _parsed(words: Sequence[str]) -> tuple[RunnerOptions, PythonProgram]:
     """The options, and the program behind them.
 
     :raises SystemExit: for a wrong command line, after the message.
@@ -263,7 +263,7 @@ def _parsed(words: Sequence[str]) -> tuple[RunnerOptions, Program]:
         if not found:
             parser.error(f"--python: there is no program {options.python!r}")
         python, interpreter_options = os.path.abspath(found), []
-    return options, Program(python, [*interpreter_options, *options.python_option], rest)
+    return options, PythonProgram(python, [*interpreter_options, *options.python_option], rest)
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:

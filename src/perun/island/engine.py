@@ -10,7 +10,7 @@ from typing import Final
 
 from perun.core.errors import PerunError
 from perun.island.options import IslandOptions
-from perun.island.program_runner import Program, run
+from perun.island.program_runner import PythonProgram, run
 from perun.island.supervisor import end_as
 from perun.plugin.params import from_mapping, to_mapping
 
@@ -19,7 +19,7 @@ _START: Final = (
 )
 
 
-def words_of(program: Program, options: IslandOptions, folder: Path) -> list[str]:
+def words_of(program: PythonProgram, options: IslandOptions, folder: Path) -> list[str]:
     """The command that runs the program: what it prints and how it ends is what the program does.
 
     It runs in Perun's Python, whatever the environment says to Pythons, and loads next to nothing.
@@ -41,7 +41,7 @@ def main(told: str) -> None:
     python, options, words, own, folder = json.loads(told)
     try:
         result = run(
-            Program(python, options, words), from_mapping(IslandOptions, own, "island"), Path(folder)
+            PythonProgram(python, options, words), from_mapping(IslandOptions, own, "island"), Path(folder)
         )
     except PerunError as problem:
         sys.exit(f"{problem.message}\n{problem.hint}".rstrip())

@@ -31,7 +31,7 @@ from perun.island.recorder import Recorder, open_recorder
 from perun.island.statistics import Consumption, Usage
 
 
-class Here:
+class ProcessRecorder:
     """The recording of this process, from now until it ends.
 
     :param limits: hold for the whole process.
@@ -54,18 +54,19 @@ class Here:
 
 
 _lock: Final = Lock()
-_here: Here | None = None
+_here: ProcessRecorder | None = None
 
 
-def record_here(limits: Limits | None = None, native: bool | None = None) -> Here:
+def record_here(limits: Limits | None = None, native: bool | None = None) -> ProcessRecorder:
     """The recording of this process, which begins now unless it did before.
 
-    :param limits, native: see :class:`Here`; of a recording that has begun they stay what they were.
+    :param limits, native: see :class:`ProcessRecorder`; of a recording that has begun they stay what they
+        were.
     """
     global _here
     with _lock:
         if _here is None:
-            _here = Here(limits, native)
+            _here = ProcessRecorder(limits, native)
         return _here
 
 

@@ -19,16 +19,16 @@ from perun.island import result as results
 from perun.island import statistics as accounts
 from perun.island.accounting import Stops, no_stops
 from perun.island.record import Recording
-from perun.island.result import Result
+from perun.island.result import RunResult
 from perun.island.statistics import ThreadTime, Usage
 from perun.island.stop_log import RULES, StopLog
-from perun.island.timeline import Lane, Span
+from perun.island.timeline import CallSpan, Lane
 
 PREFIX: Final = "rec."
 """Start of the names of recordings."""
 
 
-class Unattributed(NamedTuple):
+class UnattributedBytes(NamedTuple):
     """Bytes that the system counted for files and no recorded call; -1 where it does not tell."""
 
     read: int
@@ -48,14 +48,14 @@ class Life(NamedTuple):
     closed: int | None
 
 
-class Recorded:
+class OpenRecording:
     """A run of a program, opened: what its threads used and where their time went.
 
     :param result: what the supervisor knows. :param recordings: of its processes, that of the program first.
     :param stops: when the program was stopped. :param rule: what of it counts as stopped time.
     """
 
-    def __init__(self, result: Result, recordings: list[Recording], stops: Stops, rule: str) -> None:
+    def __init__(self, result: RunResult, recordings: list[Recording], stops: Stops, rule: str) -> None:
         self.result = result
         self.recordings = recordings
         self.rule = rule
@@ -119,7 +119,7 @@ class Recorded:
         return {rule: sum(one.by_rule[rule] for one in self.threads) for rule in RULES}
 
     @cached_property
-    def unattributed(self) -> Unattributed:
+    def unattributed(self) -> UnattributedBytes:
         """Bytes of files that no recorded call accounts for: modules that are imported, C libraries,
         `os.write`.
         """
@@ -130,7 +130,7 @@ class Recorded:
             if min(ended[place], began[place]) >= 0:
                 recorded = sum(row.physical for row in self.usage if row.resource == resource)
                 found[place] = max(0, ended[place] - began[place] - recorded)
-        return Unattributed(*found)
+        return UnattributedBytes(*found)
 
     @property
     def notes(self) -> list[str]:
@@ -147,7 +147,7 @@ class Recorded:
             )
         return found
 
-    def spans(self) -> Iterator[Span]:
+    def spans(self) -> Iterator[CallSpan]:
         """All calls in the order of their starts, merged as they are read."""
         first = 0
         streams = []
@@ -157,12 +157,14 @@ class Recorded:
             first += len(recording.threads)
         return heapq.merge(*streams, key=attrgetter("start"))
 
-    def _of_thread(self, process: int, recording: Recording, thread: int, lane: int) -> Iterator[Span]:
+    def _of_thread(self, process: int, recording: Recording, thread: int, lane: int) -> Iterator[CallSpan]:
         died = self.threads[lane].destroyed
         for call in recording.of_thread(thread):
             start, end = call.start - self.start, (call.end if call.end >= 0 else died) - self.start
             label = accounts.label_of(recording, call.object)
-            yield Span(process, lane, recording.apis[call.api], label, start, max(start, end), call.amount)
+            yield CallSpan(
+                process, lane, recording.apis[call.api], label, start, max(start, end), call.amount
+            )
 
     @cached_property
     def _accounted(self) -> tuple[list[Usage], list[ThreadTime], Stops]:
@@ -177,7 +179,7 @@ class Recorded:
         return rows, threads, stops
 
 
-def read(folder: Path, rule: str = "") -> Recorded:
+def read(folder: Path, rule: str = "") -> OpenRecording:
     """The run that was recorded to this folder.
 
     :param rule: the rule for stops, in place of the one that the run was started with.
@@ -195,4 +197,4 @@ def read(folder: Path, rule: str = "") -> Recorded:
         )
     with StopLog(folder / results.STOPS) as log:
         stops = Stops(*log.columns()) if len(log) else no_stops()
-    return Recorded(result, found, stops, rule or result.stop_rule)
+    return OpenRecording(result, found, stops, rule or result.stop_rule)

@@ -17,7 +17,7 @@ from perun.core.errors import JobFailed, UsageError
 from perun.island import result as results
 from perun.island.limits import Limits, WrongLimit
 from perun.island.options import IslandOptions
-from perun.island.result import Result
+from perun.island.result import RunResult
 from perun.island.supervisor import ControlGroup, Start, control_group, supervise
 
 AGENT: Final = Path(__file__).with_name("agent.py")
@@ -30,7 +30,7 @@ _STARTING: Final = 5.0
 _NOT_PASSED_ON: Final = {signal.SIGCHLD, signal.SIGWINCH, signal.SIGURG}
 
 
-class Program(NamedTuple):
+class PythonProgram(NamedTuple):
     """A Python program: the interpreter, its options, and what it runs: PROGRAM, `-m` MODULE or `-c` CODE,
     and arguments.
     """
@@ -60,13 +60,13 @@ def limits_of(options: IslandOptions) -> Limits:
         raise UsageError(str(problem)) from None
 
 
-def run(program: Program, options: IslandOptions, folder: Path, *, native: str = "") -> Result:
+def run(program: PythonProgram, options: IslandOptions, folder: Path, *, native: str = "") -> RunResult:
     """Run the program, and keep its recordings, stops and result in the folder.
 
     While it runs, this process passes on the signals that it gets. The standard streams are those of the
     program; of this process only the standard error is left afterwards.
 
-    :param folder: is made; it must not hold a run already. :param native: see :meth:`Program.argv`.
+    :param folder: is made; it must not hold a run already. :param native: see :meth:`PythonProgram.argv`.
     :raises UsageError: for a limit that means nothing, or a folder that cannot be used.
     :raises CollectorUnavailable: where no control group can be made, which the options ask for.
     :raises JobFailed: if the program cannot be started.
@@ -75,7 +75,7 @@ def run(program: Program, options: IslandOptions, folder: Path, *, native: str =
     folder = _made(folder)
     cpu = control_group(share) if share and options.hold_cpu_by == "cgroup" else share
     argv = program.argv(folder, options, native)
-    result = Result(
+    result = RunResult(
         list(program.words), time.monotonic_ns(), time.time_ns(), limits=options.limit, burst=options.burst,
         stop_rule=options.stop_rule, all_calls=options.all_calls,
     )  # fmt: skip
@@ -107,7 +107,7 @@ def run(program: Program, options: IslandOptions, folder: Path, *, native: str =
 
 
 def _supervise(
-    start: Start, folder: Path, result: Result, cpu: float | ControlGroup | None, pipes: Sequence[int]
+    start: Start, folder: Path, result: RunResult, cpu: float | ControlGroup | None, pipes: Sequence[int]
 ) -> None:
     """In the supervisor: it never returns."""
     told, tell, alive, keep_alive = pipes

@@ -16,12 +16,12 @@ from perun.core.wording import counted
 from perun.island.columns import entered, table
 from perun.island.layout import APIS, Api
 from perun.island.recorded import Call, Object, Thread
-from perun.island.scan import DamagedRecording, Scan, folded
+from perun.island.scan import DamagedCallRecording, Scan, folded
 
 if TYPE_CHECKING:
     from perun.island.columns import Islands, Table, Times
 
-__all__ = ["Call", "DamagedRecording", "Object", "Recording", "Thread", "read"]
+__all__ = ["Call", "DamagedCallRecording", "Object", "Recording", "Thread", "read"]
 
 
 class Recording:
@@ -62,7 +62,7 @@ class Recording:
     def of_thread(self, number: int) -> Iterator[Call]:
         """The calls of one thread by their starts, concurrent ones by their ends, in constant memory.
 
-        :raises DamagedRecording: where the file changed meanwhile.
+        :raises DamagedCallRecording: where the file changed meanwhile.
         """
         thread = self.threads[number]
         return folded(self._scan.slots(thread.number), number, self._scan.positions, thread.island)
@@ -85,7 +85,7 @@ class Recording:
 def read(path: Path) -> Recording:
     """The recording of one process.
 
-    :raises DamagedRecording: where the file is none, or says impossible things. :raises OSError: where it
+    :raises DamagedCallRecording: where the file is none, or says impossible things. :raises OSError: where it
         cannot be read, e.g. as there is none.
     """
     return Recording(path)

@@ -19,7 +19,7 @@ VERSION: Final = 1
 _MAX_SIZE: Final = 1 << 24
 
 
-class Result(NamedTuple):
+class RunResult(NamedTuple):
     """One run of a program.
 
     Times are ns of CLOCK_MONOTONIC; `realtime` is CLOCK_REALTIME at `started`. `ended` and `status` (as of
@@ -64,13 +64,13 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def write(folder: Path, result: Result) -> None:
+def write(folder: Path, result: RunResult) -> None:
     """Keep the result in the folder. :raises OSError: if it cannot be written."""
     values = {"version": VERSION, **result._asdict()}
     atomic.write(folder / NAME, json.dumps(values, indent=1, ensure_ascii=True).encode())
 
 
-def read(folder: Path) -> Result:
+def read(folder: Path) -> RunResult:
     """The result in the folder.
 
     :raises ProfileError: if there is none, or none that this version reads.
@@ -80,7 +80,7 @@ def read(folder: Path) -> Result:
         values: Any = json.loads(read_regular(path, _MAX_SIZE))
         if values.pop("version") != VERSION:
             raise ValueError("it is of another version")
-        found = Result(**values)
+        found = RunResult(**values)
         _validate(found)
     except OSError as problem:
         raise ProfileError(f"cannot read {path}: {problem.strerror}", "record the program again") from None
@@ -91,7 +91,7 @@ def read(folder: Path) -> Result:
     return found._replace(io=(found.io[0], found.io[1]), limits=tuple(found.limits))
 
 
-def _validate(result: Result) -> None:
+def _validate(result: RunResult) -> None:
     for name in ("started", "realtime", "pid", "ended", "status", "throttled", "lost_stops"):
         if type(getattr(result, name)) is not int:
             raise TypeError(f"{name} is no whole number")

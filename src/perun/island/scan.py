@@ -25,13 +25,13 @@ Slot = tuple[int, int, int, int, int, int]
 """Start, end, amount, API, flags, object."""
 
 
-class DamagedRecording(PerunError):
+class DamagedCallRecording(PerunError):
     """The file is no recording of calls, or says impossible things."""
 
     exit_code = 8
 
 
-class Head(NamedTuple):
+class RecordingHeader(NamedTuple):
     """The header of the file, as `layout.HEADER` says, without magic and version."""
 
     pid: int
@@ -47,7 +47,7 @@ class Head(NamedTuple):
     written_end: int
 
 
-class Chunk(NamedTuple):
+class RecordingChunk(NamedTuple):
     """A chunk of the file: where it is, and what its header says."""
 
     offset: int
@@ -76,7 +76,7 @@ class Scan:
 
     :ivar last: the last time that it knows. :ivar cut: the byte at which the file ends within a chunk, or 0.
     :ivar positions: of each object the position in :meth:`objects`, by its number.
-    :raises DamagedRecording: where it is no recording. :raises OSError: where it cannot be read.
+    :raises DamagedCallRecording: where it is no recording. :raises OSError: where it cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,7 +87,7 @@ class Scan:
         self._closed: dict[int, int] = {}
         self._used: dict[int, int] = {}
         self._firsts: dict[int, int] = {}
-        self.chunks: dict[int, list[Chunk]] = {}
+        self.chunks: dict[int, list[RecordingChunk]] = {}
         with self._opened() as file:
             self.head = self._head(file)
             for chunk in self._chunks(file):
@@ -100,9 +100,9 @@ class Scan:
         self._texts = self._objects_by_number()
         self.positions = {number: place for place, number in enumerate(sorted(self._texts))}
 
-    def damaged(self, reason: str) -> DamagedRecording:
+    def damaged(self, reason: str) -> DamagedCallRecording:
         """The error for this file."""
-        return DamagedRecording(
+        return DamagedCallRecording(
             f"{self.path}: the recording of calls is damaged: {reason}", "record the program again"
         )
 
@@ -122,7 +122,7 @@ class Scan:
         for number in range(max(self.chunks, default=-1) + 1):
             chunks = self.chunks.get(number, [])
             note, first = named.get(number), self._firsts.get(number, self.head.started)
-            last = chunks[-1] if chunks else Chunk(0, 0, number, 0, -1, 0, 0, _UNKNOWN, 0)
+            last = chunks[-1] if chunks else RecordingChunk(0, 0, number, 0, -1, 0, 0, _UNKNOWN, 0)
             known = bool(last.sampled)
             threads.append(
                 Thread(
@@ -167,7 +167,7 @@ class Scan:
                     else:
                         yield slot
 
-    def array(self, file: BinaryIO, chunk: Chunk) -> NDArray[np.void]:
+    def array(self, file: BinaryIO, chunk: RecordingChunk) -> NDArray[np.void]:
         """All slots of a chunk that were taken, those of texts too (dtype: `slots.SLOT`)."""
         import numpy as np
 
@@ -178,7 +178,7 @@ class Scan:
     def _opened(self) -> BinaryIO:
         return open_regular(self.path, _LARGEST)
 
-    def _head(self, file: BinaryIO) -> Head:
+    def _head(self, file: BinaryIO) -> RecordingHeader:
         data = file.read(layout.HEADER_SIZE)
         if len(data) < layout.HEADER.size or data[:8] != layout.MAGIC:
             raise self.damaged("it does not begin as one")
@@ -187,9 +187,9 @@ class Scan:
             raise self.damaged(f"its version is {version}, this Perun reads version {layout.VERSION}")
         if len(data) < layout.HEADER_SIZE:
             raise self.damaged(f"it ends at byte {len(data)}, within its header")
-        return Head(*rest)
+        return RecordingHeader(*rest)
 
-    def _chunks(self, file: BinaryIO) -> Iterator[Chunk]:
+    def _chunks(self, file: BinaryIO) -> Iterator[RecordingChunk]:
         end = file.seek(0, 2)
         offset = layout.HEADER_SIZE
         while offset + layout.CHUNK.size <= end:
@@ -201,7 +201,7 @@ class Scan:
                 continue
             if magic != layout.CHUNK_MAGIC or not layout.CHUNK.size <= size <= _LARGEST_CHUNK:
                 raise self.damaged(f"what begins at byte {offset} is no chunk")
-            chunk = Chunk(offset, size, *rest)
+            chunk = RecordingChunk(offset, size, *rest)
             if chunk.thread >= _MOST_THREADS:
                 raise self.damaged(f"the chunk at byte {offset} is of thread {chunk.thread}")
             yield chunk
@@ -211,12 +211,12 @@ class Scan:
         if file.read(1).strip(b"\0"):  # a part of the header of a chunk
             self.cut = end
 
-    def _body(self, file: BinaryIO, chunk: Chunk) -> bytes:
+    def _body(self, file: BinaryIO, chunk: RecordingChunk) -> bytes:
         file.seek(chunk.offset + layout.CHUNK.size)
         data = file.read(chunk.size - layout.CHUNK.size)
         return data[: len(data) - len(data) % layout.SLOT.size]
 
-    def _learn(self, thread: int, chunk: Chunk, slots: NDArray[np.void]) -> None:
+    def _learn(self, thread: int, chunk: RecordingChunk, slots: NDArray[np.void]) -> None:
         import numpy as np
 
         if not len(slots):
@@ -238,7 +238,7 @@ class Scan:
         for number in np.unique(plain["object"][plain["api"] < layout.FIRST_NOTE]).tolist():
             self._used.setdefault(number, int(plain["start"][0]))
 
-    def _island(self, chunks: list[Chunk]) -> int:
+    def _island(self, chunks: list[RecordingChunk]) -> int:
         """The island in which a thread begins: what it enters before its first call."""
         if not chunks:
             return 0

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from perun.island.accounting import Account, Entered, Stops, account
+from perun.island.accounting import Account, IslandEntries, Stops, account
 from perun.island.layout import CONCURRENT, Api
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def of_process(
         calls = columns[first:last]
         born, died = life_of(thread, ended)
         taking = (calls["flags"] & CONCURRENT) == 0
-        entered = Entered(thread.island, *recording.entered(thread.number))
+        entered = IslandEntries(thread.island, *recording.entered(thread.number))
         found = account(calls[taking], recording.apis, (born, died), entered, stops, rule, waits)
         own = _Rows(number, name, recording)
         own.calls(calls[taking], found)

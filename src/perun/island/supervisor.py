@@ -22,7 +22,7 @@ from perun.core.atomic import process_mark
 from perun.core.errors import CollectorUnavailable
 from perun.island import result as results
 from perun.island.limits import SECOND, Bucket
-from perun.island.result import Result
+from perun.island.result import RunResult
 from perun.island.stop_log import StopWriter
 
 # Two ways to let a program have a share of a processor: it is stopped again and again, or a control group
@@ -43,7 +43,7 @@ _SMALLEST: Final = 1000
 """us: the kernel takes no smaller quota of a period."""
 
 
-class Watched(Protocol):
+class ChildProgram(Protocol):
     """A program whose parent is this process."""
 
     pid: int
@@ -54,7 +54,7 @@ class Watched(Protocol):
         """Note what happened; True if the program has ended."""
 
 
-def hold_by_stops(watched: Watched, front: int, share: float) -> None:
+def hold_by_stops(watched: ChildProgram, front: int, share: float) -> None:
     """Stop the program again and again, so that it uses this share of one processor, until it ends.
 
     What it has used leaks out of a bucket. It is stopped until the bucket is empty.
@@ -80,7 +80,7 @@ def hold_by_stops(watched: Watched, front: int, share: float) -> None:
             return
 
 
-def _ended_within(watched: Watched, seconds: float) -> bool:
+def _ended_within(watched: ChildProgram, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         signal.sigtimedwait([signal.SIGCHLD], left)
@@ -194,7 +194,7 @@ class Start(NamedTuple):
 
 
 def supervise(
-    start: Start, folder: Path, result: Result, cpu: float | ControlGroup | None, alive: int
+    start: Start, folder: Path, result: RunResult, cpu: float | ControlGroup | None, alive: int
 ) -> None:
     """Start the program, note its stops in the folder, and its end; then return.
 
@@ -218,7 +218,7 @@ def supervise(
         result = result._replace(pid=pid, started=began, held=held)
         results.write(folder, result)
         threading.Thread(target=_end_with_front, args=(alive, pid), daemon=True).start()
-        watched = _Watched(pid, stops)
+        watched = _StopWatcher(pid, stops)
         if isinstance(cpu, float):
             hold_by_stops(watched, start.front, cpu)
         while not watched.look():
@@ -238,7 +238,7 @@ def supervise(
         group.remove()
 
 
-class _Watched:
+class _StopWatcher:
     """The program, and since when it is stopped."""
 
     def __init__(self, pid: int, stops: StopWriter) -> None:

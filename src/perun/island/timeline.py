@@ -33,7 +33,7 @@ class Lane(NamedTuple):
     destroyed: int
 
 
-class Span(NamedTuple):
+class CallSpan(NamedTuple):
     """A call, or several of one kind that follow each other, from `start` to `end` in ns since the start of
     the run.
 
@@ -65,7 +65,9 @@ class Event(NamedTuple):
     amount: float
 
 
-def events(lanes: Sequence[Lane], spans: Iterable[Span], stops: Iterable[tuple[int, int]]) -> Iterator[Event]:
+def events(
+    lanes: Sequence[Lane], spans: Iterable[CallSpan], stops: Iterable[tuple[int, int]]
+) -> Iterator[Event]:
     """All events in the order of time.
 
     :param spans: in the order of their starts; as many of them are held in memory as go on at one time.
@@ -89,7 +91,7 @@ def thread_names(lanes: Sequence[Lane]) -> list[str]:
     return [f"{lane.process}: {lane.name}" if several else lane.name for lane in lanes]
 
 
-def text(lanes: Sequence[Lane], spans: Iterable[Span], stops: Iterable[tuple[int, int]]) -> Iterator[str]:
+def text(lanes: Sequence[Lane], spans: Iterable[CallSpan], stops: Iterable[tuple[int, int]]) -> Iterator[str]:
     """The lines of the timeline as a table."""
     yield f"{'time [s]':>12}  {'thread':<20} {'event':<24} {'amount':>12}  object\n"
     for event in events(lanes, spans, stops):
@@ -98,7 +100,7 @@ def text(lanes: Sequence[Lane], spans: Iterable[Span], stops: Iterable[tuple[int
 
 
 def json_lines(
-    lanes: Sequence[Lane], spans: Iterable[Span], stops: Iterable[tuple[int, int]]
+    lanes: Sequence[Lane], spans: Iterable[CallSpan], stops: Iterable[tuple[int, int]]
 ) -> Iterator[str]:
     """The events as lines that are a JSON object each."""
     for event in events(lanes, spans, stops):
@@ -106,7 +108,7 @@ def json_lines(
 
 
 def comma_separated(
-    lanes: Sequence[Lane], spans: Iterable[Span], stops: Iterable[tuple[int, int]]
+    lanes: Sequence[Lane], spans: Iterable[CallSpan], stops: Iterable[tuple[int, int]]
 ) -> Iterator[str]:
     """The events as CSV (RFC 4180), with a head."""
     buffer = io.StringIO()
@@ -125,7 +127,7 @@ def printable(words: str) -> str:
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in words)
 
 
-def _of_calls(names: Sequence[str], spans: Iterable[Span]) -> Iterator[Event]:
+def _of_calls(names: Sequence[str], spans: Iterable[CallSpan]) -> Iterator[Event]:
     returning: list[tuple[int, int, Event]] = []
     for number, span in enumerate(spans):
         while returning and returning[0][0] <= span.start:
@@ -155,7 +157,7 @@ _STOPS: Final = "stops"
 
 def chrome(
     lanes: Sequence[Lane],
-    spans: Iterable[Span],
+    spans: Iterable[CallSpan],
     stops: Iterable[tuple[int, int]],
     *,
     name: str,
@@ -184,7 +186,7 @@ def chrome(
 
 def speedscope(
     lanes: Sequence[Lane],
-    spans: Iterable[Span],
+    spans: Iterable[CallSpan],
     stops: Iterable[tuple[int, int]],
     *,
     name: str,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun.measurement.difference import Rules, of_one, unknown_noise
-from perun.measurement.estimate import Error, Kind
+from perun.measurement.estimate import Kind, StandardError
 from perun.measurement.noise import EFFICIENCY, FEWEST, WINDOW, scales
 from perun.models.change_detectors import deviation_of_differences
 from perun.models.student import quantile
@@ -98,7 +98,7 @@ class Track(NamedTuple):
         return one_each and max(own.size for own in levels) >= _REPEATED
 
 
-class Run(NamedTuple):
+class Excursion(NamedTuple):
     """A few versions of another level than those around them.
 
     :param first: the first of them. :param end: behind the last one.
@@ -129,7 +129,7 @@ def may_decide(track: Track, kind: Kind, rules: Rules, *, maybe: bool, alone: bo
     if values.size < 2:
         return found
     limit = 0.0 if maybe else math.log1p(rules.threshold)
-    confidence = rules.weaker if maybe else rules.confidence
+    confidence = rules.maybe_confidence if maybe else rules.confidence
     positive = (values[1:] > 0) & (values[:-1] > 0)
     logs = np.log(np.where(values > 0, values, 1.0))
     apart = np.abs(np.diff(logs))
@@ -151,7 +151,7 @@ def may_decide(track: Track, kind: Kind, rules: Rules, *, maybe: bool, alone: bo
     sizes[other], learned[other] = 0.0, 0.0
     # The larger one of both errors counts; where that is close, the smaller interval is the bound. That of
     # the own one is no wider than where nothing is known.
-    least = np.minimum(least, np.maximum(learned, math.log1p(rules.apart)))
+    least = np.minimum(least, np.maximum(learned, math.log1p(rules.unpaired_tolerance)))
     near = np.abs(own - sizes) <= 1e-6 * own
     half = np.where(near, np.minimum(least, learned), np.where(own > sizes, least, learned))
     found[1:] = ~simple | ~positive | (apart * (1 + 1e-9) >= limit + half)
@@ -172,7 +172,7 @@ def _learned(apart: Floats, track: Track, confidence: float, rules: Rules) -> tu
     sizes[counts < FEWEST] = np.inf
     half = np.nan_to_num(sizes, posinf=0) * factors[counts]
     once = [
-        Error(of_one(*own), _MANY_DEGREES)
+        StandardError(of_one(*own), _MANY_DEGREES)
         for own in zip(
             np.nan_to_num(track.errors[: FEWEST + 1]).tolist(), track.samples.tolist(), track.rounds.tolist(),
             strict=False,
@@ -183,7 +183,7 @@ def _learned(apart: Floats, track: Track, confidence: float, rules: Rules) -> tu
     return sizes, half * (1 - 1e-9)
 
 
-def short_levels(track: Track, bounds: Sequence[int], effect: float) -> list[Run]:
+def short_levels(track: Track, bounds: Sequence[int], effect: float) -> list[Excursion]:
     """The runs of up to :data:`LONGEST` versions of another level than those around them, the oldest first.
 
     The noise of a point is what its own measurements scatter, and what neighbours differ beyond that.
@@ -205,7 +205,7 @@ def short_levels(track: Track, bounds: Sequence[int], effect: float) -> list[Run
     for start, stop in itertools.pairwise(bounds):
         flat[start:stop] = _flat(track.values[start:stop], effect)
         found += _runs(count, flat[start:stop], variances, start, limits, math.log1p(effect))
-    chosen: list[Run] = []
+    chosen: list[Excursion] = []
     taken, inside = bytearray(count + 2), np.zeros(count, bool)
     for strength, first, end, error, start, stop in sorted(found, reverse=True):
         if taken.find(1, first, end + 1) >= 0:
@@ -222,7 +222,7 @@ def short_levels(track: Track, bounds: Sequence[int], effect: float) -> list[Run
         before = max(first - 1, 0)
         taken[before : end + 2] = b"\1" * (end + 2 - before)
         inside[first:end] = True
-        chosen.append(Run(first, end, error, freedom, strength >= certain))
+        chosen.append(Excursion(first, end, error, freedom, strength >= certain))
     return sorted(chosen)
 
 

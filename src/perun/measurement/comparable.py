@@ -45,10 +45,10 @@ _BESIDE: Final = "program beside it"
 _UNSAID: Final = {_BESIDE: "none"}
 """What holds where a profile does not say: only duets run something beside a program."""
 Conditions = tuple[tuple[str, str], ...]
-"""Names of conditions, as of :class:`Difference`, and their values."""
+"""Names of conditions, as of :class:`ProfileMismatch`, and their values."""
 
 
-class Difference(NamedTuple):
+class ProfileMismatch(NamedTuple):
     """What differs, and how it was for each of the two profiles."""
 
     name: str
@@ -56,16 +56,16 @@ class Difference(NamedTuple):
     target: str
 
 
-def differences(baseline: Profile, target: Profile) -> list[Difference]:
+def differences(baseline: Profile, target: Profile) -> list[ProfileMismatch]:
     """What differs of the conditions of the two; none for profiles of one session, as they were measured side
     by side."""
-    sessions = session.of(baseline), session.of(target)
+    sessions = session.session_of(baseline), session.session_of(target)
     if sessions[0] and sessions[1] and sessions[0].id == sessions[1].id:
         return []
     return unlike(conditions(baseline), conditions(target))
 
 
-def unlike(baseline: Conditions, target: Conditions) -> list[Difference]:
+def unlike(baseline: Conditions, target: Conditions) -> list[ProfileMismatch]:
     """What differs of conditions that both name, or that are known without."""
     if baseline == target:
         return []
@@ -74,11 +74,11 @@ def unlike(baseline: Conditions, target: Conditions) -> list[Difference]:
     for name in old | new:
         before, now = (one.get(name, _UNSAID.get(name)) for one in (old, new))
         if before is not None and now is not None and before != now and name != SPEED:
-            found.append(Difference(name, before, now))
+            found.append(ProfileMismatch(name, before, now))
     return found
 
 
-def refused(found: Sequence[Difference]) -> str:
+def refused(found: Sequence[ProfileMismatch]) -> str:
     """Why nothing is said of two measurements whose conditions differ."""
     names = ", ".join(one.name for one in found)
     return f"not comparable, as these differ: {names}; compare nevertheless with perun check --force"

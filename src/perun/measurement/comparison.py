@@ -28,7 +28,7 @@ from perun.measurement.series import (
     readings_of,
 )
 from perun.measurement.verdict import Verdict, confirmed, judge, never, untold_parts
-from perun.models.two_samples.ratio import MIN_VALUES, Ratio, Sample, described, of_each, of_sizes
+from perun.models.two_samples.ratio import MIN_VALUES, Ratio, SampleSummary, described, of_each, of_sizes
 from perun.models.two_samples.sequential import benjamini_hochberg
 from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
@@ -64,7 +64,7 @@ class Measurements:
         self.profile = profile
         self.speed = speed_of(conditions(profile))
         self._points: dict[str, Point] = {}
-        self._described: dict[str, Sample] = {}
+        self._described: dict[str, SampleSummary] = {}
 
     def point(self, location: str) -> Point:
         """The series of the location as one point."""
@@ -74,7 +74,7 @@ class Measurements:
             self._points[location] = point([(readings_of(self.profile, series), under)], series.metric.kind)
         return self._points[location]
 
-    def described(self, locations: Sequence[str]) -> list[Sample]:
+    def described(self, locations: Sequence[str]) -> list[SampleSummary]:
         """What is known of the series of these locations, all of whose values are positive."""
         missing = [location for location in locations if location not in self._described]
         if missing:
@@ -233,9 +233,11 @@ def _of_calls(
             )
         elif pair.old.metric.unit == pair.new.metric.unit:
             chosen.append(pair)
-    strong, weak = (_ratios(chosen, old, new, confidence) for confidence in (rules.confidence, rules.weaker))
+    strong, weak = (
+        _ratios(chosen, old, new, confidence) for confidence in (rules.confidence, rules.maybe_confidence)
+    )
     for pair, one, weaker in zip(chosen, strong, weak, strict=True):
-        found = of_ratio(one, weaker, beside=math.log1p(rules.apart))
+        found = of_ratio(one, weaker, beside=math.log1p(rules.unpaired_tolerance))
         yield pair, allowing(found, ([old.speed], [new.speed]), pair.new.metric.kind)
 
 

@@ -1,7 +1,8 @@
 """How two points of a series differ: the ratio and its interval, by what their measurements allow to be said.
 
 All noise that there may be is in the interval: where two versions were measured apart, and nothing has shown
-by how much the machine makes such measurements differ, that is taken to be as much as `apart` says.
+by how much the machine makes such measurements differ, that is taken to be as much as `unpaired_tolerance`
+says.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.measurement.comparable import PROCESSOR, WALL, refused, slower, unlike
-from perun.measurement.estimate import NONE, Error, Kind, Point, combined, exp
+from perun.measurement.estimate import NONE, Kind, Point, StandardError, combined, exp
 from perun.measurement.noise import NOTHING, WINDOW, Kept, Noise, learn, learn_numbers, shared
 from perun.models.student import p_value as student
 
@@ -45,17 +46,18 @@ class Rules(NamedTuple):
 
     :param threshold: share up to which a growth does not matter (tau); a decrease to 1 / (1 + tau) as well.
     :param severe: share from which on a growth is severe.
-    :param confidence: of the interval that decides. :param weaker: of the one that decides on a maybe.
-    :param apart: share that the machine may make at least of a difference of two versions that were measured
-        apart, where nothing tells how much it does; see :func:`unknown_noise`.
+    :param confidence: of the interval that decides. :param maybe_confidence: of the one that decides on a
+        maybe.
+    :param unpaired_tolerance: share that the machine may make at least of a difference of two versions that
+        were measured apart, where nothing tells how much it does; see :func:`unknown_noise`.
     :param exact: share up to which a growth of what is counted does not matter.
     """
 
     threshold: float = 0.02
     severe: float = 0.25
     confidence: float = 0.99
-    weaker: float = 0.95
-    apart: float = 1.0
+    maybe_confidence: float = 0.95
+    unpaired_tolerance: float = 1.0
     exact: float = 0.0
 
     @classmethod
@@ -72,10 +74,14 @@ class Rules(NamedTuple):
 
     def at(self, levels: tuple[float, float]) -> Rules:
         """The same with the confidences of one look of several, whose error probabilities are `levels`."""
-        return self._replace(confidence=1 - levels[0], weaker=1 - levels[1])
+        return self._replace(confidence=1 - levels[0], maybe_confidence=1 - levels[1])
 
 
-_KEYS: Final = {name: name for name in Rules._fields} | {"exact": "exact_threshold"}
+_KEYS: Final = {name: name for name in Rules._fields} | {
+    "maybe_confidence": "weaker",
+    "unpaired_tolerance": "apart",
+    "exact": "exact_threshold",
+}
 DEFAULTS: Final = Rules()
 
 
@@ -210,7 +216,7 @@ def of_counts(values: tuple[float, float], sizes: tuple[int, int]) -> Difference
 
 
 def of_levels(
-    values: tuple[float, float], error: Error, sizes: tuple[int, int], rules: Rules = DEFAULTS
+    values: tuple[float, float], error: StandardError, sizes: tuple[int, int], rules: Rules = DEFAULTS
 ) -> Difference:
     """The difference of the levels of several versions each.
 
@@ -230,15 +236,16 @@ def of_one(error: float, samples: float, rounds: int) -> float:
     return error * math.sqrt(rounds if rounds > 1 else samples)
 
 
-def unknown_noise(once: Sequence[Error], confidence: float, rules: Rules) -> float:
+def unknown_noise(once: Sequence[StandardError], confidence: float, rules: Rules) -> float:
     """What the machine may make of the logarithm of the ratio of two versions that were measured apart, where
-    nothing shows it: as much as `apart` says, or as far as single measurements of the sessions are apart.
+    nothing shows it: as much as `unpaired_tolerance` says, or as far as single measurements of the sessions
+    are apart.
 
     Whatever moved a run within a session may as well move all runs of the next one.
 
     :param once: the error of the value of either version of a single run, at least that of :func:`of_one`.
     """
-    return max(math.log1p(rules.apart), combined(once).half_width(confidence))
+    return max(math.log1p(rules.unpaired_tolerance), combined(once).half_width(confidence))
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -346,7 +353,7 @@ def _of_numbers(
         error = max(error, learned) if math.isfinite(error.size) else learned
     elif min(baseline.sessions, target.sessions) < 2:
         scatter = combined([one.scatter_of(common, logarithmic=False) for one in (baseline, target)])
-        beside = rules.apart * min(abs(old), abs(new))
+        beside = rules.unpaired_tolerance * min(abs(old), abs(new))
         if math.isfinite(scatter.size):
             beside = max(beside, scatter.half_width(rules.confidence))
     half = math.hypot(error.half_width(rules.confidence), beside)
@@ -390,7 +397,7 @@ def _of_rounds(
         total = math.fsum(weights)
         centre = math.fsum(weight * one for weight, (one, _) in zip(weights, parts, strict=True)) / total
         freedom = math.fsum(error.freedom for _, error in parts)
-        error = Error(1 / math.sqrt(total), freedom)
+        error = StandardError(1 / math.sqrt(total), freedom)
     common = tuple(name for name in target.workloads if name in baseline.workloads)
     apart = None if noise.rounds else _apart(baseline, target, common)
     found = _of_error(
@@ -413,7 +420,7 @@ def _spent(
     return ended[rounds.index(min(rounds))].levels if ended else None
 
 
-def _session(differences: list[float], noise: Noise) -> tuple[float, Error]:
+def _session(differences: list[float], noise: Noise) -> tuple[float, StandardError]:
     """The difference in one session, and its error: by its own rounds, and those of the versions before."""
     count = len(differences)
     middle = math.fsum(differences) / count
@@ -422,7 +429,7 @@ def _session(differences: list[float], noise: Noise) -> tuple[float, Error]:
         squares += noise.rounds.size**2 * noise.rounds.freedom
         freedom += noise.rounds.freedom
     factor = _WALSH_VARIANCE if count > 2 else 1.0
-    return hodges_lehmann(differences), Error(math.sqrt(squares / freedom * factor / count), freedom)
+    return hodges_lehmann(differences), StandardError(math.sqrt(squares / freedom * factor / count), freedom)
 
 
 def hodges_lehmann(values: list[float]) -> float:
@@ -506,9 +513,9 @@ def _of_two_samples(
         # It varies from run to run, but not with the load of the machine.
         return _of_error(new - old, own, rules, Basis.SESSIONS, values, sizes, tested=tested)
     apart = _apart(baseline, target, common)
-    if noise.apart is not None:
+    if noise.unpaired is not None:
         visits = (1 / baseline.sessions + 1 / target.sessions) / 2
-        learned = Error(noise.apart.size * math.sqrt(visits), noise.apart.freedom)
+        learned = StandardError(noise.unpaired.size * math.sqrt(visits), noise.unpaired.freedom)
         if math.isfinite(own.size) and own.size > learned.size:
             apart = apart._replace(learned=learned)
             return _of_error(new - old, own, rules, Basis.HISTORY, values, sizes, apart, tested=tested)
@@ -526,9 +533,9 @@ class _Apart(NamedTuple):
         of a single run. :param learned: the least that it is.
     """
 
-    own: Error
-    once: tuple[Error, Error]
-    learned: Error = NONE
+    own: StandardError
+    once: tuple[StandardError, StandardError]
+    learned: StandardError = NONE
 
     def half_width(self, confidence: float, rules: Rules) -> float:
         half = math.hypot(self.own.half_width(confidence), unknown_noise(self.once, confidence, rules))
@@ -544,7 +551,7 @@ def _apart(baseline: Point, target: Point, common: tuple[str, ...]) -> _Apart:
 
 def _of_error(
     centre: float,
-    error: Error,
+    error: StandardError,
     rules: Rules,
     basis: Basis,
     values: tuple[float, float],
@@ -572,7 +579,7 @@ def _of_error(
         basis = Basis.FEW_ROUNDS
     limit = math.log1p(rules.threshold)
     decided = abs(centre) > strong or abs(centre) + strong <= limit  # so that nobody asks for the weaker one
-    weak = strong if decided else half_width(rules.weaker)[0]
+    weak = strong if decided else half_width(rules.maybe_confidence)[0]
     if not strong:
         probability = float(not centre)
     elif not tested:

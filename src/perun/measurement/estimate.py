@@ -84,7 +84,7 @@ class Estimate(NamedTuple):
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
 
-class Error(NamedTuple):
+class StandardError(NamedTuple):
     """A standard error and its degrees of freedom."""
 
     size: float
@@ -105,8 +105,8 @@ class Error(NamedTuple):
         return self.size * quantile(1 - confidence, rounded)
 
 
-UNKNOWN: Final = Error(math.inf, 0.0)
-NONE: Final = Error(0.0, math.inf)
+UNKNOWN: Final = StandardError(math.inf, 0.0)
+NONE: Final = StandardError(0.0, math.inf)
 
 
 class Kind(Enum):
@@ -227,7 +227,7 @@ class Point(_Point):
             middles.append(median([math.log(one.median) if logarithmic else one.median for one in own]))
         return math.fsum(one / len(middles) for one in middles)
 
-    def error_of(self, workloads: Sequence[str], *, logarithmic: bool) -> Error:
+    def error_of(self, workloads: Sequence[str], *, logarithmic: bool) -> StandardError:
         """What the measurements themselves say of the error of :meth:`centre_of`: within the rounds, and
         between them where there are several."""
         if logarithmic == self.positive and workloads == self.workloads:
@@ -235,21 +235,21 @@ class Point(_Point):
         return self._error_of(workloads, logarithmic)
 
     @cached_property
-    def error(self) -> Error:
+    def error(self) -> StandardError:
         """That of :attr:`centre`."""
         return self._error_of(self.workloads, self.positive)
 
-    def scatter_of(self, workloads: Sequence[str], *, logarithmic: bool) -> Error:
+    def scatter_of(self, workloads: Sequence[str], *, logarithmic: bool) -> StandardError:
         """The error that the value would have of a single run, of whatever round.
 
         :param logarithmic: as of :meth:`centre_of`.
         """
         parts = [_scatter(self.samples_of(name), logarithmic=logarithmic) for name in workloads]
-        return combined([Error(one.size / len(parts), one.freedom) for one in parts])
+        return combined([StandardError(one.size / len(parts), one.freedom) for one in parts])
 
-    def _error_of(self, workloads: Sequence[str], logarithmic: bool) -> Error:
+    def _error_of(self, workloads: Sequence[str], logarithmic: bool) -> StandardError:
         parts = [_error(self.samples_of(name), logarithmic=logarithmic) for name in workloads]
-        return combined([Error(one.size / len(parts), one.freedom) for one in parts])
+        return combined([StandardError(one.size / len(parts), one.freedom) for one in parts])
 
 
 class Headline(NamedTuple):
@@ -387,14 +387,16 @@ def point_of_headlines(headlines: Sequence[Headline]) -> Point:
     return point([(one.readings, one.conditions) for one in headlines], headlines[-1].kind)
 
 
-def combined(errors: Sequence[Error]) -> Error:
+def combined(errors: Sequence[StandardError]) -> StandardError:
     """The error of a sum of independent parts, by Welch's and Satterthwaite's degrees of freedom."""
     size = math.hypot(*(one.size for one in errors))
     if not size:
         return NONE
     if not math.isfinite(size) or any(one.size and one.freedom <= 0 for one in errors):
         return UNKNOWN
-    return Error(size, 1 / math.fsum((one.size / size) ** 4 / one.freedom for one in errors if one.size))
+    return StandardError(
+        size, 1 / math.fsum((one.size / size) ** 4 / one.freedom for one in errors if one.size)
+    )
 
 
 def median(values: Sequence[float]) -> float:
@@ -408,7 +410,7 @@ def exp(exponent: float) -> float:
     return math.exp(exponent) if exponent < _LARGEST else math.inf
 
 
-def _error(samples: Sequence[Sample], *, logarithmic: bool) -> Error:
+def _error(samples: Sequence[Sample], *, logarithmic: bool) -> StandardError:
     """The error of the median of the rounds' medians of one workload."""
     own = [_within(one, logarithmic=logarithmic) for one in samples if one.spread is not None]
     freedom = sum(one.size - 1 for one in samples if one.spread is not None)
@@ -416,19 +418,19 @@ def _error(samples: Sequence[Sample], *, logarithmic: bool) -> Error:
     within = math.hypot(*own) / math.sqrt(len(own)) if own else 0.0
     count = len(samples)
     if count == 1:
-        return Error(within, freedom) if own else UNKNOWN
+        return StandardError(within, freedom) if own else UNKNOWN
     centres = [math.log(one.median) if logarithmic else one.median for one in samples]
     middle = math.fsum(one / count for one in centres)
     total = math.hypot(*(one - middle for one in centres)) / math.sqrt(count - 1)
     between = math.sqrt(total - within) * math.sqrt(total + within) if total > within else 0.0
     factor = math.sqrt((MEDIAN_VARIANCE if count > 2 else 1.0) / count)
-    parts = [Error(between * factor, count - 1)]
+    parts = [StandardError(between * factor, count - 1)]
     if own:
-        parts.append(Error(within * factor, freedom))
+        parts.append(StandardError(within * factor, freedom))
     return combined(parts)
 
 
-def _scatter(samples: Sequence[Sample], *, logarithmic: bool) -> Error:
+def _scatter(samples: Sequence[Sample], *, logarithmic: bool) -> StandardError:
     """The error of a median of one run of one workload, by what all runs and all rounds scatter."""
     runs = sum(one.size for one in samples)
     known = [one for one in samples if one.spread is not None]
@@ -439,7 +441,9 @@ def _scatter(samples: Sequence[Sample], *, logarithmic: bool) -> Error:
     centres = [math.log(one.median) if logarithmic else one.median for one in samples]
     middle = math.fsum(one / len(centres) for one in centres)
     between = math.hypot(*(one - middle for one in centres)) / math.sqrt(max(len(centres) - 1, 1))
-    return Error(math.hypot(within, between * math.sqrt(MEDIAN_VARIANCE if runs > 2 else 1.0)), runs - 1)
+    return StandardError(
+        math.hypot(within, between * math.sqrt(MEDIAN_VARIANCE if runs > 2 else 1.0)), runs - 1
+    )
 
 
 def _within(sample: Sample, *, logarithmic: bool) -> float:

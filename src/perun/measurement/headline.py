@@ -16,7 +16,7 @@ from perun.measurement.estimate import Headline, Kind, Round, median, sample_of
 from perun.profile import session as sessions
 from perun.profile.amounts import UnitOf, common_unit, larger_is_better, units
 from perun.profile.changes import of_function
-from perun.profile.format.grouping import Group
+from perun.profile.format.grouping import ResourceGroup
 from perun.profile.uid import flatten, location, shown_subtype
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class _Chosen(NamedTuple):
     metric: str
     location: str
     kind: Kind
-    groups: Sequence[Group]
+    groups: Sequence[ResourceGroup]
     summed: bool
 
 
@@ -77,7 +77,7 @@ def headline(profile: Profile) -> Headline | None:
     chosen = _by_choice(groups, unit_of) or others
     if chosen is None:
         return None
-    session = sessions.of(profile)
+    session = sessions.session_of(profile)
     rounds = _rounds(_values(chosen.groups, unit_of), session, summed=chosen.summed)
     if not rounds:
         return None
@@ -134,7 +134,7 @@ def processor_time(profile: Profile) -> Headline | None:
     best = [max(own) for own in shares.values()]
     if max(map(median, shares.values())) > _SIDE_BY_SIDE:
         return None
-    session = sessions.of(profile)
+    session = sessions.session_of(profile)
     where = location(_uid(groups[0]), "cpu")
     noise = session.noise_of(where) if session else None
     levels = session.levels if session else None
@@ -150,15 +150,15 @@ def _is_coarse(amount: float) -> bool:
     return amount < 1 and math.isclose(amount * 100, round(amount * 100), abs_tol=1e-6)
 
 
-def _whole(groups: Sequence[Group], unit_of: UnitOf) -> float:
+def _whole(groups: Sequence[ResourceGroup], unit_of: UnitOf) -> float:
     """All instructions of the program."""
     own = [group for group in groups if _kind(group) == (_INSTRUCTIONS, "exclusive")]
     return math.fsum(value for *_, value in _values(own, unit_of))
 
 
-def _by_choice(groups: Sequence[Group], unit_of: UnitOf) -> _Chosen | None:
+def _by_choice(groups: Sequence[ResourceGroup], unit_of: UnitOf) -> _Chosen | None:
     for choice in _CHOICES:
-        by_uid: dict[str, list[Group]] = {}
+        by_uid: dict[str, list[ResourceGroup]] = {}
         for group in groups:
             if _kind(group) == (choice.type, choice.subtype):
                 by_uid.setdefault(_uid(group), []).append(group)
@@ -172,7 +172,7 @@ def _by_choice(groups: Sequence[Group], unit_of: UnitOf) -> _Chosen | None:
     return None
 
 
-def _by_calls(profile: Profile, entry: Sequence[Group]) -> _Chosen | None:
+def _by_calls(profile: Profile, entry: Sequence[ResourceGroup]) -> _Chosen | None:
     if len({_uid(group) for group in entry}) > 1:
         return None
     uncertain = of_function(profile, _uid(entry[0]), "inclusive", total=True)
@@ -194,7 +194,7 @@ def _optimized(profile: Profile) -> str:
     return f" ({name})" if name else ""
 
 
-def _only_series(groups: Sequence[Group], unit_of: UnitOf) -> _Chosen | None:
+def _only_series(groups: Sequence[ResourceGroup], unit_of: UnitOf) -> _Chosen | None:
     series = {(_uid(group), *_common_kind(group, unit_of)) for group in groups}
     if len(series) != 1 or any("uid" in group.columns for group in groups):
         return None
@@ -207,7 +207,7 @@ def _only_series(groups: Sequence[Group], unit_of: UnitOf) -> _Chosen | None:
     )
 
 
-def _common_kind(group: Group, unit_of: UnitOf) -> tuple[str, str]:
+def _common_kind(group: ResourceGroup, unit_of: UnitOf) -> tuple[str, str]:
     """Type and subtype; where the subtype is the unit, that which is common to all of its kind."""
     kind, subtype = _kind(group)
     unit = unit_of(kind, subtype)
@@ -215,7 +215,10 @@ def _common_kind(group: Group, unit_of: UnitOf) -> tuple[str, str]:
 
 
 def _rounds(
-    values: Iterable[tuple[float, str, float]], session: sessions.Session | None, *, summed: bool = False
+    values: Iterable[tuple[float, str, float]],
+    session: sessions.Session | None,
+    *,
+    summed: bool = False,
 ) -> tuple[Round, ...]:
     """What the rounds of the session measured, by workload; of a profile without one there is one round.
 
@@ -243,7 +246,7 @@ def _rounds(
     return tuple(rounds)
 
 
-def _values(groups: Iterable[Group], unit_of: UnitOf) -> list[tuple[float, str, float]]:
+def _values(groups: Iterable[ResourceGroup], unit_of: UnitOf) -> list[tuple[float, str, float]]:
     """Order, workload and amount of each measurement in the common unit; what is no number is left out."""
     found: list[tuple[float, str, float]] = []
     for group in groups:
@@ -265,10 +268,10 @@ def _label(workload: object) -> str:
     return f"{float(workload):g}" if isinstance(workload, (int, float)) else str(workload)
 
 
-def _kind(group: Group) -> tuple[str, str]:
+def _kind(group: ResourceGroup) -> tuple[str, str]:
     constants: Mapping[str, Any] = group.constants
     return str(constants.get("type", "")), str(constants.get("subtype", ""))
 
 
-def _uid(group: Group) -> str:
+def _uid(group: ResourceGroup) -> str:
     return str(flatten(group.constants.get("uid", "")))

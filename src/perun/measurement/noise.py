@@ -18,7 +18,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.measurement.estimate import Error, Point, Round
+from perun.measurement.estimate import Point, Round, StandardError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,13 +51,13 @@ class Noise(NamedTuple):
     """What was learned; None where there was too little.
 
     :param rounds: the standard deviation of the difference of two versions in a round that visited both.
-    :param apart: the same of two versions that were each seen in one session, of their own.
-    :param numbers: as `apart`, in the unit of the values.
+    :param unpaired: the same of two versions that were each seen in one session, of their own.
+    :param numbers: as `unpaired`, in the unit of the values.
     """
 
-    rounds: Error | None = None
-    apart: Error | None = None
-    numbers: Error | None = None
+    rounds: StandardError | None = None
+    unpaired: StandardError | None = None
+    numbers: StandardError | None = None
 
 
 NOTHING: Final = Noise()
@@ -96,7 +96,7 @@ def learn(points: Sequence[Point], kept: Kept | None = None) -> Noise:
             middle = math.fsum(differences) / len(differences)
             squares += math.fsum((one - middle) ** 2 for one in differences)
             freedom += len(differences) - 1
-    rounds = Error(math.sqrt(squares / freedom), freedom * _OVERLAP) if freedom else None
+    rounds = StandardError(math.sqrt(squares / freedom), freedom * _OVERLAP) if freedom else None
     return Noise(rounds, scale(apart, unchanged))
 
 
@@ -109,7 +109,7 @@ def learn_numbers(points: Sequence[Point]) -> Noise:
     ]))  # fmt: skip
 
 
-def scale(differences: Sequence[float], unchanged: Sequence[float] = ()) -> Error | None:
+def scale(differences: Sequence[float], unchanged: Sequence[float] = ()) -> StandardError | None:
     """The standard deviation of differences most of which are chance; None of too few of them.
 
     :param differences: of neighbours, in their order; those that begin a lasting level are left out.
@@ -123,7 +123,7 @@ def scale(differences: Sequence[float], unchanged: Sequence[float] = ()) -> Erro
     if lasting and len(rest) >= FEWEST:
         least = _BEYOND * _size(rest)
         sizes = [one for place, one in enumerate(sizes) if place not in lasting or one <= least]
-    return Error(_size(sizes), EFFICIENCY * len(sizes))
+    return StandardError(_size(sizes), EFFICIENCY * len(sizes))
 
 
 def _lasting(sizes: Sequence[float]) -> set[int]:

@@ -98,7 +98,7 @@ def style(one: Verdict | None, *, confirmed: bool = True) -> str:
 def word(one: Verdict, *, confirmed: bool = True) -> str:
     """The word of the verdict, as :func:`name`; of a maybe that only a weaker interval than usual has found
     that it is this one: `Maybe Degradation by the 95 % interval`."""
-    weaker = f" by the {100 * one.weaker:.4g} % interval" if one.weaker else ""
+    weaker = f" by the {100 * one.maybe_confidence:.4g} % interval" if one.maybe_confidence else ""
     return name(one.change, confirmed=confirmed, limit=one.limit) + weaker
 
 

@@ -23,7 +23,7 @@ from perun.measurement.estimate import Kind, Point, Readings, Round, Sample, sam
 from perun.profile import session as sessions
 from perun.profile.amounts import common_unit, larger_is_better, units
 from perun.profile.format.columns import is_packed
-from perun.profile.format.grouping import Group
+from perun.profile.format.grouping import ResourceGroup
 from perun.profile.session import RUN
 from perun.profile.uid import PLAIN_SUBTYPES, flatten, location, shown_subtype
 
@@ -181,7 +181,7 @@ class _Values:
         self._sizes: list[NDArray[Any] | None] = []
         self._runs: list[Floats] = []
 
-    def add(self, group: Group, factor: float) -> None:
+    def add(self, group: ResourceGroup, factor: float) -> None:
         """The amounts of one more group, times `factor`."""
         values = _numbers(group, "amount") * factor
         name = next((name for name in _ORDER if name in group.columns), None)
@@ -284,13 +284,13 @@ def _is_wanted(subtype: str, summed_up: bool) -> bool:
     return subtype in _SUMS_OF_MEMORY if summed_up else subtype not in _RELEASES
 
 
-def _groups(profile: Profile) -> Iterator[tuple[str, Group]]:
+def _groups(profile: Profile) -> Iterator[tuple[str, ResourceGroup]]:
     for group in profile.groups():
         if group.size and ("amount" in group.columns or "amount" in group.constants):
             yield str(flatten(group.constants.get("uid", ""))), group
 
 
-def _numbers(group: Group, name: str) -> Floats:
+def _numbers(group: ResourceGroup, name: str) -> Floats:
     """The values of the field, shape (n,); NaN if one is no number."""
     column: Any = group.columns.get(name)
     if column is None:
@@ -302,7 +302,7 @@ def _numbers(group: Group, name: str) -> Floats:
     return np.array(column, np.float64)
 
 
-def _sizes(group: Group, name: str) -> NDArray[Any]:
+def _sizes(group: ResourceGroup, name: str) -> NDArray[Any]:
     """The size of the input of each resource, shape (n,); 0 if it has none."""
     if name not in group.columns and isinstance(group.constants[name], str):
         return np.full(group.size, group.constants[name])
@@ -343,7 +343,7 @@ def readings_of(profile: Profile, series: Series) -> Readings:
     In a session whose rounds are runs, the k-th run is its k-th round; else the profile is one round.
     Profiles that were pooled are rounds each.
     """
-    session = sessions.of(profile)
+    session = sessions.session_of(profile)
     calls = series.metric.kind is Kind.CALLS
     rounds: dict[tuple[str, int], dict[str, Sample]] = {}
     for (session_id, number), workload, values in _parts(profile, series, session):

@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
 
     :param reason: a sentence that says which rule decided; of what is unknown, what would decide it.
     :param low: and :param high: the interval that decided: that of the difference, or the weaker one of a
-        maybe, whose confidence is then :param weaker:, else 0.
+        maybe, whose confidence is then :param maybe_confidence:, else 0.
     """
 
     change: PerformanceChange
@@ -52,7 +52,7 @@ class Verdict(NamedTuple):
     difference: Difference
     low: float
     high: float
-    weaker: float = 0.0
+    maybe_confidence: float = 0.0
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -237,7 +237,7 @@ def confirmed(
     return before and (len(newer.rounds) > 1 or again())
 
 
-def told(levels: Verdict, neighbours: Verdict | None) -> Verdict:
+def reported(levels: Verdict, neighbours: Verdict | None) -> Verdict:
     """What a history tells of a place where neighbours do not decide: the verdict on the levels of several
     versions around it, but that on the two versions beside it where only they say something."""
     if neighbours is None or severity(levels.change) or not severity(neighbours.change):
@@ -347,9 +347,11 @@ def _judge_ratio(found: Difference, rules: Rules) -> Verdict:
             return Verdict(change, reason, found, found.low, found.high)
         if weak_bound > 1:
             ends = f"{found.weak_low:.4g} to {found.weak_high:.4g},"
-            weaker = f"only the {100 * rules.weaker:.4g} % interval, {ends} lies {labels.side} 1"
+            weaker = f"only the {100 * rules.maybe_confidence:.4g} % interval, {ends} lies {labels.side} 1"
             reason = f"{weaker}; {_interval(found)} does not: {_more(found, rules)}"
-            return Verdict(labels.maybe, reason, found, found.weak_low, found.weak_high, rules.weaker)
+            return Verdict(
+                labels.maybe, reason, found, found.weak_low, found.weak_high, rules.maybe_confidence
+            )
     return Verdict(PerformanceChange.Unknown, _undecided(found, rules), found, found.low, found.high)
 
 
@@ -386,8 +388,8 @@ def _undecided(found: Difference, rules: Rules) -> str:
     if found.basis is Basis.UNKNOWN_NOISE and math.isfinite(found.high):
         return (
             f"{_interval(found)} has what the machine may make of two measurements made apart, "
-            f"{100 * rules.apart:.3g} % or as much as single runs differ, as nothing has shown its noise: "
-            "measure in rounds, perun compare does"
+            f"{100 * rules.unpaired_tolerance:.3g} % or as much as single runs differ, as nothing has shown "
+            "its noise: measure in rounds, perun compare does"
         )
     if math.isinf(found.high):
         return (

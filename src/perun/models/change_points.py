@@ -4,7 +4,7 @@ Five detectors (`change_detectors`) look at a series in five ways: t tests of ne
 levels by least absolute deviations, the cheapest division in a Gaussian kernel space, E-divisive means, and
 least squares with a step beside a slope. None of them is best everywhere, so all places that they name are
 tested: at least `effect` of a change, beyond what noise, autocorrelation
-and drift explain. `spikes` finds the single points that are no change.
+and drift explain. `outliers` finds the single points that are no change.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 
-# Single measurements far from their neighbours: spikes, which are no change of level.
+# Single measurements far from their neighbours: outliers, which are no change of level.
 #
-# Hampel's identifier: a point is a spike if it lies more than `THRESHOLD` scaled MADs from the median of the
-# points around it. L. Davies, U. Gather: The Identification of Multiple Outliers, JASA 88 (1993).
+# Hampel's identifier: a point is an outlier if it lies more than `THRESHOLD` scaled MADs from the median of
+# the points around it. L. Davies, U. Gather: The Identification of Multiple Outliers, JASA 88 (1993).
 
 HALF_WINDOW: Final = 5
-"""Points on either side. A new level of more points than that is a level, and no spike."""
+"""Points on either side. A new level of more points than that is a level, and no outlier."""
 THRESHOLD: Final = 4.0
 LONGEST_SPIKE: Final = 2
-"""Points in a row that can be spikes: three in a row are a short level."""
+"""Points in a row that can be outliers: three in a row are a short level."""
 _OF_NORMAL: Final = 1.4826
 """The standard deviation of a normal distribution by its MAD."""
 
 
-def spikes(values: Floats) -> Flags:
-    """Which of the values, shape (n,), are spikes, shape (n,)."""
+def outliers(values: Floats) -> Flags:
+    """Which of the values, shape (n,), are outliers, shape (n,)."""
     import numpy as np
 
     count = len(values)
@@ -102,7 +102,7 @@ NEARBY: Final = 60
 """Points on each side that count for the test of a jump."""
 
 
-class Change(NamedTuple):
+class LevelChange(NamedTuple):
     """A change of level.
 
     :param place: the first point of the new level. :param votes: the detectors that see it, by name.
@@ -122,14 +122,14 @@ class Change(NamedTuple):
         return self.after / self.before
 
 
-class Found(NamedTuple):
-    """What a series shows. :param spikes: whether each point is one, shape (n,)."""
+class Segmentation(NamedTuple):
+    """What a series shows. :param outliers: whether each point is one, shape (n,)."""
 
-    changes: list[Change]
-    spikes: Flags
+    changes: list[LevelChange]
+    outliers: Flags
 
 
-def change_points(values: Floats, effect: float = EFFECT) -> Found:
+def change_points(values: Floats, effect: float = EFFECT) -> Segmentation:
     """The changes of level of measurements that are greater than 0, shape (n,), the oldest first.
 
     :raises ValueError: if a value is not a positive number.
@@ -140,11 +140,11 @@ def change_points(values: Floats, effect: float = EFFECT) -> Found:
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise ValueError("values are positive numbers")
     logs = np.log(values)
-    odd = spikes(logs)
+    odd = outliers(logs)
     usual = logs[~odd]
     position = np.flatnonzero(~odd)
     if len(usual) < 2 * FEWEST:
-        return Found([], odd)
+        return Segmentation([], odd)
     votes = {name: _detected(detect, usual) for name, detect in DETECTORS.items()}
     places = _voted(votes)
     places = sorted({placed(usual, place, places) for place in places})
@@ -152,8 +152,8 @@ def change_points(values: Floats, effect: float = EFFECT) -> Found:
     found = []
     for place, before, after, error in confirmed:
         levels = (float(np.exp(before)), float(np.exp(after)))
-        found.append(Change(int(position[place]), _seen(place, votes), *levels, error))
-    return Found(found, odd)
+        found.append(LevelChange(int(position[place]), _seen(place, votes), *levels, error))
+    return Segmentation(found, odd)
 
 
 def _detected(detect: Callable[[Floats], list[int]], values: Floats) -> list[int]:

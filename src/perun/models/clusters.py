@@ -18,7 +18,7 @@ _ROUNDING = 4
 were rounded themselves: 0.33 shall be in the window of 0.3 that is 0.1 high."""
 
 
-class Window(NamedTuple):
+class ClusterWindow(NamedTuple):
     """How large the window is whose amounts become one cluster.
 
     :param width: how many amounts it takes at most: this number (`absolute`), this share of all of them
@@ -44,7 +44,7 @@ def sort_order(amounts: Floats) -> Ints:
     return ranks
 
 
-def sliding_window(amounts: Floats, window: Window) -> Ints:
+def sliding_window(amounts: Floats, window: ClusterWindow) -> Ints:
     """The cluster of each amount; the window begins a new one at the first amount it cannot take.
 
     All amounts that are no number are one cluster, the last.
@@ -62,7 +62,7 @@ def sliding_window(amounts: Floats, window: Window) -> Ints:
     return clusters
 
 
-def _beginnings(ascending: Floats, window: Window) -> list[int]:
+def _beginnings(ascending: Floats, window: ClusterWindow) -> list[int]:
     """Positions where a window begins; each one ends where the next begins."""
     if not ascending.size:
         return []
@@ -77,7 +77,7 @@ def _beginnings(ascending: Floats, window: Window) -> list[int]:
     return beginnings
 
 
-def _ends_by_width(ascending: Floats, window: Window) -> Ints:
+def _ends_by_width(ascending: Floats, window: ClusterWindow) -> Ints:
     size = ascending.size
     if window.width_kind == "weighted":
         _, firsts = np.unique(ascending, return_index=True)
@@ -89,7 +89,7 @@ def _ends_by_width(ascending: Floats, window: Window) -> Ints:
     return np.arange(size, dtype=np.int64) + _whole(width, size)
 
 
-def _ends_by_height(ascending: Floats, window: Window) -> Ints:
+def _ends_by_height(ascending: Floats, window: ClusterWindow) -> Ints:
     with np.errstate(over="ignore", invalid="ignore"):
         reach = np.abs(ascending) * window.height if window.height_kind == "relative" else window.height
         highest = ascending + reach

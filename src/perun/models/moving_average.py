@@ -173,7 +173,7 @@ _LONG_KERNEL: Final = 400
 """Weights from which on the Fourier transform is quicker than a direct sum."""
 
 
-class Window(NamedTuple):
+class AverageWindow(NamedTuple):
     """Which points make the average at a point.
 
     :param center: as many before it as behind (one more before it, if the width is even); else the point
@@ -194,10 +194,10 @@ class Window(NamedTuple):
         return min(self.min_periods, width) or width
 
 
-DEFAULT_WINDOW: Final = Window()
+DEFAULT_WINDOW: Final = AverageWindow()
 
 
-def rolling_mean(y: Floats, width: int, window: Window) -> Floats:
+def rolling_mean(y: Floats, width: int, window: AverageWindow) -> Floats:
     """The mean of each window; if there is none, NaN.
 
     :param y: shape (n,). :param width: points in a window. :returns: shape (n,).
@@ -205,12 +205,12 @@ def rolling_mean(y: Floats, width: int, window: Window) -> Floats:
     return _mean(y, width, window, _exact_sums)
 
 
-def fast_mean(y: Floats, width: int, window: Window) -> Floats:
+def fast_mean(y: Floats, width: int, window: AverageWindow) -> Floats:
     """As :func:`rolling_mean`, but the rounding error is that of the sum of all values."""
     return _mean(y, width, window, _running_sums)
 
 
-def rolling_weighted_mean(y: Floats, width: int, window: Window, kind: str) -> Floats:
+def rolling_weighted_mean(y: Floats, width: int, window: AverageWindow, kind: str) -> Floats:
     """The weighted mean of each window; if it is cut short, with the weights of the points that it has.
 
     Parameters are those of :func:`rolling_mean`; `kind` is one of
@@ -219,12 +219,12 @@ def rolling_weighted_mean(y: Floats, width: int, window: Window, kind: str) -> F
     return _weighted_mean(y, width, window, kind, _correlate)
 
 
-def fast_weighted_mean(y: Floats, width: int, window: Window, kind: str) -> Floats:
+def fast_weighted_mean(y: Floats, width: int, window: AverageWindow, kind: str) -> Floats:
     """As :func:`rolling_weighted_mean`, but the rounding error is that of the largest sum."""
     return _weighted_mean(y, width, window, kind, _correlate_by_fourier)
 
 
-def rolling_median(values: OrderStatistics, width: int, window: Window) -> Floats:
+def rolling_median(values: OrderStatistics, width: int, window: AverageWindow) -> Floats:
     """The median of each window; if there is none, NaN.
 
     :param values: prepared once for many widths, shape (n,). :param width: points in a window.
@@ -258,7 +258,7 @@ def exponential_mean(y: Floats, alpha: float) -> Floats:
     return np.asarray(np.clip(means, y.min(), y.max()))
 
 
-def _mean(y: Floats, width: int, window: Window, sums: Callable[[Floats, int], Floats]) -> Floats:
+def _mean(y: Floats, width: int, window: AverageWindow, sums: Callable[[Floats, int], Floats]) -> Floats:
     before, behind = window.reach(width, y.size)
     counts = _counts(y.size, before, behind)
     means = sums(np.pad(y, (before, behind)), before + behind + 1) / counts
@@ -266,7 +266,7 @@ def _mean(y: Floats, width: int, window: Window, sums: Callable[[Floats, int], F
 
 
 def _weighted_mean(
-    y: Floats, width: int, window: Window, kind: str, sums: Callable[[Floats, Floats], Floats]
+    y: Floats, width: int, window: AverageWindow, kind: str, sums: Callable[[Floats, Floats], Floats]
 ) -> Floats:
     before, behind = window.reach(width, y.size)
     # Of a window wider than twice the points only the weights that some point can have are made.
@@ -361,11 +361,11 @@ class MovingAverage(NamedTuple):
     r_square: float
 
 
-Smoother = Callable[[Floats, int, Window], Floats]
+Smoother = Callable[[Floats, int, AverageWindow], Floats]
 
 
 def simple(
-    x: Floats, y: Floats, width: int = 0, window: Window = DEFAULT_WINDOW, kind: str = ""
+    x: Floats, y: Floats, width: int = 0, window: AverageWindow = DEFAULT_WINDOW, kind: str = ""
 ) -> MovingAverage | NoModel:
     """Simple moving average: the mean of each window, weighted if `kind` names a window function.
 
@@ -378,11 +378,13 @@ def simple(
     return _smoothed(x, y, width, window, exact, quick)
 
 
-def median(x: Floats, y: Floats, width: int = 0, window: Window = DEFAULT_WINDOW) -> MovingAverage | NoModel:
+def median(
+    x: Floats, y: Floats, width: int = 0, window: AverageWindow = DEFAULT_WINDOW
+) -> MovingAverage | NoModel:
     """Simple moving median: parameters are those of :func:`simple`."""
     values: OrderStatistics | None = None
 
-    def quick(unit: Floats, width: int, window: Window) -> Floats:
+    def quick(unit: Floats, width: int, window: AverageWindow) -> Floats:
         nonlocal values
         values = values or OrderStatistics.of(unit)  # the search tries many widths on the same points
         return rolling_median(values, width, window)
@@ -411,7 +413,7 @@ def exponential(
 
 
 def _smoothed(
-    x: Floats, y: Floats, width: int, window: Window, smoother: Smoother, quick: Smoother
+    x: Floats, y: Floats, width: int, window: AverageWindow, smoother: Smoother, quick: Smoother
 ) -> MovingAverage | NoModel:
     """The model by `smoother`; the search for a width may round as `quick` does."""
     points = usable(x, y)

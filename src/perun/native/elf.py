@@ -48,7 +48,7 @@ class Damaged(ValueError):
     """A file is no ELF file, or it or its debug information is damaged or of a kind that is not known."""
 
 
-class Segment(NamedTuple):
+class ElfSegment(NamedTuple):
     """A part of a file that is mapped or says how: `size` bytes from `offset` on, at the address
     `address`."""
 
@@ -156,7 +156,7 @@ class ElfFile:
         """The first section of this name; None where there is none."""
         return next((one for one in self.sections if one.name == name), None)
 
-    def content(self, part: Section | Segment) -> bytes:
+    def content(self, part: Section | ElfSegment) -> bytes:
         """The bytes of a part, fewer where the file is cut short."""
         with checked():
             return self._read(part.offset, part.size)
@@ -207,7 +207,7 @@ class ElfFile:
                     return found
         return ""
 
-    def text_of(self, segment: Segment) -> bytes:
+    def text_of(self, segment: ElfSegment) -> bytes:
         """The bytes of a segment that holds a path or notes."""
         return self.content(segment._replace(size=min(segment.size, _MAX_CONTENT)))
 
@@ -221,9 +221,9 @@ class ElfFile:
             at = start + _padded(size)
         return ""
 
-    def _segment(self, at: int) -> Segment:
+    def _segment(self, at: int) -> ElfSegment:
         fields = self._unpack(self._form.segment, at)
-        return Segment(*(fields[place] for place in self._form.segment_fields))
+        return ElfSegment(*(fields[place] for place in self._form.segment_fields))
 
     def _header(self, number: int) -> tuple[int, ...]:
         return self._unpack(self._form.section, self._sections_at + number * self._section_size)
@@ -321,7 +321,7 @@ class Elf(NamedTuple):
     bits: int
     has_lines: bool
     entry: int
-    segments: tuple[Segment, ...]
+    segments: tuple[ElfSegment, ...]
     has_symbols: bool = False
     debug_file: str = ""
 

@@ -49,7 +49,7 @@ _RUST_TYPE: Final = re.compile(r"(<|&|\*(const|mut) |mut |dyn |\[|\()+")
 """What may stand before the path of a type."""
 
 
-class Named(Protocol):
+class NamedFunction(Protocol):
     """A function with its names for the linker and in the source."""
 
     @property
@@ -63,7 +63,7 @@ class Named(Protocol):
         ...
 
 
-F = TypeVar("F", bound=Named)
+F = TypeVar("F", bound=NamedFunction)
 
 
 def is_own(symbol: str, name: str) -> bool:

@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, NamedTuple
 from perun.core.errors import JobFailed
 from perun.native.callgraph.extract import extract
 from perun.native.callgraph.graph import CallGraph, no_search_for_cycles
-from perun.native.callgraph.image import Area, Frame, Image, Symbol
+from perun.native.callgraph.image import Area, FrameDescription, Image, Symbol
 from perun.native.elf import (
     ALLOCATED,
     DYNAMIC_SYMBOLS,
@@ -58,7 +58,7 @@ class _Common(NamedTuple):
     has_data: bool
 
 
-def frames_of(data: bytes, address: int) -> Iterator[Frame]:
+def frames_of(data: bytes, address: int) -> Iterator[FrameDescription]:
     """The entries of the section `.eh_frame` that is loaded at an address, in the order of the section.
 
     What is damaged ends it.
@@ -109,7 +109,7 @@ def _common(data: bytes, at: int, end: int) -> _Common | None:
     return _Common(form, bool(encoding & _RELATIVE_ENCODING), augmentation.startswith("z"))
 
 
-def _frame(data: bytes, at: int, end: int, address: int, common: _Common) -> Frame:
+def _frame(data: bytes, at: int, end: int, address: int, common: _Common) -> FrameDescription:
     width = struct.calcsize(common.form)
     (start,) = struct.unpack_from(common.form, data, at)
     if common.is_relative:
@@ -121,7 +121,7 @@ def _frame(data: bytes, at: int, end: int, address: int, common: _Common) -> Fra
         at += length
     first = data[at] if at < end else _NOTHING
     is_piece = first != _NOTHING and first not in _ADVANCES and first & 0xC0 != 0x40
-    return Frame(start, size, is_piece)
+    return FrameDescription(start, size, is_piece)
 
 
 def _leb(data: bytes, at: int) -> tuple[int, int]:

@@ -32,7 +32,7 @@ _FLOATS: Final = (3, 4)
 """Encodings of DWARF for complex and real floating point numbers."""
 
 
-class Parameter(NamedTuple):
+class FunctionParameter(NamedTuple):
     """A parameter of a function.
 
     :param type: its type in the debug information.
@@ -47,7 +47,7 @@ class Parameter(NamedTuple):
     indirect: bool
 
 
-def parameters_of(entry: Any, changed: bool = False) -> Iterator[Parameter]:
+def parameters_of(entry: Any, changed: bool = False) -> Iterator[FunctionParameter]:
     """The parameters of a function in their order, including the hidden ones of C++.
 
     :param entry: the debug information that describes the function.
@@ -63,7 +63,9 @@ def parameters_of(entry: Any, changed: bool = False) -> Iterator[Parameter]:
         how, words = _passing(resolved(kind))
         if changed:
             register = _register_at_entry(child, entry)
-            yield Parameter(name, kind, None if register is None else (register, 0), how == "reference")
+            yield FunctionParameter(
+                name, kind, None if register is None else (register, 0), how == "reference"
+            )
             continue
         place: tuple[int, int] | None = None
         if how in ("integer", "reference") and next_register + words <= len(REGISTERS):
@@ -72,7 +74,7 @@ def parameters_of(entry: Any, changed: bool = False) -> Iterator[Parameter]:
         elif how != "float":
             place = (-1, next_stack)
             next_stack += 8 * words
-        yield Parameter(name, kind, place, how == "reference")
+        yield FunctionParameter(name, kind, place, how == "reference")
 
 
 def formal_parameters(entry: Any) -> list[Any]:

@@ -43,7 +43,7 @@ class Source(NamedTuple):
         return f"{self.kind}, {self.where}"
 
 
-class Candidate(NamedTuple):
+class PluginCandidate(NamedTuple):
     """A plugin that was found but not loaded: `name` as the manual spells it, `stem` as Python does."""
 
     name: str
@@ -52,7 +52,7 @@ class Candidate(NamedTuple):
     load: Callable[[], object]
 
 
-Level = Mapping[str, Candidate]
+Level = Mapping[str, PluginCandidate]
 
 
 class Registry:
@@ -106,7 +106,7 @@ class Registry:
 
     def shadowed(self, family: str) -> list[str]:
         """One message for each plugin that another one of the same name hides, for a warning."""
-        seen: dict[str, Candidate] = {}
+        seen: dict[str, PluginCandidate] = {}
         messages = []
         for candidate in self._all_candidates(family):
             first = seen.setdefault(_key(family, candidate.stem), candidate)
@@ -117,7 +117,7 @@ class Registry:
                 )
         return messages
 
-    def _find(self, family: str, name: str) -> Candidate:
+    def _find(self, family: str, name: str) -> PluginCandidate:
         for level in self._search(family):
             found = level.get(_key(family, name)) or (_by_short(level, name) if family == "check" else None)
             if found is not None:
@@ -136,12 +136,12 @@ class Registry:
                 self._levels[family, number] = _first_of_each(family, candidates(family))
             yield self._levels[family, number]
 
-    def _all_candidates(self, family: str) -> Iterator[Candidate]:
+    def _all_candidates(self, family: str) -> Iterator[PluginCandidate]:
         yield from _built_in(family)
         yield from self._in_folders(family)
         yield from _installed(family)
 
-    def _in_folders(self, family: str) -> Iterator[Candidate]:
+    def _in_folders(self, family: str) -> Iterator[PluginCandidate]:
         for folder in self._dirs:
             for stem, file in _modules(folder / family):
                 yield _of_file(family, stem, file)
@@ -157,14 +157,14 @@ def _spelled(family: str, stem: str) -> str:
     return key.replace("_", "-") if family in _COMMANDS else key
 
 
-def _first_of_each(family: str, candidates: Iterator[Candidate]) -> Level:
-    level: dict[str, Candidate] = {}
+def _first_of_each(family: str, candidates: Iterator[PluginCandidate]) -> Level:
+    level: dict[str, PluginCandidate] = {}
     for candidate in candidates:
         level.setdefault(_key(family, candidate.stem), candidate)
     return level
 
 
-def _by_short(level: Level, name: str) -> Candidate | None:
+def _by_short(level: Level, name: str) -> PluginCandidate | None:
     found = [candidate for candidate in level.values() if short_string(candidate.stem) == name.upper()]
     if len(found) > 1:
         names = ", ".join(sorted(candidate.name for candidate in found))
@@ -172,30 +172,30 @@ def _by_short(level: Level, name: str) -> Candidate | None:
     return found[0] if found else None
 
 
-def _built_in(family: str) -> Iterator[Candidate]:
+def _built_in(family: str) -> Iterator[PluginCandidate]:
     for stem, _ in _modules(_PERUN / family):
         if (family, stem) != ("workload", "generator"):  # the documented home of the base, no generator
             module = f"perun.{family}.{stem}"
-            yield Candidate(_spelled(family, stem), stem, Source("built-in", module), _importer(module))
+            yield PluginCandidate(_spelled(family, stem), stem, Source("built-in", module), _importer(module))
 
 
-def _of_file(family: str, stem: str, file: Path) -> Candidate:
+def _of_file(family: str, stem: str, file: Path) -> PluginCandidate:
     def load() -> ModuleType:
         from perun.plugin.loading import load_file
 
         return load_file(f"perun.{family}.{stem}", file)
 
-    return Candidate(_spelled(family, stem), stem, Source("folder", str(file)), load)
+    return PluginCandidate(_spelled(family, stem), stem, Source("folder", str(file)), load)
 
 
-def _installed(family: str) -> Iterator[Candidate]:
+def _installed(family: str) -> Iterator[PluginCandidate]:
     from importlib.metadata import entry_points
 
     for point in sorted(entry_points(group=GROUPS[family]), key=lambda point: (point.name, point.value)):
         made_by = f"{point.dist.name} {point.dist.version}" if point.dist else "unknown"
         source = Source("distribution", f"{made_by}, {point.value}")
         stem = point.name.replace("-", "_")
-        yield Candidate(_spelled(family, stem), stem, source, point.load)
+        yield PluginCandidate(_spelled(family, stem), stem, source, point.load)
 
 
 def _importer(module: str) -> Callable[[], ModuleType]:
@@ -225,7 +225,7 @@ def _modules(folder: Path) -> Iterator[tuple[str, Path]]:
             yield stem, folder / name / "__init__.py"
 
 
-def _load(family: str, found: Candidate) -> Any:
+def _load(family: str, found: PluginCandidate) -> Any:
     try:
         return _make(family, found)
     except Terminated:
@@ -239,7 +239,7 @@ def _load(family: str, found: Candidate) -> Any:
         ) from problem
 
 
-def _make(family: str, found: Candidate) -> Any:
+def _make(family: str, found: PluginCandidate) -> Any:
     loaded = found.load()
     plugin: Any = getattr(loaded, "PLUGIN", loaded)
     if plugin is loaded and not isinstance(plugin, type):

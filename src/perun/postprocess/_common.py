@@ -11,7 +11,7 @@ from perun.plugin.api import PostprocessContext
 from perun.plugin.params import param
 from perun.profile.factory import Profile
 from perun.profile.format.columns import is_packed, pack
-from perun.profile.format.grouping import Group
+from perun.profile.format.grouping import ResourceGroup
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def add_models(profile: Profile, params: FieldParams, ctx: PostprocessContext, f
 
     of, per = chosen_keys(profile, params.of_key or None, params.per_key or None)
     note_keys(ctx, ("--of-key", params.of_key, of), ("--per-key", params.per_key, per))
-    points = list(series(profile, of, per, apart=True))
+    points = list(series(profile, of, per, separate=True))
     models: list[dict[str, Any]] = []
     without: dict[str, list[str]] = {}
     for number, one in enumerate(points):
@@ -170,7 +170,7 @@ _DEFAULTS: Final = {"snapshot": 0}
 """The values of fields that a resource lacks."""
 
 
-def groups_by(profile: Profile, names: tuple[str, ...]) -> list[list[Group]]:
+def groups_by(profile: Profile, names: tuple[str, ...]) -> list[list[ResourceGroup]]:
     """The groups of the profile in its order, those with equal values of the named fields in one list.
 
     If one of these fields is a column, the profile is grouped anew.
@@ -179,7 +179,7 @@ def groups_by(profile: Profile, names: tuple[str, ...]) -> list[list[Group]]:
     fields = {name for group in groups for name in group.columns}
     if not fields.isdisjoint(names):
         groups = _regrouped(profile, fields.difference(names))
-    found: dict[tuple[Any, ...], list[Group]] = {}
+    found: dict[tuple[Any, ...], list[ResourceGroup]] = {}
     for group in groups:
         values = [group.constants.get(name, _DEFAULTS.get(name)) for name in names]
         key = tuple([value if type(value) is str else flatten(value) for value in values])
@@ -187,7 +187,7 @@ def groups_by(profile: Profile, names: tuple[str, ...]) -> list[list[Group]]:
     return list(found.values())
 
 
-def amounts_of(groups: Iterable[Group]) -> list[Any]:
+def amounts_of(groups: Iterable[ResourceGroup]) -> list[Any]:
     """The amounts of the groups, one group after the other; None for a resource without one."""
     amounts: list[Any] = []
     for group in groups:
@@ -195,13 +195,15 @@ def amounts_of(groups: Iterable[Group]) -> list[Any]:
     return amounts
 
 
-def amounts_of_group(group: Group) -> Sequence[Any]:
+def amounts_of_group(group: ResourceGroup) -> Sequence[Any]:
     """The amounts of one group, packed if its column is."""
     column = group.columns.get("amount")
     return [group.constants.get("amount")] * group.size if column is None else column
 
 
-def split_by_group(groups: Iterable[Group], values: Sequence[T]) -> Iterator[tuple[Group, Sequence[T]]]:
+def split_by_group(
+    groups: Iterable[ResourceGroup], values: Sequence[T]
+) -> Iterator[tuple[ResourceGroup, Sequence[T]]]:
     """Each group with its part of `values`, which has one value for each resource of the groups."""
     begin = 0
     for group in groups:
@@ -244,7 +246,7 @@ def floats(values: Sequence[Any]) -> NDArray[np.float64]:
     return np.array([_float(value) for value in values], dtype=np.float64)
 
 
-def _regrouped(profile: Profile, columns: Iterable[str]) -> list[Group]:
+def _regrouped(profile: Profile, columns: Iterable[str]) -> list[ResourceGroup]:
     grouped = type(profile)()
     grouped.update_resources((resource for _, resource in profile.all_resources()), columns=columns)
     for region in ("resources", "resource_type_map"):

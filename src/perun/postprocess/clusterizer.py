@@ -123,11 +123,11 @@ class Clusterizer:
 
 
 def _clusters(amounts: Floats, params: ClusterizerParams) -> Ints:
-    from perun.models.clusters import Window, sliding_window, sort_order
+    from perun.models.clusters import ClusterWindow, sliding_window, sort_order
 
     if params.strategy == "sort_order":
         return sort_order(amounts)
-    window = Window(params.window_width, params.width_kind, params.window_height, params.height_kind)
+    window = ClusterWindow(params.window_width, params.width_kind, params.window_height, params.height_kind)
     return sliding_window(amounts, window)
 
 

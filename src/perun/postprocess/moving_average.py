@@ -186,11 +186,11 @@ def _fitted(x: Floats, y: Floats, params: MovingAverageParams) -> Mapping[str, A
 
 def _smoothed(x: Floats, y: Floats, params: MovingAverageParams) -> Model | NoModel:
     from perun.models import moving_average
-    from perun.models.moving_average import Window
+    from perun.models.moving_average import AverageWindow
 
     if params.moving_method == "ema":
         return moving_average.exponential(x, y, *params.decay_value, params.min_periods)
-    window = Window(params.center, params.min_periods)
+    window = AverageWindow(params.center, params.min_periods)
     if params.moving_method == "smm":
         return moving_average.median(x, y, params.window_width, window)
     kind = "" if params.window_type == _EVEN_WEIGHTS else params.window_type

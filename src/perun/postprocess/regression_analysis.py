@@ -111,17 +111,17 @@ class RegressionAnalysis:
         :raises ProfileError: where the profile has not the fields, or no uid has points for a model.
         """
         from perun.models.regression.methods import METHODS as FUNCTIONS
-        from perun.models.regression.methods import Plan
+        from perun.models.regression.methods import RegressionOptions
         from perun.profile.series import chosen_keys, series
 
         fields = chosen_keys(profile, params.of or None, params.depending_on or None, _OPTIONS)
         keys = dict(zip(_USUAL_KEYS, fields, strict=True))
         note_keys(ctx, ("--of", params.of, fields[0]), ("--depending-on", params.depending_on, fields[1]))
-        plan = Plan(params.chosen_models, params.steps, params.seed)
+        plan = RegressionOptions(params.chosen_models, params.steps, params.seed)
         models: list[dict[str, Any]] = []
         gaps: dict[str, list[str]] = {}
         left_out: dict[str, int] = {}
-        groups = list(series(profile, keys["of_key"], keys["per_key"], apart=True))
+        groups = list(series(profile, keys["of_key"], keys["per_key"], separate=True))
         for number, group in enumerate(groups):
             ctx.report(f"models of {group.location}", number, len(groups))
             chosen = FUNCTIONS[params.method](group.x, group.y, plan)

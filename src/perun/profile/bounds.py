@@ -84,7 +84,7 @@ class Bound(NamedTuple):
     reason: str = ""
 
 
-class FunctionBounds(NamedTuple):
+class StoredFunctionBounds(NamedTuple):
     """The bounds of one function: its total, and those of its loops in the order of the text."""
 
     source: str
@@ -98,7 +98,7 @@ class FunctionBounds(NamedTuple):
         return next((one.line for one in (self.total, *self.loops) if one is not None), 0)
 
 
-class Unread(NamedTuple):
+class UnreadPart(NamedTuple):
     """A part of a source that could not be read: `function` is empty where it is no single one."""
 
     source: str
@@ -127,7 +127,7 @@ def classes(profile: Profile) -> dict[str, Growth]:
     return found
 
 
-def functions_of(profile: Profile) -> list[FunctionBounds]:
+def functions_of(profile: Profile) -> list[StoredFunctionBounds]:
     """The functions of the profile by their places, each with its bounds.
 
     :raises ProfileError: where it is no profile of bounds, or a resource has no class.
@@ -147,14 +147,14 @@ def functions_of(profile: Profile) -> list[FunctionBounds]:
     return sorted(made, key=lambda one: (one.source, one.line, one.name))
 
 
-def unreadable(profile: Profile) -> Iterator[Unread]:
+def unreadable(profile: Profile) -> Iterator[UnreadPart]:
     """What of the sources could not be read, as the collector notes it in its region of the profile."""
     region = profile.get(REGION)
     noted = region.get("unreadable") if isinstance(region, Mapping) else None
     for one in noted if isinstance(noted, list) else ():
         if isinstance(one, Mapping):
             line = one.get("line")
-            yield Unread(
+            yield UnreadPart(
                 str(one.get("source", "")),
                 line if isinstance(line, int) else 0,
                 str(one.get("function", "")),
@@ -172,11 +172,11 @@ def analysis_of(profile: Profile) -> str:
     return " ".join((str(version), *told)) if version else ""
 
 
-def _function(source: str, name: str, found: list[Bound]) -> FunctionBounds:
+def _function(source: str, name: str, found: list[Bound]) -> StoredFunctionBounds:
     total = next((one for one in found if one.is_total), None)
     # Loops that begin in one line are in the order in which the collector noted them.
     loops = sorted((one for one in found if not one.is_total), key=lambda one: one.line)
-    return FunctionBounds(source, name, total, tuple(loops))
+    return StoredFunctionBounds(source, name, total, tuple(loops))
 
 
 def _bound(resource: Mapping[str, Any], uid: Mapping[str, Any]) -> Bound:

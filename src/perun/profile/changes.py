@@ -215,7 +215,7 @@ _SURE: Final = (
 """Results that say nothing of a change, or do not rest on times."""
 
 
-class Uncertain(NamedTuple):
+class TimeUncertainty(NamedTuple):
     """A time of a function and by how much it may be wrong; nanoseconds, in sum or by call.
 
     :param below: whether the time is not above its uncertainty.
@@ -226,7 +226,7 @@ class Uncertain(NamedTuple):
     below: bool
 
 
-def of_function(profile: Mapping[str, Any], uid: str, which: str, *, total: bool) -> Uncertain | None:
+def of_function(profile: Mapping[str, Any], uid: str, which: str, *, total: bool) -> TimeUncertainty | None:
     """The time of a function in a profile; None where the profile does not tell how far it may be wrong.
 
     :param which: `inclusive` or `exclusive`. :param total: the sum of all calls; else the mean of a call.
@@ -239,7 +239,7 @@ def of_function(profile: Mapping[str, Any], uid: str, which: str, *, total: bool
         return None
     try:
         times, calls = row[which], 1 if total else row["calls"]
-        return Uncertain(times["time"] / calls, times["uncertainty"] / calls, bool(times["below"]))
+        return TimeUncertainty(times["time"] / calls, times["uncertainty"] / calls, bool(times["below"]))
     except (KeyError, TypeError, ZeroDivisionError):
         return None
 
@@ -274,7 +274,7 @@ def _doubt(change: DegradationInfo, baseline: Profile, target: Profile) -> str:
     return ""
 
 
-def _reason(old: Uncertain, new: Uncertain, difference: float, where: str) -> str:
+def _reason(old: TimeUncertainty, new: TimeUncertainty, difference: float, where: str) -> str:
     if old.below and new.below:
         return "both times are within the uncertainty of what recording the calls costs"
     doubt = old.uncertainty + new.uncertainty

@@ -13,11 +13,18 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from perun.core.errors import PluginError, ProfileError
-from perun.profile.format.grouping import Group
+from perun.profile.format.grouping import ResourceGroup
 from perun.profile.memory import to_heap_map_format, to_heat_map_format
 from perun.profile.query import all_items_of
 from perun.profile.records import record_of
-from perun.profile.table import DictionaryEncoded, Mixed, Numbers, assembled, exact_as_floats, table_of
+from perun.profile.table import (
+    DictionaryColumn,
+    MixedColumn,
+    NumberColumn,
+    assembled,
+    exact_as_floats,
+    table_of,
+)
 from perun.profile.uid import flatten
 
 if TYPE_CHECKING:
@@ -146,8 +153,8 @@ def _imported(name: str) -> Any:
         ) from None
 
 
-def _series(pandas: Any, column: Numbers | DictionaryEncoded | Mixed) -> Any:
-    if isinstance(column, Numbers):
+def _series(pandas: Any, column: NumberColumn | DictionaryColumn | MixedColumn) -> Any:
+    if isinstance(column, NumberColumn):
         if column.missing is None:
             return column.values
         # Truth values are not turned into numbers.
@@ -157,15 +164,15 @@ def _series(pandas: Any, column: Numbers | DictionaryEncoded | Mixed) -> Any:
         return values
     # pandas would make floats of whole numbers that are beside floats or gaps.
     kind = object if int in set(map(type, column.values)) else None
-    if isinstance(column, DictionaryEncoded):
+    if isinstance(column, DictionaryColumn):
         return pandas.Series(column.values, dtype=kind).array.take(column.codes, allow_fill=True)
     return pandas.Series(column.values, dtype=kind)
 
 
-def _array(arrow: Any, column: Numbers | DictionaryEncoded | Mixed) -> Any:
-    if isinstance(column, Numbers):
+def _array(arrow: Any, column: NumberColumn | DictionaryColumn | MixedColumn) -> Any:
+    if isinstance(column, NumberColumn):
         return arrow.array(column.values, mask=column.missing)
-    if isinstance(column, DictionaryEncoded):
+    if isinstance(column, DictionaryColumn):
         codes = arrow.array(column.codes, mask=column.codes < 0)
         return arrow.DictionaryArray.from_arrays(
             codes, arrow.array(list(map(str, column.values)), arrow.string())
@@ -185,7 +192,7 @@ def _model_row(model: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _values(group: Group, name: str) -> Iterable[Any]:
+def _values(group: ResourceGroup, name: str) -> Iterable[Any]:
     return group.columns[name] if name in group.columns else repeat(group.constants.get(name), group.size)
 
 

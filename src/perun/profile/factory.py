@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from perun.core.errors import ProfileError, ProfileNotFound
 from perun.profile.format.core import MODEL_GROUPS, Profile
-from perun.profile.format.grouping import COLUMNS, Group
+from perun.profile.format.grouping import COLUMNS, ResourceGroup
 from perun.profile.head import Configuration
 from perun.profile.uid import flatten
 
@@ -20,8 +20,8 @@ __all__ = [
     "COLUMNS",
     "MODEL_GROUPS",
     "Configuration",
-    "Group",
     "Profile",
+    "ResourceGroup",
     "flatten",
     "load_profile",
     "pass_profile",

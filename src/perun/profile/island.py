@@ -31,7 +31,7 @@ _LARGEST: Final = 2**62
 _NO_TIMELINE: Final = "collect one with: perun collect -c 'python3 program.py' island"
 
 
-class Thread(NamedTuple):
+class TimelineThread(NamedTuple):
     """A thread of the timeline.
 
     :param process: position of its process among the processes, from 0.
@@ -44,7 +44,7 @@ class Thread(NamedTuple):
     destroyed: int
 
 
-class Api(NamedTuple):
+class ApiFunction(NamedTuple):
     """A function that was recorded: the type and subtype of the resources that its calls are in, and the
     unit of their amounts."""
 
@@ -87,8 +87,8 @@ class Timeline(NamedTuple):
 
     end: int
     processes: Sequence[str]
-    threads: Sequence[Thread]
-    apis: Sequence[Api]
+    threads: Sequence[TimelineThread]
+    apis: Sequence[ApiFunction]
     objects: Sequence[str]
     columns: Mapping[str, Sequence[int]]
     stops: Sequence[tuple[int, int]]
@@ -130,8 +130,8 @@ def _timeline(region: Mapping[str, Any]) -> Timeline:
     found = Timeline(
         _whole(region["end"]),
         [str(name) for name in region["processes"]],
-        [Thread(str(name), *_whole_numbers(rest)) for name, *rest in region["threads"]],
-        [Api(*map(str, values)) for values in region["apis"]],
+        [TimelineThread(str(name), *_whole_numbers(rest)) for name, *rest in region["threads"]],
+        [ApiFunction(*map(str, values)) for values in region["apis"]],
         [str(name) for name in region["objects"]],
         {name: _whole_numbers(region["columns"][name]) for name in COLUMNS},
         [(_whole(start), _whole(duration)) for start, duration in region["stops"]],
@@ -166,7 +166,7 @@ def is_usage(constants: Mapping[str, Any]) -> bool:
     return "thread" in constants
 
 
-class Usage(NamedTuple):
+class ObjectUsage(NamedTuple):
     """What one thread did with one object in one run.
 
     :param order: number of the run, from 1. :param unit: of the amount, else "".
@@ -183,7 +183,7 @@ class Usage(NamedTuple):
     seconds: float
 
 
-def usage_of(profile: Profile) -> Iterator[Usage]:
+def usage_of(profile: Profile) -> Iterator[ObjectUsage]:
     """The resources of the profile that tell what threads used; numbers that are missing are 0."""
     unit_of = units(profile)
     for group in profile.groups():
@@ -195,7 +195,7 @@ def usage_of(profile: Profile) -> Iterator[Usage]:
         unit = unit_of(kind, subtype)
         numbers = [_column(group, name, default) for name, default in _NUMBERS]
         for order, amount, calls, seconds in zip(*numbers, strict=True):
-            yield Usage(kind, subtype, uid, thread, int(order), amount, unit, calls, seconds)
+            yield ObjectUsage(kind, subtype, uid, thread, int(order), amount, unit, calls, seconds)
 
 
 _NUMBERS: Final = (("order", 1.0), ("amount", 0.0), ("calls", 0.0), ("seconds", 0.0))

@@ -42,7 +42,7 @@ def is_release(resource: Mapping[str, Any]) -> bool:
     return flatten(resource.get("subtype")) in RELEASES
 
 
-class Totals(NamedTuple):
+class AllocationTotals(NamedTuple):
     """What a run allocated: sizes in the unit of the profile, numbers of blocks, and the time in seconds.
 
     `peak` is the largest size of the heap, at `peak_time`; `leaked` was never released.
@@ -57,14 +57,14 @@ class Totals(NamedTuple):
     temporary: float
 
 
-def totals(profile: Profile) -> Totals | None:
+def totals(profile: Profile) -> AllocationTotals | None:
     """The totals of a memory profile, which its resources add up to; None where the profile does not have
     them, as those of older releases."""
     run = profile.get("memory")
     if not isinstance(run, Mapping) or "peak" not in run:
         return None
     names = ("peak", "peak-time", "leaked", "leaked-blocks", "allocated", "allocations", "temporary")
-    return Totals(*(number_of(run.get(name, 0)) or 0.0 for name in names))
+    return AllocationTotals(*(number_of(run.get(name, 0)) or 0.0 for name in names))
 
 
 def notes(profile: Profile) -> list[str]:
@@ -155,7 +155,7 @@ def to_heat_map_format(profile: Profile) -> dict[str, Any]:
     }
 
 
-class Chunk(NamedTuple):
+class MemoryChunk(NamedTuple):
     """Memory that is allocated in the snapshots from `first` until before `end`.
 
     `site` is a position in :attr:`Lifetimes.sites`, snapshots are counted from 0.
@@ -169,7 +169,7 @@ class Chunk(NamedTuple):
     end: int
 
 
-class Span(NamedTuple):
+class AddressSpan(NamedTuple):
     """Memory at `address` that was allocated `times` times, `size` bytes each time."""
 
     address: int
@@ -190,8 +190,8 @@ class Lifetimes(NamedTuple):
 
     times: list[str]
     sites: list[tuple[Any, ...]]
-    chunks: list[Chunk]
-    spans: list[Span]
+    chunks: list[MemoryChunk]
+    spans: list[AddressSpan]
     allocations: int
     single: bool
 
@@ -280,28 +280,28 @@ def _whole(value: Any) -> int:
     return value if type(value) is int and value > 0 else 0
 
 
-def _span(event: _Event) -> Span:
+def _span(event: _Event) -> AddressSpan:
     """Where an event allocates; the blocks of a resource that sums up several are one after the other if they
     live at a time, else in the place of each other."""
     if event.blocks <= 1:
-        return Span(event.address, event.amount, 1)
+        return AddressSpan(event.address, event.amount, 1)
     size = max(event.peak, event.leaked, -(-event.amount // event.blocks))
-    return Span(event.address, size, max(1, round(event.amount / size)))
+    return AddressSpan(event.address, size, max(1, round(event.amount / size)))
 
 
-def _blocks(snapshots: Sequence[_Events], sites: dict[tuple[Any, ...], int], peak: int) -> list[Chunk]:
+def _blocks(snapshots: Sequence[_Events], sites: dict[tuple[Any, ...], int], peak: int) -> list[MemoryChunk]:
     """The blocks of single events, from the snapshot at whose end they are allocated.
 
     :param peak: the snapshot with the peak, which becomes two: at the peak, and at its end; -1 for none.
     """
     live: dict[int, tuple[_Event, int]] = {}
-    chunks: list[Chunk] = []
+    chunks: list[MemoryChunk] = []
     now = 0
 
     def end(block: tuple[_Event, int]) -> None:
         event, first = block
         site = sites[_site(event.uid)]
-        chunks.append(Chunk(event.address, event.amount, site, event.subtype, first, now))
+        chunks.append(MemoryChunk(event.address, event.amount, site, event.subtype, first, now))
 
     for place, events in enumerate(snapshots):
         for part in _at_peak(events, live) if place == peak else (events,):
@@ -356,7 +356,7 @@ def _changes(
 
 def _sums_of_blocks(
     snapshots: Sequence[_Events], sites: dict[tuple[Any, ...], int], peak: int, size: int
-) -> list[Chunk]:
+) -> list[MemoryChunk]:
     """What resources that sum up blocks say of these.
 
     :param peak: position of the heap at its peak among the snapshots. :param size: number of snapshots.
@@ -372,7 +372,7 @@ def _sums_of_blocks(
             for amount, begin, end in parts:
                 if amount:
                     site = sites.setdefault(_site(event.uid), len(sites))
-                    chunks.append(Chunk(event.address, amount, site, event.subtype, begin, end))
+                    chunks.append(MemoryChunk(event.address, amount, site, event.subtype, begin, end))
     return chunks
 
 

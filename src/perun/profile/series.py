@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from perun.core.errors import ProfileError
 from perun.profile.format.columns import Column, is_packed
-from perun.profile.format.grouping import COLUMNS, Group
+from perun.profile.format.grouping import COLUMNS, ResourceGroup
 from perun.profile.uid import flatten, location, shown_subtype
 
 if TYPE_CHECKING:
@@ -61,20 +61,20 @@ def series(
     of: str = "amount",
     per: str = "structure-unit-size",
     *,
-    apart: bool = False,
+    separate: bool = False,
     uids: Container[str] | None = None,
 ) -> Iterator[ResourceSeries]:
     """The points of each uid, uids in the order of their first resource.
 
     :param of: the dependent field; :param per: the independent one.
-    :param apart: whether what was measured of a uid in several ways, such as `real` and `user` time, are
+    :param separate: whether what was measured of a uid in several ways, such as `real` and `user` time, are
         series of their own.
     :param uids: only these, given as text; nothing else is unpacked of a profile by columns.
     :raises ProfileError: if no resource of the profile has a number in both fields.
     """
-    found: dict[tuple[str, str], list[Group]] = {}
+    found: dict[tuple[str, str], list[ResourceGroup]] = {}
     for uid, group in _by_uid(profile, uids):
-        found.setdefault((uid, subtype_of(uid, group) if apart else ""), []).append(group)
+        found.setdefault((uid, subtype_of(uid, group) if separate else ""), []).append(group)
     without: list[ResourceSeries] = []
     has_points = False
     for uid, subtype in list(found):
@@ -141,7 +141,7 @@ def _chosen(name: str | None, candidates: tuple[str, ...], fields: list[str], op
     raise ProfileError(f"the profile has none of {', '.join(candidates)}", f"name a field with {option}")
 
 
-def subtype_of(uid: str, group: Group) -> str:
+def subtype_of(uid: str, group: ResourceGroup) -> str:
     """What was measured of the uid, where there may be several things and it does not say that itself."""
     kind, subtype = (str(group.constants.get(name, "")) for name in ("type", "subtype"))
     return shown_subtype(uid, kind, subtype)
@@ -153,7 +153,7 @@ class _FieldValues:
     def __init__(self) -> None:
         self._parts: list[Any] = []
 
-    def add(self, group: Group, field: str) -> None:
+    def add(self, group: ResourceGroup, field: str) -> None:
         column = group.columns.get(field)
         if column is None:
             column = [group.constants.get(field)] * group.size
@@ -171,7 +171,7 @@ class _FieldValues:
         return np.concatenate([np.frombuffer(part, part.typecode) for part in packed], dtype=np.float64)
 
 
-def _by_uid(profile: Profile, uids: Container[str] | None) -> Iterator[tuple[str, Group]]:
+def _by_uid(profile: Profile, uids: Container[str] | None) -> Iterator[tuple[str, ResourceGroup]]:
     """Each group with the uid of its resources, if that is wanted; a group of several uids is taken apart."""
     names: dict[int, str] = {}  # of nested uids, which many groups share
     for group in profile.groups(uids):
@@ -189,7 +189,7 @@ def _by_uid(profile: Profile, uids: Container[str] | None) -> Iterator[tuple[str
             yield uid, group
 
 
-def _split_by_uid(group: Group) -> Iterator[tuple[str, Group]]:
+def _split_by_uid(group: ResourceGroup) -> Iterator[tuple[str, ResourceGroup]]:
     uids = [str(flatten(value)) for value in group.columns["uid"]]
     for uid in dict.fromkeys(uids):
         own = [one == uid for one in uids]

@@ -60,7 +60,7 @@ def mark(profile: Profile, session: Session) -> None:
     profile["header"] = {**profile.get("header", {}), KEY: noted}
 
 
-def of(profile: Mapping[str, Any]) -> Session | None:
+def session_of(profile: Mapping[str, Any]) -> Session | None:
     """The session of the profile; None if it was measured alone, as profiles of older releases were."""
     session = _noted(profile)
     found = session.get("id")
@@ -91,7 +91,7 @@ def is_duet(profile: Mapping[str, Any]) -> bool:
 
 def are_pairs(baseline: Mapping[str, Any], target: Mapping[str, Any]) -> bool:
     """Whether the two profiles are the sides of one comparison, whose k-th measurements belong together."""
-    old, new = of(baseline), of(target)
+    old, new = session_of(baseline), session_of(target)
     return (
         old is not None and new is not None and old.id == new.id and bool(old.side and new.side)
         and old.side != new.side
@@ -155,7 +155,7 @@ def pool(profiles: Iterable[Profile]) -> Profile:
         if pooled is None:
             pooled = type(last)()
         pooled.add_groups(last.groups(), {RUN: number})
-        sessions.append(of(last))
+        sessions.append(session_of(last))
     if pooled is None or last is None:
         raise ValueError("there is nothing to pool")
     for region, value in last.regions().items():

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from perun.core.errors import UsageError
 from perun.models.record import ModelRecord
-from perun.models.regression.methods import Rating, best_of
+from perun.models.regression.methods import FitQuality, best_of
 from perun.profile.records import record_of
 
 BEST_OF_ONE: Final = {
@@ -80,7 +80,7 @@ def best(records: Iterable[ModelRecord]) -> ModelRecord | None:
     return best_of((record for record in records if record.r_square > 0), rating)
 
 
-def rating(record: ModelRecord) -> Rating:
+def rating(record: ModelRecord) -> FitQuality:
     """What of a model says how well it fits."""
     interval = record.x_start, record.x_end
-    return Rating(record.type, record.r_square, record.explained, record.points, interval)
+    return FitQuality(record.type, record.r_square, record.explained, record.points, interval)

@@ -25,7 +25,7 @@ _EXACT: Final = 2**53
 _Known = dict[tuple[str, int], list[tuple[str, Any]]]
 
 
-class Piece(NamedTuple):
+class ColumnRun(NamedTuple):
     """Rows of a column that follow each other, either all of the same value or each with its own.
 
     :param start: the first of the rows; :param size: number of rows.
@@ -46,7 +46,7 @@ class Table(NamedTuple):
     """
 
     size: int
-    columns: dict[str, list[Piece]]
+    columns: dict[str, list[ColumnRun]]
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The rows; None if a resource has not the field."""
@@ -55,7 +55,7 @@ class Table(NamedTuple):
         )
 
 
-class Numbers(NamedTuple):
+class NumberColumn(NamedTuple):
     """A column of numbers (whole ones, floats) or truth values, of shape (rows,).
 
     :param missing: which rows have none, whatever `values` has there; None if all have one.
@@ -65,14 +65,14 @@ class Numbers(NamedTuple):
     missing: NDArray[np.bool_] | None
 
 
-class DictionaryEncoded(NamedTuple):
+class DictionaryColumn(NamedTuple):
     """A column of few different values: for each row the position of its value, -1 if it has none."""
 
     codes: NDArray[np.int32]
     values: list[Any]
 
 
-class Mixed(NamedTuple):
+class MixedColumn(NamedTuple):
     """A column of anything else, None if a row has no value."""
 
     values: list[Any]
@@ -89,7 +89,7 @@ def table_of(
     :param leave_out: leave out groups for whose constants it is true.
     :raises ProfileError: if a resource is nested too deeply.
     """
-    columns: dict[str, list[Piece]] = {}
+    columns: dict[str, list[ColumnRun]] = {}
     known: _Known = {}  # nested constants, which many groups share
     start = 0
     for _, constants, own, size in profile.groups(uids):
@@ -98,16 +98,16 @@ def table_of(
         for name, value in {"snapshot": 0, **constants}.items():
             if name not in own:
                 for field, item in _constant_items(name, value, known):
-                    _put(columns, field, Piece(start, size, value=item))
+                    _put(columns, field, ColumnRun(start, size, value=item))
         for name, column in own.items():
             for field, values in _column_items(name, column):
-                _put(columns, field, Piece(start, size, values=values))
+                _put(columns, field, ColumnRun(start, size, values=values))
         start += size
     named = {("snapshots" if name == "snapshot" else name): pieces for name, pieces in columns.items()}
     return Table(start, {name: list(_without_gaps(named[name], start)) for name in sorted(named)})
 
 
-def assembled(pieces: Sequence[Piece], size: int) -> Numbers | DictionaryEncoded | Mixed:
+def assembled(pieces: Sequence[ColumnRun], size: int) -> NumberColumn | DictionaryColumn | MixedColumn:
     """A column of :class:`Table` in one piece.
 
     Whole numbers beside floats become floats, unless one is beyond 2^53 in size, where floats lose digits.
@@ -123,7 +123,7 @@ def assembled(pieces: Sequence[Piece], size: int) -> Numbers | DictionaryEncoded
             pass
     if all(piece.values is None for piece in pieces):
         return _dictionary_encoded(pieces)
-    return Mixed(list(chain.from_iterable(map(_each, pieces))))
+    return MixedColumn(list(chain.from_iterable(map(_each, pieces))))
 
 
 def exact_as_floats(values: Column | NDArray[Any]) -> bool:
@@ -139,7 +139,7 @@ def exact_as_floats(values: Column | NDArray[Any]) -> bool:
     return int(numbers.min()) >= -_EXACT and int(numbers.max()) <= _EXACT
 
 
-def _put(columns: dict[str, list[Piece]], name: str, piece: Piece) -> None:
+def _put(columns: dict[str, list[ColumnRun]], name: str, piece: ColumnRun) -> None:
     pieces = columns.setdefault(name, [])
     if pieces and pieces[-1].start == piece.start:
         pieces.pop()  # a field that is called like another one's nested field, e.g. `uid:function`
@@ -164,32 +164,32 @@ def _column_items(name: str, column: Column) -> Iterator[tuple[str, Column]]:
         yield field, [row.get(field) for row in rows]
 
 
-def _without_gaps(pieces: Iterable[Piece], size: int) -> Iterator[Piece]:
+def _without_gaps(pieces: Iterable[ColumnRun], size: int) -> Iterator[ColumnRun]:
     end = 0
     for piece in pieces:
         if piece.start > end:
-            yield Piece(end, piece.start - end)
+            yield ColumnRun(end, piece.start - end)
         yield piece
         end = piece.start + piece.size
     if end < size:
-        yield Piece(end, size - end)
+        yield ColumnRun(end, size - end)
 
 
-def _each(piece: Piece) -> Iterable[Any]:
+def _each(piece: ColumnRun) -> Iterable[Any]:
     return repeat(piece.value, piece.size) if piece.values is None else piece.values
 
 
-def _own(piece: Piece) -> Column:
+def _own(piece: ColumnRun) -> Column:
     return [piece.value] if piece.values is None else piece.values
 
 
-def _kinds(piece: Piece) -> Iterable[type]:
+def _kinds(piece: ColumnRun) -> Iterable[type]:
     if piece.values is None:
         return (type(piece.value),)
     return (type(piece.values[0]),) if is_packed(piece.values) else set(map(type, piece.values))
 
 
-def _numbers(pieces: Sequence[Piece], size: int, kind: type, missing: bool) -> Numbers:
+def _numbers(pieces: Sequence[ColumnRun], size: int, kind: type, missing: bool) -> NumberColumn:
     import numpy as np
 
     values: NDArray[Any] = np.zeros(size, np.int64 if kind is int else kind)
@@ -204,10 +204,10 @@ def _numbers(pieces: Sequence[Piece], size: int, kind: type, missing: bool) -> N
             nothing[rows] = [value is None for value in column]
         # Converted here, as an assignment would let a number that is too large overflow.
         values[rows] = np.array([0 if value is None else value for value in column], values.dtype)
-    return Numbers(values, nothing)
+    return NumberColumn(values, nothing)
 
 
-def _dictionary_encoded(pieces: Sequence[Piece]) -> DictionaryEncoded:
+def _dictionary_encoded(pieces: Sequence[ColumnRun]) -> DictionaryColumn:
     import numpy as np
 
     codes: dict[Any, int] = {}
@@ -219,4 +219,4 @@ def _dictionary_encoded(pieces: Sequence[Piece]) -> DictionaryEncoded:
             codes[key] = len(codes)
             values.append(piece.value)
         own.append(codes.get(key, -1))
-    return DictionaryEncoded(np.repeat(np.array(own, np.int32), [piece.size for piece in pieces]), values)
+    return DictionaryColumn(np.repeat(np.array(own, np.int32), [piece.size for piece in pieces]), values)

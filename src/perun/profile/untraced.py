@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from perun.profile.factory import Group, Profile
+    from perun.profile.factory import Profile, ResourceGroup
 
 
 # Which function is the cause, where that of the change was not traced in the baseline.
@@ -124,7 +124,7 @@ class Causes:
                     found.setdefault(caller, []).append(uid)
         return cls(found)
 
-    def told(self, changes: Iterable[DegradationInfo]) -> Iterator[DegradationInfo]:
+    def reported(self, changes: Iterable[DegradationInfo]) -> Iterator[DegradationInfo]:
         """The changes; those of a caller are told of the changed function that it calls, if that is one only.
 
         Of several callers of one the largest change is told.
@@ -233,7 +233,7 @@ def switched_off(profile: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(rows) if isinstance(rows, (list, tuple, Mapping)) else frozenset()
 
 
-def told(profile: Mapping[str, Any]) -> str:
+def untraced_note(profile: Mapping[str, Any]) -> str:
     """What the profile lacks by the optimisations, in one line; empty where it lacks nothing."""
     missing, sampled, off = untraced(profile), sampling_of(profile), switched_off(profile)
     parts = []
@@ -263,7 +263,7 @@ def hidden_in(profile: Profile) -> dict[str, str]:
     return missing
 
 
-class Alike:
+class AlignedProfiles:
     """Two profiles as if both had traced the same functions.
 
     A function that one of them did not trace says nothing of a change. It is taken out of the other one too,
@@ -302,7 +302,7 @@ class Alike:
         What is left of functions that did not change themselves is told of the changed ones that they call
         and that the baseline did not trace, see :class:`~perun.profile.untraced.Causes`.
         """
-        yield from self._causes.told(self._certain(changes))
+        yield from self._causes.reported(self._certain(changes))
 
     def _certain(self, changes: Iterable[DegradationInfo]) -> Iterator[DegradationInfo]:
         for change in changes:
@@ -462,13 +462,13 @@ def _exclusive(profile: Profile) -> dict[str, float]:
     return found
 
 
-def _times(group: Group, field: str) -> NDArray[np.float64]:
+def _times(group: ResourceGroup, field: str) -> NDArray[np.float64]:
     import numpy as np
 
     return np.asarray(group.columns.get(field, [0.0] * group.size), np.float64)
 
 
-def _of(profile: Profile, uid: str) -> Iterator[Group]:
+def _of(profile: Profile, uid: str) -> Iterator[ResourceGroup]:
     return (group for group in profile.groups({uid}) if _uid(group) == uid)
 
 
@@ -476,7 +476,7 @@ def _uids(profile: Profile) -> set[str]:
     return {_uid(group) for group in profile.groups()}
 
 
-def _uid(group: Group) -> str:
+def _uid(group: ResourceGroup) -> str:
     return str(group.constants.get("uid", ""))
 
 

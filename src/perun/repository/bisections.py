@@ -18,7 +18,7 @@ from perun.repository.repository import BISECTIONS, PERUN_FOLDER, Repository
 from perun.repository.user import marked
 
 
-class Journal:
+class BisectionJournal:
     """The steps of one bisection; use :func:`begin` or :func:`resume`.
 
     :ivar plan: what was asked for, with all revisions as checksums.
@@ -56,7 +56,7 @@ class Journal:
         """Release the file."""
         self._file.close()
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> BisectionJournal:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -68,18 +68,18 @@ def folder(repo: Repository) -> Path:
     return repo.root / PERUN_FOLDER / BISECTIONS
 
 
-def begin(repo: Repository, plan: Mapping[str, Any]) -> Journal:
+def begin(repo: Repository, plan: Mapping[str, Any]) -> BisectionJournal:
     """The journal of a new bisection."""
-    return Journal(journal.create(folder(repo), marked(repo.root, repo.environ, BISECTIONS, plan)))
+    return BisectionJournal(journal.create(folder(repo), marked(repo.root, repo.environ, BISECTIONS, plan)))
 
 
-def resume(repo: Repository) -> Journal:
+def resume(repo: Repository) -> BisectionJournal:
     """The journal of the newest bisection that was interrupted.
 
     :raises UsageError: if there is none.
     """
     for file in journal.unlocked(folder(repo)):
-        return Journal(file)
+        return BisectionJournal(file)
     raise UsageError("there is no interrupted bisection to resume", "begin one: perun bisect GOOD BAD")
 
 

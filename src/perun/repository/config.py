@@ -72,7 +72,7 @@ Scope = Literal["local", "shared", "nearest"]
 
 
 @dataclass(frozen=True)
-class Setting:
+class ConfigSetting:
     """A key, its value, and the file it stands in (None for a built-in default)."""
 
     key: str
@@ -80,7 +80,7 @@ class Setting:
     source: str | None
 
 
-def get_value(folder: Path, environ: Mapping[str, str], key: str, scope: Scope = "nearest") -> Setting:
+def get_value(folder: Path, environ: Mapping[str, str], key: str, scope: Scope = "nearest") -> ConfigSetting:
     """The value of `key` in the hierarchy seen from `folder`, or in one of its files alone.
 
     :raises ConfigError: if the key is unknown, or not set.
@@ -99,7 +99,7 @@ def get_value(folder: Path, environ: Mapping[str, str], key: str, scope: Scope =
         where, option = ("", "") if scope == "nearest" else (f" in the {scope} configuration", f" --{scope}")
         raise ConfigError(f"{key} is not set{where}", f"set it with: perun config{option} set {key} VALUE")
     source = layer if scope != "nearest" else _origin(config, key)
-    return Setting(key, value, str(source.path) if source and source.path else None)
+    return ConfigSetting(key, value, str(source.path) if source and source.path else None)
 
 
 def _origin(config: Config, key: str) -> Layer | None:
@@ -132,7 +132,7 @@ def _not_inside(folder: Path) -> NotPerunRepository:
 
 def set_in(
     folder: Path, environ: Mapping[str, str], key: str, text: str, scope: Scope = "nearest"
-) -> Setting:
+) -> ConfigSetting:
     """Set `key` to `text`, read as YAML, in the file of the scope; comments and order there are kept.
 
     :raises ConfigError: if the key is unknown or the value is not of its kind; nothing is written then.
@@ -140,7 +140,7 @@ def set_in(
     path = file_of(folder, environ, scope)
     check_setting(*editing.checked_value(path, key, text), _registry(folder, environ))
     with _writing(folder, environ, path):
-        return Setting(key, editing.set_value(path, key, text), str(path))
+        return ConfigSetting(key, editing.set_value(path, key, text), str(path))
 
 
 def append_in(repo: Repository, key: str, items: Sequence[Any]) -> None:
@@ -203,7 +203,7 @@ def _cache(roots: list[Path], environ: Mapping[str, str]) -> None:
         cache_config(read_config(roots, environ), roots[0] / PERUN_FOLDER, environ)
 
 
-def set_value(repo: Repository, key: str, text: str, *, scope: Scope = "nearest") -> Setting:
+def set_value(repo: Repository, key: str, text: str, *, scope: Scope = "nearest") -> ConfigSetting:
     """As :func:`set_in`, in the given repository."""
     return set_in(repo.root, repo.environ, key, text, scope)
 

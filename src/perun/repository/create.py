@@ -70,7 +70,7 @@ class PluginRequest(NamedTuple):
         return self.name.replace("-", "_")
 
 
-class Created(NamedTuple):
+class CreateResult(NamedTuple):
     """The files that were written, those of the plugin first, how to test it, and how to use it."""
 
     files: list[Path]
@@ -78,7 +78,7 @@ class Created(NamedTuple):
     usage: str
 
 
-def in_repository(request: PluginRequest, root: Path, registry: Registry) -> Created:
+def in_repository(request: PluginRequest, root: Path, registry: Registry) -> CreateResult:
     """Write the plugin into `.perun/plugins` of the repository at `root`.
 
     :param registry: the plugins there are.
@@ -103,10 +103,10 @@ def in_repository(request: PluginRequest, root: Path, registry: Registry) -> Cre
         places = {name: folder / stem / f"{name}.py" for name in _modules(request)}
     texts = {places[name]: _rendered(text, values, request) for name, text in _modules(request).items()}
     texts[test] = _test(request, values, {"path"})
-    return Created(_written(texts), f"python -m pytest {test}", values["usage"])
+    return CreateResult(_written(texts), f"python -m pytest {test}", values["usage"])
 
 
-def as_package(request: PluginRequest, folder: Path) -> Created:
+def as_package(request: PluginRequest, folder: Path) -> CreateResult:
     """Write an installable package, which announces the plugin by an entry point, into `folder`.
 
     :raises UsageError: as :func:`in_repository`, or if the folder is not empty.
@@ -139,7 +139,7 @@ def as_package(request: PluginRequest, folder: Path) -> Created:
     texts[folder / "pyproject.toml"] = _rendered("package/pyproject", values, request)
     texts[folder / "README.md"] = _rendered("package/readme", values, request)
     test = f'python -m pip install -e "{folder}[test]" && python -m pytest {folder}'
-    return Created(_written(texts), test, values["usage"])
+    return CreateResult(_written(texts), test, values["usage"])
 
 
 def _modules(request: PluginRequest) -> dict[str, str]:

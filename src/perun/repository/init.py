@@ -25,7 +25,7 @@ from perun.store import Store
 
 
 @dataclass(frozen=True)
-class Initialized:
+class InitResult:
     """The repository, whether there was one before, and whether the version control was initialised.
 
     `build` is how the project is built, if that was recognised. `trusted` says whether what `.perun` holds
@@ -52,7 +52,7 @@ def init(
     template: str = "master",
     store: str | None = None,
     asks: Ask | None = None,
-) -> Initialized:
+) -> InitResult:
     """Make `folder` a Perun repository; what is there already is kept, a configuration too.
 
     The version control system is initialised if there is none yet, or if parameters for it are given.
@@ -101,7 +101,7 @@ def init(
     trusted = _trusts(repository) if made_here else repository.trust_state.trusted
     with repository.store.lock():
         pass  # the first to write caches the parsed configuration
-    return Initialized(repository, reinitialized, made, local, recognise(root), trusted, store)
+    return InitResult(repository, reinitialized, made, local, recognise(root), trusted, store)
 
 
 def _trusts(repository: Repository) -> bool:

@@ -64,11 +64,11 @@ class EmptyMatrix(ConfigError):
     """The job matrix has no command, or no collector."""
 
 
-def matrix(repo: Repository, seed: int | None = None, *, apart: bool = False) -> list[Job]:
+def matrix(repo: Repository, seed: int | None = None, *, separate: bool = False) -> list[Job]:
     """The jobs of the matrix in the local configuration: all combinations, in its order.
 
     :param seed: of the generators of workloads, before their own.
-    :param apart: each generated workload is a job of its own, also if the configuration merges them.
+    :param separate: each generated workload is a job of its own, also if the configuration merges them.
     :raises PerunError: names file and line of a part that is wrong; nothing was measured then.
     """
     repo.require_trust("making the jobs of the job matrix")  # generators of workloads may be programs
@@ -91,7 +91,7 @@ def matrix(repo: Repository, seed: int | None = None, *, apart: bool = False) ->
         units,
         _configured_units(repo, "postprocess", "postprocessors"),
         seed,
-        apart=apart,
+        separate=separate,
         for_all=True,
     )
 
@@ -126,16 +126,16 @@ def combine_units(
     postprocessors: Sequence[PluginConfig] = (),
     seed: int | None = None,
     *,
-    apart: bool = False,
+    separate: bool = False,
     for_all: bool = False,
 ) -> list[Job]:
-    """As :func:`combine`, of units that are made already; :func:`matrix` says what `apart` is.
+    """As :func:`combine`, of units that are made already; :func:`matrix` says what `separate` is.
 
     A collector that runs no command has one job, named by what it looks at: where no command is named, and
     with `for_all`, which says that commands were named for all collectors together, as in the job matrix.
     All others are named as they are known: see :func:`as_known`.
     """
-    loads = workloads_of_jobs.expand(repo, workloads or [""], seed, apart=apart)
+    loads = workloads_of_jobs.expand(repo, workloads or [""], seed, separate=separate)
     after = tuple(postprocessors)
     made: list[Job] = []
     for cmd, arguments, load, unit in itertools.product(cmds or [""], args or [""], loads, collectors):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from perun.core import leftovers
-from perun.core.atomic import Naming, temporary_name, write_all
+from perun.core.atomic import PathErrors, temporary_name, write_all
 from perun.core.errors import NotPerunRepository
 from perun.core.regular import open_regular, read_regular
 from perun.store import tree
@@ -202,7 +202,7 @@ def _decoded(line: bytes) -> Any:
 def _append(descriptor: int, path: Path, line: Any) -> None:
     content = json.dumps(line).encode()
     data = content + b"\t" + _checksum(content) + b"\n"
-    with Naming(path):
+    with PathErrors(path):
         write_all(descriptor, data)
     with suppress(OSError):  # some file systems cannot; then only the power may spoil it
         os.fdatasync(descriptor)

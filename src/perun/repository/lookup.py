@@ -74,7 +74,7 @@ _LETTERS = str.maketrans("0123456789abcdef", "zyxwvutsrqponmlk")
 _ID_LENGTH = 10
 
 
-class Tag(NamedTuple):
+class ProfileTag(NamedTuple):
     """A tag as it was typed: a position or the beginning of an id, or of a range both ends."""
 
     revision: str | None
@@ -88,7 +88,7 @@ class Tag(NamedTuple):
         return self.first.isalpha()
 
 
-def parse_tag(spec: str) -> Tag | None:
+def parse_tag(spec: str) -> ProfileTag | None:
     """The tag that `spec` is, else None.
 
     :raises UsageError: if it mixes what cannot be.
@@ -104,7 +104,7 @@ def parse_tag(spec: str) -> Tag | None:
         raise UsageError(f"{spec}: a range needs positions", "write 0@p-2@p or 0@i-2@i")
     if colon and kind == "p":
         raise UsageError(f"{spec}: a pending profile is in no version yet", f"write {rest}")
-    return Tag(revision if colon else None, first, kind, last if last_kind else None)
+    return ProfileTag(revision if colon else None, first, kind, last if last_kind else None)
 
 
 def split_name(spec: str) -> tuple[str, str] | None:
@@ -139,7 +139,7 @@ LISTED = 10
 Confirm = Callable[[Path], bool]
 
 
-class Found(NamedTuple):
+class ProfileLocation(NamedTuple):
     """A profile and where it was found; for a registered one, the minor version whose index lists it."""
 
     info: ProfileInfo
@@ -171,14 +171,14 @@ def head(repo: Repository, info: ProfileInfo) -> dict[str, Any]:
     return repo.store.pending.regions(info.realpath)
 
 
-def load(repo: Repository, found: Found) -> Profile:
+def load(repo: Repository, found: ProfileLocation) -> Profile:
     """The whole profile."""
     if found.info.is_registered:
         return repo.store.objects.get(found.info.checksum)
     return repo.store.pending.load(found.path)
 
 
-def find(repo: Repository, spec: str, minor: str | None, confirm: Confirm | None) -> Found:
+def find(repo: Repository, spec: str, minor: str | None, confirm: Confirm | None) -> ProfileLocation:
     """The one profile that `spec` names (for `show`, `check profiles` and `postprocessby`).
 
     Tags first, then whole names: in the index of the version `minor` (HEAD if None), as a path, among the
@@ -207,7 +207,7 @@ def find(repo: Repository, spec: str, minor: str | None, confirm: Confirm | None
     )
 
 
-def find_pending(repo: Repository, spec: str, cwd: Path) -> list[Found]:
+def find_pending(repo: Repository, spec: str, cwd: Path) -> list[ProfileLocation]:
     """The profiles that `perun add` is to register: a pending tag or range, a path, or a name.
 
     :raises ProfileNotFound: if there is none; :func:`in_files` may find one elsewhere.
@@ -223,7 +223,7 @@ def find_pending(repo: Repository, spec: str, cwd: Path) -> list[Found]:
     return [found]
 
 
-def find_removable(repo: Repository, spec: str, minor: str | None) -> list[Found]:
+def find_removable(repo: Repository, spec: str, minor: str | None) -> list[ProfileLocation]:
     """The profiles that `perun rm` is to unlink or delete: a tag, a range, a name, or `REV:NAME`.
 
     Names are whole here: what is removed should have been meant.
@@ -242,7 +242,7 @@ def find_removable(repo: Repository, spec: str, minor: str | None) -> list[Found
     return [found]
 
 
-def _among_jobs(repo: Repository, spec: str) -> Found | None:
+def _among_jobs(repo: Repository, spec: str) -> ProfileLocation | None:
     """The pending file of that name or path, whether it holds a profile or is damaged."""
     jobs = repo.store.pending.root
     path = Path(spec)
@@ -250,11 +250,11 @@ def _among_jobs(repo: Repository, spec: str) -> Found | None:
         return None
     for name in (path.name, path.name + ".perf"):
         if name.endswith(".perf") and _is_file(repo, jobs / name):
-            return Found(ProfileInfo(name, str(jobs / name), ProfileHeader(), 0))
+            return ProfileLocation(ProfileInfo(name, str(jobs / name), ProfileHeader(), 0))
     return None
 
 
-def tagged(repo: Repository, tag: Tag, minor: str | None, spec: str) -> Iterator[Found]:
+def tagged(repo: Repository, tag: ProfileTag, minor: str | None, spec: str) -> Iterator[ProfileLocation]:
     """The profiles of a tag or an inclusive range of tags; of a range, those that exist (manual 3.2.6).
 
     :param minor: the version whose registered profiles are meant if the tag names none.
@@ -263,7 +263,7 @@ def tagged(repo: Repository, tag: Tag, minor: str | None, spec: str) -> Iterator
     minor_version = None if tag.kind == "p" else repo.version(minor if tag.revision is None else tag.revision)
     infos = pending(repo) if minor_version is None else registered(repo, minor_version)
     if tag.is_id:
-        yield Found(_of_id(infos, tag.first, spec), minor_version)
+        yield ProfileLocation(_of_id(infos, tag.first, spec), minor_version)
         return
     start = int(tag.first or 0)
     if tag.last is None:
@@ -271,10 +271,10 @@ def tagged(repo: Repository, tag: Tag, minor: str | None, spec: str) -> Iterator
             where = "pending" if minor_version is None else f"registered in {minor_version[:10]}"
             there = f"{plural(len(infos), 'profile')} {'is' if len(infos) == 1 else 'are'} {where}"
             raise ProfileNotFound(f"there is no profile {spec}: {there}", "see: perun status")
-        yield Found(infos[start], minor_version)
+        yield ProfileLocation(infos[start], minor_version)
         return
     for info in infos[start : int(tag.last or 0) + 1]:
-        yield Found(info, minor_version)
+        yield ProfileLocation(info, minor_version)
 
 
 def _of_id(infos: Sequence[ProfileInfo], beginning: str, spec: str) -> ProfileInfo:
@@ -304,7 +304,7 @@ def kind_of(info: ProfileInfo) -> str:
     return "i" if info.is_registered else "p"
 
 
-def _in_index(repo: Repository, spec: str, minor: str | None) -> Found | None:
+def _in_index(repo: Repository, spec: str, minor: str | None) -> ProfileLocation | None:
     """The profile that is registered by that name, or the base name of that path."""
     minor_version = _version(repo, minor)
     if minor_version is None:
@@ -312,11 +312,11 @@ def _in_index(repo: Repository, spec: str, minor: str | None) -> Found | None:
     name = Path(spec).name
     for info in registered(repo, minor_version):
         if info.source in (spec, name) and (info.source == spec or not Path(spec).exists()):
-            return Found(info, minor_version)
+            return ProfileLocation(info, minor_version)
     return None
 
 
-def _beginning_in_index(repo: Repository, spec: str, minor: str | None) -> Found | None:
+def _beginning_in_index(repo: Repository, spec: str, minor: str | None) -> ProfileLocation | None:
     minor_version = _version(repo, minor)
     if minor_version is None or not spec or "/" in spec:
         return None
@@ -325,10 +325,10 @@ def _beginning_in_index(repo: Repository, spec: str, minor: str | None) -> Found
         named = None if minor is None else (minor, spec)
         where = minor_version[:10]
         raise _several(f"the names of {len(found)} profiles in {where} begin with {spec!r}", found, named)
-    return Found(found[0], minor_version) if found else None
+    return ProfileLocation(found[0], minor_version) if found else None
 
 
-def _in_revision(repo: Repository, spec: str) -> Found | None:
+def _in_revision(repo: Repository, spec: str) -> ProfileLocation | None:
     """The profile that `REV:NAME` names; None if it is not that.
 
     :raises ProfileNotFound: if no profile of the version has a name that begins so.
@@ -345,7 +345,7 @@ def _in_revision(repo: Repository, spec: str) -> Found | None:
         raise _not_found(name, f"profile registered in {revision} ({minor_version[:10]})", there)
     if len(found) > 1:
         raise _several(f"{spec} is the beginning of the names of {len(found)} profiles", found, named)
-    return Found(found[0], minor_version)
+    return ProfileLocation(found[0], minor_version)
 
 
 def _version(repo: Repository, minor: str | None) -> str | None:
@@ -358,9 +358,9 @@ def _version(repo: Repository, minor: str | None) -> str | None:
         return None
 
 
-def _at_path(repo: Repository, spec: str) -> Found | None:
+def _at_path(repo: Repository, spec: str) -> ProfileLocation | None:
     path = Path(spec)
-    return Found(repo.store.pending.info(path.resolve())) if _is_file(repo, path) else None
+    return ProfileLocation(repo.store.pending.info(path.resolve())) if _is_file(repo, path) else None
 
 
 def _is_file(repo: Repository, path: Path) -> bool:
@@ -370,28 +370,28 @@ def _is_file(repo: Repository, path: Path) -> bool:
         return False  # e.g. a name longer than any file's
 
 
-def _named_pending(repo: Repository, spec: str) -> Found | None:
+def _named_pending(repo: Repository, spec: str) -> ProfileLocation | None:
     name = Path(spec).name
     for file in (name, name + ".perf"):
         path = repo.store.pending.root / file
         if name and file.endswith(".perf") and repo.store.files.exists(path):
-            return Found(repo.store.pending.info(path))  # raises if it is damaged
+            return ProfileLocation(repo.store.pending.info(path))  # raises if it is damaged
     return None
 
 
-def _part_of_pending(repo: Repository, spec: str) -> Found | None:
+def _part_of_pending(repo: Repository, spec: str) -> ProfileLocation | None:
     name = Path(spec).name
     found = [info for info in pending(repo) if name and name in info.source]
     if len(found) > 1:
         raise _several(f"{spec!r} is part of the names of {len(found)} pending profiles", found)
-    return Found(found[0]) if found else None
+    return ProfileLocation(found[0]) if found else None
 
 
-def _in_files(repo: Repository, spec: str, confirm: Confirm | None) -> Found:
+def _in_files(repo: Repository, spec: str, confirm: Confirm | None) -> ProfileLocation:
     path = in_files(repo, spec, confirm) if confirm is not None else None
     if path is None:
         raise _not_found(spec, "profile", pending(repo))
-    return Found(repo.store.pending.info(path))
+    return ProfileLocation(repo.store.pending.info(path))
 
 
 def in_files(repo: Repository, spec: str, confirm: Confirm) -> Path | None:

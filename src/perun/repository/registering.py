@@ -17,7 +17,7 @@ from perun.repository.lookup import parse_tag
 from perun.repository.repository import Repository
 from perun.store.index import IndexEntry
 from perun.store.pending import SUFFIX, link, unlink
-from perun.store.summaries import fact_of, pending_key
+from perun.store.summaries import pending_key, profile_summary_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -63,7 +63,7 @@ def _note(repo: Repository, path: Path, profile: Profile) -> None:
     """Keep the facts of the pending profile, for lists."""
     with suppress(OSError):  # taken away meanwhile
         seconds = repo.store.files.state(path).st_mtime_ns // 10**9
-        repo.store.facts.keep({pending_key(path.name, seconds): fact_of(profile)})
+        repo.store.profile_summaries.keep({pending_key(path.name, seconds): profile_summary_of(profile)})
 
 
 def _registered_since(repo: Repository, minor_version: str, oldest: int) -> set[str]:
@@ -182,7 +182,7 @@ def _is_registered(repo: Repository, minor_version: str, entry: IndexEntry) -> b
 
 
 @dataclass(frozen=True)
-class Linked:
+class Registration:
     """A profile that is registered now, or was already (`is_new` False), in `minor_version`.
 
     Where another profile of that name and time was there (`clashes`), this one is not registered, and kept.
@@ -204,7 +204,7 @@ def add(
     keep_profile: bool = False,
     force: bool = False,
     confirm: lookup.Confirm | None = None,
-) -> list[Linked]:
+) -> list[Registration]:
     """Register the profiles that `specs` name in the index of `minor` (HEAD if None).
 
     All of them are read and verified before the first is stored, so a wrong one leaves nothing half done.
@@ -227,7 +227,7 @@ def add(
         for target in items:
             repo.vcs.check_minor_version_validity(target)
             repo.store.indexes.read(target)  # a damaged one is refused before anything is registered
-        linked: list[Linked] = []
+        linked: list[Registration] = []
         try:
             for target, group in items.items():
                 linked += _link(repo, target, group)
@@ -256,7 +256,7 @@ def _located(repo: Repository, spec: str, cwd: Path, minor_version: str, confirm
 
 def _find(
     repo: Repository, specs: Sequence[str], cwd: Path, minor_version: str
-) -> tuple[list[Path], list[Linked]]:
+) -> tuple[list[Path], list[Registration]]:
     """The files that `specs` name, each once, and the profiles that are registered in the version already.
 
     A command that was ended while it removed the files can so be typed again.
@@ -270,21 +270,21 @@ def _find(
             registered = lookup.registered(repo, minor_version) if minor_version else []
             if spec not in {info.source for info in registered}:
                 raise
-            done.append(Linked(spec, minor_version, False))
+            done.append(Registration(spec, minor_version, False))
     return list(paths), done
 
 
-def _link(repo: Repository, target: str, group: Sequence[tuple[Profile, Path]]) -> Iterator[Linked]:
+def _link(repo: Repository, target: str, group: Sequence[tuple[Profile, Path]]) -> Iterator[Registration]:
     state = repo.store.files.state
     items = [(profile, path.name, state(path).st_mtime_ns / 10**9) for profile, path in group]
     done = link(repo.store, target, items)
     for entry in done.added:
-        yield Linked(entry.path, target, True)
+        yield Registration(entry.path, target, True)
     known = (
         {entry.key: entry.checksum for entry in repo.store.indexes.read(target)} if done.duplicates else {}
     )
     for entry in done.duplicates:
-        yield Linked(entry.path, target, False, clashes=known[entry.key] != entry.checksum)
+        yield Registration(entry.path, target, False, clashes=known[entry.key] != entry.checksum)
 
 
 def _delete(repo: Repository, paths: Iterable[Path]) -> None:
@@ -321,14 +321,14 @@ def _target(profile: Profile, path: Path, minor_version: str, force: bool) -> st
 
 
 @dataclass(frozen=True)
-class Removed:
+class Removal:
     """A profile that is not there any more: from the index of `minor_version`, or (None) from the pending."""
 
     name: str
     minor_version: str | None
 
 
-def rm(repo: Repository, specs: Sequence[str], *, minor: str | None = None) -> list[Removed]:
+def rm(repo: Repository, specs: Sequence[str], *, minor: str | None = None) -> list[Removal]:
     """Unlink the profiles that `specs` name from the index of `minor` (HEAD if None), or delete them
     if they are pending. The objects of unlinked profiles are kept.
 
@@ -356,4 +356,4 @@ def rm(repo: Repository, specs: Sequence[str], *, minor: str | None = None) -> l
             for one_done in done:
                 problem.add_note(one_done)
             raise
-    return [Removed(one.info.source, one.minor_version) for one in unique]
+    return [Removal(one.info.source, one.minor_version) for one in unique]

@@ -21,7 +21,7 @@ from perun.core.errors import (
     VersionControlError,
 )
 from perun.plugin.api import Vcs
-from perun.plugin.registry import Candidate, Registry
+from perun.plugin.registry import PluginCandidate, Registry
 from perun.repository.user import cache_folder, links_of, own_users, shared_folder
 from perun.store import Store
 
@@ -223,7 +223,7 @@ class _OwnPlugins(Registry):
         self._folder = folder
         self._repo = repo
 
-    def _in_folders(self, family: str) -> Iterator[Candidate]:
+    def _in_folders(self, family: str) -> Iterator[PluginCandidate]:
         if self._repo.trust_state.decided:
             yield from super()._in_folders(family)
 

@@ -27,14 +27,14 @@ class StatsVersion(NamedTuple):
     files: int
 
 
-class Versions(NamedTuple):
+class StatsVersions(NamedTuple):
     """Minor versions with statistics, newest first, and how many older ones were left out."""
 
     names: list[str]
     left_out: int
 
 
-def versions(repo: Repository, top: int, start: str | None) -> Versions:
+def versions(repo: Repository, top: int, start: str | None) -> StatsVersions:
     """The newest `top` versions that have statistics, all if it is 0, from `start` (HEAD) on.
 
     The order is that of their dates.
@@ -42,10 +42,10 @@ def versions(repo: Repository, top: int, start: str | None) -> Versions:
     known = repo.store.stats.versions()
     newest = _date(repo, start)
     names = [minor for minor, date in known if not newest or date <= newest]
-    return Versions(names[:top] if top else names, max(0, len(names) - top) if top else 0)
+    return StatsVersions(names[:top] if top else names, max(0, len(names) - top) if top else 0)
 
 
-def files(repo: Repository, chosen: Versions) -> list[StatsFile]:
+def files(repo: Repository, chosen: StatsVersions) -> list[StatsFile]:
     """The files of the versions."""
     stats = repo.store.stats
     return [
@@ -55,7 +55,7 @@ def files(repo: Repository, chosen: Versions) -> list[StatsFile]:
     ]
 
 
-def sizes(repo: Repository, chosen: Versions) -> list[StatsVersion]:
+def sizes(repo: Repository, chosen: StatsVersions) -> list[StatsVersion]:
     """The versions with the sizes and numbers of their files."""
     found = files(repo, chosen)
     rows = []

@@ -77,20 +77,20 @@ class NamedWorkload:
 
 
 def expand(
-    repo: Repository, texts: Iterable[str], seed: int | None = None, *, apart: bool = False
+    repo: Repository, texts: Iterable[str], seed: int | None = None, *, separate: bool = False
 ) -> list[NamedWorkload]:
     """The workloads that the texts stand for: one that is the id of a generator for all that it generates.
 
     `< id` gives each generated file as standard input.
 
     :param seed: of all generators, before the seed of each in the configuration.
-    :param apart: as if all of them were configured with `profile_for_each_workload`.
+    :param separate: as if all of them were configured with `profile_for_each_workload`.
     :raises ConfigError: names file and line of a generator that is wrong.
     :raises PluginError: if it is of a type that there is not.
     :raises JobFailed: if a program that writes workloads fails.
     """
     known = _Generators(repo)
-    return [load for text in texts for load in _expanded(repo, known, text, seed, apart)]
+    return [load for text in texts for load in _expanded(repo, known, text, seed, separate)]
 
 
 def generators(repo: Repository) -> Collection[str]:
@@ -99,7 +99,7 @@ def generators(repo: Repository) -> Collection[str]:
 
 
 def _expanded(
-    repo: Repository, known: _Generators, text: str, seed: int | None, apart: bool
+    repo: Repository, known: _Generators, text: str, seed: int | None, separate: bool
 ) -> list[NamedWorkload]:
     start, name = _parts(text)
     if name not in known.settings:
@@ -108,7 +108,7 @@ def _expanded(
         repo.require_trust(f"generating workloads by {name!r}")
     with known.naming_place(name):
         settings = known.settings[name]
-        merged = not (apart or is_true(settings.get("profile_for_each_workload", False)))
+        merged = not (separate or is_true(settings.get("profile_for_each_workload", False)))
         return list(_generate(repo, settings, start, seed, merged))
 
 

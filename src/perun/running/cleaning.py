@@ -23,9 +23,9 @@ from perun.plugin.api import Report, silent
 from perun.repository import copies, hooks, journal, stats, walking
 from perun.repository.repository import BISECTIONS, PERUN_FOLDER, Repository
 from perun.running.run import builds, matrix
-from perun.running.run.builds import Kept
-from perun.sharing.known import Known, caches
-from perun.store.fsck import Finding, rebuild_caches
+from perun.running.run.builds import CachedBuild
+from perun.sharing.known import CachingReader, caches
+from perun.store.fsck import FsckFinding, rebuild_caches
 from perun.store.fsck import fsck as check_store
 from perun.store.index import IndexEntry
 from perun.store.pending import unlink
@@ -37,7 +37,7 @@ from perun.store.summaries import key_of
 from perun.store.temp import TempFile
 
 
-def fsck(repo: Repository, report: Report = silent, *, repair: bool = False) -> Iterator[Finding]:
+def fsck(repo: Repository, report: Report = silent, *, repair: bool = False) -> Iterator[FsckFinding]:
     """Whatever is damaged, missing or left over, as a stream. Reads only, but with `repair`.
 
     :param repair: do what each finding offers; what was done is in it. No repair removes the only copy of
@@ -62,7 +62,7 @@ def rebuild(repo: Repository, report: Report = silent) -> int:
     return len(states)
 
 
-def _repaired(finding: Finding) -> Finding:
+def _repaired(finding: FsckFinding) -> FsckFinding:
     assert finding.repair is not None
     try:
         return finding._replace(done=finding.repair())
@@ -70,42 +70,42 @@ def _repaired(finding: Finding) -> Finding:
         return finding._replace(message=f"{finding.message}; repairing it failed: {problem}")
 
 
-def _findings(repo: Repository, report: Report) -> Iterator[Finding]:
+def _findings(repo: Repository, report: Report) -> Iterator[FsckFinding]:
     date = partial(stats.date_of, repo)
     yield from check_store(repo.store, lambda done, total: report("", done, total), date)
     yield from _journals(repo)
     yield from _acknowledged(repo)
     yield from _working_copies(repo)
     for path, message in builds.damaged(repo):
-        yield Finding("info", path, message, partial(_remove_build, path))
+        yield FsckFinding("info", path, message, partial(_remove_build, path))
     for hook, repair in hooks.problems(repo):
-        yield Finding("warning", hook.path, hook.problem, repair)
+        yield FsckFinding("warning", hook.path, hook.problem, repair)
 
 
-def _journals(repo: Repository) -> Iterator[Finding]:
+def _journals(repo: Repository) -> Iterator[FsckFinding]:
     """Damaged journals of batches, of bisections and of an in-place run."""
     for folder in (matrix.folder(repo), repo.root / PERUN_FOLDER / BISECTIONS):
         for path, message in journal.damaged(folder):
-            yield Finding("error", path, message)
+            yield FsckFinding("error", path, message)
     try:
         copies.read_journal(repo)
     except PerunError as problem:
-        yield Finding("error", repo.in_place_journal, problem.message)
+        yield FsckFinding("error", repo.in_place_journal, problem.message)
 
 
-def _acknowledged(repo: Repository) -> Iterator[Finding]:
+def _acknowledged(repo: Repository) -> Iterator[FsckFinding]:
     """The list of acknowledged changes, where it is none."""
     path = acknowledged.path_of(repo)
     try:
-        acknowledged.Acknowledged.load(repo)
+        acknowledged.Acknowledgements.load(repo)
     except ConfigError as problem:
-        yield Finding("error", path, f"{problem.message}; {problem.hint}")
+        yield FsckFinding("error", path, f"{problem.message}; {problem.hint}")
 
 
-def _working_copies(repo: Repository) -> Iterator[Finding]:
+def _working_copies(repo: Repository) -> Iterator[FsckFinding]:
     for path in copies.leftovers(repo):
         message = "left over from an interrupted run"
-        yield Finding("info", path, message, partial(_remove_working_copy, repo, path))
+        yield FsckFinding("info", path, message, partial(_remove_working_copy, repo, path))
 
 
 def _remove_working_copy(repo: Repository, path: Path) -> str:
@@ -124,7 +124,7 @@ DAY: Final = 86400.0
 
 
 @dataclass(frozen=True)
-class Keep:
+class RetentionPolicy:
     """Which registered profiles are kept: those that any of these says; all if none is set.
 
     :param days: those measured in the last so many days. :param tags: those of versions with a tag.
@@ -150,7 +150,7 @@ class Keep:
         return self.days is None and self.last is None and not self.tags
 
 
-class Collected(NamedTuple):
+class CleaningResult(NamedTuple):
     """What was removed, or would be.
 
     :param entries: registered profiles that are not kept. :param deleted: the objects, or the pieces of a
@@ -170,20 +170,20 @@ class Collected(NamedTuple):
     moved: int = 0
     unknown: Collection[RegisterEntry] = ()
     lacks: str = ""
-    builds: Sequence[Kept] = ()
-    gone_builds: Sequence[Kept] = ()
+    builds: Sequence[CachedBuild] = ()
+    gone_builds: Sequence[CachedBuild] = ()
 
 
 def collect_here(
     repo: Repository,
-    keep: Keep,
+    keep: RetentionPolicy,
     *,
     now: float,
     dry_run: bool = False,
     agreed: Collection[RegisterEntry] | None = None,
     with_builds: bool = False,
     progress: Progress = lambda done, total: None,
-) -> Collected:
+) -> CleaningResult:
     """Unlink what is not kept, and delete the objects that no index names then.
 
     Pending profiles, statistics and the changes that were found stay. The lock of the repository is held, so
@@ -218,7 +218,7 @@ def collect_here(
         for path in builds.unfinished(repo):
             builds.remove(path)
     left_builds = [one for one in kept if one not in gone_builds]
-    return Collected(
+    return CleaningResult(
         gone, objects, freed, unknown=unknown, lacks=lacks, builds=left_builds, gone_builds=gone_builds
     )
 
@@ -237,14 +237,14 @@ def _clean_cache(repo: Repository, left: Collection[str]) -> None:
 def collect_remote(
     repo: Repository,
     remote: Remote,
-    keep: Keep,
+    keep: RetentionPolicy,
     *,
     grace: float,
     now: float,
     dry_run: bool = False,
     agreed: Collection[RegisterEntry] | None = None,
     progress: Progress = lambda done, total: None,
-) -> Collected:
+) -> CleaningResult:
     """Record at the remote that what is not kept is removed, and delete there what nothing needs.
 
     Others may push and pull meanwhile (:mod:`perun.store.remote.cleaning`).
@@ -253,24 +253,24 @@ def collect_remote(
     :param agreed: as of :func:`collect_here`.
     :raises RemoteError: if the remote cannot be read or written.
     """
-    known = Known(remote, caches(repo))
+    known = CachingReader(remote, caches(repo))
     entries = [one.entry for one in known.refresh()]
     known.keep()
     gone, unknown, lacks = _not_kept(repo, entries, keep, now, agreed)
     if dry_run:
         planned = cleaning.planned(known, gone)
-        return Collected(gone, planned.deleted, planned.freed, 0, planned.moved, unknown, lacks)
+        return CleaningResult(gone, planned.deleted, planned.freed, 0, planned.moved, unknown, lacks)
     cleaning.remove(known, gone, now=now)
     done = cleaning.clean(known, grace=grace, now=now, progress=progress)
     known.refresh()
     known.keep()
-    return Collected(gone, done.deleted, done.freed, done.waiting, done.moved, unknown, lacks)
+    return CleaningResult(gone, done.deleted, done.freed, done.waiting, done.moved, unknown, lacks)
 
 
 def _not_kept(
     repo: Repository,
     entries: Collection[RegisterEntry],
-    keep: Keep,
+    keep: RetentionPolicy,
     now: float,
     agreed: Collection[RegisterEntry] | None,
 ) -> tuple[list[RegisterEntry], list[RegisterEntry], str]:

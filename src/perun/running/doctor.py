@@ -24,9 +24,9 @@ from perun.core.conditions import Condition
 from perun.core.errors import PerunError, UsageError
 from perun.core.process import programs
 from perun.core.process.command import failed
-from perun.core.process.execution import Sample
+from perun.core.process.execution import RunSample
 from perun.core.wording import plural
-from perun.history.earlier import MOST_READ, KnownFacts
+from perun.history.baseline import MOST_READ, KnownSummaries
 from perun.measurement.comparable import speed_of, usual
 from perun.measurement.difference import DEFAULTS
 from perun.models.two_samples import sequential
@@ -132,7 +132,7 @@ def _stored_speeds(repo: Repository) -> Iterator[str]:
         versions = (one for one in itertools.chain([head], nearest) if indexes.has(one))
         for checksum in itertools.islice(versions, _VERSIONS):
             infos = [entry.info() for entry in indexes.read(checksum)]
-            for fact in KnownFacts(repo, 0).of(infos).values():
+            for fact in KnownSummaries(repo, 0).of(infos).values():
                 if fact.headline and fact.machine == here and (speed := speed_of(fact.headline.conditions)):
                     yield speed
     except PerunError:
@@ -240,7 +240,7 @@ _CALIBRATION: Final = 1_000_000
 _RUN_LIMIT: Final = 60.0
 
 
-class Effect(NamedTuple):
+class DetectableEffect(NamedTuple):
     """A change of so much, e.g. 0.05, and how many pairs show it four times in five; None where not even the
     most pairs of `perun compare` do. `seconds`: how long these take it."""
 
@@ -250,7 +250,7 @@ class Effect(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Clock:
+class ClockNoise:
     """The noise of one clock.
 
     :ivar median: seconds of one run. :ivar scatter: standard deviation of runs, as a share, by the median of
@@ -266,12 +266,12 @@ class Clock:
     paired: float
     ratio: Ratio
     halves: float
-    effects: tuple[Effect, ...]
+    effects: tuple[DetectableEffect, ...]
     smallest: float
 
 
 @dataclass(frozen=True)
-class Noise:
+class NoiseReport:
     """What was measured.
 
     :ivar command: the built-in program. :ivar seconds: how long the measuring took.
@@ -285,7 +285,7 @@ class Noise:
     disturbed: int
     pinned: bool
     seconds: float
-    clocks: tuple[Clock, ...]
+    clocks: tuple[ClockNoise, ...]
 
 
 def measure(
@@ -295,7 +295,7 @@ def measure(
     report: Report = silent,
     rng: random.Random | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Noise:
+) -> NoiseReport:
     """Measure for about `budget` seconds, but at least the pairs of a first look.
 
     :param length: seconds that one run is to take. :param report: gets the pairs so far and at most.
@@ -316,7 +316,7 @@ def measure(
         _clock(name, np.array([[of(sample) for sample in pair] for pair in pairs]), pairs, levels)
         for name, of in (("wall", _wall), ("cpu", _cpu))
     )
-    return Noise(
+    return NoiseReport(
         machine.class_of(machine.describe()),
         found,
         runner.command,
@@ -350,13 +350,13 @@ class _Runner:
         per_round = max(full - empty, 1e-6) / _CALIBRATION
         self.command = _command(max(0, round((length - empty) / per_round)))
 
-    def pair(self) -> tuple[Sample, Sample]:
+    def pair(self) -> tuple[RunSample, RunSample]:
         """Two runs on the same core. Which of them counts as the first one is random."""
         core = self.rng.choice(self.cores) if self.cores else None
         first, second = (self._once(self.command, core) for _ in range(2))
         return (first, second) if self.rng.random() < 0.5 else (second, first)
 
-    def _once(self, command: str, core: int | None) -> Sample:
+    def _once(self, command: str, core: int | None) -> RunSample:
         run = Run(command, cwd=self._scratch, environ=dict(self._environ))
         with TimedRuns(run, self._scratch, self.rng, _RUN_LIMIT, core) as runs:
             sample, errors = runs.record()
@@ -371,11 +371,11 @@ def _command(rounds: int) -> str:
 
 def _pairs(
     runner: _Runner, deadline: float, report: Report, clock: Callable[[], float]
-) -> tuple[list[tuple[Sample, Sample]], int]:
+) -> tuple[list[tuple[RunSample, RunSample]], int]:
     """Pairs until the deadline, and how many of them were disturbed."""
-    pairs: list[tuple[Sample, Sample]] = []
+    pairs: list[tuple[RunSample, RunSample]] = []
     disturbed = 0
-    watch = conditions.Watch()
+    watch = conditions.ConditionWatch()
     start = clock()
     while len(pairs) < FIRST_LOOK or (len(pairs) < MAX_RUNS and clock() < deadline):
         before = conditions.now()
@@ -386,11 +386,11 @@ def _pairs(
     return pairs, disturbed
 
 
-def _wall(sample: Sample) -> float:
+def _wall(sample: RunSample) -> float:
     return sample.real
 
 
-def _cpu(sample: Sample) -> float:
+def _cpu(sample: RunSample) -> float:
     return sample.user + sample.system
 
 
@@ -401,8 +401,8 @@ def _levels() -> dict[int, float]:
 
 
 def _clock(
-    name: str, values: Floats, pairs: list[tuple[Sample, Sample]], levels: Mapping[int, float]
-) -> Clock:
+    name: str, values: Floats, pairs: list[tuple[RunSample, RunSample]], levels: Mapping[int, float]
+) -> ClockNoise:
     """:param values: seconds, shape (pairs, 2)."""
     values = np.maximum(values, 1e-6)  # a clock of ticks may show nothing
     differences = np.diff(np.log(values), axis=1).ravel()
@@ -412,7 +412,7 @@ def _clock(
     per_pair = len(ARMS) * run_seconds
     half = len(values) // 2
     affordable = max((size for size in levels if size * per_pair <= SECONDS), default=FIRST_LOOK)
-    return Clock(
+    return ClockNoise(
         name,
         median,
         float(1.4826 * np.median(np.abs(values - median)) / median),
@@ -424,6 +424,6 @@ def _clock(
     )
 
 
-def _effect(share: float, paired: float, per_pair: float, levels: Mapping[int, float]) -> Effect:
+def _effect(share: float, paired: float, per_pair: float, levels: Mapping[int, float]) -> DetectableEffect:
     pairs = sequential.pairs_needed(paired, share, levels)
-    return Effect(share, pairs, None if pairs is None else pairs * per_pair)
+    return DetectableEffect(share, pairs, None if pairs is None else pairs * per_pair)

@@ -9,7 +9,7 @@ from perun.core.errors import PluginError, ProfileError, UsageError, VersionCont
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.loading import errors_of, takes_context
 from perun.profile.bounds import is_of_bounds
-from perun.profile.untraced import told
+from perun.profile.untraced import untraced_note
 from perun.repository import lookup
 from perun.repository.repository import Repository
 from perun.running.run.collecting import VersionStatistics
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 
-class Choice(NamedTuple):
+class ViewChoice(NamedTuple):
     """A view that suits a profile.
 
     :param arguments: what `perun show PROFILE` is continued with: the view, and its arguments and options.
@@ -32,31 +32,31 @@ class Choice(NamedTuple):
 
 
 _BOUNDS: Final = ("tableof", "resources", "-h", "uid", "-h", "subtype", "-h", "bound", "-h", "class")
-CHOICES: Final[Mapping[str, tuple[Choice, ...]]] = {
+CHOICES: Final[Mapping[str, tuple[ViewChoice, ...]]] = {
     "time": (
-        Choice(("bars", "mean", "--per", "workload", "--by", "subtype", "--grouped", "--of", "amount",
+        ViewChoice(("bars", "mean", "--per", "workload", "--by", "subtype", "--grouped", "--of", "amount",
                 "--terminal"), ("workload",)),
-        Choice(("bars", "mean", "--per", "subtype", "--of", "amount", "--terminal"), ("subtype",)),
+        ViewChoice(("bars", "mean", "--per", "subtype", "--of", "amount", "--terminal"), ("subtype",)),
     ),
-    "memory": (Choice(("memory",)),),
+    "memory": (ViewChoice(("memory",)),),
     "trace": (
-        Choice(("flamegraph",), ("timestamp", "trace")),
-        Choice(("bars", "sum", "--per", "uid", "--of", "amount", "--terminal"), ("uid",)),
+        ViewChoice(("flamegraph",), ("timestamp", "trace")),
+        ViewChoice(("bars", "sum", "--per", "uid", "--of", "amount", "--terminal"), ("uid",)),
     ),
-    "instructions": (Choice(("flamegraph",), ("trace",)),),
+    "instructions": (ViewChoice(("flamegraph",), ("trace",)),),
     "complexity": (
-        Choice(("scatter",), ("structure-unit-size",)),
-        Choice(("flamegraph",), ("timestamp",)),
+        ViewChoice(("scatter",), ("structure-unit-size",)),
+        ViewChoice(("flamegraph",), ("timestamp",)),
     ),
     "bounds": (
-        Choice((*_BOUNDS, "-h", "reason"), ("reason",)),
-        Choice(_BOUNDS),
+        ViewChoice((*_BOUNDS, "-h", "reason"), ("reason",)),
+        ViewChoice(_BOUNDS),
     ),
-    "island": (Choice(("timeline", "--format", "summary")),),
-    "regex": (Choice(("scatter",), ("structure-unit-size",)),),
+    "island": (ViewChoice(("timeline", "--format", "summary")),),
+    "regex": (ViewChoice(("scatter",), ("structure-unit-size",)),),
 }  # fmt: skip
 """The views of a collector, the best one first."""
-OTHERWISE: Final = Choice(("tableof", "resources", "--limit", "50"))
+OTHERWISE: Final = ViewChoice(("tableof", "resources", "--limit", "50"))
 """What shows a profile of any other collector."""
 _WITHOUT_PAGES: Final = "--terminal"
 _CHARTS: Final = ("bars", "boxplot", "flow", "histogram", "scatter")
@@ -93,7 +93,7 @@ def show(
     """Interpret `profile` with the view, into `out` or the file that `params` name."""
     plugin = repo.registry.get("view", view)
     context = (ctx,) if takes_context(plugin) else ()
-    if lacking := told(profile):
+    if lacking := untraced_note(profile):
         ctx.note(lacking)
     try:
         with errors_of(plugin, f"the view {plugin.name!r}", PluginError):

@@ -14,7 +14,7 @@ from perun.core import atomic
 from perun.core.regular import read_regular
 from perun.repository.repository import Repository
 from perun.store.remote.contract import Remote
-from perun.store.remote.reading import Reader
+from perun.store.remote.reading import RemoteReader
 from perun.store.remote.register import RegisterEntry, made_of
 
 # What a remote holds, as far as this repository has seen it; only what is new is fetched.
@@ -27,7 +27,7 @@ _LARGEST: Final = 1 << 30
 """Bytes of the cache that are read at most."""
 
 
-class Known(Reader):
+class CachingReader(RemoteReader):
     """A reader that keeps what it has fetched.
 
     :param cache: the folder of the caches of remotes.

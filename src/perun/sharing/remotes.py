@@ -154,7 +154,7 @@ def versions_of(repo: Repository, text: str | None, start: str | None = None) ->
 # `perun clone-profiles`: what somebody new in the team types once, in a clone of the project.
 
 
-class Joined(NamedTuple):
+class JoinResult(NamedTuple):
     """The repository, whether it was made, and the remote that its profiles come from."""
 
     repo: Repository
@@ -162,7 +162,9 @@ class Joined(NamedTuple):
     remote: NamedRemote
 
 
-def join(folder: Path, environ: Mapping[str, str], name: str, url: str, asks: Ask | None = None) -> Joined:
+def join(
+    folder: Path, environ: Mapping[str, str], name: str, url: str, asks: Ask | None = None
+) -> JoinResult:
     """Make the clone that `folder` is in a Perun repository with this remote; what is there already stays.
 
     :raises UsageError: if the URL is none of a remote, or the name is that of another remote.
@@ -188,9 +190,9 @@ def join(folder: Path, environ: Mapping[str, str], name: str, url: str, asks: As
                 f"remove it first: perun remote remove {name}; or give another name: --name NAME",
             )
         if one.url == url:
-            return Joined(repo, made, one)
+            return JoinResult(repo, made, one)
     added = add(repo, name, url)
-    return Joined(open_repository(repo.root, environ, asks), made, added)
+    return JoinResult(open_repository(repo.root, environ, asks), made, added)
 
 
 def _is_clone(folder: Path) -> bool:
@@ -203,7 +205,7 @@ EVERY: Final = 30.0
 """Seconds after which what was registered meanwhile is sent."""
 
 
-class Sent(NamedTuple):
+class SendResult(NamedTuple):
     """What was sent in all: how many profiles, how many bytes, and why some were refused."""
 
     profiles: int
@@ -231,7 +233,7 @@ class Sender:
         self._meanwhile = meanwhile
         self._clock = clock
         self._next = clock()
-        self._sent = Sent(0, 0, [])
+        self._sent = SendResult(0, 0, [])
         self._told = ""
         push(repo, remote, dry_run=True)
 
@@ -252,14 +254,14 @@ class Sender:
         self._next = self._clock() + EVERY
         return self._told if self._told != before else ""
 
-    def send(self) -> Sent:
+    def send(self) -> SendResult:
         """Send now what is not there; what was sent in all.
 
         :raises PerunError: as :func:`perun.sharing.transfer.push`. What was sent stays.
         """
         done = push(self._repo, self._remote)
         before = self._sent
-        self._sent = Sent(before.profiles + len(done.entries), before.bytes + done.sent, done.refused)
+        self._sent = SendResult(before.profiles + len(done.entries), before.bytes + done.sent, done.refused)
         return self._sent
 
 

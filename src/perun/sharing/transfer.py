@@ -16,14 +16,14 @@ from perun.plugin.api import MinorVersion
 from perun.profile.head import ProfileHeader
 from perun.repository import walking
 from perun.repository.repository import Repository
-from perun.sharing.known import Known, caches, registered_here
+from perun.sharing.known import CachingReader, caches, registered_here
 from perun.store.index import IndexEntry
 from perun.store.objects import ObjectFile
 from perun.store.remote import pack, register
 from perun.store.remote.contract import MissingPiece, Remote
 from perun.store.remote.pack import PackSlice, in_parallel
 from perun.store.remote.reading import prepare
-from perun.store.remote.register import Added, Register, RegisterEntry, Union
+from perun.store.remote.register import Register, RegisterAddition, RegisterEntry, RegisterUnion
 
 Progress = Callable[[int, int], None]
 """Is told how many profiles are done, and how many there are in all."""
@@ -37,7 +37,7 @@ _ROUNDS: Final = 10
 """Times that what others have deleted meanwhile is sent again."""
 
 
-class Transferred(NamedTuple):
+class TransferResult(NamedTuple):
     """What a transfer did, or would do.
 
     :param entries: the profiles that were sent or fetched. :param known: how many were there already.
@@ -62,7 +62,7 @@ def push(
     again: bool = False,
     dry_run: bool = False,
     progress: Progress = lambda done, total: None,
-) -> Transferred:
+) -> TransferResult:
     """Send what is registered here, and not there.
 
     :param minors: only profiles of these minor versions; all if None.
@@ -72,7 +72,7 @@ def push(
     :raises ProfileError: if an index here is damaged.
     """
     began = time.monotonic()
-    known = Known(remote, caches(repo))
+    known = CachingReader(remote, caches(repo))
     union = known.refresh()
     registered = registered_here(repo, minors)
     missing = [entry for entry in union.lacking(registered) if unclashed(entry) not in union]
@@ -81,19 +81,19 @@ def push(
     new = [entry for entry in missing if entry not in gone]
     there = len(registered) - len(missing)
     if dry_run:
-        return Transferred(new, there, removed, [], 0, time.monotonic() - began)
+        return TransferResult(new, there, removed, [], 0, time.monotonic() - began)
     if new:
         prepare(remote)
     refused: dict[RegisterEntry, str] = {}
     sent = _settled(repo, known, new, refused, progress)
     known.keep()
     done = [entry for entry in new if entry not in refused]
-    return Transferred(done, there, removed, list(refused.values()), sent, time.monotonic() - began)
+    return TransferResult(done, there, removed, list(refused.values()), sent, time.monotonic() - began)
 
 
 def _settled(
     repo: Repository,
-    known: Known,
+    known: CachingReader,
     new: Sequence[RegisterEntry],
     refused: dict[RegisterEntry, str],
     progress: Progress,
@@ -130,7 +130,7 @@ def pull(
     *,
     dry_run: bool = False,
     progress: Progress = lambda done, total: None,
-) -> Transferred:
+) -> TransferResult:
     """Fetch what is registered there, and not here. What is fetched is data only, and is verified.
 
     :param minors: only profiles of these minor versions; all if None.
@@ -138,7 +138,7 @@ def pull(
     :raises RemoteError: if the remote cannot be read. What was fetched stays, and is not fetched again.
     """
     began = time.monotonic()
-    known = Known(remote, caches(repo))
+    known = CachingReader(remote, caches(repo))
     union = known.refresh()
     known.keep()
     here = {unclashed(entry) for entry in registered_here(repo, minors)}
@@ -163,18 +163,18 @@ def pull(
         left = [one for one in known.refresh() if one.entry in gone]
         refused += (_not_there(one, remote) for one in left if one.place.pack == gone[one.entry])
         left = [one for one in left if one.place.pack != gone[one.entry]]
-    return Transferred(done, len(there) - len(new), [], refused, sent, time.monotonic() - began)
+    return TransferResult(done, len(there) - len(new), [], refused, sent, time.monotonic() - began)
 
 
 def _fetched_packs(
-    repo: Repository, remote: Remote, wanted: Iterable[Added]
-) -> Iterator[tuple[list[Added], tuple[int, dict[str, bytes] | None]]]:
+    repo: Repository, remote: Remote, wanted: Iterable[RegisterAddition]
+) -> Iterator[tuple[list[RegisterAddition], tuple[int, dict[str, bytes] | None]]]:
     """The profiles pack by pack, with the bytes that were fetched and the objects, None if it is gone."""
-    by_pack: dict[str, list[Added]] = {}
+    by_pack: dict[str, list[RegisterAddition]] = {}
     for one in wanted:
         by_pack.setdefault(one.place.pack, []).append(one)
 
-    def fetch(some: list[Added]) -> tuple[int, dict[str, bytes] | None]:
+    def fetch(some: list[RegisterAddition]) -> tuple[int, dict[str, bytes] | None]:
         try:
             return _fetched(remote, some, repo.store.limit)
         except MissingPiece:
@@ -184,7 +184,7 @@ def _fetched_packs(
         yield from in_parallel(pool, fetch, by_pack.values(), remote.parallel)
 
 
-def _not_there(one: Added, remote: Remote) -> str:
+def _not_there(one: RegisterAddition, remote: Remote) -> str:
     name, minor = one.entry.name, one.entry.minor[:10]
     return f"{name} of {minor} is not fetched: {remote.url} has no {pack.FOLDER}{one.place.pack}"
 
@@ -204,7 +204,10 @@ def unclashed(entry: RegisterEntry) -> RegisterEntry:
 
 
 def _in_packs(
-    repo: Repository, entries: Iterable[RegisterEntry], union: Union, refused: dict[RegisterEntry, str]
+    repo: Repository,
+    entries: Iterable[RegisterEntry],
+    union: RegisterUnion,
+    refused: dict[RegisterEntry, str],
 ) -> Iterator[tuple[list[RegisterEntry], list[tuple[str, bytes]]]]:
     """The entries with the objects that they need, which are together about as large as a pack."""
     group: list[RegisterEntry] = []
@@ -228,7 +231,7 @@ def _in_packs(
 
 def _sent(
     repo: Repository,
-    known: Known,
+    known: CachingReader,
     entries: Sequence[RegisterEntry],
     objects: Sequence[tuple[str, bytes]],
     packs: set[str],
@@ -250,7 +253,7 @@ def _sent(
     for entry in entries:
         place = places.get(entry.checksum) or known.union.where(entry.checksum)
         assert place is not None  # it is packed where the union has none
-        added.append(Added(entry, _file_time(repo, entry), place))
+        added.append(RegisterAddition(entry, _file_time(repo, entry), place))
         packs.add(place.pack)
     saying = register.written(added, now=time.time())
     known.put(saying, Register(added))
@@ -264,7 +267,7 @@ def _file_time(repo: Repository, entry: RegisterEntry) -> int:
         return entry.time * 10**9
 
 
-def _fetched(remote: Remote, wanted: Sequence[Added], limit: int) -> tuple[int, dict[str, bytes]]:
+def _fetched(remote: Remote, wanted: Sequence[RegisterAddition], limit: int) -> tuple[int, dict[str, bytes]]:
     """How many bytes were fetched, and the objects of one pack. It is fetched as a whole where most of it is
     wanted, else object by object."""
     places = {one.entry.checksum: one.place for one in wanted}
@@ -287,7 +290,7 @@ def _fetched(remote: Remote, wanted: Sequence[Added], limit: int) -> tuple[int, 
 
 
 def _take_in(
-    repo: Repository, wanted: Sequence[Added], objects: Mapping[str, bytes], refused: list[str]
+    repo: Repository, wanted: Sequence[RegisterAddition], objects: Mapping[str, bytes], refused: list[str]
 ) -> list[RegisterEntry]:
     """Store the objects, each after its content was verified, then register them."""
     # Locked so that nobody removes, as unused, what is about to be registered.
@@ -313,7 +316,7 @@ def _take_in(
 
 
 def _stored(
-    repo: Repository, wanted: Sequence[Added], objects: Mapping[str, bytes]
+    repo: Repository, wanted: Sequence[RegisterAddition], objects: Mapping[str, bytes]
 ) -> list[ProfileHeader | ProfileError]:
     """Store the objects that are not here; the head of each profile, or why it is none."""
     store = repo.store.objects
@@ -355,7 +358,7 @@ def fetch(repo: Repository, remote: Remote, minors: Collection[str] | None = Non
     :param minors: only these versions; all if None.
     :raises RemoteError: if the remote cannot be read.
     """
-    known = Known(remote, caches(repo))
+    known = CachingReader(remote, caches(repo))
     union = known.refresh()
     known.keep()
     here: dict[str, set[RegisterEntry]] = {}

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perun.store.cache import Cache
-    from perun.store.changes import Changes
+    from perun.store.changes import ChangeStore
     from perun.store.files import Files
-    from perun.store.fsck import Finding, Progress
+    from perun.store.fsck import FsckFinding, Progress
     from perun.store.index import Indexes
     from perun.store.lock import Lock
     from perun.store.objects import FileObjects
     from perun.store.pending import Pending
     from perun.store.series import SeriesCache
     from perun.store.stats import Stats
-    from perun.store.summaries import Facts, Summaries
+    from perun.store.summaries import ProfileSummaries, Summaries
     from perun.store.temp import Temp
 
 FOLDERS = ("objects", "jobs", "logs", "cache", "stats", "tmp")
@@ -123,11 +123,11 @@ class Store:
         )
 
     @cached_property
-    def changes(self) -> Changes:
+    def changes(self) -> ChangeStore:
         """The changes of performance found in each minor version."""
-        from perun.store.changes import Changes
+        from perun.store.changes import ChangeStore
 
-        return Changes(self.root / "objects", self.lock, self.root / "sums" / "changes", self.files)
+        return ChangeStore(self.root / "objects", self.lock, self.root / "sums" / "changes", self.files)
 
     @cached_property
     def pending(self) -> Pending:
@@ -152,11 +152,11 @@ class Store:
         return Summaries(self.cache, self.indexes, self.changes, self.lock, self.files)
 
     @cached_property
-    def facts(self) -> Facts:
+    def profile_summaries(self) -> ProfileSummaries:
         """What lists of profiles say of each beyond its index, a cache."""
-        from perun.store.summaries import Facts
+        from perun.store.summaries import ProfileSummaries
 
-        return Facts(self.cache)
+        return ProfileSummaries(self.cache)
 
     @cached_property
     def series(self) -> SeriesCache:
@@ -179,7 +179,7 @@ class Store:
 
         return Temp(self.root / "tmp", self.lock, self.limit)
 
-    def fsck(self, progress: Progress | None = None) -> Iterator[Finding]:
+    def fsck(self, progress: Progress | None = None) -> Iterator[FsckFinding]:
         """All that is wrong or odd in the store, found by reading every file of it; changes nothing."""
         from perun.store.fsck import fsck
 

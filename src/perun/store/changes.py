@@ -47,7 +47,7 @@ class ChangeRecord(NamedTuple):
         return self.info.location, self.info.type, self.command
 
 
-class Changes:
+class ChangeStore:
     """The changes below `.perun/objects`.
 
     :param lock: the lock of the repository, taken by what writes.
@@ -229,7 +229,7 @@ def _hint(source: str) -> str:
 # Nothing heavy is imported here: `perun status` and `perun log` read it.
 
 
-class KnownStep(NamedTuple):
+class CachedChangePoint(NamedTuple):
     """A definite change of the level of one series.
 
     :param command: what was measured, and by which collector. :param ratio: new / old, with :param low: and
@@ -238,7 +238,7 @@ class KnownStep(NamedTuple):
     :param verdict: the word for it, as `Degradation`. :param leads: whether the series stands for what was
         measured; else it is of a part of it.
     :param possible: the checksums of the versions that may have brought it, the first measured one last.
-    :param taken_back: the version whose step takes it back; :param takes_back: the one that it takes back.
+    :param reverted_by: the version whose step takes it back; :param reverts: the one that it takes back.
     """
 
     location: str
@@ -252,8 +252,8 @@ class KnownStep(NamedTuple):
     verdict: str
     leads: bool
     possible: tuple[str, ...]
-    taken_back: str = ""
-    takes_back: str = ""
+    reverted_by: str = ""
+    reverts: str = ""
 
     @property
     def degradation(self) -> bool:
@@ -261,16 +261,16 @@ class KnownStep(NamedTuple):
         return self.verdict.endswith("Degradation")
 
 
-class KnownSteps:
+class ChangePointCache:
     """The steps of each version. :param steps: by each checksum of `possible` of them."""
 
-    def __init__(self, steps: Mapping[str, Sequence[KnownStep]]) -> None:
+    def __init__(self, steps: Mapping[str, Sequence[CachedChangePoint]]) -> None:
         self._steps = steps
 
     @classmethod
-    def load(cls, cache: Cache) -> KnownSteps:
+    def load(cls, cache: Cache) -> ChangePointCache:
         """What is kept, each step by every version that may have brought it."""
-        found: dict[str, list[KnownStep]] = {}
+        found: dict[str, list[CachedChangePoint]] = {}
         for steps in cache.all("steps", _read).values():
             for step in steps:
                 for version in step.possible:
@@ -280,16 +280,16 @@ class KnownSteps:
     def __bool__(self) -> bool:
         return bool(self._steps)
 
-    def of_version(self, version: str) -> list[KnownStep]:
+    def of_version(self, version: str) -> list[CachedChangePoint]:
         """The steps that the version may have brought."""
         return list(self._steps.get(version, ()))
 
-    def at(self, version: str) -> list[KnownStep]:
+    def at(self, version: str) -> list[CachedChangePoint]:
         """The steps whose new level was measured at that version first."""
         return [step for step in self._steps.get(version, ()) if step.possible[-1] == version]
 
 
-def keep(cache: Cache, looked_at: Iterable[str], steps: Mapping[str, Sequence[KnownStep]]) -> None:
+def keep(cache: Cache, looked_at: Iterable[str], steps: Mapping[str, Sequence[CachedChangePoint]]) -> None:
     """Keep the steps by the first version of the new level.
 
     :param looked_at: checksums of the versions that were searched: what was known of others stays.
@@ -300,8 +300,8 @@ def keep(cache: Cache, looked_at: Iterable[str], steps: Mapping[str, Sequence[Kn
     cache.put("steps", {version: data for version, data in new.items() if data != known.get(version)}, gone)
 
 
-def _read(data: bytes) -> list[KnownStep]:
-    steps = [KnownStep(*one) for one in json.loads(data)]
+def _read(data: bytes) -> list[CachedChangePoint]:
+    steps = [CachedChangePoint(*one) for one in json.loads(data)]
     for one in steps:
         of_types(one, _TYPES)
         of_types(one.possible, [str] * max(len(one.possible), 1))

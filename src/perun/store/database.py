@@ -38,7 +38,7 @@ BLOCK: Final = 1 << 20
 _IN_MEMORY: Final = 16 << 20
 
 
-class Unfinished(tempfile.SpooledTemporaryFile[bytes]):
+class UnfinishedFile(tempfile.SpooledTemporaryFile[bytes]):
     """What a file is to hold. :ivar time: its modification time (ns), once that is known."""
 
     time: int | None = None
@@ -46,10 +46,10 @@ class Unfinished(tempfile.SpooledTemporaryFile[bytes]):
 
 def unfinished() -> Any:
     """A file that is written, on the disk once it is large."""
-    return Unfinished(_IN_MEMORY)
+    return UnfinishedFile(_IN_MEMORY)
 
 
-class Blocks(BlockRef):
+class DatabaseBlocks(BlockRef):
     """A content, of which one block at a time is in memory."""
 
     def __init__(self, connection: Connection, content: int, size: int, source: str) -> None:
@@ -85,7 +85,7 @@ class Blocks(BlockRef):
         self._start, self._block = rows[0][0], memoryview(rows[0][1])
 
 
-def blocks_of(file: Unfinished) -> Iterator[tuple[int, bytes]]:
+def blocks_of(file: UnfinishedFile) -> Iterator[tuple[int, bytes]]:
     """The content in blocks, each with its place."""
     file.seek(0)
     start = 0
@@ -157,7 +157,7 @@ class DatabaseFiles(Files):
             raise _too_large(path, size, limit)
         if size <= _AT_ONCE:
             return io.BytesIO(joined(rows))
-        return io.BufferedReader(Blocks(self._connection, content, size, str(path)))
+        return io.BufferedReader(DatabaseBlocks(self._connection, content, size, str(path)))
 
     def read(self, path: Path | str, limit: int) -> bytes:
         """As the interface describes it."""
@@ -277,7 +277,7 @@ class DatabaseFiles(Files):
 
     def time_of(self, file: BinaryIO) -> int:
         """As the interface describes it."""
-        if not isinstance(file, Unfinished):
+        if not isinstance(file, UnfinishedFile):
             return self._disk.time_of(file)
         if file.time is None:
             file.time = self._connection.now()
@@ -361,7 +361,7 @@ class DatabaseFiles(Files):
         """As the interface describes it."""
         self._connection.close()
 
-    def put_new(self, path: Path, file: Unfinished, time: int) -> bool:
+    def put_new(self, path: Path, file: UnfinishedFile, time: int) -> bool:
         """Make the file, if there is none of that name; whether that was done."""
         key = self._key(path)
         assert key is not None, "only the pending profiles of the store are drafted"
@@ -371,7 +371,7 @@ class DatabaseFiles(Files):
             self._put(path, key, file, time)
         return True
 
-    def _put(self, path: Path, key: tuple[str, str], file: Unfinished, time: int | None) -> None:
+    def _put(self, path: Path, key: tuple[str, str], file: UnfinishedFile, time: int | None) -> None:
         if not all(key) or not _is_storable(*key):
             raise OSError(errno.EINVAL, "no name of a file of the store", str(path))
         with self._connection.transaction():
@@ -429,7 +429,7 @@ class _Glimpse(DatabaseFiles):
 
 
 class _DatabaseDraft(Draft):
-    def __init__(self, files: DatabaseFiles, file: Unfinished, time: int) -> None:
+    def __init__(self, files: DatabaseFiles, file: UnfinishedFile, time: int) -> None:
         self._files = files
         self._file = file
         self.time = time

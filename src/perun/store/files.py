@@ -280,7 +280,7 @@ class DiskFiles(Files):
 
     def set_time(self, path: Path | str, time: int) -> None:
         """As the interface describes it."""
-        with atomic.Naming(path):
+        with atomic.PathErrors(path):
             os.utime(path, ns=(time, time))
 
     def remove(self, path: Path) -> None:

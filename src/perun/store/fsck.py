@@ -20,9 +20,9 @@ from perun.core.wording import plural
 from perun.store import tree
 from perun.store.files import Files
 from perun.store.index import parse
-from perun.store.objects import KNOWN_TYPES, Checksums, Noted
+from perun.store.objects import KNOWN_TYPES, Checksums, NotedChecksums
 from perun.store.pending import CACHE
-from perun.store.summaries import READ_BY_LISTS, fact_of, key_of
+from perun.store.summaries import READ_BY_LISTS, key_of, profile_summary_of
 
 if TYPE_CHECKING:
     from perun.profile.helpers import ProfileInfo
@@ -34,7 +34,7 @@ Progress = Callable[[int, int], None]
 """Called with the number of files that are done and of all files."""
 
 
-class Finding(NamedTuple):
+class FsckFinding(NamedTuple):
     """Something wrong (`error`), suspicious (`warning`) or merely worth knowing (`info`) in the store."""
 
     severity: Literal["error", "warning", "info"]
@@ -48,7 +48,7 @@ class Finding(NamedTuple):
 
 def fsck(
     store: Store, progress: Progress | None = None, date: Callable[[str], str | None] | None = None
-) -> Iterator[Finding]:
+) -> Iterator[FsckFinding]:
     """Read every object, index, pending profile, file of changes, statistics and temporary file.
 
     Other processes may write meanwhile: what they replace is seen as it was before or after.
@@ -66,8 +66,8 @@ class _Check:
         self._types: dict[str, str] = {}
         self._referenced: set[str] = set()
 
-    def run(self) -> Iterator[Finding]:
-        steps: list[Callable[[], Iterator[Finding]]] = [
+    def run(self) -> Iterator[FsckFinding]:
+        steps: list[Callable[[], Iterator[FsckFinding]]] = [
             *self._tree_steps(),
             self._pending,
             self._stats,
@@ -80,14 +80,14 @@ class _Check:
             try:
                 yield from step()
             except PerunError as problem:
-                yield Finding("error", self._store.root, problem.message)
+                yield FsckFinding("error", self._store.root, problem.message)
         self._progress(len(steps), len(steps))
 
-    def _tree_steps(self) -> Iterator[Callable[[], Iterator[Finding]]]:
+    def _tree_steps(self) -> Iterator[Callable[[], Iterator[FsckFinding]]]:
         # Objects first, as the indexes are compared with them; then what needs all of both.
         root = self._store.objects.root
-        objects: list[Callable[[], Iterator[Finding]]] = []
-        others: list[Callable[[], Iterator[Finding]]] = []
+        objects: list[Callable[[], Iterator[FsckFinding]]] = []
+        others: list[Callable[[], Iterator[FsckFinding]]] = []
         for name, start in tree.beginnings(root, self._store.files, lambda _name: True):
             path = root / name[:2] / name[2:]
             if tree.is_checksum(name) and not tree.is_index(start):
@@ -104,59 +104,61 @@ class _Check:
         yield from others
         yield self._unreferenced
 
-    def _object(self, checksum: str, path: Path) -> Iterator[Finding]:
+    def _object(self, checksum: str, path: Path) -> Iterator[FsckFinding]:
         self._types[checksum] = ""
         try:
             type_ = self._types[checksum] = self._store.objects.check(checksum)
         except ProfileError as problem:
-            yield Finding("error", path, problem.message)
+            yield FsckFinding("error", path, problem.message)
             return
         if type_ not in KNOWN_TYPES:
-            yield Finding("warning", path, f"its type {type_!r} is not one that Perun itself makes")
+            yield FsckFinding("warning", path, f"its type {type_!r} is not one that Perun itself makes")
 
-    def _index(self, path: Path) -> Iterator[Finding]:
+    def _index(self, path: Path) -> Iterator[FsckFinding]:
         data = tree.read(path, files=self._store.files)
         try:
             entries = parse(data, str(path)).entries if data is not None else []
         except ProfileError as problem:
-            yield Finding("error", path, problem.message)
+            yield FsckFinding("error", path, problem.message)
             return
         keys = set()
         for entry in entries:
             self._referenced.add(entry.checksum)
             if entry.checksum not in self._types and entry.checksum not in self._store.objects:
-                yield Finding("error", path, f"the object {entry.checksum} of {entry.path} is missing")
+                yield FsckFinding("error", path, f"the object {entry.checksum} of {entry.path} is missing")
             known_type = self._types.get(entry.checksum)
             if known_type and entry.head.type and known_type != entry.head.type:
-                yield Finding("warning", path, f"{entry.path} is of type {known_type}, not {entry.head.type}")
+                yield FsckFinding(
+                    "warning", path, f"{entry.path} is of type {known_type}, not {entry.head.type}"
+                )
             if entry.key in keys:
-                yield Finding("warning", path, f"{entry.path} is registered twice with the same time")
+                yield FsckFinding("warning", path, f"{entry.path} is registered twice with the same time")
             if "/" in entry.path:
-                yield Finding("warning", path, f"{entry.path} is not the plain name of a file")
+                yield FsckFinding("warning", path, f"{entry.path} is not the plain name of a file")
             keys.add(entry.key)
 
-    def _changes(self, name: str, path: Path) -> Iterator[Finding]:
+    def _changes(self, name: str, path: Path) -> Iterator[FsckFinding]:
         minor = name.removesuffix(tree.CHANGES_SUFFIX)
         try:
             self._store.changes.read(minor)
         except ProfileError as problem:
-            yield Finding("error", path, problem.message)
+            yield FsckFinding("error", path, problem.message)
             return
         yield from self._verified(self._store.changes.checksums, self._noted_changes, minor, path)
 
     @cached_property
-    def _noted_changes(self) -> Noted:
+    def _noted_changes(self) -> NotedChecksums:
         return self._store.changes.checksums.read()
 
-    def _foreign(self, path: Path) -> Iterator[Finding]:
-        yield Finding("info", path, "this is not a file of Perun")
+    def _foreign(self, path: Path) -> Iterator[FsckFinding]:
+        yield FsckFinding("info", path, "this is not a file of Perun")
 
-    def _unreferenced(self) -> Iterator[Finding]:
+    def _unreferenced(self) -> Iterator[FsckFinding]:
         if count := len(self._types.keys() - self._referenced):
             root = self._store.objects.root
-            yield Finding("info", root, f"no index names {count} of {len(self._types)} objects")
+            yield FsckFinding("info", root, f"no index names {count} of {len(self._types)} objects")
 
-    def _pending(self) -> Iterator[Finding]:
+    def _pending(self) -> Iterator[FsckFinding]:
         root = self._store.pending.root
         noted = self._store.pending.checksums.read()
         for name in sorted(tree.listing(root, self._store.files)):
@@ -165,15 +167,15 @@ class _Check:
                     sha1 = self._store.pending.check(name)
                 except ProfileError as problem:
                     if self._store.files.exists(root / name):
-                        yield Finding("error", root / name, problem.message)
+                        yield FsckFinding("error", root / name, problem.message)
                     continue
                 yield from self._verified(self._store.pending.checksums, noted, name, root / name, sha1)
         for checksums in (self._store.pending.checksums, self._store.changes.checksums):
             if damaged := checksums.read().damaged:
                 message = f"{damaged} of its checksums cannot be read"
-                yield Finding("warning", checksums.path, message, partial(_compact, checksums))
+                yield FsckFinding("warning", checksums.path, message, partial(_compact, checksums))
 
-    def _stats(self) -> Iterator[Finding]:
+    def _stats(self) -> Iterator[FsckFinding]:
         stats = self._store.stats
         found = stats.found()
         for minor in found:
@@ -181,22 +183,22 @@ class _Check:
                 try:
                     stats.get(minor, name)
                 except ProfileError as problem:
-                    yield Finding("error", stats.folder(minor) / name, problem.message)
+                    yield FsckFinding("error", stats.folder(minor) / name, problem.message)
         repair = partial(self._sync_stats, self._date) if self._date is not None else None
         try:
             out_of_step = {minor for minor, _ in stats.versions()}.symmetric_difference(found)
         except ProfileError as problem:
-            yield Finding("error", stats.root, problem.message, repair)
+            yield FsckFinding("error", stats.root, problem.message, repair)
             return
         if out_of_step:
             message = f"its index is out of step with {len(out_of_step)} versions: perun stats sync"
-            yield Finding("warning", stats.root, message, repair)
+            yield FsckFinding("warning", stats.root, message, repair)
 
     def _sync_stats(self, date: Callable[[str], str | None]) -> str:
         self._store.stats.sync(date)
         return f"made its index anew: {len(self._store.stats.versions())} versions"
 
-    def _temp(self) -> Iterator[Finding]:
+    def _temp(self) -> Iterator[FsckFinding]:
         temp = self._store.temp
         for file in temp.files():
             top = file.path.partition("/")[0]
@@ -209,30 +211,32 @@ class _Check:
                 temp.read(file.path)
             except PerunError as problem:
                 if os.path.lexists(temp.root / file.path):
-                    yield Finding("error", temp.root / file.path, problem.message)
+                    yield FsckFinding("error", temp.root / file.path, problem.message)
         if gone := temp.stale():
             message = f"its index names {len(gone)} files that are gone: perun temp sync"
-            yield Finding("warning", temp.root, message, partial(self._sync_temp, len(gone)))
+            yield FsckFinding("warning", temp.root, message, partial(self._sync_temp, len(gone)))
 
     def _sync_temp(self, count: int) -> str:
         self._store.temp.sync()
         return f"its index names no file that is gone: it named {count}"
 
-    def _leftovers_and_foreign_files(self) -> Iterator[Finding]:
+    def _leftovers_and_foreign_files(self) -> Iterator[FsckFinding]:
         for path in leftovers.found(self._store.root):
             if leftovers.is_left_over(path):
                 message = "left over by a process that was ended; remove it"
-                yield Finding("info", path, message, partial(_remove_left_over, path))
+                yield FsckFinding("info", path, message, partial(_remove_left_over, path))
             else:
-                yield Finding("info", path, "not finished; a process may be writing it, or has been ended")
+                yield FsckFinding(
+                    "info", path, "not finished; a process may be writing it, or has been ended"
+                )
         root, files = self._store.objects.root, self._store.files
         for name in sorted(set(tree.listing(root, files)) - set(tree.folders(root, files))):
             if not name.startswith(atomic.TEMPORARY_PREFIX):
                 yield from self._foreign(root / name)
 
     def _verified(
-        self, checksums: Checksums, noted: Noted, name: str, path: Path, sha1: str = ""
-    ) -> Iterator[Finding]:
+        self, checksums: Checksums, noted: NotedChecksums, name: str, path: Path, sha1: str = ""
+    ) -> Iterator[FsckFinding]:
         """Whether a file that could be read is the one whose checksum was noted.
 
         :param sha1: of the file, if it is known; otherwise the file is read.
@@ -246,9 +250,11 @@ class _Check:
         except OSError:
             return
         if verdict == "damaged":
-            yield Finding("error", path, "its checksum does not match its content: it changed on the disk")
+            yield FsckFinding(
+                "error", path, "its checksum does not match its content: it changed on the disk"
+            )
         elif verdict == "changed":
-            yield Finding(
+            yield FsckFinding(
                 "warning",
                 path,
                 "another program or release changed it: its checksum is that of an older content",
@@ -270,20 +276,20 @@ def _remove_left_over(path: Path) -> str:
     return "removed" if leftovers.remove(path) else "it is in use, or gone"
 
 
-def check_caches(store: Store) -> Iterator[Finding]:
+def check_caches(store: Store) -> Iterator[FsckFinding]:
     """Caches that cannot be read, or hold other numbers than what they were made from."""
     path = store.pending.root / CACHE
     if store.files.exists(path) and not store.pending.is_cache_valid():
-        yield Finding("info", path, _CACHE, partial(_rebuild, store.pending.refresh))
+        yield FsckFinding("info", path, _CACHE, partial(_rebuild, store.pending.refresh))
     if store.cache.damage():
-        yield Finding("info", store.cache.path, _CACHE, partial(_rebuild, partial(rebuild_caches, store)))
+        yield FsckFinding("info", store.cache.path, _CACHE, partial(_rebuild, partial(rebuild_caches, store)))
     if wrong := store.summaries.wrong():
         message = f"its numbers are out of step with {plural(len(wrong), 'version')}"
-        yield Finding("warning", store.cache.path, message, partial(_rebuild, store.summaries.rebuild))
+        yield FsckFinding("warning", store.cache.path, message, partial(_rebuild, store.summaries.rebuild))
     if unknown := _unknown(store):
         them = plural(len(unknown), "profile")
         message = f"lists cannot show what was measured in {them}: they were not read yet"
-        yield Finding("info", store.cache.path, message, partial(_learn, store, unknown))
+        yield FsckFinding("info", store.cache.path, message, partial(_learn, store, unknown))
 
 
 def rebuild_caches(store: Store) -> None:
@@ -301,11 +307,11 @@ def _unknown(store: Store) -> list[ProfileInfo]:
     for minor in store.indexes.minors():
         with suppress(PerunError):  # what is damaged has a finding of its own
             infos = {entry.checksum: entry.info() for entry in store.indexes.read(minor)}
-            for checksum in infos.keys() - store.facts.of(infos).keys():
+            for checksum in infos.keys() - store.profile_summaries.of(infos).keys():
                 if checksum in store.objects:
                     found.append(infos[checksum])
     pending = {key_of(info): info for info in store.pending.list()}
-    for key in pending.keys() - store.facts.of(pending).keys():
+    for key in pending.keys() - store.profile_summaries.of(pending).keys():
         with suppress(OSError):  # taken away meanwhile
             if store.files.state(pending[key].realpath).st_size > READ_BY_LISTS:
                 found.append(pending[key])
@@ -319,11 +325,11 @@ def _learn(store: Store, infos: Sequence[ProfileInfo]) -> str:
     for number, info in enumerate(infos, 1):
         try:
             load = store.objects.get if info.checksum else store.pending.load
-            found[key_of(info)] = fact_of(load(info.checksum or info.realpath))
+            found[key_of(info)] = profile_summary_of(load(info.checksum or info.realpath))
         except PerunError:
             failed += 1
         if number % _AT_ONCE == 0 or number == len(infos):
-            store.facts.keep(found)
+            store.profile_summaries.keep(found)
             found = {}
     return f"read them, but {plural(failed, 'damaged one')}" if failed else "read them"
 

@@ -68,7 +68,7 @@ class IndexEntry(NamedTuple):
         )
 
 
-class Parsed(NamedTuple):
+class IndexContent(NamedTuple):
     """What the bytes of an index say by themselves.
 
     `certain` is False if 0.28 may have written some entries: it puts workload and label where older
@@ -79,7 +79,7 @@ class Parsed(NamedTuple):
     certain: bool
 
 
-def parse(data: bytes, source: str) -> Parsed:
+def parse(data: bytes, source: str) -> IndexContent:
     """The entries of an index of any release, in the order of the file.
 
     :param source: the file, for the messages.
@@ -120,13 +120,13 @@ class _Rows(NamedTuple):
     bounds: list[int]
 
 
-def _parse(data: bytes) -> Parsed:
+def _parse(data: bytes) -> IndexContent:
     version, count = _read_header(data)
     if version == 1:
         found = _read_rows(data, count, strings=0)
         _verify(data, found.bounds)
         entries = [IndexEntry(time, checksum, path) for time, checksum, path, _ in found.rows]
-        return Parsed(entries, certain=True)
+        return IndexContent(entries, certain=True)
     problems = []
     for parse_rows in (_parse_six, _parse_five, _parse_appended):
         try:
@@ -136,7 +136,7 @@ def _parse(data: bytes) -> Parsed:
     raise problems[0]
 
 
-def _parse_six(data: bytes, count: int) -> Parsed:
+def _parse_six(data: bytes, count: int) -> IndexContent:
     found = _read_rows(data, count, strings=6)
     certain = _verify(data, found.bounds)
     entries = [
@@ -145,10 +145,10 @@ def _parse_six(data: bytes, count: int) -> Parsed:
         )
         for time, checksum, path, (kind, cmd, args, workload, collector, units) in found.rows
     ]
-    return Parsed(entries, certain)
+    return IndexContent(entries, certain)
 
 
-def _parse_appended(data: bytes, count: int) -> Parsed:
+def _parse_appended(data: bytes, count: int) -> IndexContent:
     # Old releases write an entry that is the last by its name at the end of the file: behind our checksum.
     # They cannot read that themselves, so that there is never more than one.
     bounds = _read_rows(data, count - 1, strings=6).bounds
@@ -159,7 +159,7 @@ def _parse_appended(data: bytes, count: int) -> Parsed:
     return _parse_six(data[:start] + data[end:], count)
 
 
-def _parse_five(data: bytes, count: int) -> Parsed:
+def _parse_five(data: bytes, count: int) -> IndexContent:
     found = _read_rows(data, count, strings=5)
     _verify(data, found.bounds)
     entries = [
@@ -168,7 +168,7 @@ def _parse_five(data: bytes, count: int) -> Parsed:
         )
         for time, checksum, path, (kind, cmd, workload, collector, units) in found.rows
     ]
-    return Parsed(entries, certain=True)
+    return IndexContent(entries, certain=True)
 
 
 def _read_header(data: bytes) -> tuple[int, int]:
@@ -374,10 +374,10 @@ class Indexes:
             if tree.may_be_index(start):
                 yield name
 
-    def _parse(self, minor: str) -> Parsed:
+    def _parse(self, minor: str) -> IndexContent:
         path = self.path(minor)
         data = tree.read(path, files=self._files)
-        return parse(data, str(path)) if data is not None else Parsed([], certain=True)
+        return parse(data, str(path)) if data is not None else IndexContent([], certain=True)
 
 
 def complete(entries: Iterable[IndexEntry], head_of: Callable[[str], ProfileHeader]) -> list[IndexEntry]:
@@ -391,7 +391,7 @@ def complete(entries: Iterable[IndexEntry], head_of: Callable[[str], ProfileHead
 
 
 def resolve(entries: Iterable[IndexEntry], head_of: Callable[[str], ProfileHeader]) -> list[IndexEntry]:
-    """The entries of an uncertain index (see :class:`Parsed`), with args and workload from the profiles.
+    """The entries of an uncertain index (see :class:`IndexContent`), with args and workload of the profiles.
 
     Releases before 0.22 wrote args and workload where 0.28 writes workload and label, and nothing in the
     file says which; if 0.28 added to an older index, it holds both kinds. If a profile is missing or

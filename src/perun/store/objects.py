@@ -33,7 +33,7 @@ from perun.profile.head import ProfileHeader
 from perun.store import tree, unpacking
 from perun.store import tree as limits
 from perun.store.files import ON_DISK, Files
-from perun.store.unpacking import Unpacked, naming_file, small_body
+from perun.store.unpacking import ObjectStream, naming_file, small_body
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -177,7 +177,7 @@ class FileObjects:
                     found[checksum] = quick_head(body) or ProfileHeader.of(decode_head(body, source))
                 else:
                     with naming_file(source):
-                        unpacked = Unpacked(io.BytesIO(data), checksum, self.limit)
+                        unpacked = ObjectStream(io.BytesIO(data), checksum, self.limit)
                         found[checksum] = ProfileHeader.of(unpacked.regions(source))
             except ProfileError as problem:
                 found[checksum] = problem
@@ -242,11 +242,11 @@ class FileObjects:
             return unpacked.type, unpacked.body()
 
     @contextmanager
-    def _opened(self, checksum: str) -> Iterator[Unpacked]:
+    def _opened(self, checksum: str) -> Iterator[ObjectStream]:
         path = tree.object_path(self.root, checksum)
         try:
             with self._files.opened(path, self.limit) as file, naming_file(path):
-                yield Unpacked(file, checksum, self.limit)
+                yield ObjectStream(file, checksum, self.limit)
         except FileNotFoundError:
             raise ProfileNotFound(
                 f"there is no profile {checksum} in {self.root}", "run perun fsck to see what else is missing"
@@ -350,7 +350,7 @@ class NotedChecksum(NamedTuple):
     time: int
 
 
-class Noted(NamedTuple):
+class NotedChecksums(NamedTuple):
     """All checksums by the names of files, the newest last, and the number of lines that are damaged."""
 
     checksums: dict[str, list[NotedChecksum]]
@@ -391,7 +391,7 @@ class Checksums:
             if size > _COMPACT_FROM:
                 self._compact_where_doubled(size)
 
-    def read(self) -> Noted:
+    def read(self) -> NotedChecksums:
         """All checksums; none if there is no file, or it cannot be read."""
         found: dict[str, list[NotedChecksum]] = {}
         damaged = 0
@@ -406,7 +406,7 @@ class Checksums:
                 damaged += 1
             else:
                 found.setdefault(parsed[0], []).append(parsed[1])
-        return Noted(found, damaged)
+        return NotedChecksums(found, damaged)
 
     def compact(self) -> None:
         """Forget files that are gone, older checksums and damaged lines."""

@@ -17,7 +17,7 @@ from perun.store import tree
 from perun.store import tree as limits
 from perun.store.files import ON_DISK, Draft, Files
 from perun.store.index import NEWEST_TIME, IndexEntry, parse, serialize
-from perun.store.summaries import fact_of
+from perun.store.summaries import profile_summary_of
 
 if TYPE_CHECKING:
     import hashlib
@@ -39,7 +39,7 @@ class DamagedProfile(NamedTuple):
     message: str
 
 
-class Scan(NamedTuple):
+class PendingScan(NamedTuple):
     """The pending profiles, and the files that only look like some; each sorted by name."""
 
     profiles: list[ProfileInfo]
@@ -86,10 +86,10 @@ class Pending:
         """The pending profiles, sorted by name; damaged ones are left out, see :meth:`scan`."""
         return self.scan().profiles
 
-    def scan(self) -> Scan:
+    def scan(self) -> PendingScan:
         """The pending profiles and the damaged ones."""
         cached = self._cached()
-        found = Scan([], [])
+        found = PendingScan([], [])
         glimpse = self._files.glimpse(self.root)
         for name in sorted(tree.listing(self.root, glimpse)):
             if not name.endswith(SUFFIX):
@@ -327,14 +327,14 @@ def _path_checksum(path: str) -> str:
 # summaries. A process that dies in between leaves at most objects that nobody names.
 
 
-class Linked(NamedTuple):
+class RegisteredEntries(NamedTuple):
     """The entries that are registered now, and those whose path and time were registered before."""
 
     added: list[IndexEntry]
     duplicates: list[IndexEntry]
 
 
-def link(store: Store, minor: str, items: Iterable[tuple[Profile, str, float]]) -> Linked:
+def link(store: Store, minor: str, items: Iterable[tuple[Profile, str, float]]) -> RegisteredEntries:
     """Register profiles in the minor version; their origins are not looked at and not stored.
 
     :param items: each profile with the base name and the modification time (seconds) of its file.
@@ -353,12 +353,12 @@ def link(store: Store, minor: str, items: Iterable[tuple[Profile, str, float]]) 
         added = store.indexes.add(minor, entries)
         if added:
             store.summaries.update([minor])
-        store.facts.keep({
-            checksum: fact_of(profile)
+        store.profile_summaries.keep({
+            checksum: profile_summary_of(profile)
             for checksum, (profile, _, _) in zip(checksums, items, strict=True)
         })  # fmt: skip
     new = set(map(id, added))
-    return Linked(added, [entry for entry in entries if id(entry) not in new])
+    return RegisteredEntries(added, [entry for entry in entries if id(entry) not in new])
 
 
 def unlink(store: Store, minor: str, entries: Iterable[IndexEntry]) -> None:

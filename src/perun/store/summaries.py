@@ -23,7 +23,7 @@ from perun.store.files import ON_DISK, Files
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
     from perun.profile.helpers import ProfileInfo
-    from perun.store.changes import Changes
+    from perun.store.changes import ChangeStore
     from perun.store.index import Indexes
 
 
@@ -47,7 +47,7 @@ class Summary(NamedTuple):
 class Snapshot:
     """The summaries at one moment: a folder of the store is listed once, when it is first asked about."""
 
-    def __init__(self, cache: Cache, indexes: Indexes, changes: Changes, files: Files) -> None:
+    def __init__(self, cache: Cache, indexes: Indexes, changes: ChangeStore, files: Files) -> None:
         self._cache = cache
         self._stored = cache.all("summaries", _read)
         self._new: dict[str, bytes] = {}
@@ -95,7 +95,7 @@ class Summaries:
         self,
         cache: Cache,
         indexes: Indexes,
-        changes: Changes,
+        changes: ChangeStore,
         lock: Callable[[], AbstractContextManager[None]],
         files: Files = ON_DISK,
     ) -> None:
@@ -166,7 +166,7 @@ def _status(path: str, files: Files) -> list[int]:
     return [status.st_mtime_ns, status.st_size]
 
 
-def _count(minor: str, indexes: Indexes, changes: Changes) -> Summary:
+def _count(minor: str, indexes: Indexes, changes: ChangeStore) -> Summary:
     profiles = Counter(indexes.types(minor))
     records = changes.read(minor)
     places = {(record.command, record.info.location) for record in records}
@@ -187,7 +187,7 @@ READ_BY_LISTS = 1 << 20
 """Size in bytes up to which a list reads a profile that is not known; `fsck --repair` reads larger ones."""
 
 
-class Fact(NamedTuple):
+class ProfileSummary(NamedTuple):
     """What is known of one profile: the class of its machine, empty if it does not say, why it is
     incomplete, empty if it is complete, the series that stands for it, if there is one, of a pending profile
     the minor version that it is of, and of a command its processor time."""
@@ -199,17 +199,17 @@ class Fact(NamedTuple):
     processor: Headline | None = None
 
 
-class Facts:
+class ProfileSummaries:
     """The facts of the profiles of one repository, by :func:`key_of`."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
 
-    def of(self, keys: Iterable[str]) -> dict[str, Fact]:
+    def of(self, keys: Iterable[str]) -> dict[str, ProfileSummary]:
         """The facts that are known."""
         return self._cache.get("facts", keys, _read_facts)
 
-    def keep(self, facts: Mapping[str, Fact]) -> None:
+    def keep(self, facts: Mapping[str, ProfileSummary]) -> None:
         """Note the facts, where that can be done."""
         encoded = {key: json.dumps(fact, default=attrgetter("value")).encode() for key, fact in facts.items()}
         self._cache.put("facts", encoded)
@@ -225,7 +225,7 @@ def pending_key(name: str, time: int) -> str:
     return f"{time} {name}"
 
 
-def fact_of(profile: Profile) -> Fact:
+def profile_summary_of(profile: Profile) -> ProfileSummary:
     """What is known of the profile."""
     from perun.core.machine import class_of
     from perun.measurement.headline import headline, processor_time
@@ -234,14 +234,14 @@ def fact_of(profile: Profile) -> Fact:
     described = profile.get("machine")
     machine = class_of(described) if isinstance(described, dict) else ""
     origin = str(profile.get("origin") or "")
-    return Fact(machine, text_of(profile), headline(profile), origin, processor_time(profile))
+    return ProfileSummary(machine, text_of(profile), headline(profile), origin, processor_time(profile))
 
 
-def _read_facts(data: bytes) -> Fact:
+def _read_facts(data: bytes) -> ProfileSummary:
     machine, incomplete, headline, origin, processor = json.loads(data)
     of_types((machine, incomplete, origin), (str, str, str))
     read, limits = (None if one is None else _headline(*one) for one in (headline, processor))
-    return Fact(machine, incomplete, read, origin, limits)
+    return ProfileSummary(machine, incomplete, read, origin, limits)
 
 
 def _headline(

@@ -130,13 +130,13 @@ def decode(data: bytes, checksum: str, source: str, limit: int = limits.DEFAULT)
     :raises DamagedStore: says what is wrong.
     """
     with naming_file(source):
-        unpacked = Unpacked(io.BytesIO(data), checksum, limit)
+        unpacked = ObjectStream(io.BytesIO(data), checksum, limit)
         return unpacked.type, unpacked.body()
 
 
 def small_body(data: bytes, checksum: str, limit: int) -> bytes | None:
     """The JSON, in ASCII, of an object of less than 16 KiB, verified; None of any other, or one that is
-    damaged or larger than the limit: :class:`Unpacked` says why. Quick, where there are very many."""
+    damaged or larger than the limit: :class:`ObjectStream` says why. Quick, where there are very many."""
     stream = zlib.decompressobj()
     try:
         content = stream.decompress(data, _FIRST)
@@ -170,7 +170,7 @@ def naming_file(source: Path | str) -> Iterator[None]:
         raise DamagedStore(f"{source} {problem}", problem.hint) from None
 
 
-class Unpacked:
+class ObjectStream:
     """An object that is unpacked piece by piece and verified at its end.
 
     :raises zlib.error: :raises UnicodeDecodeError: :raises _Damage: each says what is wrong.

@@ -126,7 +126,7 @@ _MAX_BYTES: Final = 1 << 20
 _ALWAYS_IGNORED: Final = frozenset({".tagit", ".svs", ".perun", ".git", ".hg", ".svn", "__pycache__"})
 
 
-class Ignored:
+class IgnorePatterns:
     """The patterns of `.tagitignore`: one a line, of the shell; `#` begins a comment.
 
     A pattern without a slash is that of a name anywhere, one with a slash inside that of a path below the
@@ -157,7 +157,7 @@ def scan(root: Path) -> Iterator[str]:
 
     Sockets, pipes and devices are left out: no snapshot could hold them.
     """
-    ignored = Ignored(root)
+    ignored = IgnorePatterns(root)
     waiting = [""]
     while waiting:
         folder = waiting.pop()

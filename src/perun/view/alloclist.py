@@ -13,7 +13,7 @@ from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 from perun.profile.amounts import readable
 from perun.profile.factory import Profile
-from perun.profile.format.grouping import Group
+from perun.profile.format.grouping import ResourceGroup
 from perun.profile.memory import is_release, is_summary, number_of
 from perun.profile.uid import flatten
 from perun.view._common.screen import printable
@@ -108,7 +108,7 @@ def allocations(profile: Profile) -> Iterator[Allocation]:
             )
 
 
-def _values(group: Group, name: str) -> Iterable[Any]:
+def _values(group: ResourceGroup, name: str) -> Iterable[Any]:
     return group.columns[name] if name in group.columns else repeat(group.constants.get(name), group.size)
 
 

@@ -23,7 +23,7 @@ from perun.view._common import (
     pivot,
 )
 from perun.view._common.chart_view import ChartView
-from perun.view._common.pivot import Key, Pivot, pivot_of, spread_note
+from perun.view._common.pivot import Pivot, ResourceKey, pivot_of, spread_note
 from perun.view._common.values import Resources
 
 MAX_BARS: Final = 200
@@ -92,7 +92,7 @@ def chart(profile: Profile, params: BarsParams) -> Chart:
     _check(params)
     resources = Resources(profile)
     per, by, grouped = _keys(resources, params)
-    bars, parts = Key(per, "--per", MAX_BARS), Key(by, "--by", MAX_GROUPS) if by else None
+    bars, parts = ResourceKey(per, "--per", MAX_BARS), ResourceKey(by, "--by", MAX_GROUPS) if by else None
     found = pivot_of(resources, params.function, params.of, bars, parts)
     apart = grouped or not by
     log = _is_logarithmic(found.values, params, apart=apart)

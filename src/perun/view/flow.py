@@ -24,7 +24,7 @@ from perun.view._common import (
     word_of,
 )
 from perun.view._common.chart_view import ChartView
-from perun.view._common.pivot import Key, Pivot, canonical, finite_sums, pivot_of, spread_note
+from perun.view._common.pivot import Pivot, ResourceKey, canonical, finite_sums, pivot_of, spread_note
 from perun.view._common.values import Resources
 
 MAX_POINTS: Final = 1000
@@ -96,7 +96,7 @@ def chart(profile: Profile, params: FlowParams) -> Chart:
     resources = Resources(profile)
     by = params.by or pivot.varied(resources, pivot.SERIES, but=(params.through,))
     through = params.through or pivot.varied(resources, pivot.LINES, but=(by,))
-    points, lines = Key(through, "--through", MAX_POINTS), Key(by, "--by", MAX_LINES)
+    points, lines = ResourceKey(through, "--through", MAX_POINTS), ResourceKey(by, "--by", MAX_LINES)
     found = pivot_of(resources, params.function, params.of, points, lines)
     names, centers = found.columns.names, found.columns.centers
     x = np.arange(len(names), dtype=float) if centers is None else centers

@@ -12,7 +12,7 @@ from perun.core.wording import counted
 from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 from perun.profile.amounts import readable
-from perun.profile.factory import Group, Profile, flatten
+from perun.profile.factory import Profile, ResourceGroup, flatten
 from perun.profile.memory import LEFT_OUT, is_release, is_summary, notes, number_of
 from perun.view._common import command_line
 from perun.view._common.screen import printable
@@ -50,7 +50,7 @@ def call_stacks(profile: Profile) -> list[CallStack]:
     return list(found.values())
 
 
-def _sum(group: Group, name: str) -> float:
+def _sum(group: ResourceGroup, name: str) -> float:
     if name == "count" and not _has(group, "count"):  # single events
         return group.size
     if name == "leaked-blocks" and not _has(group, "count"):
@@ -58,11 +58,11 @@ def _sum(group: Group, name: str) -> float:
     return sum(_numbers(group, name))
 
 
-def _has(group: Group, name: str) -> bool:
+def _has(group: ResourceGroup, name: str) -> bool:
     return name in group.columns or name in group.constants
 
 
-def _numbers(group: Group, name: str) -> Iterator[float]:
+def _numbers(group: ResourceGroup, name: str) -> Iterator[float]:
     values = group.columns.get(name)
     if values is None:
         values = [group.constants.get(name, 0)] * group.size

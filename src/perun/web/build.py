@@ -33,7 +33,7 @@ from perun.web.data.changed import pair_of
 from perun.web.data.form import AnyPiece
 from perun.web.data.pieces import PLAIN, Pieces, encoded
 from perun.web.data.series import PIECE, series_page, tail_of
-from perun.web.data.state import State, load
+from perun.web.data.state import WebState, load
 from perun.web.data.versions import CHUNK
 from perun.web.live import atom
 
@@ -46,7 +46,7 @@ COMPARED: Final = 20
 _LARGEST: Final = 64 << 20
 
 
-class Built(NamedTuple):
+class SiteBuild(NamedTuple):
     """What a build made.
 
     :param files: and :param size: in bytes, of the whole site; :param written: files of this build.
@@ -183,7 +183,7 @@ def build(
     revision: str | None = None,
     address: str = "",
     progress: Progress = lambda what, done, total: None,
-) -> Built:
+) -> SiteBuild:
     """Write the site.
 
     :param folder: new, empty, or with a site that is brought up to date.
@@ -198,13 +198,13 @@ def build(
         _Build(site, state, progress).run(address)
     site.close()
     size = sum(one.size for one in site.now.values())
-    return Built(folder, len(site.now), size, site.written)
+    return SiteBuild(folder, len(site.now), size, site.written)
 
 
 class _Build:
     """One build of one state."""
 
-    def __init__(self, site: _Folder, state: State, progress: Progress) -> None:
+    def __init__(self, site: _Folder, state: WebState, progress: Progress) -> None:
         self._site = site
         self._state = state
         self._progress = progress
@@ -348,7 +348,7 @@ class _Build:
         return (own,)
 
 
-def _name_of(state: State) -> str:
+def _name_of(state: WebState) -> str:
     head = state.commits.head
     rules = state.repo.config.section("degradation")
     return _digest(head.checksum if head else "", state.table.states, state.acknowledged.entries, rules)

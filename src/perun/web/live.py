@@ -22,7 +22,7 @@ from perun.repository.repository import PERUN_FOLDER, Repository, open_repositor
 from perun.running.explain import kept
 from perun.web.data.naming import title_of
 from perun.web.data.pieces import Pieces, encoded
-from perun.web.data.state import State, load
+from perun.web.data.state import WebState, load
 from perun.web.data.versions import running
 
 # The changes as a feed (RFC 4287), which a reader of news or a chat tells of.
@@ -33,7 +33,7 @@ _STEPS: Final = 20
 _CONTROLS: Final = {number: 0xFFFD for number in range(32) if number not in (9, 10, 13)}
 
 
-def atom(state: State, address: str) -> bytes:
+def atom(state: WebState, address: str) -> bytes:
     """The feed. :param address: of the site, with a slash at its end; empty where it is not known."""
     project = state.repo.root.resolve().name
     found = [one for one in reversed(state.found.found) if one.steps][:MOST]
@@ -56,7 +56,7 @@ def atom(state: State, address: str) -> bytes:
 _EPOCH: Final = "1970-01-01 00:00:00"
 
 
-def _root_of(state: State) -> str:
+def _root_of(state: WebState) -> str:
     """What stands for the project wherever it is published: its first version."""
     return state.commits.versions[0].checksum if state.commits.versions else "empty"
 
@@ -110,7 +110,7 @@ _VCS_REFRESHED: Final = 10.0
 """The same of the version control, which has to be asked by a program."""
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """Bytes to send.
 
     :param packed: the same by gzip; empty where that is not worth it. :param tag: its ETag.
@@ -121,10 +121,10 @@ class Answer(NamedTuple):
     tag: str
 
 
-def answer_of(body: bytes) -> Answer:
+def answer_of(body: bytes) -> HttpResponse:
     """The bytes with what a server needs beside them."""
     packed = gzip.compress(body, _LEVEL, mtime=0) if len(body) > _SMALL else b""
-    return Answer(body, packed, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"')
+    return HttpResponse(body, packed, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"')
 
 
 class ServerState:
@@ -139,12 +139,12 @@ class ServerState:
         self.repo = repo
         self._revision = revision
         self._lock = RLock()
-        self._state: State | None = None
+        self._state: WebState | None = None
         self._name = ""
         self._signature: object = None
         self._stored: object = None
         self._looked = 0.0
-        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._answers: OrderedDict[str, HttpResponse] = OrderedDict()
         self._size = 0
         self._keeping = Lock()
         self._makers: dict[str, Lock] = {}
@@ -191,7 +191,7 @@ class ServerState:
         with self._lock:
             self._looked, self._signature = 0.0, None
 
-    def piece(self, name: str) -> Answer:
+    def piece(self, name: str) -> HttpResponse:
         """The piece of that name.
 
         :raises PerunError: if there is none, or what it is of cannot be read.
@@ -200,15 +200,15 @@ class ServerState:
         moment = repr(running(self.repo)) if name == "site" else ""
         return self._kept(f"{name} {moment}", lambda pieces: encoded(pieces.piece(name)))
 
-    def points(self, series: str, first: int, last: int) -> Answer:
+    def points(self, series: str, first: int, last: int) -> HttpResponse:
         """The points of a series at positions `first` to `last`, both included."""
         return answer_of(encoded(self.pieces().points(series, first, last)))
 
-    def feed(self, address: str) -> Answer:
+    def feed(self, address: str) -> HttpResponse:
         """The feed of changes. :param address: of the pages."""
         return self._kept(f"feed {address}", lambda pieces: atom(pieces.state, address))
 
-    def _kept(self, name: str, make: Callable[[Pieces], bytes]) -> Answer:
+    def _kept(self, name: str, make: Callable[[Pieces], bytes]) -> HttpResponse:
         pieces = self.pieces()
         key = f"{pieces.name} {name}"
         with self._keeping:
@@ -228,7 +228,7 @@ class ServerState:
                     self._makers.pop(key, None)
         return made
 
-    def _keep(self, key: str, made: Answer, state: str) -> None:
+    def _keep(self, key: str, made: HttpResponse, state: str) -> None:
         with self._keeping:
             if state == self._name and key not in self._answers:
                 self._answers[key] = made

@@ -36,7 +36,7 @@ from perun.repository.repository import Repository
 from perun.running.showing import show
 from perun.web import pages
 from perun.web.data.versions import PAGES, running
-from perun.web.live import Answer, ServerState, answer_of
+from perun.web.live import HttpResponse, ServerState, answer_of
 
 # What pages are told while they are open: that something was stored, and how far a measurement is.
 
@@ -46,7 +46,7 @@ ALIVE: Final = 15
 """Looks after which something is sent, so that a connection that is gone is noticed."""
 
 
-class Events:
+class EventStream:
     """The listeners of one server, who share one look at the store a second."""
 
     def __init__(self, live: ServerState) -> None:
@@ -136,7 +136,7 @@ HEADERS: Final[Mapping[str, str]] = {
 """What each answer carries."""
 
 
-class Refused(Exception):
+class RequestRefusal(Exception):
     """A request that is not answered. :ivar status: of HTTP. :ivar message: and :ivar hint: for people."""
 
     def __init__(self, status: int, message: str, hint: str) -> None:
@@ -147,7 +147,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Guard:
+class RequestGuard:
     """The rules of one server.
 
     :ivar names: under which it answers; any if there are none. :ivar token: what changes need.
@@ -169,18 +169,18 @@ class Guard:
 
         :param headers: by their names in lower case. :param enters: whether it comes with a token in its
             address, which is looked at later.
-        :raises Refused: says why not.
+        :raises RequestRefusal: says why not.
         """
         self._check_name(headers.get("host", ""))
         changes = method not in ("GET", "HEAD")
         if changes:
             self._check_origin(headers)
         if path.startswith("/api/") and headers.get("sec-fetch-site", "") not in _SAME:
-            raise Refused(403, "pages of other sites may not read this", _OWN)
+            raise RequestRefusal(403, "pages of other sites may not read this", _OWN)
         if changes and not self._has_token(headers):
-            raise Refused(403, "this needs the token of the server", _PRINTED)
+            raise RequestRefusal(403, "this needs the token of the server", _PRINTED)
         if self.reads and not (enters or self._has_token(headers) or self._is_reader(headers)):
-            raise Refused(401, "this server needs a token", _PRINTED)
+            raise RequestRefusal(401, "this server needs a token", _PRINTED)
 
     def fits(self, token: str) -> bool:
         """Whether it is the token; takes the same time for all others."""
@@ -200,7 +200,7 @@ class Guard:
     def _check_name(self, host: str) -> None:
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
         if self.names and name.lower() not in self.names:
-            raise Refused(
+            raise RequestRefusal(
                 421, "the server does not answer under this name",
                 f"open it as {self.names[0]}, or name it: perun web serve --host NAME --token",
             )  # fmt: skip
@@ -209,7 +209,7 @@ class Guard:
         origin = headers.get("origin", "")
         other = origin.partition("://")[2] != headers.get("host", "")
         if other or headers.get("sec-fetch-site", "") not in _SAME:
-            raise Refused(403, "pages of other sites may not change this", _OWN)
+            raise RequestRefusal(403, "pages of other sites may not change this", _OWN)
 
 
 def names_of(host: str) -> tuple[str, ...]:
@@ -251,12 +251,12 @@ class _Ack(msgspec.Struct, forbid_unknown_fields=True):
 class Dashboard:
     """The application. :param once: a key that is exchanged for the token, one time."""
 
-    def __init__(self, live: ServerState, guard: Guard, once: str = "") -> None:
+    def __init__(self, live: ServerState, guard: RequestGuard, once: str = "") -> None:
         self._live = live
         self._guard = guard
         self._once = once
-        self.events = Events(live)
-        self._pages: dict[str, Answer] = {}
+        self.events = EventStream(live)
+        self._pages: dict[str, HttpResponse] = {}
         self._assets = {name: answer_of(body) for name, body in pages.assets().items()}
 
     @property
@@ -275,7 +275,7 @@ class Dashboard:
             Route("/show/{version}/{profile}/{view}", self._show, methods=get),
             Route("/{name}", self._page, methods=get),
         ]
-        failures = {PerunError: _failed, Refused: _refused, OSError: _broken, ClientDisconnect: _gone}
+        failures = {PerunError: _failed, RequestRefusal: _refused, OSError: _broken, ClientDisconnect: _gone}
         return _Guarded(Starlette(routes=routes, exception_handlers=failures), self._guard)
 
     async def _page(self, request: Request) -> Response:
@@ -296,7 +296,9 @@ class Dashboard:
         if once and self._once and once == self._once:
             self._once, token = "", self._guard.token
         if not self._guard.fits(token):
-            raise Refused(403, "this token is not that of the server", "open the address that it printed")
+            raise RequestRefusal(
+                403, "this token is not that of the server", "open the address that it printed"
+            )
         answer = RedirectResponse(f"./#token={self._guard.token}", 303)
         if self._guard.reads:
             answer.set_cookie(self._guard.cookie, self._guard.token, httponly=True, samesite="strict")
@@ -364,7 +366,7 @@ def _number(request: Request, name: str) -> int:
     return int(text)
 
 
-def _sent(request: Request, answer: Answer, kind: str, more: dict[str, str] | None = None) -> Response:
+def _sent(request: Request, answer: HttpResponse, kind: str, more: dict[str, str] | None = None) -> Response:
     """The answer, or that the browser has it already."""
     headers = {"etag": answer.tag, "cache-control": "no-cache", "vary": "accept-encoding", **(more or {})}
     if answer.tag in request.headers.get("if-none-match", ""):
@@ -382,7 +384,7 @@ async def _failed(request: Request, problem: Exception) -> Response:
 
 
 async def _refused(request: Request, problem: Exception) -> Response:
-    assert isinstance(problem, Refused)
+    assert isinstance(problem, RequestRefusal)
     return refusal(problem.status, problem.message, problem.hint)
 
 
@@ -406,7 +408,7 @@ def refusal(status: int, message: str, hint: str) -> Response:
 class _Guarded:
     """An application behind the guard."""
 
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+    def __init__(self, app: ASGIApp, guard: RequestGuard) -> None:
         self._app = app
         self._guard = guard
 
@@ -428,7 +430,7 @@ class _Guarded:
                 enters=request.url.path == "/" and not _KEYS.isdisjoint(request.query_params),
             )  # fmt: skip
             await self._app(scope, receive, sending)
-        except Refused as problem:
+        except RequestRefusal as problem:
             await refusal(problem.status, problem.message, problem.hint)(scope, receive, sending)
 
 

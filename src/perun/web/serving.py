@@ -19,7 +19,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from perun.core.errors import UsageError
-from perun.web.server import Dashboard, Guard, names_of, new_token
+from perun.web.server import Dashboard, RequestGuard, names_of, new_token
 
 if TYPE_CHECKING:
     from perun.web.live import ServerState
@@ -36,7 +36,7 @@ _AGAIN: Final = 60.0
 """Seconds after which a lack is told again."""
 
 
-class Serving:
+class BoundServer:
     """A server that listens already, so that nobody who is told its address comes too early.
 
     :param host: whose address it listens on. :param port: 0 for a free one.
@@ -59,7 +59,7 @@ class Serving:
         self.port: int = self._socket.getsockname()[1]
         self.host = host
         self._once = new_token()
-        self.guard = Guard(names_of(host), token or new_token(), reads, self.port)
+        self.guard = RequestGuard(names_of(host), token or new_token(), reads, self.port)
         self._dashboard = Dashboard(live, self.guard, self._once)
         self._live = live
         config = uvicorn.Config(

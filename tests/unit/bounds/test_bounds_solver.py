@@ -6,7 +6,7 @@ import random
 import pytest
 
 from perun.bounds.program import Linear, constant, variable
-from perun.bounds.solver import Facts, Solver, contradictory
+from perun.bounds.solver import Inequalities, Solver, contradictory
 
 X, Y, Z = variable("x"), variable("y"), variable("z")
 
@@ -28,21 +28,23 @@ def test_linear_expressions_have_one_form() -> None:
     ([X, -X - 1], Y, True),
 ])  # fmt: skip
 def test_what_follows_from_facts(facts: list[Linear], goal: Linear, follows: bool) -> None:
-    assert Solver().entails(Facts(facts), goal) is follows
+    assert Solver().entails(Inequalities(facts), goal) is follows
 
 
 def test_integers_differ_from_rational_numbers() -> None:
     # 2x = 2y + 1 has rational solutions only; the solver is asked where elimination finds some.
     odd = [X.times(2) + Y.times(-2) - Z, Y.times(2) + X.times(-2) + Z, Z - 1, -Z + 1]
-    assert Solver().entails(Facts(odd), constant(-1) + Z - Z) is False
-    assert Solver().entails(Facts(odd), Z.times(3) - 4) is True
-    assert Solver().entails(Facts(odd), Z.times(3) - 4, exact=False) is False
+    assert Solver().entails(Inequalities(odd), constant(-1) + Z - Z) is False
+    assert Solver().entails(Inequalities(odd), Z.times(3) - 4) is True
+    assert Solver().entails(Inequalities(odd), Z.times(3) - 4, exact=False) is False
 
 
 def test_facts_that_clash_are_infeasible() -> None:
     solver = Solver()
-    assert not solver.feasible(Facts([X - 1, -X])) and not solver.feasible(Facts([X - Y - 1, Y - Z, Z - X]))
-    assert solver.feasible(Facts([X - Y, Y - Z, Z - X]))
+    assert not solver.feasible(Inequalities([X - 1, -X])) and not solver.feasible(
+        Inequalities([X - Y - 1, Y - Z, Z - X])
+    )
+    assert solver.feasible(Inequalities([X - Y, Y - Z, Z - X]))
 
 
 def test_elimination_agrees_with_all_small_values() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from perun.bounds.analysis import AnalysisOptions, analyse, bounds_of, nests
-from perun.bounds.bounding import Bounding
+from perun.bounds.bounding import BoundSolver
 from perun.bounds.constraints import Add, Constraints, Norm, SetToInput, SetToNorm
 from perun.bounds.expression import INFINITY, ONE, ZERO, at_least, best, maximum, name, number, parse
 from perun.bounds.front.read import read
@@ -13,10 +13,10 @@ from perun.bounds.front.unit import ReadOptions
 from perun.bounds.invariants import Invariants
 from perun.bounds.paths import MAX_TRANSITIONS, System, TooManyPaths, paths
 from perun.bounds.program import (
+    ControlFlowGraph,
     Edge,
     Linear,
     LoopInfo,
-    Program,
     components,
     constant,
     reachable,
@@ -24,19 +24,19 @@ from perun.bounds.program import (
     variable,
 )
 from perun.bounds.slicing import relevant_variables, sliced, split
-from perun.bounds.solver import Facts, Solver
+from perun.bounds.solver import Inequalities, Solver
 
 X, J, N, S, D = (variable(name) for name in "ijnsd")
 
 
-def program(*edges: Edge, loops: int = 1, **inputs: str) -> Program:
+def program(*edges: Edge, loops: int = 1, **inputs: str) -> ControlFlowGraph:
     """A program that starts at 0 and ends at 1."""
-    made = Program(edges=list(edges), inputs=inputs or {"n": "n"})
+    made = ControlFlowGraph(edges=list(edges), inputs=inputs or {"n": "n"})
     made.loops = [LoopInfo(1, 1, 0, 2, nested=False)] * loops
     return made
 
 
-def counting(*extra: tuple[str, Linear | None]) -> Program:
+def counting(*extra: tuple[str, Linear | None]) -> ControlFlowGraph:
     """`for (i = 0; i < n; i++)`, with more updates in its body."""
     return program(
         Edge(0, 2, (), (("i", constant(0)), ("s", constant(0)))),
@@ -111,7 +111,7 @@ def test_the_topological_order_ignores_edges_that_go_back() -> None:
     assert forward and all(order[each.source] < order[each.target] for each in forward)
 
 
-def stages(made: Program) -> tuple[System, Invariants, Constraints]:
+def stages(made: ControlFlowGraph) -> tuple[System, Invariants, Constraints]:
     system = paths(sliced(made))
     invariants = Invariants(system, solver := Solver())
     return system, invariants, Constraints(system, invariants, solver)
@@ -126,8 +126,8 @@ def test_affine_equalities_relate_counters() -> None:
 
 def test_guards_are_invariants_where_they_are_inductive() -> None:
     _, invariants, _ = stages(counting())
-    assert Solver().entails(Facts(invariants.at(2)), X)
-    assert not Solver().entails(Facts(invariants.at(2)), N - X - 1)
+    assert Solver().entails(Inequalities(invariants.at(2)), X)
+    assert not Solver().entails(Inequalities(invariants.at(2)), N - X - 1)
 
 
 def test_constraints_of_a_counter() -> None:
@@ -190,12 +190,12 @@ def test_locations_are_split_by_flags() -> None:
 
 def test_bounds_of_values() -> None:
     system, _, constraints = stages(counting())
-    bounding = Bounding(system, constraints)
+    bounding = BoundSolver(system, constraints)
     assert str(bounding.value(Norm(N - X), 2)) == "max(n, 0)"
     assert str(bounding.value(Norm(X), 2)) == "max(n, 0)"
 
 
-def two_loops() -> Program:
+def two_loops() -> ControlFlowGraph:
     """`for (i = 0; i < n; i++) s = i; for (; s > 0; s--);`"""
     return program(
         Edge(0, 2, (), (("i", constant(0)), ("s", constant(0)))),

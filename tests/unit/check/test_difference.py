@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from perun.check._common.differences import (
     DEGREES,
     OTHER,
-    Limits,
+    DifferenceLimits,
     Samples,
     compare,
     measure,
@@ -30,7 +30,7 @@ X = np.linspace(1, 100, 1000)
 polynomial, straight, regression = (
     check.kind_of for check in (PolynomialRegression, LinearRegression, FastCheck)
 )
-LIMITS = Limits()
+LIMITS = DifferenceLimits()
 
 
 def model(
@@ -181,7 +181,7 @@ def test_beyond_the_limit_scatter_excuses_nothing() -> None:
     common = parts([model("linear", 1, 2)], [model("power", 1, 2)])
     assert samples.within_scatter
     assert compare(common, samples, LIMITS).change is PerformanceChange.MaybeDegradation
-    assert compare(common, samples, Limits(unchanged=6)).change is PerformanceChange.NoChange
+    assert compare(common, samples, DifferenceLimits(unchanged=6)).change is PerformanceChange.NoChange
 
 
 def test_scatter_about_a_model_is_that_of_its_points() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perun.check._common.points import NONE, UNKNOWN, Error, MedianChange, error_of_means
+from perun.check._common.points import NONE, UNKNOWN, MedianChange, MedianError, error_of_means
 from perun.models.growth import forms
-from perun.models.growth.comparison import Comparison, Curve, Order, Quotient, widened
+from perun.models.growth.comparison import Curve, GrowthComparison, OrderComparison, Quotient, widened
 from perun.models.growth.forms import ExponentDifference
 from perun.plugin.api import NO_POSTPROCESS_CONTEXT, CheckContext
 from perun.plugin.registry import Registry
@@ -148,9 +148,9 @@ def test_growth_knows_the_noise_of_runs_as_well() -> None:
 @pytest.mark.parametrize("estimate", [1.5, 1 / 1.5])
 def test_noise_widens_the_bounds_of_a_comparison(estimate: float) -> None:
     quotient = Quotient(estimate, estimate / 1.1, estimate * 1.1, 1e-6)
-    line = Curve("1", forms.Line(1.0, 0.0, 1.0, (1.0, 0.0, 0.0), 9))
-    order = Order(line, line, ExponentDifference(0.0, 0.0, 0.0, 1.0), 0.0)
-    found = Comparison(order, line, line, quotient, quotient, quotient, (1.0, 9.0), (9, 9))
+    line = Curve("1", forms.LinearForm(1.0, 0.0, 1.0, (1.0, 0.0, 0.0), 9))
+    order = OrderComparison(line, line, ExponentDifference(0.0, 0.0, 0.0, 1.0), 0.0)
+    found = GrowthComparison(order, line, line, quotient, quotient, quotient, (1.0, 9.0), (9, 9))
     assert widened(found, 0.0, 4.0, 1.0, 0.01) is found
     more = widened(found, 0.05, 4.0, 1.0, 0.01)
     half = math.hypot(math.log(1.1), 0.05 * stats.t.ppf(0.995, 4))
@@ -180,9 +180,9 @@ def test_intervals_of_a_ratio() -> None:
     for balance, ratio in ((0.5, 1.5), (-0.5, 2 / 3)):
         assert MedianChange(balance).interval == pytest.approx((ratio, ratio))
         assert MedianChange(balance, NONE, UNKNOWN).interval == pytest.approx((ratio / 2, ratio * 2))
-        assert MedianChange(balance, NONE, UNKNOWN).weaker == pytest.approx((ratio, ratio))
+        assert MedianChange(balance, NONE, UNKNOWN).interval_95 == pytest.approx((ratio, ratio))
         assert MedianChange(balance, NONE, UNKNOWN, 0.2).interval == pytest.approx((ratio / 1.2, ratio * 1.2))
-    error = Error(0.1, 5)
+    error = MedianError(0.1, 5)
     half = math.hypot(*[stats.t.ppf(0.995, 5) * 0.1] * 2)
     low, high = MedianChange(0.5, error, error).interval
     assert (math.log(low), math.log(high)) == pytest.approx((math.log(1.5) - half, math.log(1.5) + half))

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perun.cli.graph import ASCII, UNICODE, Graph, Style
+from perun.cli.graph import ASCII, UNICODE, CommitGraph, GraphStyle
 from shared import examples
 
 History = list[tuple[str, list[str]]]
 Edges = list[tuple[str, str]]
 
 
-def drawn(history: History, style: Style = ASCII, text_lines: int = 0) -> list[tuple[str, str]]:
+def drawn(history: History, style: GraphStyle = ASCII, text_lines: int = 0) -> list[tuple[str, str]]:
     """Rows as (characters, checksum); the checksum is empty on rows without a version."""
-    graph = Graph(style)
+    graph = CommitGraph(style)
     rows: list[tuple[str, str]] = []
     for checksum, parents in history:
         prefix, text, links = graph.commit(checksum, parents)
@@ -30,7 +30,7 @@ def drawn(history: History, style: Style = ASCII, text_lines: int = 0) -> list[t
     return rows
 
 
-def picture(history: History, style: Style = ASCII, text_lines: int = 0) -> list[str]:
+def picture(history: History, style: GraphStyle = ASCII, text_lines: int = 0) -> list[str]:
     return [(row + checksum).rstrip() for row, checksum in drawn(history, style, text_lines)]
 
 
@@ -213,7 +213,7 @@ def paint(text: str, colour: str) -> str:
 
 
 def test_lines_from_a_change_down_to_its_parent_have_its_colour() -> None:
-    graph = Graph(paint=paint)
+    graph = CommitGraph(paint=paint)
     graph.commit("m", ["l", "r"])
     assert graph.commit("l", ["b"]).commit == "* <blue:|> "
     assert graph.commit("r", ["q"], "degradation") == ("<yellow:|> <red:*> ", "<yellow:|> <red:|> ", ())
@@ -226,7 +226,7 @@ def test_lines_from_a_change_down_to_its_parent_have_its_colour() -> None:
 
 
 def test_a_merge_that_degraded_colours_the_lines_to_all_parents() -> None:
-    graph = Graph(paint=paint)
+    graph = CommitGraph(paint=paint)
     assert graph.commit("m", ["l", "r", "s"], "degradation").links == ("<red:|\\>", "<red:|\\> <red:\\>")
     assert graph.commit("l", ["b"]).commit == "* <red:|> <red:|> "
 
@@ -234,7 +234,7 @@ def test_a_merge_that_degraded_colours_the_lines_to_all_parents() -> None:
 def test_colours_change_no_character() -> None:
     history: History = [("t", ["a", "b", "c"]), ("a", ["o"]), ("c", ["o"]), ("b", ["o"]), ("o", [])]
     for style in (ASCII, UNICODE):
-        plain, coloured = Graph(style), Graph(style, lambda text, colour: text)
+        plain, coloured = CommitGraph(style), CommitGraph(style, lambda text, colour: text)
         for checksum, parents in history:
             assert plain.commit(checksum, parents) == coloured.commit(checksum, parents, "degradation")
 

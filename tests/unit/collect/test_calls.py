@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from perun.check._common.exclusive import exclusive_times
 from perun.collect._calls.calibration import CALLS, ROUNDS, UNCERTAIN, CalibrationCalls, cost_of
-from perun.collect._calls.events import UNKNOWN, Calls, Events, Nesting
-from perun.collect._calls.overhead import Cost, Overhead, below, merge
+from perun.collect._calls.events import UNKNOWN, CallEvents, Calls, Nesting
+from perun.collect._calls.overhead import CallCost, Overhead, below, merge
 from perun.collect._calls.profile import BY_ORDER, CalledFunction, CallTable
 from perun.plugin.api import Run
 from perun.profile.format.columns import CompressedColumn
@@ -21,10 +21,10 @@ from perun.profile.format.json import dumps_pending, loads, validate
 Row = tuple[int, int, int, int]
 
 
-def events(rows: list[Row]) -> Events:
+def events(rows: list[Row]) -> CallEvents:
     """Events of rows (time, function, whether it is an entry, size)."""
     columns = np.array(rows, np.int64).reshape(-1, 4)
-    return Events(columns[:, 0], columns[:, 1], columns[:, 2].astype(np.bool_), columns[:, 3])
+    return CallEvents(columns[:, 0], columns[:, 1], columns[:, 2].astype(np.bool_), columns[:, 3])
 
 
 def rows_of(calls: Calls) -> list[tuple[int, ...]]:
@@ -239,7 +239,7 @@ def test_nothing() -> None:
 
 
 NAMES = ["main", "middle", "leaf"]
-COSTS = [Cost(800, 1100, 190), Cost(4200, 1150, 530), Cost(70, 80, 15)]
+COSTS = [CallCost(800, 1100, 190), CallCost(4200, 1150, 530), CallCost(70, 80, 15)]
 
 
 class Tree(NamedTuple):
@@ -283,13 +283,13 @@ def flat(tree: Tree) -> list[Tree]:
     return [tree, *(one for callee in tree.callees for one in flat(callee))]
 
 
-def recorded_events(rows: list[tuple[int, int, bool]]) -> Events:
+def recorded_events(rows: list[tuple[int, int, bool]]) -> CallEvents:
     time, function, entry = zip(*rows, strict=True)
     sizes = np.full(len(rows), UNKNOWN, np.int64)
-    return Events(np.array(time), np.array(function), np.array(entry), sizes)
+    return CallEvents(np.array(time), np.array(function), np.array(entry), sizes)
 
 
-def nested(rows: list[tuple[int, int, bool]], length: int, costs: list[Cost]) -> tuple[Calls, Overhead]:
+def nested(rows: list[tuple[int, int, bool]], length: int, costs: list[CallCost]) -> tuple[Calls, Overhead]:
     """The calls of events that come in pieces, in the order of their entries."""
     overhead = Overhead(costs)
     nesting = Nesting(7, overhead)
@@ -329,8 +329,8 @@ def test_times_are_those_without_the_recorder(tree: Tree, length: int) -> None:
 def test_nothing_is_negative_and_what_was_recorded_can_be_had_back(tree: Tree, wrong, length: int) -> None:
     rows: list[tuple[int, int, bool]] = []
     recorded(tree, 0, rows)
-    raw, _ = nested(rows, length, [Cost()] * 3)
-    calls, overhead = nested(rows, length, [Cost(*one) for one in wrong])
+    raw, _ = nested(rows, length, [CallCost()] * 3)
+    calls, overhead = nested(rows, length, [CallCost(*one) for one in wrong])
     assert int(calls.duration.min()) >= 0 and int(calls.exclusive.min()) >= 0
     assert (calls.exclusive <= calls.duration).all()
     for name, row in overhead.by_function(NAMES).items():
@@ -392,5 +392,5 @@ def test_the_cost_is_that_of_most_calls() -> None:
     start += np.cumsum(np.arange(len(start)) % 50 == 0) * 10**6
     duration = np.where(np.arange(len(start)) % 50 == 49, 10**6, 810)
     bare = CalibrationCalls(start[:3], np.full(3, 810 + 4 * CALLS))
-    assert cost_of(CalibrationCalls(start, duration), bare) == Cost(810, 1090, UNCERTAIN * 1900)
+    assert cost_of(CalibrationCalls(start, duration), bare) == CallCost(810, 1090, UNCERTAIN * 1900)
     assert cost_of(CalibrationCalls(start[1:], duration[1:]), bare) is None  # a call is missing

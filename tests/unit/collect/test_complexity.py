@@ -20,16 +20,16 @@ from perun.collect.complexity.records import (
     UNSAMPLED_TICKS,
     FunctionAddress,
     Gaps,
-    Process,
+    ProcessRecording,
     processes,
 )
 from perun.collect.complexity.selection import (
     FRAME,
-    Module,
+    FileSelection,
     Operand,
     Operation,
-    Program,
-    Step,
+    SizeProgram,
+    SizeStep,
     TableFunction,
     encoded,
     steps_of,
@@ -218,16 +218,16 @@ def test_any_damage(name: str, at: int, change: bytes) -> None:
 def test_process_without_calls(tmp_path: Path) -> None:
     sample(tmp_path)
     (tmp_path / "77.0-0.calls").unlink()
-    assert not list(Process(tmp_path / "77.0.process").calls(0))
+    assert not list(ProcessRecording(tmp_path / "77.0.process").calls(0))
 
 
 # -- What the runtime is told: the layout of the table, and steps that read sizes --------------------
 
 
 def test_layout() -> None:
-    program = Program(0x10, 0x11, 0x12, Operand.MEMORY, FRAME, -24, (Step(Operation.LOAD, 4),), True)
+    program = SizeProgram(0x10, 0x11, 0x12, Operand.MEMORY, FRAME, -24, (SizeStep(Operation.LOAD, 4),), True)
     functions = [TableFunction(0x30, 5), TableFunction(0x10, 3, False, 10)]
-    table = encoded([Module("/a"), Module("/bc", functions, [program])], only_listed=True)
+    table = encoded([FileSelection("/a"), FileSelection("/bc", functions, [program])], only_listed=True)
     assert struct.unpack_from("=8s8I", table) == (b"PERUNCXT", 0x01020304, 2, 2, 2, 1, 1, 1, 5)
     assert struct.unpack_from("=12I", table, 40) == (0, 2, 0, 0, 0, 0, 2, 3, 2, 0, 1, 0)
     assert struct.unpack_from("=QQIIQQII", table, 88) == (0x10, 3, 0, 10, 0x30, 5, 1, 1)

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from perun.collect._common.recordings import DamagedRecording
 from perun.collect.instructions import callgrind
 from perun.collect.instructions import names as python_functions
-from perun.collect.instructions.callgrind import Inclusive, read
+from perun.collect.instructions.callgrind import InclusiveCosts, read
 from perun.collect.instructions.engines import PADDING, STEP, fixed_addresses, repeatable
 from perun.collect.instructions.names import NO_SYMBOLS, START_UP, Names, PythonFunctions
 from perun.collect.instructions.perf import StackSample, count, samples
 from perun.collect.instructions.tree import (
     OTHER_CALLERS,
-    Call,
-    CallGraph,
-    Frame,
+    CallArc,
+    CostGraph,
+    CostTree,
+    FunctionFrame,
     RecordedFunction,
-    Tree,
     components,
     grow,
     rounded,
@@ -32,8 +32,8 @@ from perun.plugin.api import Run
 Calls = dict[tuple[str, str], int]
 
 
-def graph_of(own: dict[str, int], calls: Calls) -> CallGraph:
-    graph = CallGraph()
+def graph_of(own: dict[str, int], calls: Calls) -> CostGraph:
+    graph = CostGraph()
     numbers = {name: graph.node(RecordedFunction(name)) for name in own}
     for name, cost in own.items():
         graph.own[numbers[name]] = cost
@@ -42,10 +42,14 @@ def graph_of(own: dict[str, int], calls: Calls) -> CallGraph:
     return graph
 
 
-def stacks(graph: CallGraph, *hidden: str) -> dict[str, int]:
-    tree = Tree()
+def stacks(graph: CostGraph, *hidden: str) -> dict[str, int]:
+    tree = CostTree()
     names = [function.name for function in graph.functions]
-    grow(tree, graph, lambda node: None if names[node] in hidden else Frame(names[node].rstrip("0123456789")))
+    grow(
+        tree,
+        graph,
+        lambda node: None if names[node] in hidden else FunctionFrame(names[node].rstrip("0123456789")),
+    )
     return {
         ";".join(frame.function for frame in reversed(tree.stack(node))): amount
         for node, amount in enumerate(tree.amounts)
@@ -53,9 +57,9 @@ def stacks(graph: CallGraph, *hidden: str) -> dict[str, int]:
     }
 
 
-def inclusive(graph: CallGraph) -> dict[str, int]:
-    tree, found = Tree(), Inclusive()
-    name = [Frame(function.name) for function in graph.functions].__getitem__
+def inclusive(graph: CostGraph) -> dict[str, int]:
+    tree, found = CostTree(), InclusiveCosts()
+    name = [FunctionFrame(function.name) for function in graph.functions].__getitem__
     grow(tree, graph, name)
     found.add(graph, name)
     sums = found.sums(tree.inclusive(), tree.exclusive())
@@ -120,9 +124,9 @@ def test_a_long_chain_needs_no_recursion() -> None:
     calls = {
         (one, other): 10 * (len(names) - number - 1) for number, (one, other) in enumerate(pairwise(names))
     }
-    tree = Tree()
-    grow(tree, graph_of(own, calls), lambda node: Frame(str(node)))
-    assert tree.total == 30_000 and tree.inclusive()[Frame("0")] >= 10_000
+    tree = CostTree()
+    grow(tree, graph_of(own, calls), lambda node: FunctionFrame(str(node)))
+    assert tree.total == 30_000 and tree.inclusive()[FunctionFrame("0")] >= 10_000
 
 
 @given(
@@ -136,13 +140,13 @@ def test_a_long_chain_needs_no_recursion() -> None:
 )  # fmt: skip
 def test_whatever_calls_cost_functions_keep_their_own(made) -> None:
     own, edges = made
-    graph = CallGraph()
+    graph = CostGraph()
     for number, cost in enumerate(own):
         graph.own[graph.node(RecordedFunction(f"f{number}"))] = cost
     for caller, callee, cost in edges:
         graph.add_call(caller, callee, 1, cost)
-    tree = Tree()
-    frames = [Frame(function.name) for function in graph.functions]
+    tree = CostTree()
+    frames = [FunctionFrame(function.name) for function in graph.functions]
     grow(tree, graph, frames.__getitem__)
     exclusive = tree.exclusive()
     assert [exclusive.get(frame, 0) for frame in frames] == own
@@ -169,23 +173,24 @@ PROJECT = Path("/home/me/project")
 
 
 @pytest.mark.parametrize(("function", "frame"), [
-    (RecordedFunction("f", "/home/me/project/src/a.c", "/home/me/project/prog"), Frame("f", "src/a.c")),
-    (RecordedFunction("f", "src/../a.c", "/home/me/project/prog"), Frame("f", "a.c")),
-    (RecordedFunction("f", "/usr/include/list.h", "/home/me/project/prog"), Frame("f", "prog")),
-    (RecordedFunction("f", "", "/home/me/project/prog"), Frame("f", "prog")),
+    (RecordedFunction("f", "/home/me/project/src/a.c", "/home/me/project/prog"),
+     FunctionFrame("f", "src/a.c")),
+    (RecordedFunction("f", "src/../a.c", "/home/me/project/prog"), FunctionFrame("f", "a.c")),
+    (RecordedFunction("f", "/usr/include/list.h", "/home/me/project/prog"), FunctionFrame("f", "prog")),
+    (RecordedFunction("f", "", "/home/me/project/prog"), FunctionFrame("f", "prog")),
     (
         RecordedFunction("printf@@GLIBC_2.2.5", "./stdio/printf.c", "/lib/libc.so.6"),
-        Frame("printf", "libc.so.6"),
+        FunctionFrame("printf", "libc.so.6"),
     ),
-    (RecordedFunction("0x0000000000401020", "", "/usr/bin/gzip"), Frame(NO_SYMBOLS, "gzip")),
-    (RecordedFunction("[unknown]", "", "/usr/bin/gzip"), Frame(NO_SYMBOLS, "gzip")),
+    (RecordedFunction("0x0000000000401020", "", "/usr/bin/gzip"), FunctionFrame(NO_SYMBOLS, "gzip")),
+    (RecordedFunction("[unknown]", "", "/usr/bin/gzip"), FunctionFrame(NO_SYMBOLS, "gzip")),
     (RecordedFunction("0x000000000401020", "", "/lib64/ld-linux-x86-64.so.2"), START_UP),
     (RecordedFunction("(below main)", "", "/lib/libc.so.6"), START_UP),
     (RecordedFunction("__libc_start_main@@GLIBC_2.34", "", "/lib/libc.so.6"), START_UP),
     (RecordedFunction("0x00000000049479b0"), None),
-    (RecordedFunction("with\x07bell", "", "/bin/x"), Frame("with�bell", "x")),
+    (RecordedFunction("with\x07bell", "", "/bin/x"), FunctionFrame("with�bell", "x")),
 ])  # fmt: skip
-def test_frames(function: RecordedFunction, frame: Frame | None) -> None:
+def test_frames(function: RecordedFunction, frame: FunctionFrame | None) -> None:
     assert Names(PROJECT, {}).frame(function) == frame
 
 
@@ -193,13 +198,13 @@ def test_names_of_cplusplus() -> None:
     function = RecordedFunction("_ZN4list4pushEi", "", "/usr/lib/liblist.so")
     names = Names(PROJECT, {"PATH": ""})
     names.learn([function])
-    assert names.frame(function) == Frame("_ZN4list4pushEi", "liblist.so")
+    assert names.frame(function) == FunctionFrame("_ZN4list4pushEi", "liblist.so")
     assert names.mangled
     if which("c++filt") is None:
         pytest.skip("c++filt is not installed")
     names = Names(PROJECT, dict(os.environ))
     names.learn([function, RecordedFunction("plain")])
-    assert names.frame(function) == Frame("list::push(int)", "liblist.so")
+    assert names.frame(function) == FunctionFrame("list::push(int)", "liblist.so")
     assert not names.mangled
 
 
@@ -223,9 +228,9 @@ def test_functions_of_python(maps: Path) -> None:
         for name in ("0x0000000000001000", "0x000000000000100b", "0x0000000000001020", "0x1021", "0xfff", "f")
     ]
     assert frames == [
-        Frame("main", "a.py"),
-        Frame("Encoder.encode", "python3.12/json/encoder.py"),
-        Frame("get", "requests/api.py"),
+        FunctionFrame("main", "a.py"),
+        FunctionFrame("Encoder.encode", "python3.12/json/encoder.py"),
+        FunctionFrame("get", "requests/api.py"),
         None,
         None,
         None,
@@ -283,16 +288,16 @@ def test_addresses_stay_random_without_setarch(tmp_path: Path) -> None:
 CORPUS = Path(__file__).parents[2] / "data" / "corpus" / "callgrind"
 
 
-def of(text: str, tmp_path: Path) -> CallGraph:
+def of(text: str, tmp_path: Path) -> CostGraph:
     (tmp_path / "out").write_text(text)
     return read(tmp_path / "out")
 
 
-def by_name(graph: CallGraph) -> dict[str, int]:
+def by_name(graph: CostGraph) -> dict[str, int]:
     return {function.name: own for function, own in zip(graph.functions, graph.own, strict=True)}
 
 
-def calls(graph: CallGraph) -> dict[tuple[str, str], Call]:
+def calls(graph: CostGraph) -> dict[tuple[str, str], CallArc]:
     names = [function.name for function in graph.functions]
     found = enumerate(graph.calls)
     return {(names[one], names[other]): call for one, by in found for other, call in by.items()}
@@ -304,10 +309,10 @@ def test_names_that_are_compressed_and_code_that_is_inlined() -> None:
     assert graph.total == graph.expected == 1400 and graph.lost == 0
     assert (graph.pid, graph.command) == (4711, "./prog 7")
     assert calls(graph) == {
-        ("main", "even"): Call(3, 1200),
-        ("even", "odd"): Call(5, 900),
-        ("odd", "0x0000000000001150"): Call(2, 440),
-        ("odd", "even"): Call(4, 800),
+        ("main", "even"): CallArc(3, 1200),
+        ("even", "odd"): CallArc(5, 900),
+        ("odd", "0x0000000000001150"): CallArc(2, 440),
+        ("odd", "even"): CallArc(4, 800),
     }
     assert graph.functions[0] == RecordedFunction("main", "/project/prog.c", "/project/prog")
     assert graph.functions[-1] == RecordedFunction("0x0000000000001150", "", "/usr/lib/libc.so.6")
@@ -318,7 +323,8 @@ def test_plain_names_several_events_addresses_and_jumps() -> None:
     # The second event is the one that counts; costs that are left out are 0.
     assert by_name(graph) == {"main": 20, "func1": 100, "func2": 700}
     assert calls(graph) == {
-        ("main", "func1"): Call(1, 400), ("main", "func2"): Call(3, 400), ("func1", "func2"): Call(2, 300)
+        ("main", "func1"): CallArc(1, 400), ("main", "func2"): CallArc(3, 400),
+        ("func1", "func2"): CallArc(2, 300)
     }  # fmt: skip
     assert [function.file for function in graph.functions] == ["file1.c", "file1.c", "file2.c"]
     assert graph.expected is None
@@ -327,7 +333,7 @@ def test_plain_names_several_events_addresses_and_jumps() -> None:
 def test_parts_of_a_file_add_up() -> None:
     graph = read(CORPUS / "two-parts")
     assert graph.total == graph.expected == 2800
-    assert calls(graph)["main", "even"] == Call(6, 2400)
+    assert calls(graph)["main", "even"] == CallArc(6, 2400)
 
 
 def test_a_file_that_was_cut_off_says_what_it_lost() -> None:

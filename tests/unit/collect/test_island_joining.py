@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.collect.island import Calls, Joined, joined
+from perun.collect.island import CallColumns, TimelineColumns, joined
 from perun.profile.island import COLUMNS, SEVERAL, TimelineEntry
 
 
@@ -14,13 +14,13 @@ def call(start: int, duration: int, *, thread: int = 0, api: int = 0, object: in
     return TimelineEntry(thread, api, object, start, duration, duration, 8, 1)
 
 
-def calls_of(entries: Iterable[TimelineEntry]) -> Calls:
+def calls_of(entries: Iterable[TimelineEntry]) -> CallColumns:
     ordered = sorted(entries, key=lambda one: (one.thread, one.start, -one.duration))
     names = ("thread", "api", "object", "start", "duration", "amount")
-    return Calls(*(np.array([getattr(one, name) for one in ordered], np.int64) for name in names))
+    return CallColumns(*(np.array([getattr(one, name) for one in ordered], np.int64) for name in names))
 
 
-def entries_of(found: Joined) -> list[TimelineEntry]:
+def entries_of(found: TimelineColumns) -> list[TimelineEntry]:
     return list(
         map(TimelineEntry._make, zip(*(found.columns[name].tolist() for name in COLUMNS), strict=True))
     )

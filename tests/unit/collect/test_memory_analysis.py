@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import perun.collect.memory.analysis as module
 from perun.collect.memory import native, table
-from perun.collect.memory.analysis import Analysis, Events
+from perun.collect.memory.analysis import AllocationEvents, Analysis
 from perun.collect.memory.events import FIRST_RELEASE, REALLOC_RELEASE
 from perun.collect.memory.native import NativeAnalysis
 
@@ -38,16 +38,16 @@ SITES = [(number // len(KINDS), KINDS[number % len(KINDS)]) for number in range(
 """Stack and kind of each site."""
 
 
-def events_of(events: list[Event]) -> Events:
+def events_of(events: list[Event]) -> AllocationEvents:
     columns = [np.array(column, np.int64) for column in zip(*events, strict=True)]
     site, address, size, thread, pause = columns
     stacks, kinds = (np.array(column, np.int64) for column in zip(*SITES, strict=True))
     releases = kinds[site] >= FIRST_RELEASE
     size = np.where(releases, 0, size)
-    return Events(stacks, kinds, site, releases, address, size, thread, np.cumsum(pause))
+    return AllocationEvents(stacks, kinds, site, releases, address, size, thread, np.cumsum(pause))
 
 
-def cut(events: Events, places: list[int]) -> Iterator[Events]:
+def cut(events: AllocationEvents, places: list[int]) -> Iterator[AllocationEvents]:
     edges = [0, *sorted(min(place, len(events)) for place in places), len(events)]
     for begin, end in pairwise(edges):
         yield events.where(slice(begin, end))
@@ -56,7 +56,7 @@ def cut(events: Events, places: list[int]) -> Iterator[Events]:
 class OneByOne:
     """What :class:`Analysis` finds out, in the plainest way."""
 
-    def __init__(self, events: Events, interval: int) -> None:
+    def __init__(self, events: AllocationEvents, interval: int) -> None:
         self.rows: dict[tuple[int, int, int], dict[str, int]] = {}
         self.live: dict[int, dict[str, Any]] = {}
         self.peak = self.peak_event = -1
@@ -217,7 +217,7 @@ PROCESS = st.lists(
 )
 
 
-def events_of_steps(events: list[Step], number: int = 0) -> Events:
+def events_of_steps(events: list[Step], number: int = 0) -> AllocationEvents:
     """The events of a process; no two of several processes are at one moment."""
     columns = list(zip(*events, strict=True)) or [(), (), ()]
     address, size, pause = (np.array(column, np.int64) for column in columns)
@@ -225,10 +225,10 @@ def events_of_steps(events: list[Step], number: int = 0) -> Events:
     site = releases.astype(np.int64)
     times = np.cumsum(pause) * MAX_PROCESSES + number
     stacks, kinds = np.array([3, 4]), np.array([MALLOC, FREE])
-    return Events(stacks, kinds, site, releases, address, size, np.zeros_like(size), times)
+    return AllocationEvents(stacks, kinds, site, releases, address, size, np.zeros_like(size), times)
 
 
-def pieces(events: Events, length: int) -> Iterator[Events]:
+def pieces(events: AllocationEvents, length: int) -> Iterator[AllocationEvents]:
     for begin, end in pairwise([*range(0, len(events), length), len(events)]):
         yield events.where(slice(begin, end))
 

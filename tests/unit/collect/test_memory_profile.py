@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perun.collect.memory.analysis import Analysis, Events
-from perun.collect.memory.places import Places, Site
-from perun.collect.memory.profile import METRICS, Process, Regions, Shape, resources
-from perun.collect.memory.records import Module, Stack
-from perun.collect.memory.symbols import Frame, Frames, Symboliser
+from perun.collect.memory.analysis import AllocationEvents, Analysis
+from perun.collect.memory.places import AllocationSite, StackTraces
+from perun.collect.memory.profile import METRICS, ProcessReplay, Regions, Shape, resources
+from perun.collect.memory.records import MappedModule, Stack
+from perun.collect.memory.symbols import Frames, SymbolFrame, Symboliser
 from perun.collect.memory.table import OTHERS
 from perun.native.elf import Elf
 from perun.profile.factory import Profile
@@ -33,13 +33,13 @@ class Known(Symboliser):
         return {address: self.answers.get((name, address), ()) for address in addresses}
 
 
-PROGRAM = Module(0x1000, 0x2000, 0, "/project/program")
-LIBRARY = Module(0x3000, 0x4000, 0, "/usr/lib/liboperations.so.1")
-RUNTIME = Module(0x5000, 0x6000, 0, "/usr/lib/libc.so.6")
-MAIN, FILL = Frame("main", "/project/main.c", 9), Frame("fill(int)", "/project/fill.c", 3)
-GROW = Frame("std::vector<int>::grow()", "/usr/include/c++/12/vector", 70)
-BARE, START = Frame("bare", "", 0), Frame("_start", "", 0)
-HOLDER, STRDUP = Frame("_IO_file_doallocate", "filedoalloc.c", 1), Frame("strdup", "strdup.c", 1)
+PROGRAM = MappedModule(0x1000, 0x2000, 0, "/project/program")
+LIBRARY = MappedModule(0x3000, 0x4000, 0, "/usr/lib/liboperations.so.1")
+RUNTIME = MappedModule(0x5000, 0x6000, 0, "/usr/lib/libc.so.6")
+MAIN, FILL = SymbolFrame("main", "/project/main.c", 9), SymbolFrame("fill(int)", "/project/fill.c", 3)
+GROW = SymbolFrame("std::vector<int>::grow()", "/usr/include/c++/12/vector", 70)
+BARE, START = SymbolFrame("bare", "", 0), SymbolFrame("_start", "", 0)
+HOLDER, STRDUP = SymbolFrame("_IO_file_doallocate", "filedoalloc.c", 1), SymbolFrame("strdup", "strdup.c", 1)
 ANSWERS: dict[tuple[str, int], Frames] = {
     ("program", 0x0F): (MAIN,),
     ("program", 0x1F): (GROW, FILL),
@@ -57,13 +57,13 @@ def stack(*addresses: int, modules: int = 3) -> Stack:
     return Stack(struct.pack(f"={len(addresses)}Q", *addresses), modules, False)
 
 
-def site(*addresses: int, whole: bool = False) -> Site | None:
-    places = Places(Known(ANSWERS), Path("/project"))
+def site(*addresses: int, whole: bool = False) -> AllocationSite | None:
+    places = StackTraces(Known(ANSWERS), Path("/project"))
     (found,) = places.sites([stack(*addresses)], [PROGRAM, LIBRARY, RUNTIME], whole=whole)
     return found
 
 
-def shown(found: Site | None) -> list[str]:
+def shown(found: AllocationSite | None) -> list[str]:
     assert found and found.uid in found.trace
     return [f"{frame.function} {frame.source}:{frame.line}" for frame in found.trace]
 
@@ -101,7 +101,7 @@ def test_buffers_of_streams_are_held_by_the_library() -> None:
 
 
 def test_a_module_in_the_place_of_another() -> None:
-    places = Places(Known(ANSWERS), Path("/project"))
+    places = StackTraces(Known(ANSWERS), Path("/project"))
     later = LIBRARY._replace(start=0x1800, end=0x3800)
     stacks = [
         stack(0x1010, modules=1),
@@ -120,8 +120,8 @@ def test_a_module_in_the_place_of_another() -> None:
 
 
 def process(
-    events: Sequence[tuple[int, int, int, int, float]], sites: Sequence[Site | None], **more: Any
-) -> Process:
+    events: Sequence[tuple[int, int, int, int, float]], sites: Sequence[AllocationSite | None], **more: Any
+) -> ProcessReplay:
     """A process of events (kind, stack, address, size, seconds)."""
     kinds, stacks, address, size, time = (np.array(column) for column in zip(*events, strict=True))
     pairs, where = np.unique(stacks << 8 | kinds, return_inverse=True)
@@ -129,14 +129,16 @@ def process(
     thread = np.zeros(len(events), np.int64)
     nanoseconds = np.round(time * SECOND).astype(np.int64)
     analysis = Analysis(more.pop("interval", SECOND), more.pop("most", 0), keep=True)
-    analysis.add(Events(pairs >> 8, pairs & 255, where, releases, address, size, thread, nanoseconds))
+    analysis.add(
+        AllocationEvents(pairs >> 8, pairs & 255, where, releases, address, size, thread, nanoseconds)
+    )
     each = analysis.single_events() if more.pop("raw", False) else None
-    return Process(
+    return ProcessReplay(
         more.pop("name", "program"), analysis.rows(), analysis.totals(), sites, analysis.interval, each
     )
 
 
-def made(processes: Sequence[Process], shape: Shape | None = None) -> Profile:
+def made(processes: Sequence[ProcessReplay], shape: Shape | None = None) -> Profile:
     result = resources(processes, shape or Shape(), "program")
     profile = Profile({
         "header": {
@@ -165,9 +167,13 @@ def metrics(profile: Profile) -> dict[str, int]:
     }
 
 
-FIRST = Site(Frame("fill", "fill.c", 3), (Frame("fill", "fill.c", 3), Frame("main", "main.c", 9)))
-SECOND_LINE = Site(Frame("fill", "fill.c", 4), (Frame("fill", "fill.c", 4),))
-HELD = Site(Frame("main", "main.c", 1), (Frame("main", "main.c", 1),), kept_by_libc=True)
+FIRST = AllocationSite(
+    SymbolFrame("fill", "fill.c", 3), (SymbolFrame("fill", "fill.c", 3), SymbolFrame("main", "main.c", 9))
+)
+SECOND_LINE = AllocationSite(SymbolFrame("fill", "fill.c", 4), (SymbolFrame("fill", "fill.c", 4),))
+HELD = AllocationSite(
+    SymbolFrame("main", "main.c", 1), (SymbolFrame("main", "main.c", 1),), kept_by_libc=True
+)
 SITES = [None, FIRST, SECOND_LINE, HELD]
 EVENTS = [
     (1, 1, 16, 100, 0.1),
@@ -257,16 +263,20 @@ def test_several_processes() -> None:
 
 def test_nothing_recorded_still_has_totals() -> None:
     analysis = Analysis(SECOND)
-    empty = Process("program", analysis.rows(), analysis.totals(), [None], SECOND)
+    empty = ProcessReplay("program", analysis.rows(), analysis.totals(), [None], SECOND)
     assert metrics(made([empty])) == {f"program:{metric}": 0 for metric in METRICS}
 
 
-def deep_site(number: int, depth: int = 12) -> Site:
+def deep_site(number: int, depth: int = 12) -> AllocationSite:
     frames = [
-        Frame(f"function_{number % 997}_of_some_length(int, char const*)", f"source/file_{number}.cpp", 7)
+        SymbolFrame(
+            f"function_{number % 997}_of_some_length(int, char const*)", f"source/file_{number}.cpp", 7
+        )
     ]
-    frames += [Frame(f"caller_{number}_{level}(int)", "source/callers.cpp", level) for level in range(depth)]
-    return Site(frames[0], tuple(frames))
+    frames += [
+        SymbolFrame(f"caller_{number}_{level}(int)", "source/callers.cpp", level) for level in range(depth)
+    ]
+    return AllocationSite(frames[0], tuple(frames))
 
 
 @pytest.mark.parametrize(("sites", "seconds", "count"), [
@@ -282,7 +292,7 @@ def test_a_profile_stays_below_5_mb(sites: int, seconds: int, count: int) -> Non
         (1 + place % 2, int(number), 16 * place, 1 + int(number) % 100, float(time))
         for place, (number, time) in enumerate(zip(numbers, times, strict=True))
     ]
-    known: list[Site | None] = [None, *map(deep_site, range(sites))]
+    known: list[AllocationSite | None] = [None, *map(deep_site, range(sites))]
     one = process(events, known, interval=SECOND // 40)
     profile = made([one])
     data = dumps_pending(profile)
@@ -296,7 +306,7 @@ def test_a_profile_stays_below_5_mb(sites: int, seconds: int, count: int) -> Non
 
 
 def test_what_is_shortened_is_the_least() -> None:
-    sites: list[Site | None] = [None, *(deep_site(number, 40) for number in range(3000))]
+    sites: list[AllocationSite | None] = [None, *(deep_site(number, 40) for number in range(3000))]
     events = [(1, number, 16 * number, number, 0.0) for number in range(1, 3001)]
     result = resources([process(events, sites)], Shape(), "program")
     assert 0 < result.shortened < 3000

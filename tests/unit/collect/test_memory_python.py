@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perun.collect._common.recordings import DamagedRecording
 from perun.collect._common.runs import python_program_of
 from perun.collect.memory.analysis import Analysis
-from perun.collect.memory.places import Places
+from perun.collect.memory.places import StackTraces
 from perun.collect.memory.python import PythonRecording, prepared
 from perun.collect.memory.symbols import Symboliser
 from perun.core.errors import CollectorUnavailable, UsageError
@@ -135,7 +135,7 @@ def test_events_and_sites(tmp_path: Path) -> None:
     assert (totals.allocations, totals.allocated, totals.releases, totals.leaked) == (4, 308, 2, 201)
     assert (totals.peak, totals.peak_time, totals.temporary) == (207, 25_000_000, 0)
     assert (read.pid, read.started, read.unwinder) == (7, 1_500_000_000, "python")
-    places = Places(Symboliser(""), Path("/project"))
+    places = StackTraces(Symboliser(""), Path("/project"))
     nothing, first, second, third = read.sites(places, whole=False)
     assert nothing is None and first and second and third and first == second
     assert first.uid == ("work", "prog.py", 4) and third.uid == ("run", "<string>", 1)
@@ -165,6 +165,6 @@ def test_damage_never_does_more_than_an_error(tmp_path: Path, cut: int, place: i
         for events in read.pieces():
             analysis.add(events)
         analysis.rows()
-        read.sites(Places(Symboliser(""), Path("/project")), whole=False)
+        read.sites(StackTraces(Symboliser(""), Path("/project")), whole=False)
     except DamagedRecording as refusal:
         assert refusal.message

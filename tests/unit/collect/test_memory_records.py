@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from perun.collect._common.recordings import DamagedRecording
 from perun.collect.memory import native
-from perun.collect.memory.analysis import Analysis, Events
-from perun.collect.memory.places import Places
-from perun.collect.memory.profile import Process, Shape, resources
-from perun.collect.memory.records import Recording, State
+from perun.collect.memory.analysis import AllocationEvents, Analysis
+from perun.collect.memory.places import StackTraces
+from perun.collect.memory.profile import ProcessReplay, Shape, resources
+from perun.collect.memory.records import ExitState, MemoryRecording
 from perun.collect.memory.symbols import Symboliser
 from perun.core.errors import ProfileError
 
@@ -193,9 +193,9 @@ def events_chunk(
     return chunk(1, number, content, *fields.values())
 
 
-def read(path: Path) -> tuple[Recording, list[Event]]:
-    recording = Recording(path, native.load())
-    events = Events.joined(list(recording.pieces()))
+def read(path: Path) -> tuple[MemoryRecording, list[Event]]:
+    recording = MemoryRecording(path, native.load())
+    events = AllocationEvents.joined(list(recording.pieces()))
     other = packed([STACK[0], 0x403000])
     ids = {(b"", False): 0, (packed(STACK), False): 1, (other, False): 2, (other, True): 3}
     stacks = [ids[stack.addresses, stack.cut] for stack in recording.stacks]
@@ -238,10 +238,10 @@ def implementation(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
-def analysed(path: Path) -> tuple[Recording, Analysis | native.NativeAnalysis]:
+def analysed(path: Path) -> tuple[MemoryRecording, Analysis | native.NativeAnalysis]:
     """The recording and its replay, once all its events are read."""
     library = native.load()
-    recording = Recording(path, library)
+    recording = MemoryRecording(path, library)
     analysis = native.NativeAnalysis(library, 1000, 10) if library else Analysis(1000, 10)
     for events in recording.pieces():
         analysis.add(events)
@@ -273,7 +273,7 @@ def test_reads_what_was_written(folder: Path, chunks: list[list[Event]], rest: l
     assert (recording.pid, recording.parent, recording.unwinder, recording.wanted) == (
         77, 76, "libunwind", "tables"
     )  # fmt: skip
-    assert recording.end.state is State.EXITED
+    assert recording.end.state is ExitState.EXITED
     assert recording.threads == {0: 4711, 1: 4712}
     assert [one.path for one in recording.modules] == ["/bin/program"]
     assert recording.duration == (moved or written or [Event(0, 0, 0, 0, 0, 0)])[-1].ticks
@@ -285,7 +285,7 @@ def test_stacks_share_frames_and_know_their_modules(tmp_path: Path) -> None:
     event = Event(1, 16, 1, 1, 0, 0)
     writer.events([event], DEFINITIONS)
     writer.events([event._replace(stack=4)], again)
-    recording = Recording(writer.path, native.load())
+    recording = MemoryRecording(writer.path, native.load())
     assert len(list(recording.pieces())) == 2
     assert [(stack.modules, stack.cut) for stack in recording.stacks[1:]] == [
         (1, False), (1, False), (1, True), (2, False)
@@ -312,7 +312,7 @@ def test_what_a_killed_program_leaves(tmp_path: Path) -> None:
     writer.tail(third, state=0, now=5)
     recording, events = read(writer.path)
     assert events == plain(first + second + third)
-    assert recording.end.state is State.RUNNING
+    assert recording.end.state is ExitState.RUNNING
     for size in range(whole, len(data)):  # killed while it wrote the second chunk
         writer.path.write_bytes(data[:size])
         writer.tail(second, state=0, number=1)
@@ -333,7 +333,7 @@ def test_a_program_killed_while_a_full_half_is_packed(tmp_path: Path, written: i
     for one, two in ((1, 2), (2, 1)):
         other = (two, chunks[two], words[two])
         writer.tail(chunks[one], words[one], state=0, number=one, now=5, other=other)
-        recording = Recording(writer.path, native.load())
+        recording = MemoryRecording(writer.path, native.load())
         pieces = list(recording.pieces())
         assert [address for piece in pieces for address in piece.address.tolist()] == [16, 32, 48]
         stacks = [stack for piece in pieces for stack in piece.stacks[piece.site].tolist()]
@@ -410,7 +410,7 @@ def test_damage_is_named(tmp_path: Path, change: Callable[[bytes], bytes], reaso
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DamagedRecording, match="No such file"):
-        Recording(tmp_path / "none")
+        MemoryRecording(tmp_path / "none")
 
 
 @pytest.mark.parametrize(("changes", "reason"), [
@@ -516,8 +516,8 @@ def read_or_refused(folder: Path, data: bytes, tail: bytes) -> None:
     path.with_name("damaged.tail").write_bytes(tail)
     try:
         recording, analysis = analysed(path)
-        sites = Places(Symboliser(""), Path("/project")).of(recording, whole=True)
-        process = Process("program", analysis.rows(), analysis.totals(), sites, analysis.interval)
+        sites = StackTraces(Symboliser(""), Path("/project")).of(recording, whole=True)
+        process = ProcessReplay("program", analysis.rows(), analysis.totals(), sites, analysis.interval)
         resources([process], Shape(), "program")
     except DamagedRecording as refusal:
         assert refusal.message

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.collect.memory.symbols import NOTHING, TOOLS, Frame, Symboliser, find_tool
+from perun.collect.memory.symbols import NOTHING, TOOLS, SymbolFrame, Symboliser, find_tool
 from perun.native.elf import read_elf
 
 SOURCE = """\
@@ -64,14 +64,14 @@ def test_inlined_frames_are_kept(folder: Path, tool: str) -> None:
     assert found[1] == NOTHING
     inner, outer = found[address]
     assert (inner.function.partition("(")[0], inner.source, inner.line) == ("inlined", source, 3)
-    assert outer == Frame("space::outer(int)", source, 6)
+    assert outer == SymbolFrame("space::outer(int)", source, 6)
 
 
 def test_without_debug_information(folder: Path, tool: str) -> None:
     address = address_of(folder / "plain", "space::outer(int)") + 1
     path = str(folder / "plain")
     assert Symboliser(tool).frames(path, read_elf(path), [address])[address] == (
-        Frame("space::outer(int)", "", 0),
+        SymbolFrame("space::outer(int)", "", 0),
     )
     path = str(folder / "stripped")
     assert Symboliser(tool).frames(path, read_elf(path), [address])[address] == NOTHING
@@ -104,7 +104,7 @@ def test_sources_that_addr2line_does_not_find(tmp_path: Path, option: str) -> No
     subprocess.run(command, cwd=tmp_path, check=True)
     path, address = str(tmp_path / "program"), call_of_malloc(tmp_path / "program")
     source, cache = str(tmp_path / "one.c"), tmp_path / "cache"
-    expected = (Frame("inner", source, 5), Frame("outer", source, 8))
+    expected = (SymbolFrame("inner", source, 5), SymbolFrame("outer", source, 8))
     for _ in range(2):  # the second answer is from the cache
         found = Symboliser(str(tools[0]), cache, str(tools[1])).frames(path, read_elf(path), [address])
         assert found[address] == expected

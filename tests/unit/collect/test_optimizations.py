@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from perun.collect._calls.optimizations.applying import choose, complexity_of
 from perun.collect._calls.optimizations.methods import levels_of
-from perun.collect._calls.optimizations.plan import Earlier, Seen
+from perun.collect._calls.optimizations.plan import CallStatistics, EarlierProfiles
 from perun.collect._calls.optimizations.settings import METHODS, PARAMETERS, PIPELINES, make_settings
 from perun.core.errors import UsageError
 from perun.native.callgraph.difference import difference
-from perun.native.callgraph.graph import Call, CallGraph, Fingerprints, GraphFunction
+from perun.native.callgraph.graph import CallEdge, CallGraph, Fingerprints, GraphFunction
 from perun.profile.bounds import Growth
 from shared import examples
 
@@ -31,7 +31,9 @@ def graph_of(calls, bodies=(), *, taken=(), entry="main"):
         )
         for name in names
     }
-    found = tuple(Call(caller, callee, "direct") for caller, callees in calls.items() for callee in callees)
+    found = tuple(
+        CallEdge(caller, callee, "direct") for caller, callees in calls.items() for callee in callees
+    )
     return CallGraph("", entry, functions, tuple(dict.fromkeys(found)))
 
 
@@ -77,16 +79,16 @@ def test_what_is_wrong_is_named_with_the_nearest(arguments, message, hint):
 
 def test_shaping_keeps_upper_or_lower_levels():
     graph = chain(12)
-    top = choose(graph, None, Earlier(), make_settings(on=["cg-shaping"]))
+    top = choose(graph, None, EarlierProfiles(), make_settings(on=["cg-shaping"]))
     assert levels_of(graph).number == 13
     assert "f5" in top.kept and "f6" not in top.kept  # round(13 / 2) = 6 levels, 0 to 5
     assert "level 6" in top.decisions["f6"].reason
     bottom = choose(
-        graph, None, Earlier(), make_settings(on=["cg-shaping"], arguments=[("cg-mode", "bottom-up")])
+        graph, None, EarlierProfiles(), make_settings(on=["cg-shaping"], arguments=[("cg-mode", "bottom-up")])
     )
     assert "f7" in bottom.kept and "f6" not in bottom.kept and "main" in bottom.kept
     two = choose(
-        graph, None, Earlier(), make_settings(on=["cg-shaping"], arguments=[("cg-proj-levels", "1")])
+        graph, None, EarlierProfiles(), make_settings(on=["cg-shaping"], arguments=[("cg-proj-levels", "1")])
     )
     assert two.kept == ("main",)
 
@@ -100,7 +102,7 @@ def test_a_function_whose_address_a_caller_has_is_one_level_below_it():
     graph = CallGraph("", "main", functions, (*graph.calls, *more.calls))
     levels = levels_of(graph).of
     assert [levels[one] for one in ("rust_main", "work", "command", "f1")] == [1, 2, 12, 1]
-    choice = choose(graph, None, Earlier(), make_settings(on=["cg-shaping"]))
+    choice = choose(graph, None, EarlierProfiles(), make_settings(on=["cg-shaping"]))
     assert {"rust_main", "work"} <= set(choice.kept)
     reason = "only pointers lead to it, which counts as level 12 of 13, the first 6 are kept"
     assert choice.decisions["command"].reason == reason
@@ -109,46 +111,46 @@ def test_a_function_whose_address_a_caller_has_is_one_level_below_it():
 def test_matching_drops_what_no_call_leads_to():
     graph = graph_of({"main": ["f", "sort"], "dead": ["f"], "compare": []}, taken=["compare"])
     settings = make_settings(on=["cg-shaping"], arguments=[("cg-mode", "match"), ("cg-proj-keep-leaf", "0")])
-    assert dropped(choose(graph, None, Earlier(), settings)) == {"dead"}
+    assert dropped(choose(graph, None, EarlierProfiles(), settings)) == {"dead"}
 
 
 def test_a_small_program_keeps_its_leaves():
     graph = chain(5)
-    assert "leaf4" in choose(graph, None, Earlier(), make_settings(on=["cg-shaping"])).kept
+    assert "leaf4" in choose(graph, None, EarlierProfiles(), make_settings(on=["cg-shaping"])).kept
     without = make_settings(on=["cg-shaping"], arguments=[("cg-proj-keep-leaf", "0")])
-    assert "leaf4" not in choose(graph, None, Earlier(), without).kept
+    assert "leaf4" not in choose(graph, None, EarlierProfiles(), without).kept
     large = chain(12)  # 24 functions
-    assert "leaf11" not in choose(large, None, Earlier(), make_settings(on=["cg-shaping"])).kept
-    same = choose(graph, graph, Earlier(), make_settings(on=["diff-tracing"]))
+    assert "leaf11" not in choose(large, None, EarlierProfiles(), make_settings(on=["cg-shaping"])).kept
+    same = choose(graph, graph, EarlierProfiles(), make_settings(on=["diff-tracing"]))
     assert dropped(same) == {"f1", "f2", "f3", "f4"}
 
 
 def test_what_is_called_too_often_is_dropped():
     graph = graph_of({"main": ["hard", "short", "even", "uneven", "rare"]})
     seen = {
-        "hard": Seen(100_001, 50, 40),
-        "short": Seen(1_001, 10, 9),
-        "even": Seen(1_001, 50, 1),
-        "uneven": Seen(1_001, 50, 20),
-        "rare": Seen(1_000, 1, 0),
+        "hard": CallStatistics(100_001, 50, 40),
+        "short": CallStatistics(1_001, 10, 9),
+        "even": CallStatistics(1_001, 50, 1),
+        "uneven": CallStatistics(1_001, 50, 20),
+        "rare": CallStatistics(1_000, 1, 0),
     }
-    basic = choose(graph, None, Earlier(seen), make_settings("basic", off=["cg-shaping"]))
+    basic = choose(graph, None, EarlierProfiles(seen), make_settings("basic", off=["cg-shaping"]))
     assert dropped(basic, "baseline-dynamic") == {"hard", "short", "even"}
     assert "100,001 times" in basic.decisions["hard"].reason
     # The other pipelines begin at ten times as many.
-    other = choose(graph, None, Earlier(seen), make_settings(on=["baseline-dynamic"]))
+    other = choose(graph, None, EarlierProfiles(seen), make_settings(on=["baseline-dynamic"]))
     assert dropped(other) == set()
 
 
 def test_a_wrapped_function_is_dropped_below_the_nearest_caller_that_stays():
     graph = graph_of({"main": ["run"], "run": ["work"], "work": ["part"]})
     seen = {
-        "main": Seen(1, 1000),
-        "run": Seen(1, 990, 0, {"main": 1}),
-        "work": Seen(1, 980, 0, {"run": 1}),
-        "part": Seen(1, 500, 0, {"work": 1}),
+        "main": CallStatistics(1, 1000),
+        "run": CallStatistics(1, 990, 0, {"main": 1}),
+        "work": CallStatistics(1, 980, 0, {"run": 1}),
+        "part": CallStatistics(1, 500, 0, {"work": 1}),
     }
-    choice = choose(graph, None, Earlier(seen), make_settings(on=["baseline-dynamic"]))
+    choice = choose(graph, None, EarlierProfiles(seen), make_settings(on=["baseline-dynamic"]))
     assert dropped(choice) == {"run"}
     assert "99% of the time of main" in choice.decisions["run"].reason
 
@@ -156,11 +158,11 @@ def test_a_wrapped_function_is_dropped_below_the_nearest_caller_that_stays():
 def test_low_bounds_are_dropped_below_the_top():
     graph = chain(12)
     bounds = {name: "constant" for name in graph.functions} | {"f9": "linear"}
-    choice = choose(graph, None, Earlier(bounds=bounds), make_settings(on=["baseline-static"]))
+    choice = choose(graph, None, EarlierProfiles(bounds=bounds), make_settings(on=["baseline-static"]))
     # Level 1 is the first with two functions, so 0 and 1 are kept.
     assert {"main", "f1", "leaf0", "f9"} == set(choice.kept)
     linear = make_settings(on=["baseline-static"], arguments=[("static-complexity", "linear")])
-    assert "f9" not in choose(graph, None, Earlier(bounds=bounds), linear).kept
+    assert "f9" not in choose(graph, None, EarlierProfiles(bounds=bounds), linear).kept
 
 
 @pytest.mark.parametrize(("growth", "name"), [
@@ -179,11 +181,11 @@ def test_bounds_have_the_names_of_their_classes(growth, name):
 
 def test_sampling_follows_counts_or_levels():
     graph = chain(12)
-    seen = {"f1": Seen(50_000), "f2": Seen(900)}
-    choice = choose(graph, None, Earlier(seen), make_settings(on=["dynamic-sampling"]))
+    seen = {"f1": CallStatistics(50_000), "f2": CallStatistics(900)}
+    choice = choose(graph, None, EarlierProfiles(seen), make_settings(on=["dynamic-sampling"]))
     rates = {name: one.sampling for name, one in choice.decisions.items()}
     assert (rates["main"], rates["f1"], rates["f2"], rates["f3"], rates["f10"]) == (1, 50, 1, 8, 1024)
-    constant = Earlier(bounds={"f3": "constant"})
+    constant = EarlierProfiles(bounds={"f3": "constant"})
     sampled = choose(graph, None, constant, make_settings(on=["dynamic-sampling"]))
     assert sampled.decisions["f3"].sampling == 64
 
@@ -193,11 +195,11 @@ def test_engines_get_what_they_switch():
         on=["dynamic-probing", "timed-sampling"],
         arguments=[("probing-threshold", "7"), ("probing-reattach", "1"), ("timed-sample-freq", "0.5")],
     )
-    assert choose(chain(3), None, Earlier(), settings).switching == (7, True, 0.5)
+    assert choose(chain(3), None, EarlierProfiles(), settings).switching == (7, True, 0.5)
 
 
 def test_methods_that_lack_something_say_so():
-    notes = choose(chain(3), None, Earlier(), make_settings("full")).notes
+    notes = choose(chain(3), None, EarlierProfiles(), make_settings("full")).notes
     assert "changed functions may be dropped" in notes[0]
     lacking = ["diff-tracing", "baseline-static", "baseline-dynamic"]
     assert [note.partition(":")[0] for note in notes[1:]] == lacking
@@ -242,11 +244,11 @@ def graphs(draw):
 
 
 seen_values = st.builds(
-    Seen, st.integers(0, 10**9), st.floats(0, 10**6), st.floats(0, 10**6),
+    CallStatistics, st.integers(0, 10**9), st.floats(0, 10**6), st.floats(0, 10**6),
     st.dictionaries(st.sampled_from(["main", *NAMES]), st.integers(1, 1000), max_size=2)
 )  # fmt: skip
 earliers = st.builds(
-    Earlier,
+    EarlierProfiles,
     st.dictionaries(st.sampled_from(["main", *NAMES]), seen_values),
     st.dictionaries(
         st.sampled_from(["main", *NAMES]), st.sampled_from(PARAMETERS["static-complexity"].choices)

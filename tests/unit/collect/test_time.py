@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from perun.collect.time import COLLECTOR_DEFAULT_UNITS, COLLECTOR_TYPE, TimeCollector, TimeParams
 from perun.core.errors import JobFailed
 from perun.core.process.command import exit_status, find_executable, outcome
-from perun.core.process.execution import Execution, Sample
+from perun.core.process.execution import Execution, RunSample
 from perun.plugin.api import CollectContext, Run
 from perun.plugin.params import specs
 from perun.profile.factory import Profile
@@ -24,7 +24,7 @@ from shared import is_running, wait_for
 MakeRun = Callable[..., Run]
 
 
-def execute(run: Run, scratch: Path, timeout: float = 0.0) -> Sample:
+def execute(run: Run, scratch: Path, timeout: float = 0.0) -> RunSample:
     with Execution(run, scratch, timeout) as execution:
         return execution.run()
 

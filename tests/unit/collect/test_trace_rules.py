@@ -10,7 +10,7 @@ import pytest
 
 from perun.collect._calls.sizes import Size, Term, find_size, size_of
 from perun.collect.trace.engines.calibration import NOT_READ, boundaries, sizes_from_sums
-from perun.collect.trace.plan import Rule, TraceSelection, make_plan, parse_rule
+from perun.collect.trace.plan import SelectionRule, TraceSelection, make_plan, parse_rule
 from perun.core.errors import JobFailed, UsageError
 from perun.native.binary import Binary
 from perun.native.function_names import match, plain_name, without_arguments
@@ -81,13 +81,13 @@ def _compiled(folder: Path, name: str, source: str) -> Path:
 
 
 @pytest.mark.parametrize(("text", "rule"), [
-    ("f", Rule("", "f", 0)),
-    ("f#10", Rule("", "f", 10)),
-    ("lib.so#f", Rule("lib.so", "f", 0)),
-    ("lib.so#f#10", Rule("lib.so", "f", 10)),
-    ("lib.so#f#", Rule("lib.so", "f", 0)),
+    ("f", SelectionRule("", "f", 0)),
+    ("f#10", SelectionRule("", "f", 10)),
+    ("lib.so#f", SelectionRule("lib.so", "f", 0)),
+    ("lib.so#f#10", SelectionRule("lib.so", "f", 10)),
+    ("lib.so#f#", SelectionRule("lib.so", "f", 0)),
 ])  # fmt: skip
-def test_rules(text: str, rule: Rule) -> None:
+def test_rules(text: str, rule: SelectionRule) -> None:
     assert parse_rule(text) == rule
 
 

@@ -12,7 +12,7 @@ from perun.core.config.convert import convert
 from perun.core.config.edit import add_default_shared, append, set_value, unset, write_text
 from perun.core.config.layers import load, read_file
 from perun.core.config.reader import parse, resolve_all, values
-from perun.core.config.schema import KEYS, Kind, Scope
+from perun.core.config.schema import KEYS, KeyKind, Scope
 from perun.core.config.templates import TEMPLATES, default_shared, render
 from perun.core.errors import ConfigError
 
@@ -300,8 +300,8 @@ def test_add_default_shared(tmp_path: Path) -> None:
 
 
 DOCUMENTS = [OLD, OLD.replace("\n", "\r\n"), "", "{cmds: [a], vcs: {type: git}}\n", default_shared()]
-SETTABLE = [key for key in KEYS.values() if key.kind not in (Kind.IGNORED, Kind.SETTINGS)]
-TEXTS = [key for key in SETTABLE if key.kind is Kind.TEXT]
+SETTABLE = [key for key in KEYS.values() if key.kind not in (KeyKind.IGNORED, KeyKind.SETTINGS)]
+TEXTS = [key for key in SETTABLE if key.kind is KeyKind.TEXT]
 
 
 def plain(text: str) -> dict[str, object]:
@@ -370,7 +370,7 @@ def test_generated_files_can_be_set_key_by_key(tmp_path: Path, template: str) ->
     text = render(template, tmp_path, "git", tmp_path)
     file.write_text(text)
     for key in SETTABLE:
-        if key.scope is not Scope.SHARED and key.kind in (Kind.TEXT, Kind.BOOL, Kind.TEXTS):
+        if key.scope is not Scope.SHARED and key.kind in (KeyKind.TEXT, KeyKind.BOOL, KeyKind.TEXTS):
             set_value(file, key.name, "yes")
     assert [line for line in comments(text) if line not in comments(file.read_text())] == []
     assert read_file(file).get("execute.pre_run") == ["yes"]

@@ -6,7 +6,7 @@ import pytest
 
 from perun.core.config.convert import checked, convert
 from perun.core.config.layers import read_file
-from perun.core.config.schema import KEYS, SECTIONS, Kind, Scope, defaults, find, is_true, nearest, put
+from perun.core.config.schema import KEYS, SECTIONS, KeyKind, Scope, defaults, find, is_true, nearest, put
 from perun.core.errors import ConfigError
 
 DOCUMENTED = [
@@ -32,7 +32,7 @@ def test_all_documented_keys_are_known() -> None:
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)
 def test_every_key_is_explained_and_its_default_and_example_are_right(key) -> None:
     assert len(key.help) > 20 and key.help.endswith(".")
-    if key.kind is Kind.IGNORED:
+    if key.kind is KeyKind.IGNORED:
         assert key.default is None
         return
     assert key.default is not None and convert(key, key.default, "here") == key.default

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perun.core.config.layers import MISSING, Layer, read_file
-from perun.core.config.schema import KEYS, Kind, Scope
+from perun.core.config.schema import KEYS, KeyKind, Scope
 from perun.core.config.templates import MAX_FOUND, TEMPLATES, default_shared, relative_url, render
 from perun.core.errors import UsageError
 
@@ -95,7 +95,7 @@ def test_the_shared_file_holds_the_defaults_and_a_hint_for_everything_else(tmp_p
         file.write_text(text)
         layer = read_file(file)
         for key in KEYS.values():
-            if key.scope is not Scope.LOCAL and key.kind not in (Kind.IGNORED, Kind.SETTINGS):
+            if key.scope is not Scope.LOCAL and key.kind not in (KeyKind.IGNORED, KeyKind.SETTINGS):
                 wanted = key.default if key.example is None else key.example
                 found = layer.get(key.name)
                 assert found == wanted or (text == default_shared() and found is MISSING and key.example)

@@ -20,7 +20,7 @@ from perun.core import atomic
 from perun.core.errors import JobFailed
 from perun.core.process import ending, programs
 from perun.core.process.command import Run
-from perun.core.process.execution import INTERRUPTED, Execution, Sample
+from perun.core.process.execution import INTERRUPTED, Execution, RunSample
 from perun.core.process.programs import LAUNCHER
 from perun.store.files import ON_DISK
 from shared import is_running, wait_for
@@ -55,7 +55,7 @@ def interrupted_once_there_is(file: Path) -> Iterator[None]:
     thread.join()
 
 
-def record(run: Run, scratch: Path, started: Path) -> Sample:
+def record(run: Run, scratch: Path, started: Path) -> RunSample:
     with Execution(run, scratch, single_run=True) as execution, interrupted_once_there_is(started):
         return execution.record()
 
@@ -265,7 +265,7 @@ def test_a_line_that_is_appended_in_part_only_is_an_error(tmp_path: Path) -> Non
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
         ON_DISK.append(path, b"a" * 60)
-        with pytest.raises(OSError, match="too large"), atomic.Naming(path):
+        with pytest.raises(OSError, match="too large"), atomic.PathErrors(path):
             ON_DISK.append(path, b"b" * 60)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -6,7 +6,7 @@ import pytest
 from generated_history import KEY, VERSIONS, Kept, counts, name, points, told
 from perun.history.changes.detecting import searched
 from perun.history.changes.history import cell
-from perun.history.changes.remembered import NEW, STEADY, Remembered, digest
+from perun.history.changes.remembered import NEW, STEADY, ChangesCache, digest
 from perun.measurement.changes import Track, may_decide
 from perun.measurement.difference import Rules
 from perun.measurement.estimate import Kind, Round, Sample, point_of
@@ -88,7 +88,7 @@ def test_each_other_count_is_a_change_also_to_and_from_zero():
     assert found.definite() == [10, 12, 22, 27]
     ratios = [one.steps[0].ratio for one in found.changes]
     assert ratios[:3] == [1.03, 100 / 103, 0.0] and np.isnan(ratios[3])
-    assert found.changes[0].steps[0].taken_back == name(12)
+    assert found.changes[0].steps[0].reverted_by == name(12)
 
 
 @pytest.mark.parametrize("sessions", [1, 2])
@@ -160,7 +160,7 @@ def remembered(tmp_path):
     """What is remembered of a series with one level of 300 points, and the series with a hundred more."""
     init(tmp_path, {}, vcs_type="svs")
     values = np.exp(0.01 * np.random.default_rng(3).standard_normal(OLD + 100))
-    made = Remembered(open_repository(tmp_path, {}), change_points.EFFECT, Rules())
+    made = ChangesCache(open_repository(tmp_path, {}), change_points.EFFECT, Rules())
     made.keep("series", found(values[:OLD]))
     return made, values
 
@@ -205,6 +205,6 @@ def test_what_comes_to_a_long_history_is_found_as_if_it_were_new(tmp_path):
     level[800:] *= 1.2
     own = points(level, 5)
     for end in (1400, 1470, 1500):
-        known = told(own[:end], remembered=Remembered(repo, change_points.EFFECT, Rules()))
+        known = told(own[:end], remembered=ChangesCache(repo, change_points.EFFECT, Rules()))
         assert known.every() == told(own[:end]).every()
     assert {300, 304, 800, 1395, 1398, 1460, 1465, 1497} <= set(known.every())

@@ -8,7 +8,16 @@ import pytest
 
 import measured_history
 from perun.history.changes.data import SeriesKey
-from perun.history.changes.history import Cell, Column, Points, Table, cells_of, load, read, save
+from perun.history.changes.history import (
+    Cell,
+    HistoryPoints,
+    HistoryTable,
+    VersionColumn,
+    cells_of,
+    load,
+    read,
+    save,
+)
 from perun.measurement.noise import WINDOW
 from perun.profile.head import Configuration
 from perun.store.cache import FILE, Cache
@@ -32,7 +41,7 @@ def column(number, keys):
     under = {(key(0).configuration, "fast"): (("processor", f"P{number % 2}"), ("kernel", "6"))}
     lacking = (key(9).configuration,) if number == 3 else ()
     leading = (key(0),) if 0 in keys else ()
-    return Column((1000 + number, 70), tuple(map(key, keys)), cells, under, lacking, 2, leading)
+    return VersionColumn((1000 + number, 70), tuple(map(key, keys)), cells, under, lacking, 2, leading)
 
 
 def name(number):
@@ -50,14 +59,14 @@ def test_columns_that_come_one_by_one_are_those_that_come_together(cache):
     # A series comes later, one goes, and a column is measured again.
     columns = [(number, column(number, range(2 + (number > 4)))) for number in range(9)]
     columns.append((2, column(20, [1])))
-    one_by_one = Table()
+    one_by_one = HistoryTable()
     for number, one in columns:
         one_by_one.add({name(number): one})
         save(cache, {name(number): one})
     states = {name(number): one.state for number, one in columns}
-    together = Table()
+    together = HistoryTable()
     together.add({name(number): one for number, one in columns})
-    read = Table()
+    read = HistoryTable()
     read.add(load(cache, states))
     assert content(read) == content(together) == content(one_by_one)
 
@@ -79,6 +88,6 @@ def test_only_the_versions_before_that_are_looked_at_are_read(tmp_path):
         repo = made.open()
         found = read(repo, "HEAD", lambda done, total: None)
         line = iter(made.main[-2::-1])
-        points = Points(repo, made.main[-1], made.main).before(made.main[-1], found.keys[0], line)
+        points = HistoryPoints(repo, made.main[-1], made.main).before(made.main[-1], found.keys[0], line)
     assert len(points) == WINDOW
     assert len(list(line)) == 39 - WINDOW

@@ -17,7 +17,7 @@ from perun.core.errors import PluginError
 from perun.history.check import parallel as comparing
 from perun.history.check import pools
 from perun.history.check.check import check_all, check_head
-from perun.history.check.compare import Comparer, Pair
+from perun.history.check.compare import CheckPair, Comparer
 from perun.history.check.report import DEFAULTS
 from perun.measurement.verdict import mirrored
 from perun.profile.changes import PerformanceChange
@@ -267,7 +267,7 @@ def test_labels_are_mirrored_of_what_is_better_the_larger_it_is(opened: Callable
     for listed, kind in (([], better), (["f"], worse), (["ms"], worse), (["g"], better)):
         for one in (old, new):
             one["header"] = {**one["header"], "larger_is_better": listed}
-        (change,) = Comparer(repo, DEFAULTS).loaded(info, old, new).of(Pair(info, info)).changes
+        (change,) = Comparer(repo, DEFAULTS).loaded(info, old, new).of(CheckPair(info, info)).changes
         assert change.result is kind, listed
         assert (change.from_baseline, change.to_target) == ("10.0ms", "3.0ms")
     for one in PerformanceChange:

@@ -16,7 +16,7 @@ import pytest
 from perun.cli.answers.check import answer_in
 from perun.cli.answers.check.wording import Page
 from perun.history.check import pools
-from perun.history.check.check import History, check_head
+from perun.history.check.check import Ancestry, check_head
 from perun.history.check.pairing import Baselines, newest_first
 from perun.history.check.pools import Pools, Profiles
 from perun.history.check.report import VersionReport
@@ -199,8 +199,8 @@ def test_jumps_change_no_order(seed: int) -> None:
     rng = random.Random(seed)
     among = {one.checksum for one in walk if rng.random() < (0.05, 0.3, 0.8)[seed % 3]}
     head = walk[0].checksum
-    plain = History(repository(walk), head, ordered=True)
-    jumping = History(repository(walk), head, ordered=True, among=among)
+    plain = Ancestry(repository(walk), head, ordered=True)
+    jumping = Ancestry(repository(walk), head, ordered=True, among=among)
     for version, same in zip(plain, jumping, strict=True):
         assert version == same
         expected = [one for one in plain.ancestors(version.checksum) if one.checksum in among]

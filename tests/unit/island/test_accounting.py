@@ -11,7 +11,7 @@ from hand_made import api, call, columns, ns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perun.island.accounting import Account, Entered, Stops, account, no_stops
+from perun.island.accounting import Account, IslandEntries, Stops, account, no_stops
 from perun.island.layout import APIS
 from perun.island.record import Call
 from perun.island.stop_log import RULES
@@ -52,14 +52,14 @@ def stops(*pairs: tuple[float, float]) -> Stops:
     return Stops(*(np.array([ns(pair[end]) for pair in pairs], np.int64) for end in (0, 1)))
 
 
-def entered(first: int = 0, *others: tuple[float, int]) -> Entered:
+def entered(first: int = 0, *others: tuple[float, int]) -> IslandEntries:
     times = np.array([ns(time) for time, _ in others], np.int64)
-    return Entered(first, times, np.array([island for _, island in others], np.int64))
+    return IslandEntries(first, times, np.array([island for _, island in others], np.int64))
 
 
 def of(
     calls: list[Call], life: tuple[float, float], stopped: Stops, rule: str = "exact",
-    islands: Entered | None = None
+    islands: IslandEntries | None = None
 ) -> Account:  # fmt: skip
     known = islands or entered()
     return account(columns(calls), APIS, (ns(life[0]), ns(life[1])), known, stopped, rule)

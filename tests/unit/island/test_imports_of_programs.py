@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perun.island.hooks.imports import Patching
+from perun.island.hooks.imports import PatchingFinder
 
 NAME = "perun_test_of_patching"
 
@@ -43,7 +43,7 @@ def finder() -> Iterator[None]:
 def test_a_loader_that_is_a_class() -> None:
     before = dict(vars(Loader))
     patched: list[Any] = []
-    patching = Patching(None, {NAME: lambda recorder, module: patched.append(module.value)})  # type: ignore[arg-type]
+    patching = PatchingFinder(None, {NAME: lambda recorder, module: patched.append(module.value)})  # type: ignore[arg-type]
     module = importlib.import_module(NAME)
     assert patched == [1] and module.__spec__ and module.__spec__.loader is Loader
     assert dict(vars(Loader)) == before
@@ -56,7 +56,7 @@ def test_a_loader_that_is_a_class() -> None:
 def test_what_is_loaded_is_patched_at_once_and_nothing_after_the_end() -> None:
     patched: list[str] = []
     names = {"sys": lambda recorder, module: patched.append("sys"), NAME: lambda *both: patched.append(NAME)}
-    patching = Patching(None, names)  # type: ignore[arg-type]
+    patching = PatchingFinder(None, names)  # type: ignore[arg-type]
     assert patched == ["sys"]
     patching.remove()
     importlib.import_module(NAME)

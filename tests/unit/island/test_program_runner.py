@@ -17,7 +17,7 @@ import pytest
 
 from perun.core.errors import CollectorUnavailable
 from perun.island import command_line, opening
-from perun.island.opening import Recorded
+from perun.island.opening import OpenRecording
 from perun.island.supervisor import control_group
 
 ISLAND: Final = [sys.executable, "-m", "perun.island"]
@@ -30,7 +30,7 @@ def run(*words: str, cwd: Path, given: str = "") -> subprocess.CompletedProcess[
     )
 
 
-def recorded(tmp_path: Path, code: str, *options: str) -> Recorded:
+def recorded(tmp_path: Path, code: str, *options: str) -> OpenRecording:
     """The code as a program in an island, and what was recorded of it."""
     (tmp_path / "prog.py").write_text(code)
     found = run(*ISLAND, *options, "--record-to", "run", "prog.py", cwd=tmp_path)
@@ -38,7 +38,7 @@ def recorded(tmp_path: Path, code: str, *options: str) -> Recorded:
     return opened(tmp_path / "run")
 
 
-def opened(folder: Path) -> Recorded:
+def opened(folder: Path) -> OpenRecording:
     """What was recorded; whatever the program was, its accounting is complete."""
     found = opening.read(folder)
     for life in found.threads:
@@ -50,7 +50,7 @@ def opened(folder: Path) -> Recorded:
     return found
 
 
-def amount(found: Recorded, subtype: str, **where: Any) -> float:
+def amount(found: OpenRecording, subtype: str, **where: Any) -> float:
     return sum(
         row.amount
         for row in found.usage
@@ -311,7 +311,7 @@ class Running:
         os.kill(pid, signal.SIGCONT)
         return since, until
 
-    def finish(self) -> Recorded:
+    def finish(self) -> OpenRecording:
         self.folder.with_name("end").touch()
         self.process.communicate("\n", timeout=60)
         return opened(self.folder)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perun.island import layout
 from perun.island.columns import DTYPE
-from perun.island.record import DamagedRecording, Recording, read
+from perun.island.record import DamagedCallRecording, Recording, read
 
 OPEN, WRITE, SLEEP = (layout.NUMBERS[name] for name in ("file.open", "file.write", "time.sleep"))
 ABOUT = (layout.MAGIC, layout.VERSION, 7, 1, 0, 1000, 500, 9000, 0, 10, 20, 30, 40)
@@ -114,7 +114,7 @@ def test_what_was_lost_is_said(tmp_path: Path) -> None:
 def test_what_is_no_recording(content: bytes, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "rec.7"
     path.write_bytes(content)
-    with pytest.raises(DamagedRecording, match=reason) as refused:
+    with pytest.raises(DamagedCallRecording, match=reason) as refused:
         read(path)
     assert str(path) in refused.value.message
     assert refused.value.hint == "record the program again"
@@ -137,7 +137,7 @@ def test_what_was_cut_off_is_said(lacking: int, tmp_path: Path) -> None:
 def test_a_header_that_was_cut_off_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "rec.7")
     path.write_bytes(path.read_bytes()[:4000])
-    with pytest.raises(DamagedRecording, match="it ends at byte 4000, within its header"):
+    with pytest.raises(DamagedCallRecording, match="it ends at byte 4000, within its header"):
         read(path)
 
 
@@ -168,7 +168,7 @@ def test_damage_is_refused_or_read(tmp_path_factory: pytest.TempPathFactory, dat
     path.write_bytes(content[: data.draw(st.integers(4000, len(content)))])
     try:
         found: Recording = read(path)
-    except DamagedRecording:
+    except DamagedCallRecording:
         return
     streamed = [tuple(call) for thread in found.threads for call in found.of_thread(thread.number)]
     assert len(streamed) == len(found.columns()) <= 60

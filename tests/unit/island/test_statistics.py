@@ -16,7 +16,7 @@ from perun.island.accounting import Stops, no_stops
 from perun.island.layout import APIS, CONCURRENT
 from perun.island.record import Object, Recording, Thread
 from perun.island.statistics import ThreadTime, Usage
-from perun.island.timeline import Lane, Span
+from perun.island.timeline import CallSpan, Lane
 
 FILE = Object(0, "file", "/data/a.txt", 1, 0, -1, {})
 AGAIN = FILE._replace(number=1, serial=2)
@@ -191,8 +191,8 @@ LANES = [Lane(0, "MainThread", 0, ns(9)), Lane(0, "work\ner", ns(1), ns(5))]
 STOPS = [(ns(2.5), ns(3))]
 
 
-def span(thread: int, name: str, start: float, end: float, amount: int = 0, object: str = "") -> Span:
-    return Span(0, thread, APIS[NUMBERS[name]], object, ns(start), ns(end), amount)
+def span(thread: int, name: str, start: float, end: float, amount: int = 0, object: str = "") -> CallSpan:
+    return CallSpan(0, thread, APIS[NUMBERS[name]], object, ns(start), ns(end), amount)
 
 
 SPANS = [

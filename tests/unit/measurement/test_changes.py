@@ -15,7 +15,7 @@ from perun.measurement.changes import (
     FEWEST_RUNS,
     LONGEST,
     MANY,
-    Run,
+    Excursion,
     Track,
     drift,
     is_climb,
@@ -51,7 +51,7 @@ def level(first: int, length: int, size: float = 1.2, count: int = COUNT) -> Any
     return found
 
 
-def spans(found: list[Run]) -> list[tuple[int, int]]:
+def spans(found: list[Excursion]) -> list[tuple[int, int]]:
     """The first and the last version of what is certain."""
     return [(one.first, one.end) for one in found if one.certain]
 
@@ -271,7 +271,7 @@ def test_few_neighbours_leave_the_cautious_bound() -> None:
         assert bool(may[2]) is seen
     scatters = track([1.0, 1.0, 2.1], error=0.1)
     assert not may_decide(scatters, Kind.TIMED, Rules(threshold=0.0), maybe=False, alone=True).any()
-    small = Rules(threshold=0.0, apart=0.1)
+    small = Rules(threshold=0.0, unpaired_tolerance=0.1)
     assert may_decide(track([1.0, 1.0, 1.2]), Kind.TIMED, small, maybe=False, alone=True)[2]
 
 
@@ -293,7 +293,7 @@ def test_of_noise_seven_newest_versions_of_a_hundred_are_told() -> None:
     """By Student's distribution: the least that is told of the newest one is at its quantile."""
     values = noisy(np.ones(COUNT))
 
-    def newest(size: float) -> list[Run]:
+    def newest(size: float) -> list[Excursion]:
         values[-1] = 7 * size
         return [one for one in short_levels(track(values), [0, COUNT], 0.0) if one.end == COUNT]
 

@@ -244,7 +244,7 @@ def test_calls_of_one_run_are_compared_as_what_was_measured_apart() -> None:
     found = slower(2.3)
     assert found["f"].result is Change.Degradation and found["f"].rate_degradation == pytest.approx(2.3)
     assert found["f [calls]"].result is Change.NoChange
-    assert slower(1.8, apart=0.01)["f"].result is Change.SevereDegradation
+    assert slower(1.8, unpaired_tolerance=0.01)["f"].result is Change.SevereDegradation
     short = told(calls("f", old[:5]), calls("f", old[:4]))
     assert "f" not in short and "f [calls]" in short
     assert "f" in told(calls("f", old[:5]), calls("f", old[:5]))

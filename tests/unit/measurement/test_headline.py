@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perun.history.earlier import value_of
+from perun.history.baseline import value_of
 from perun.measurement.estimate import (
     Headline,
     Kind,
@@ -23,7 +23,7 @@ from perun.measurement.estimate import (
 from perun.measurement.headline import headline, processor
 from perun.measurement.series import SeriesName, readings
 from perun.profile.factory import Profile
-from perun.store.summaries import fact_of
+from perun.store.summaries import profile_summary_of
 
 
 def profile_of(rows: Sequence[Mapping[str, Any]], header: Mapping[str, Any] | None = None) -> Profile:
@@ -203,9 +203,9 @@ def name_of(profile: Profile, subtype: str) -> SeriesName:
 
 
 def test_one_profile_of_a_version_shows_for_all_that_the_processor_limits_it() -> None:
-    quiet = fact_of(clocked([2.05, 2.06], [1.9, 1.95], [0.1, 0.1]))
-    busy = fact_of(clocked([4.2, 5.1], [1.94, 1.95], [0.105, 0.115]))  # each run was disturbed
-    side_by_side = fact_of(clocked([1.0, 1.0], [1.901, 1.902], [0.1, 0.1]))
+    quiet = profile_summary_of(clocked([2.05, 2.06], [1.9, 1.95], [0.1, 0.1]))
+    busy = profile_summary_of(clocked([4.2, 5.1], [1.94, 1.95], [0.105, 0.115]))  # each run was disturbed
+    side_by_side = profile_summary_of(clocked([1.0, 1.0], [1.901, 1.902], [0.1, 0.1]))
     assert value_of([busy, quiet]).by_processor.metric == "cpu time"
     assert value_of([busy, quiet]).by_processor.estimate.value == pytest.approx(2.04, abs=0.02)
     for facts in ([busy, busy], [quiet, side_by_side]):

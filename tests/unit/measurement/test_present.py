@@ -96,7 +96,9 @@ TOO_FEW = verdict(point(1.0, spread=None), point(2.0, spread=None))
 SEVERE = verdict(point(1.0, 1.001, 0.999, 1.0), point(2.0, 2.001, 1.999, 2.0))
 FASTER = verdict(point(1.2, 1.201, 1.199, 1.2), point(1.0, 1.001, 0.999, 1.0))
 SAME = verdict(point(1.0, 1.001, 0.999, 1.0), point(1.0, 1.001, 0.999, 1.0))
-MAYBE = verdict(point(1.0, 1.02, 0.98, 1.0), point(1.03, 1.045, 1.02, 1.04), confidence=0.999, weaker=0.8)
+MAYBE = verdict(
+    point(1.0, 1.02, 0.98, 1.0), point(1.03, 1.045, 1.02, 1.04), confidence=0.999, maybe_confidence=0.8
+)
 
 
 @pytest.mark.parametrize(

@@ -129,14 +129,14 @@ def test_sides_of_one_session_are_pairs() -> None:
     assert not session.are_pairs(base, other)
     assert not session.are_pairs(base, base)
     assert not session.are_pairs(base, alone) and not session.are_pairs(alone, alone)
-    assert session.of(base) == session.Session("s1", "base", runs_are_rounds=True)
+    assert session.session_of(base) == session.Session("s1", "base", runs_are_rounds=True)
     assert base["header"]["type"] == "time"
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda one: st.dictionaries(st.text(), one)))
 def test_any_header_says_whether_there_is_a_session(value: Any) -> None:
-    assert session.of({"header": {"session": value}}) is None or isinstance(value["id"], str)
-    assert session.of({"header": value}) is None
+    assert session.session_of({"header": {"session": value}}) is None or isinstance(value["id"], str)
+    assert session.session_of({"header": value}) is None
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_any_header_says_whether_there_is_a_session(value: Any) -> None:
     [{"id": "", "side": "base"}, {"id": 1, "side": "base"}, {"id": "s"}, {"id": "s", "side": 1}, "s"],
 )
 def test_half_a_session_is_none(header: Any) -> None:
-    assert session.of({"header": {"session": header}}) is None
+    assert session.session_of({"header": {"session": header}}) is None
 
 
 @pytest.mark.parametrize(("noted", "expected"), [(True, True), (False, False), (1, False), (None, False)])

@@ -27,11 +27,11 @@ from perun.measurement.difference import (
     of_counts,
 )
 from perun.measurement.estimate import (
-    Error,
     Kind,
     Point,
     Round,
     Sample,
+    StandardError,
     combined,
     estimate,
     exp,
@@ -190,9 +190,9 @@ def test_zero_is_a_value() -> None:
     assert judged(nothing, some).change is Change.SevereDegradation
     assert judged(nothing, nothing).change is Change.NoChange
     times, later = at([[0.0] * 6]), at([[1.0, 1.01, 1.02, 1.0, 0.99, 1.01]], "t")
-    for noise in (NOTHING, Noise(numbers=Error(0.1, 20))):
+    for noise in (NOTHING, Noise(numbers=StandardError(0.1, 20))):
         assert judged(times, later, noise).change is Change.Degradation
-    assert judged(times, later, Noise(numbers=Error(1.0, 20))).change is Change.Unknown
+    assert judged(times, later, Noise(numbers=StandardError(1.0, 20))).change is Change.Unknown
     found = judged(times, later)
     assert found.change is Change.Degradation and math.isnan(found.difference.ratio)
     assert found.difference.delta is not None and found.difference.delta[1] > 0
@@ -342,7 +342,9 @@ def test_an_interval_is_that_of_student() -> None:
     assert found.low is not None and found.high is not None
     assert found.size == 6 and found.half_width == pytest.approx((found.high - found.low) / 2)
     assert estimate(at([[1.0]]))[:3] == (1.0, None, None)
-    assert combined([Error(3, 4), Error(4, 9)]) == pytest.approx((5, 625 / (81 / 4 + 256 / 9)))
+    assert combined([StandardError(3, 4), StandardError(4, 9)]) == pytest.approx(
+        (5, 625 / (81 / 4 + 256 / 9))
+    )
 
 
 def test_one_far_value_moves_neither_value_nor_spread_much() -> None:
@@ -372,9 +374,9 @@ def test_noise_is_learned_from_neighbours_that_were_measured_apart() -> None:
     history = [at([np.exp(chance.normal(0, 0.03) + chance.normal(0, 0.001, 5))], str(place))
                for place in range(30)]  # fmt: skip
     found = learn(history)
-    assert found.rounds is None and found.apart is not None
-    assert found.apart.size == pytest.approx(0.03 * math.sqrt(2), rel=0.5)
-    assert learn(history[:FEWEST]).apart is None and learn(history[: FEWEST + 1]).apart is not None
+    assert found.rounds is None and found.unpaired is not None
+    assert found.unpaired.size == pytest.approx(0.03 * math.sqrt(2), rel=0.5)
+    assert learn(history[:FEWEST]).unpaired is None and learn(history[: FEWEST + 1]).unpaired is not None
     old, new = history[-2:]
     assert judged(old, new).difference.basis is Basis.UNKNOWN_NOISE
     assert judged(old, new, found).difference.basis is Basis.HISTORY
@@ -394,9 +396,11 @@ def half_apart(old: Point, new: Point, level: float) -> float:
         spreads, logs = [one.spread or 0 for one in own], [math.log(one.median) for one in own]
         between = np.std(logs, ddof=1) if len(own) > 1 else 0
         scatter = math.hypot(np.sqrt(np.mean(np.square(spreads))), between)
-        alone.append(Error(scatter * math.sqrt(math.pi / 2), one.size - 1))
+        alone.append(StandardError(scatter * math.sqrt(math.pi / 2), one.size - 1))
     sizes = [math.sqrt(one.size) for one in (old, new)]
-    together = combined([Error(one.size / size, one.freedom) for one, size in zip(alone, sizes, strict=True)])
+    together = combined(
+        [StandardError(one.size / size, one.freedom) for one, size in zip(alone, sizes, strict=True)]
+    )
     return math.hypot(together.half_width(level), max(math.log(2), combined(alone).half_width(level)))
 
 
@@ -424,7 +428,7 @@ def test_a_family_measured_once_has_the_noise_of_single_runs() -> None:
     known = {size: one for size, one in samples.items() if one is not None}
     old, new = (Point((Round(session, 0, known),)) for session in "st")
     found = difference(old, new)
-    alone = combined([Error(old.error.size * math.sqrt(6), old.error.freedom)] * 2)
+    alone = combined([StandardError(old.error.size * math.sqrt(6), old.error.freedom)] * 2)
     own = combined([old.error] * 2)
     half = math.hypot(own.half_width(0.99), alone.half_width(0.99))
     assert found is not None and math.log(found.high) == pytest.approx(half, rel=0.02)
@@ -440,7 +444,7 @@ def test_two_rounds_say_no_less_than_what_was_measured_apart() -> None:
     assert "too few rounds" in found.reason and found.reason.endswith("perun run matrix does")
     # What other rounds show is known, whether it is less or more.
     for size in (0.01, 2.0):
-        known = judged(*both, Noise(rounds=Error(size, 1000)))
+        known = judged(*both, Noise(rounds=StandardError(size, 1000)))
         assert known.difference.basis is Basis.ROUNDS
     assert known.high > 20
     # Rounds that agree say more than that.
@@ -448,10 +452,12 @@ def test_two_rounds_say_no_less_than_what_was_measured_apart() -> None:
     assert judged(at(old), at([[20 * one for one in own] for own in new])).change is Change.SevereDegradation
 
 
-@pytest.mark.parametrize("known", [None, Error(0.01, 10), Error(0.15, 2), Error(1.0, 100)])
-def test_two_rounds_of_each_version_have_a_bounded_interval(known: Error | None) -> None:
+@pytest.mark.parametrize(
+    "known", [None, StandardError(0.01, 10), StandardError(0.15, 2), StandardError(1.0, 100)]
+)
+def test_two_rounds_of_each_version_have_a_bounded_interval(known: StandardError | None) -> None:
     """Those of a session of their own, and one round in each of two sessions."""
-    noise = Noise(apart=known)
+    noise = Noise(unpaired=known)
     old, new = [[1.0, 1.01, 1.02], [1.1, 1.09, 1.1]], [[1.05, 1.04, 1.05], [1.5, 1.51, 1.52]]
     one = at(old), at(new, "t")
     several = [point_of([at([own], f"{side}{n}").rounds for n, own in enumerate(part)], Kind.TIMED)
@@ -459,9 +465,11 @@ def test_two_rounds_of_each_version_have_a_bounded_interval(known: Error | None)
     for sides in (one, (several[0], several[1])):
         found = judged(*sides, noise)
         learned = 0.0
-        if noise.apart is not None:
+        if noise.unpaired is not None:
             visits = 1.0 if sides is one else 0.5
-            learned = Error(noise.apart.size * math.sqrt(visits), noise.apart.freedom).half_width(0.99)
+            learned = StandardError(
+                noise.unpaired.size * math.sqrt(visits), noise.unpaired.freedom
+            ).half_width(0.99)
         half = max(half_apart(*sides, 0.99), learned)
         assert math.log(found.high / found.difference.ratio) == pytest.approx(half, rel=0.02)
 
@@ -586,19 +594,25 @@ def test_steps_of_five_percent_are_found_in_five_rounds(count: int) -> None:
 def test_half_widths_are_those_of_students_distribution(freedom: float, confidence: float) -> None:
     """Of degrees that are rounded down: never narrower, and hardly wider."""
     exact = stats.t.ppf((1 + confidence) / 2, freedom)
-    found = Error(2.0, freedom).half_width(confidence) / 2
+    found = StandardError(2.0, freedom).half_width(confidence) / 2
     assert exact * (1 - 1e-9) <= found <= exact * 1.05
     assert found == pytest.approx(stats.t.ppf((1 + confidence) / 2, math.floor(8 * freedom) / 8 if freedom < 16  # noqa: E501
                                               else math.floor(freedom)), rel=1e-8)  # fmt: skip
 
 
 def test_half_widths_at_the_ends() -> None:
-    assert Error(0.0, 0.0).half_width(0.95) == 0 and Error(1.0, 0.0).half_width(0.95) == math.inf
-    few, many = Error(1.0, 0.05), Error(1.0, 1e7)
+    assert (
+        StandardError(0.0, 0.0).half_width(0.95) == 0 and StandardError(1.0, 0.0).half_width(0.95) == math.inf
+    )
+    few, many = StandardError(1.0, 0.05), StandardError(1.0, 1e7)
     assert few.half_width(0.5) == pytest.approx(stats.t.ppf(0.75, 0.05), rel=1e-6)
     assert many.half_width(0.95) == pytest.approx(stats.norm.ppf(0.975), rel=2e-3)
-    assert combined([]) == combined([Error(0.0, 0.0)]) == Error(0.0, math.inf)
-    assert combined([Error(1.0, 0.0)]) == combined([Error(math.inf, 1), Error(1, 1)]) == Error(math.inf, 0.0)
+    assert combined([]) == combined([StandardError(0.0, 0.0)]) == StandardError(0.0, math.inf)
+    assert (
+        combined([StandardError(1.0, 0.0)])
+        == combined([StandardError(math.inf, 1), StandardError(1, 1)])
+        == StandardError(math.inf, 0.0)
+    )
 
 
 @given(
@@ -721,7 +735,7 @@ def test_sessions_of_one_version_tell_the_noise_of_the_machine() -> None:
     chance = np.random.default_rng(12)
     many = point_of([at([np.exp(chance.normal(0, 0.05, 1))], str(n)).rounds for n in range(40)], Kind.TIMED)
     found = learn([many])
-    assert found.apart is not None and found.apart.size == pytest.approx(0.05 * math.sqrt(2), rel=0.4)
+    assert found.unpaired is not None and found.unpaired.size == pytest.approx(0.05 * math.sqrt(2), rel=0.4)
     assert learn([]) == NOTHING and learn([at([[1.0, 1.1]])]) == NOTHING
 
 
@@ -729,7 +743,7 @@ def test_noise_by_rounds_is_what_their_differences_scatter() -> None:
     chance = np.random.default_rng(13)
     history = simulated(chance, 30, apart=0.2)
     found = learn(history)
-    assert found.apart is None and found.rounds is not None
+    assert found.unpaired is None and found.rounds is not None
     assert found.rounds.size == pytest.approx(0.01 * math.sqrt(2), rel=0.2)
     assert found.rounds.freedom == pytest.approx(29 * 4 * 2 / 3)
     kept: Any = {}
@@ -753,7 +767,7 @@ def test_lasting_changes_are_no_noise() -> None:
     small = [0.01, -0.02, 0.015, 0.02, -0.01, 0.012, 0.018, -0.011, 0.02]
     plain = scale(small)
 
-    def among(*places: int, size: float = 0.3) -> Error:
+    def among(*places: int, size: float = 0.3) -> StandardError:
         own = small.copy()
         for place in reversed(places):
             own.insert(place, size if place % 2 else -size)
@@ -872,14 +886,14 @@ def test_what_is_kept_of_neighbours_does_not_grow_beyond_bounds() -> None:
 
 
 def test_beyond_a_thousand_degrees_of_freedom_none_matters() -> None:
-    less, thousand, more = (Error(1.0, freedom).half_width(0.99) for freedom in (900.0, 1000.0, 1e7))
+    less, thousand, more = (StandardError(1.0, freedom).half_width(0.99) for freedom in (900.0, 1000.0, 1e7))
     assert less > thousand == more
 
 
 def test_sessions_of_what_was_zero_tell_no_noise_of_ratios() -> None:
     for values in ([0.0, 5.0], [5.0, 6.0]):
         many = point_of([at([[values[n % 2]]], str(n)).rounds for n in range(20)], Kind.TIMED)
-        assert (learn([many]).apart is None) is (0.0 in values)
+        assert (learn([many]).unpaired is None) is (0.0 in values)
 
 
 def test_a_maybe_by_the_interval_that_decides_has_that_interval() -> None:
@@ -929,7 +943,7 @@ def seen(value: float, speed: float = 0.0, kind: Kind = Kind.PROCESSOR, session:
     return made._replace(speeds=(f"1 12 {speed * 1e6:.6g} {speed * 1e6:.6g} 0.01 0.01" if speed else "",))
 
 
-QUIET = Noise(apart=Error(0.005, 30.0))
+QUIET = Noise(unpaired=StandardError(0.005, 30.0))
 
 
 @pytest.mark.parametrize("kind", [Kind.PROCESSOR, Kind.TIMED])
@@ -953,7 +967,7 @@ def test_a_machine_that_became_slower_widens_the_interval(kind: Kind) -> None:
 def test_no_speed_makes_a_word_more_certain(
     factor: float, before: float, after: float, kind: Kind, noise: Noise
 ) -> None:
-    rules = Rules(apart=0.02)
+    rules = Rules(unpaired_tolerance=0.02)
     plain, known = (
         difference(seen(1.0, speeds[0], kind), seen(factor, speeds[1], kind, "b"), noise, rules)
         for speeds in ((0.0, 0.0), (before, after))

@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perun.models.clusters import Window, sliding_window, sort_order
+from perun.models.clusters import ClusterWindow, sliding_window, sort_order
 from perun.models.outliers import NORMAL_MAD, Spread, deviation_multiple
 from perun.models.regression.fits import MODELS, Fit, points_of
-from perun.models.regression.methods import Rating, best_of
+from perun.models.regression.methods import FitQuality, best_of
 
 
 def best(*models: tuple[str, float]) -> str | None:
     """By R^2 alone, as of profiles that have nothing else."""
-    found = best_of((Rating(*one) for one in models), lambda one: one)
+    found = best_of((FitQuality(*one) for one in models), lambda one: one)
     return found.model if found else None
 
 
 def explaining(points: int, **shares: float) -> str:
     """By the shares that they explain; the R^2 that a profile keeps say the opposite."""
-    ratings = [Rating(model, 1 - share, share, points, (0.0, 1.0)) for model, share in shares.items()]
+    ratings = [FitQuality(model, 1 - share, share, points, (0.0, 1.0)) for model, share in shares.items()]
     found = best_of(ratings, lambda one: one)
     assert found
     return found.model
@@ -30,7 +30,7 @@ def explaining(points: int, **shares: float) -> str:
 def fitted(x: np.ndarray, y: np.ndarray) -> str:
     points = points_of(x, y)
     fits = [made for made in (MODELS[name](points) for name in MODELS) if isinstance(made, Fit)]
-    found = best_of(fits, lambda fit: Rating(fit.model, fit.r_square, fit.explained, fit.points))
+    found = best_of(fits, lambda fit: FitQuality(fit.model, fit.r_square, fit.explained, fit.points))
     assert found
     return found.model
 
@@ -62,8 +62,8 @@ def test_one_scale_wins_over_r_square() -> None:
 
 
 def test_models_of_different_points_are_compared_by_r_square() -> None:
-    whole = Rating("linear", 0.7, 0.99, 20, (0.0, 20.0))
-    piece = Rating("power", 0.9, 0.5, 10, (0.0, 10.0))
+    whole = FitQuality("linear", 0.7, 0.99, 20, (0.0, 20.0))
+    piece = FitQuality("power", 0.9, 0.5, 10, (0.0, 10.0))
     assert best_of([whole, piece], lambda one: one) is piece
 
 
@@ -157,7 +157,7 @@ def test_the_resolution_is_the_least_spread_of_each_measure() -> None:
 FINITE = st.lists(st.integers(-50, 50).map(lambda number: number / 4), max_size=40)
 ANY = st.lists(st.floats() | st.sampled_from([0.0, -0.0, 1.0, 1e308, -1e308, 5e-324]), max_size=40)
 WINDOWS = st.builds(
-    Window,
+    ClusterWindow,
     st.floats(0, 1e308) | st.integers(0, 9).map(float) | st.sampled_from([0.01, 0.1, 0.5]),
     st.sampled_from(["absolute", "relative", "weighted"]),
     st.floats(0, 1e308) | st.sampled_from([0.01, 0.1, 1.0]),
@@ -170,10 +170,10 @@ def array(values: list[float]) -> np.ndarray:
 
 
 def slid(values: list[float], *window: float | str) -> list[int]:
-    return sliding_window(array(values), Window(*window)).tolist()
+    return sliding_window(array(values), ClusterWindow(*window)).tolist()
 
 
-def by_definition(amounts: list[float], window: Window) -> list[int]:
+def by_definition(amounts: list[float], window: ClusterWindow) -> list[int]:
     """The same with a loop over the amounts, and nothing computed beforehand."""
     clusters = [0] * len(amounts)
     number, taken, first = 0, [], math.nan
@@ -238,7 +238,7 @@ def test_rounding_does_not_move_the_edge() -> None:
 
 
 @given(FINITE, WINDOWS)
-def test_as_defined(amounts: list[float], window: Window) -> None:
+def test_as_defined(amounts: list[float], window: ClusterWindow) -> None:
     # Sizes that no rounding can move across an edge.
     exact = window._replace(
         width=max(1, math.floor(min(window.width, 50))), height=math.floor(min(window.height, 9)) / 2
@@ -248,7 +248,7 @@ def test_as_defined(amounts: list[float], window: Window) -> None:
 
 @pytest.mark.filterwarnings("error")
 @given(ANY, WINDOWS)
-def test_any_amounts_get_clusters_from_1_without_gaps(amounts: list[float], window: Window) -> None:
+def test_any_amounts_get_clusters_from_1_without_gaps(amounts: list[float], window: ClusterWindow) -> None:
     for clusters in (sliding_window(array(amounts), window), sort_order(array(amounts))):
         assert clusters.shape == (len(amounts),)
         assert set(clusters.tolist()) == set(range(1, clusters.max(initial=0) + 1))

@@ -18,7 +18,7 @@ from perun.models.kernel.estimates import (
     method_selection,
     user_selection,
 )
-from perun.models.kernel.local import KernelEstimate, Points, fitted, leave_one_out, points_of
+from perun.models.kernel.local import KernelEstimate, KernelPoints, fitted, leave_one_out, points_of
 from perun.models.record import NoModel
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ def shapes(number: int = 90) -> dict[str, tuple[Floats, Floats]]:
     return {name: (x, 5 * np.sin(6 * x / np.ptp(x)) + 20 + noise) for name, x in made.items()}
 
 
-def the_points(x: Floats, y: Floats) -> Points:
+def the_points(x: Floats, y: Floats) -> KernelPoints:
     points = points_of(x, y)
     assert not isinstance(points, NoModel)
     return points
@@ -225,7 +225,7 @@ def test_equal_y_are_estimated_exactly(regression: Any) -> None:
 # -- sums of weights --------------------------------------------------------------------------------------
 
 
-def by_definition(points: Points, bandwidth: float) -> local_sums.LocalMoments:
+def by_definition(points: KernelPoints, bandwidth: float) -> local_sums.LocalMoments:
     z = (points.x - points.x[:, None]) / bandwidth
     kernel = np.exp(-0.5 * z * z)
     np.fill_diagonal(kernel, 0)

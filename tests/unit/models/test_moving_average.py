@@ -9,8 +9,8 @@ from scipy.signal import windows
 
 from perun.models.moving_average import (
     KINDS,
+    AverageWindow,
     MovingAverage,
-    Window,
     best_width,
     exponential,
     median,
@@ -22,7 +22,7 @@ from perun.models.record import NoModel
 
 POINTS = st.lists(st.tuples(st.floats(), st.floats()), max_size=30)
 WIDTHS = st.sampled_from([0, 1, 2, 3, 10, 100])
-WINDOWS = st.builds(Window, st.booleans(), st.sampled_from([0, 1, 2, 5]))
+WINDOWS = st.builds(AverageWindow, st.booleans(), st.sampled_from([0, 1, 2, 5]))
 
 
 def made(model: MovingAverage | NoModel) -> MovingAverage:
@@ -43,7 +43,12 @@ def test_the_example_of_the_manual() -> None:
 def test_points_are_taken_in_the_order_of_x() -> None:
     x, y = np.array([5.0, 5, 1, 2]), np.array([7.0, 3, 1, 2])
     assert made(simple(x, y, 1)).stats.tolist() == [1, 2, 7, 3]
-    assert made(simple(x, y, 2, Window(center=False, min_periods=1))).stats.tolist() == [1, 1.5, 4.5, 5]
+    assert made(simple(x, y, 2, AverageWindow(center=False, min_periods=1))).stats.tolist() == [
+        1,
+        1.5,
+        4.5,
+        5,
+    ]
     assert made(exponential(x, y)).stats.tolist() == [1, 2, 7, 3]
 
 
@@ -53,7 +58,9 @@ def test_a_point_without_an_average_is_not_explained() -> None:
     assert np.isnan(model.stats[[0, -1]]).all()
     unexplained = 2 * 4.5**2  # both ends, as far from the mean as they are
     assert model.r_square == pytest.approx(1 - unexplained / ((y - y.mean()) ** 2).sum())
-    assert made(simple(x, y, 3, Window(min_periods=1))).r_square == pytest.approx(1 - 2 * 0.5**2 / 82.5)
+    assert made(simple(x, y, 3, AverageWindow(min_periods=1))).r_square == pytest.approx(
+        1 - 2 * 0.5**2 / 82.5
+    )
     y = np.full(4, 0.5)
     assert r_square(y, np.array([np.nan, 0.5, 0.5, 0.5])) == 1
     assert r_square(y, np.array([0.5, 0.5, 0.25, 0.5])) == 0
@@ -79,8 +86,8 @@ def searched(x: Floats, y: Floats, smoother: Callable[[int], Floats]) -> int:
 
 @pytest.mark.each_value("method", "window")
 @pytest.mark.parametrize("method", ["sma", "smm", "triang"])
-@pytest.mark.parametrize("window", [Window(), Window(False), Window(True, 1)])
-def test_automatic_width_follows_the_rule(method: str, window: Window) -> None:
+@pytest.mark.parametrize("window", [AverageWindow(), AverageWindow(False), AverageWindow(True, 1)])
+def test_automatic_width_follows_the_rule(method: str, window: AverageWindow) -> None:
     pandas = pytest.importorskip("pandas", reason="pandas is what moving averages are compared with")
     rng = np.random.default_rng(11)
     widths = set()
@@ -144,7 +151,7 @@ def test_no_model(x: list[float], y: list[float], reason: str) -> None:
 
 def test_no_window_has_enough_points() -> None:
     x = np.arange(4.0)
-    for model in (simple(x, x, 5), median(x, x, 5), simple(x, x, 2, Window(), "bartlett")):
+    for model in (simple(x, x, 5), median(x, x, 5), simple(x, x, 2, AverageWindow(), "bartlett")):
         assert isinstance(model, NoModel) and "window of width" in model.reason
 
 
@@ -161,13 +168,15 @@ def check(model: MovingAverage | NoModel, y: Floats) -> None:
 
 
 @given(POINTS, WIDTHS, WINDOWS, st.sampled_from(["", *KINDS]))
-def test_any_data_simple(points: list[tuple[float, float]], width: int, window: Window, kind: str) -> None:
+def test_any_data_simple(
+    points: list[tuple[float, float]], width: int, window: AverageWindow, kind: str
+) -> None:
     x, y = arrays(points)
     check(simple(x, y, width, window, kind), y)
 
 
 @given(POINTS, WIDTHS, WINDOWS)
-def test_any_data_median(points: list[tuple[float, float]], width: int, window: Window) -> None:
+def test_any_data_median(points: list[tuple[float, float]], width: int, window: AverageWindow) -> None:
     x, y = arrays(points)
     check(median(x, y, width, window), y)
 

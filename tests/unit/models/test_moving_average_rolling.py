@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from perun.models.decay import DECAYS, smoothing_factor
 from perun.models.moving_average import (
     KINDS,
+    AverageWindow,
     OrderStatistics,
-    Window,
     exponential_mean,
     fast_mean,
     fast_weighted_mean,
@@ -32,16 +32,16 @@ DATA = {
 }
 
 
-def configurations() -> list[tuple[int, Window]]:
+def configurations() -> list[tuple[int, AverageWindow]]:
     return [
-        (width, Window(center, needed))
+        (width, AverageWindow(center, needed))
         for width in WIDTHS
         for center in (True, False)
         for needed in sorted({0, 1, width // 2, width})
     ]
 
 
-def rolled(y: Floats, width: int, window: Window, kind: str | None = None) -> Any:
+def rolled(y: Floats, width: int, window: AverageWindow, kind: str | None = None) -> Any:
     needed = window.min_periods or None
     return pandas.Series(y).rolling(width, center=window.center, min_periods=needed, win_type=kind)
 
@@ -114,7 +114,7 @@ def test_every_decay_that_is_taken_is_a_weight(decay: str, value: float) -> None
 def test_an_outlier_disturbs_only_its_own_windows() -> None:
     y = np.full(1000, 0.1)
     y[500] = 1e15
-    means = rolling_mean(y, 5, Window())
+    means = rolling_mean(y, 5, AverageWindow())
     assert means[502] == pytest.approx(2e14)
     np.testing.assert_allclose(means[503:-2], 0.1, rtol=1e-15)
 
@@ -122,7 +122,7 @@ def test_an_outlier_disturbs_only_its_own_windows() -> None:
 def test_quick_means_are_nearly_the_same() -> None:
     y = np.random.default_rng(3).normal(size=3000)
     for width in (1, 2, 399, 400, 1001):
-        for window in (Window(), Window(False, 1)):
+        for window in (AverageWindow(), AverageWindow(False, 1)):
             for kind in ("triang", "bartlett", "kaiser"):
                 exact = rolling_weighted_mean(y, width, window, kind)
                 np.testing.assert_allclose(
@@ -135,8 +135,8 @@ def test_quick_means_are_nearly_the_same() -> None:
 
 def test_windows_wider_than_memory() -> None:
     y = np.array([1.0, 2.0, 6.0])
-    for window in (Window(True, 1), Window(False, 1)):
+    for window in (AverageWindow(True, 1), AverageWindow(False, 1)):
         assert rolling_mean(y, 10**15, window)[-1] == 3
         assert rolling_median(OrderStatistics.of(y), 10**15, window)[-1] == 2
         assert rolling_weighted_mean(y, 10**15, window, "hamming").shape == (3,)
-    assert np.isnan(rolling_mean(y, 10**15, Window())).all()
+    assert np.isnan(rolling_mean(y, 10**15, AverageWindow())).all()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perun.models import student
 from perun.models.kernel.estimates import minimum
-from perun.models.moving_average import OrderStatistics, Window, rolling_median
+from perun.models.moving_average import AverageWindow, OrderStatistics, rolling_median
 
 FUNCTIONS: dict[str, Callable[[float], float]] = {
     "parabola": lambda x: (x - 3) ** 2,
@@ -109,7 +109,7 @@ def test_medians_as_the_rank_filter_of_scipy(width: int) -> None:
     y = np.random.default_rng(width).integers(0, 300, 1000) / 7
     upper = ndimage.rank_filter(y, width // 2, size=width)
     lower = ndimage.rank_filter(y, (width - 1) // 2, size=width)
-    found = rolling_median(OrderStatistics.of(y), width, Window())
+    found = rolling_median(OrderStatistics.of(y), width, AverageWindow())
     whole = ~np.isnan(found)
     assert whole.sum() == 1000 - width + 1
     assert found[whole].tolist() == ((upper + lower) / 2)[whole].tolist()

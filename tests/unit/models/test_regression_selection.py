@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 
 from perun.models.record import NoModel
 from perun.models.regression.fits import MODELS, Fit, points_of
-from perun.models.regression.methods import METHODS, MethodResult, Plan
+from perun.models.regression.methods import METHODS, MethodModels, RegressionOptions
 
 Array = np.ndarray
 WITHOUT_QUADRATIC = tuple(model for model in MODELS if model != "quadratic")
 
 
-def chosen(method: str, x: object, y: object, **plan: object) -> MethodResult:
-    return METHODS[method](np.array(x, float), np.array(y, float), Plan(**plan))  # type: ignore[arg-type]
+def chosen(method: str, x: object, y: object, **plan: object) -> MethodModels:
+    return METHODS[method](np.array(x, float), np.array(y, float), RegressionOptions(**plan))  # type: ignore[arg-type]
 
 
-def kinds(result: MethodResult) -> list[str]:
+def kinds(result: MethodModels) -> list[str]:
     return [fit.model for fit in result.fits]
 
 
-def ranges(result: MethodResult) -> list[tuple[float, float]]:
+def ranges(result: MethodModels) -> list[tuple[float, float]]:
     return [(fit.x_start, fit.x_end) for fit in result.fits]
 
 
@@ -35,7 +35,7 @@ def noisy(count: int, seed: int = 5) -> tuple[Array, Array]:
 
 def best_of(x: Array, y: Array, models: tuple[str, ...] = tuple(MODELS)) -> Fit:
     """Where there is no doubt that something is better than a constant."""
-    fits = {fit.model: fit for fit in METHODS["full"](x, y, Plan(models)).fits}
+    fits = {fit.model: fit for fit in METHODS["full"](x, y, RegressionOptions(models)).fits}
     line, curve = (fits[name].explained if name in fits else 0.0 for name in ("linear", "quadratic"))
     if 1 - curve > 0.9 * (1 - line):
         fits.pop("quadratic", None)
@@ -65,7 +65,7 @@ def test_full_says_which_models_there_are_not() -> None:
     ([1, 2, 3, math.nan], [1, 2, 3, 4], "no model: a value is not a finite number"),
 ])  # fmt: skip
 def test_no_model_of_the_points(method: str, x: list[float], y: list[float], why: str) -> None:
-    assert chosen(method, x, y) == MethodResult([], [why])
+    assert chosen(method, x, y) == MethodModels([], [why])
 
 
 @pytest.mark.parametrize("method", ["iterative", "initial_guess", "bisection"])
@@ -152,7 +152,7 @@ def test_interval_says_which_parts_have_no_model() -> None:
     ]
     everywhere = chosen("interval", range(8), range(8), steps=100)
     reason = "no model of 8 of 8 parts, the first x = 0 to 0: fewer than 3 points"
-    assert everywhere == MethodResult([], [reason])
+    assert everywhere == MethodModels([], [reason])
 
 
 def test_bisection_keeps_what_is_of_one_kind() -> None:

@@ -20,7 +20,7 @@ from perun.native.binary import is_probeable
 from perun.native.callgraph.decode import Disassembler
 from perun.native.callgraph.difference import mixed_graph, recorded_calls, recorded_graph
 from perun.native.callgraph.files import from_json, from_values, to_data, to_dot, to_json, to_values
-from perun.native.callgraph.graph import Block, Call, CallGraph, Fingerprints, GraphFunction, graph_name
+from perun.native.callgraph.graph import Block, CallEdge, CallGraph, Fingerprints, GraphFunction, graph_name
 from perun.profile.factory import Profile
 
 
@@ -31,12 +31,12 @@ def graph_of(*pairs: str, entry: str = "main") -> CallGraph:
         caller, _, callee = pair.partition(">")
         names[caller] = None
         if callee == "*":
-            calls.append(Call(caller, "", "indirect"))
+            calls.append(CallEdge(caller, "", "indirect"))
         elif callee.startswith("@"):
-            calls.append(Call(caller, callee[1:], "plt"))
+            calls.append(CallEdge(caller, callee[1:], "plt"))
         else:
             names[callee] = None
-            calls.append(Call(caller, callee, "direct"))
+            calls.append(CallEdge(caller, callee, "direct"))
     functions = {name: GraphFunction(name, name, name, 16 * place) for place, name in enumerate(names)}
     return CallGraph("ab12", entry, functions, tuple(calls))
 
@@ -101,7 +101,7 @@ def test_a_graph_is_the_same_after_it_was_written_and_read() -> None:
 @pytest.mark.parametrize("largest", [255, 256, 65_536, 2**32, 2**64 - 1])
 def test_numbers_of_any_size_are_kept(largest: int) -> None:
     function = GraphFunction("f", address=largest, instructions=min(largest, 70_000), sites=("f",) * 300)
-    graph = CallGraph("", "f", {"f": function}, (Call("f", "f", "direct"),))
+    graph = CallGraph("", "f", {"f": function}, (CallEdge("f", "f", "direct"),))
     assert from_json(to_json(graph)) == graph
 
 

@@ -141,7 +141,7 @@ def test_what_was_measured_of_a_uid_is_told_apart() -> None:
     profile.update_resources(
         {"uid": "f", "subtype": "time delta", "amount": n, "workload": n} for n in range(3)
     )
-    apart = series(profile, per="workload", apart=True)
+    apart = series(profile, per="workload", separate=True)
     found = [(one.location, one.uid, one.subtype, one.x.size) for one in apart]
     assert found == [
         ("./prog [real]", "./prog", "real", 3), ("./prog [sys]", "./prog", "sys", 3), ("f", "f", "", 3)

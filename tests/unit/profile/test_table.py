@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from perun.profile.factory import Profile
 from perun.profile.format import columns
 from perun.profile.query import all_items_of
-from perun.profile.table import DictionaryEncoded, Mixed, Numbers, assembled, table_of
+from perun.profile.table import DictionaryColumn, MixedColumn, NumberColumn, assembled, table_of
 
 large = st.integers(2**53 - 2, 2**53 + 2)
 whole = st.integers() | large | large.map(int.__neg__)
@@ -34,10 +34,10 @@ def one_by_one(profile: Profile) -> tuple[list[str], list[tuple[Any, ...]]]:
     return names, [tuple(row.get(name) for name in names) for row in rows]
 
 
-def plain(column: Numbers | DictionaryEncoded | Mixed) -> list[Any]:
-    if isinstance(column, Mixed):
+def plain(column: NumberColumn | DictionaryColumn | MixedColumn) -> list[Any]:
+    if isinstance(column, MixedColumn):
         return column.values
-    if isinstance(column, DictionaryEncoded):
+    if isinstance(column, DictionaryColumn):
         return [None if code < 0 else column.values[code] for code in column.codes]
     found = column.values.tolist()
     if column.missing is None:
@@ -81,12 +81,12 @@ def test_kinds_of_columns() -> None:
     found = {name: assembled(pieces, table.size) for name, pieces in table.columns.items()}
     kinds = {name: getattr(getattr(one, "values", None), "dtype", type(one)) for name, one in found.items()}
     assert kinds == {
-        "address": Mixed, "amount": np.float64, "exclusive": Mixed, "large": DictionaryEncoded, "n": np.int64,
-        "ok": np.bool_, "order": np.int64, "snapshots": np.int64, "uid": DictionaryEncoded
+        "address": MixedColumn, "amount": np.float64, "exclusive": MixedColumn, "large": DictionaryColumn,
+        "n": np.int64, "ok": np.bool_, "order": np.int64, "snapshots": np.int64, "uid": DictionaryColumn
     }  # fmt: skip
     order, uid = found["order"], found["uid"]
-    assert isinstance(order, Numbers) and order.missing is not None and order.missing.sum() == 1
-    assert isinstance(uid, DictionaryEncoded) and uid.values == ["f0", "f1", "g"]
+    assert isinstance(order, NumberColumn) and order.missing is not None and order.missing.sum() == 1
+    assert isinstance(uid, DictionaryColumn) and uid.values == ["f0", "f1", "g"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from perun.profile.changes import DegradationInfo, PerformanceChange, without_negligible
 from perun.profile.factory import Profile
-from perun.profile.untraced import Alike, told
+from perun.profile.untraced import AlignedProfiles, untraced_note
 
 
 def profile_of(calls, **optimization):
@@ -43,7 +43,7 @@ def test_time_of_what_the_other_did_not_trace_goes_to_the_callers():
         [("main", "", 100.0, 10_000), ("f", "main", 60.0, 60_000), ("f", "main", 30.0, 30_000)],
         **{"not-traced": {"g": ["cg-shaping", ""], "h": ["baseline-dynamic", ""], "k": ["cg-shaping", ""]}},
     )
-    both = Alike(profile_of(WHOLE), target)
+    both = AlignedProfiles(profile_of(WHOLE), target)
     baseline = both.baseline
     # 60 us of g and h, by the 60 and 30 us of the calls of f.
     assert exclusive(baseline) == {"main": [10_000], "f": [pytest.approx(60_000), pytest.approx(30_000)]}
@@ -52,7 +52,7 @@ def test_time_of_what_the_other_did_not_trace_goes_to_the_callers():
     (note,) = both.notes
     expected = "2 functions not traced in the target (cg-shaping 1, baseline-dynamic 1): g, h"
     assert note == f"not compared: {expected}"
-    assert "2 functions not traced in the baseline" in Alike(target, profile_of(WHOLE)).notes[0]
+    assert "2 functions not traced in the baseline" in AlignedProfiles(target, profile_of(WHOLE)).notes[0]
 
 
 def test_time_is_handed_on_by_the_shares_of_several_callers():
@@ -65,7 +65,7 @@ def test_time_is_handed_on_by_the_shares_of_several_callers():
     ]
     without = {"not-traced": {"g": ["cg-shaping", ""]}}
     target = profile_of([("a", "", 30.0, 0), ("b", "", 90.0, 0)], **without)
-    assert exclusive(Alike(profile_of(whole), target).baseline) == {
+    assert exclusive(AlignedProfiles(profile_of(whole), target).baseline) == {
         "a": [pytest.approx(6_000)],
         "b": [pytest.approx(18_000)],
     }
@@ -73,16 +73,16 @@ def test_time_is_handed_on_by_the_shares_of_several_callers():
 
 def test_profiles_without_optimizations_stay_as_they_are():
     old, new = profile_of(WHOLE), profile_of(WHOLE[:2])
-    both = Alike(old, new)
+    both = AlignedProfiles(old, new)
     assert (both.baseline, both.target, both.notes) == (old, new, ())
     gone = DegradationInfo(PerformanceChange.NotInTarget, "g", "1us", "")
     assert list(both.judged([gone])) == [gone]
-    assert told(old) == ""
+    assert untraced_note(old) == ""
 
 
 def test_what_a_pooled_profile_traced_at_least_once_is_compared():
     pooled = profile_of(WHOLE, **{"not-traced": {"g": ["baseline-dynamic", ""]}})
-    assert Alike(profile_of(WHOLE), pooled).notes == ()
+    assert AlignedProfiles(profile_of(WHOLE), pooled).notes == ()
 
 
 def test_sums_of_samples_are_no_change():
@@ -90,12 +90,12 @@ def test_sums_of_samples_are_no_change():
     places = ["g [calls]", "g [total]", "g", "h [total]", "f [total]", "main"]
     changes = [DegradationInfo(PerformanceChange.Optimization, one, "2us", "1us", "ratio") for one in places]
     changes.append(DegradationInfo(PerformanceChange.Degradation, "program:f", "1ms", "2ms", "time"))
-    found = {one.location: one for one in Alike(profile_of(WHOLE), target).judged(changes)}
+    found = {one.location: one for one in AlignedProfiles(profile_of(WHOLE), target).judged(changes)}
     unknown = [place for place, one in found.items() if one.result is PerformanceChange.Unknown]
     # `f` calls `g`, whose calls that were not recorded are in its exclusive time.
     assert unknown == ["g [calls]", "g [total]", "h [total]", "program:f"]
     assert "one in 50 in the target" in found["g [calls]"].rule
-    assert told(target) == (
+    assert untraced_note(target) == (
         "of 1 function a sample of the calls was recorded; of 1 function calls were not recorded all the time"
     )
 
@@ -112,7 +112,7 @@ def test_who_traces_less_is_faster_for_that_reason():
         ]
         return [
             (kinds[number // 5].name, one.location)
-            for number, one in enumerate(Alike(baseline, target).judged(changes))
+            for number, one in enumerate(AlignedProfiles(baseline, target).judged(changes))
             if one.result is not PerformanceChange.Unknown
         ]
 
@@ -134,7 +134,7 @@ def test_what_recording_hidden_calls_cost_is_taken_from_the_functions_that_did_n
         slower = 90_000 if name == "f4" else 0
         less.append((name, "main", 100.0, 40_000 + 2_000 * hidden + slower))
     target = profile_of(less, **{"not-traced": {"g": ["cg-shaping", ""]}})
-    baseline = exclusive(Alike(profile_of(whole), target).baseline)
+    baseline = exclusive(AlignedProfiles(profile_of(whole), target).baseline)
     found = {name: now[0] - baseline[name][0] for name, now in exclusive(target).items() if name != "main"}
     assert found == {name: pytest.approx(90_000 if name == "f4" else 0, abs=1) for name in names}
 
@@ -146,7 +146,7 @@ def told_of(changes, *, changed, target=WHOLE, hidden=("g",)):
     """What is told of these changes where the baseline did not trace some functions."""
     rows = {"not-traced": {uid: ["cg-shaping", ""] for uid in hidden}}
     baseline = profile_of([call for call in WHOLE if call[0] not in hidden], **rows)
-    return list(Alike(baseline, profile_of(target, changed=changed)).judged(changes))
+    return list(AlignedProfiles(baseline, profile_of(target, changed=changed)).judged(changes))
 
 
 def slower(place, kind="time", change=PerformanceChange.Degradation):

@@ -26,4 +26,4 @@ def test_facts_know_a_pending_profile_by_the_time_that_it_is_given(git_repositor
     (pending,) = repo.store.pending.list()
     assert pending.time == 1_700_000_000
     assert pending.source == path.name
-    assert repo.store.facts.of([key_of(pending)])[key_of(pending)].headline is not None
+    assert repo.store.profile_summaries.of([key_of(pending)])[key_of(pending)].headline is not None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perun.core.process.execution import Sample
+from perun.core.process.execution import RunSample
 from perun.running.bench import bench, measuring
 from perun.running.bench.measuring import CommandRuns, Measurement, Runner, measure, precision_of
 from perun.running.bench.plan import BenchOptions, plan
@@ -30,11 +30,11 @@ class Given:
         self._per_run = per_run
         self.before: Callable[[int], None] = lambda number: None
 
-    def measure(self, benchmark: Any) -> Sample:
+    def measure(self, benchmark: Any) -> RunSample:
         self.before(len(self.ran))
         self.ran.append(benchmark.title)
         self.now += self._per_run
-        return Sample(next(self._times), 0.5, 0.1, 0)
+        return RunSample(next(self._times), 0.5, 0.1, 0)
 
     def clean_up(self, benchmark: Any) -> None:
         self.cleaned.append(benchmark.title)
@@ -119,9 +119,9 @@ def test_more_commands_than_are_kept_prepared(tmp_path: Path, monkeypatch: pytes
 
 def noted(times: Iterable[float], status: int = 0, **options: Any) -> tuple[str, ...]:
     given = BenchOptions(("a",), runs=100, **options)
-    series = CommandRuns(plan(given)[0], [Sample(one, 0.1, 0.1, status) for one in times])
+    series = CommandRuns(plan(given)[0], [RunSample(one, 0.1, 0.1, status) for one in times])
     series.look(given.precision)
-    return bench.of(series, Measurement([series], 10.0, 10.0), given)
+    return bench.notes_on(series, Measurement([series], 10.0, 10.0), given)
 
 
 def test_usual_runs_have_no_notes() -> None:
@@ -146,6 +146,6 @@ def test_failures_are_told() -> None:
 
 def test_an_uncertain_value_is_told() -> None:
     found = measured_by(Given(UNLIKE), budget=20)
-    (note,) = bench.of(found.series[0], found, BenchOptions(("a",), budget=20))
+    (note,) = bench.notes_on(found.series[0], found, BenchOptions(("a",), budget=20))
     limit = "20 s were over after 20 runs; more time: --budget"
     assert note == f"the time is known to ±34 %, not to ±2 %: {limit}"

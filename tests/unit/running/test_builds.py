@@ -127,7 +127,7 @@ def test_two_versions_with_the_same_files_share_one(scene: Scene) -> None:
     assert scene.built == 1
     with Builds(scene.repo) as builds:
         assert builds.enter(second).reused and scene.tells(place, "describe") == "second"
-    with Builds(scene.repo, apart=True) as builds:
+    with Builds(scene.repo, separate=True) as builds:
         assert builds.enter(first) == (place, 0.0, True)
         other = builds.enter(second)
         assert other.folder != place and len(str(other.folder)) == len(str(place))

@@ -10,7 +10,7 @@ from perun.core.process.git import GitCommand
 from perun.plugin.api import FileDiff
 from perun.running.explain import sources
 from perun.running.explain.costs import sentence
-from perun.running.explain.data import Cost, FunctionChange, Growth, Line
+from perun.running.explain.data import CostChange, FunctionChange, GrowthChange, HunkLine
 from perun.running.explain.explaining import with_moved
 from perun.running.explain.sources import defined_by, functions_of, is_named, kind_of, lines_of, within
 from perun.vcs._common import history
@@ -141,9 +141,9 @@ PATCH = """\
 
 def test_lines_have_their_numbers_on_both_sides() -> None:
     found = list(lines_of(FileDiff("a.c", "a.c", PATCH)))
-    changed = [Line("-", 2, 0, "b"), Line("+", 0, 2, "B")]
-    assert found[:4] == [Line(" ", 1, 1, "a"), *changed, Line(" ", 3, 3, "c")]
-    assert found[-2:] == [Line("-", 22, 0, "w"), Line("+", 0, 23, "w")]
+    changed = [HunkLine("-", 2, 0, "b"), HunkLine("+", 0, 2, "B")]
+    assert found[:4] == [HunkLine(" ", 1, 1, "a"), *changed, HunkLine(" ", 3, 3, "c")]
+    assert found[-2:] == [HunkLine("-", 22, 0, "w"), HunkLine("+", 0, 23, "w")]
     assert [line.text for line in within(found, (19, 21), (19, 22))] == ["x", "y", "z"]
     assert within(found, (3, 4), (3, 4)) == []  # nothing of these has changed
     assert within(found, (0, -1), (0, -1)) == []
@@ -227,13 +227,13 @@ def test_debug_information_has_lines_and_inlined_functions(tmp_path: Path) -> No
 
 
 def function(name: str, before: float, after: float, **others: object) -> FunctionChange:
-    cost = Cost("instructions", "instr", before, after, 1000)
+    cost = CostChange("instructions", "instr", before, after, 1000)
     return FunctionChange(name, "a.c", "a.c", 3, 9, (cost,), **others)  # type: ignore[arg-type]
 
 
 def test_sentences() -> None:
-    grown = Growth(True, True, "3instr + 2instr * n log n", "3instr + 2instr * n^2", "")
-    lines = (Line("+", 0, 4, "x"), Line(" ", 4, 5, "y"))
+    grown = GrowthChange(True, True, "3instr + 2instr * n log n", "3instr + 2instr * n^2", "")
+    lines = (HunkLine("+", 0, 4, "x"), HunkLine(" ", 4, 5, "y"))
     assert sentence(function("sort", 100, 190, growth=grown, lines=lines)) == (
         "sort() executes 1.9x the instructions [exact], 100 instr -> 190 instr; "
         "1 line of it changed in a.c:3-9; its order of growth went from n log n to n^2"
@@ -245,8 +245,8 @@ def test_sentences() -> None:
 
 def test_cost_that_moved_from_one_function_to_another() -> None:
     both = [function("callee", 100, 300), function("caller", 400, 200), function("third", 10, 500)]
-    flat = [Cost("instructions", "instr", 1000, 1010, 1000)]
+    flat = [CostChange("instructions", "instr", 1000, 1010, 1000)]
     found = {one.name: one.moved_with for one in with_moved(both, flat)}
     assert found == {"callee": ("a.c:caller",), "caller": ("a.c:callee",), "third": ()}
-    more = [Cost("instructions", "instr", 1000, 1490, 1000)]
+    more = [CostChange("instructions", "instr", 1000, 1490, 1000)]
     assert not any(one.moved_with for one in with_moved(both, more))

@@ -33,12 +33,12 @@ from perun.running.pool.folders import MachineLock
 from perun.running.pool.leases import Lease, Reservations
 from perun.running.pool.places import (
     Calibration,
+    DaskPlace,
     Host,
-    Hosts,
     KnownMachines,
-    Local,
+    LocalPlace,
     Place,
-    Scheduler,
+    SshPlace,
     judged,
     measure,
     parsed,
@@ -114,13 +114,13 @@ def test_a_busy_machine_is_no_reference_for_ever(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def measured() -> doctor.Noise:
+def measured() -> doctor.NoiseReport:
     """Each look at the clock takes a second, two of them a pair."""
     ticks = itertools.count()
     return doctor.measure(dict(os.environ), 41, 0.001, rng=random.Random(1), clock=lambda: float(next(ticks)))
 
 
-def test_pairs_are_measured_until_the_budget_is_spent(measured: doctor.Noise) -> None:
+def test_pairs_are_measured_until_the_budget_is_spent(measured: doctor.NoiseReport) -> None:
     assert 15 <= measured.pairs <= 25
     assert 0 <= measured.disturbed <= measured.pairs
     wall, cpu = measured.clocks
@@ -144,7 +144,7 @@ def test_a_run_that_takes_no_time_is_refused() -> None:
         doctor.measure({}, 1, 0)
 
 
-def test_the_answers_have_all_of_it(measured: doctor.Noise) -> None:
+def test_the_answers_have_all_of_it(measured: doctor.NoiseReport) -> None:
     data = noise_data(measured)
     assert (data["schema"], data["pairs"], len(data["clocks"])) == ("perun.noise/1", measured.pairs, 2)
     assert [effect["share"] for effect in data["clocks"][0]["effects"]] == list(doctor.EFFECTS)
@@ -192,7 +192,7 @@ def name_of(folder: Path, *members: tuple[str, bytes]) -> str:
 def test_pieces_of_an_archive_become_the_files(repo: Repository, tmp_path: Path) -> None:
     members = (("a.txt", b"one"), ("in/b.txt", b"two"))
     name, data = name_of(tmp_path, *members), archive(*members)
-    store = orders.Store(repo)
+    store = orders.MachineFiles(repo)
     old = orders.home(repo) / "old-0123456789ab"
     old.mkdir()
     os.utime(old, (OLD, OLD))
@@ -214,22 +214,22 @@ def test_pieces_of_an_archive_become_the_files(repo: Repository, tmp_path: Path)
 @pytest.mark.parametrize("member", [("../a", b"x"), ("/tmp/a", b"x"), ("a", b"")])
 def test_an_archive_that_leads_elsewhere(repo: Repository, tmp_path: Path, member: tuple[str, bytes]) -> None:
     with pytest.raises(UsageError, match="cannot be a generated file"):
-        orders.Store(repo).add_piece("words-0123456789ab", 0, archive(member), True)
+        orders.MachineFiles(repo).add_piece("words-0123456789ab", 0, archive(member), True)
 
 
 @pytest.mark.parametrize("name", ["", "..", "/etc", "a/b", "."])
 def test_a_name_that_leads_elsewhere(repo: Repository, name: str) -> None:
     with pytest.raises(UsageError, match="names no folder"):
-        orders.Store(repo).has(name)
+        orders.MachineFiles(repo).has(name)
 
 
 def test_files_that_are_not_those_of_the_name(repo: Repository, tmp_path: Path) -> None:
     name = name_of(tmp_path, ("a.txt", b"one"))
     with pytest.raises(UsageError, match="are not those of"):
-        orders.Store(repo).add_piece(name, 0, archive(("a.txt", b"two")), True)
+        orders.MachineFiles(repo).add_piece(name, 0, archive(("a.txt", b"two")), True)
     with pytest.raises(UsageError, match="is no archive"):
-        orders.Store(repo).add_piece(name, 0, b"no archive" * 100, True)
-    assert not orders.Store(repo).has(name)
+        orders.MachineFiles(repo).add_piece(name, 0, b"no archive" * 100, True)
+    assert not orders.MachineFiles(repo).has(name)
 
 
 @pytest.mark.parametrize("start", ["", "< "])
@@ -416,12 +416,12 @@ def test_a_link_is_no_lock(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "place"), [
-    ("local:3", Local(3)),
-    ("local", Local(2)),
-    ("dask://farm:8786", Scheduler("tcp://farm:8786", False)),
-    ("dask://[::1]:8786/", Scheduler("tcp://[::1]:8786", False)),
-    ("dask+tls://farm.example.org:1", Scheduler("tls://farm.example.org:1", True)),
-    ("ssh:my hosts.yml", Hosts(Path("my hosts.yml"))),
+    ("local:3", LocalPlace(3)),
+    ("local", LocalPlace(2)),
+    ("dask://farm:8786", DaskPlace("tcp://farm:8786", False)),
+    ("dask://[::1]:8786/", DaskPlace("tcp://[::1]:8786", False)),
+    ("dask+tls://farm.example.org:1", DaskPlace("tls://farm.example.org:1", True)),
+    ("ssh:my hosts.yml", SshPlace(Path("my hosts.yml"))),
 ])  # fmt: skip
 def test_what_names_a_pool(text: str, place: Place) -> None:
     assert parsed(text) == place
@@ -447,7 +447,7 @@ def test_what_names_none(text: str) -> None:
 ])  # fmt: skip
 def test_who_may_read_along(text: str, exposed: bool) -> None:
     place = parsed(text)
-    assert isinstance(place, Scheduler)
+    assert isinstance(place, DaskPlace)
     assert place.exposed is exposed
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perun.store.objects import Checksums, Noted, NotedChecksum
+from perun.store.objects import Checksums, NotedChecksum, NotedChecksums
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_what_is_noted_is_read(checksums: Checksums) -> None:
     checksums.note("a.perf", sha1("old"), 1)
     checksums.note("a.perf", sha1("new"), 2)
     checksums.note("name with blanks \n ž.perf", sha1("b"), 3)
-    assert checksums.read() == Noted(
+    assert checksums.read() == NotedChecksums(
         {
             "a.perf": [NotedChecksum(sha1("old"), 1), NotedChecksum(sha1("new"), 2)],
             "name with blanks \n ž.perf": [NotedChecksum(sha1("b"), 3)],
@@ -46,13 +46,13 @@ def test_what_is_noted_is_read(checksums: Checksums) -> None:
 
 
 def test_without_a_file_there_are_none(checksums: Checksums) -> None:
-    assert checksums.read() == Noted({}, 0)
+    assert checksums.read() == NotedChecksums({}, 0)
 
 
 def test_a_checksum_that_cannot_be_noted_is_no_failure(checksums: Checksums) -> None:
     checksums.path.mkdir(parents=True)
     checksums.note("a.perf", sha1("a"), 1)
-    assert checksums.read() == Noted({}, 0)
+    assert checksums.read() == NotedChecksums({}, 0)
 
 
 def test_no_link_is_followed(checksums: Checksums, tmp_path: Path) -> None:
@@ -92,7 +92,9 @@ def test_compacting_keeps_the_two_newest_of_the_files_that_are_there(checksums: 
     with checksums.path.open("ab") as file:
         file.write(b"half a li")
     checksums.compact()
-    assert checksums.read() == Noted({"a.perf": [NotedChecksum(sha1(str(one)), one) for one in (2, 3)]}, 0)
+    assert checksums.read() == NotedChecksums(
+        {"a.perf": [NotedChecksum(sha1(str(one)), one) for one in (2, 3)]}, 0
+    )
     head, _, lines = checksums.path.read_bytes().partition(b"\n")
     assert head == b"# %d" % len(lines)
 
@@ -150,7 +152,7 @@ def test_a_large_file_is_compacted_once_it_has_doubled(checksums, compacted_at, 
 def test_lines_that_make_no_sense_are_damaged(checksums: Checksums, time: str, crc) -> None:
     checksums.path.parent.mkdir()
     checksums.path.write_bytes(crc(f'{sha1("a")} {time} "a.perf"'.encode()) + crc(b"short") + b"# 9\n\n")
-    assert checksums.read() == Noted({}, 2)
+    assert checksums.read() == NotedChecksums({}, 2)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.factory import Profile
 from perun.store import Store
 from perun.store.changes import ChangeRecord
-from perun.store.fsck import Finding
+from perun.store.fsck import FsckFinding
 from perun.store.pending import link, unlink
 
 MakeProfile = Callable[..., Profile]
@@ -27,7 +27,7 @@ def full(store: Store, minor: Minor, make_profile: MakeProfile) -> Store:
     return store
 
 
-def only(store: Store) -> Finding:
+def only(store: Store) -> FsckFinding:
     (finding,) = store.fsck()
     return finding
 

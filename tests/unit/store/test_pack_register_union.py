@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from perun.core.errors import RemoteError
 from perun.store.remote import pack
 from perun.store.remote.pack import PackSlice
-from perun.store.remote.register import Added, Register, RegisterEntry, Removed, Union, parse, written
+from perun.store.remote.register import (
+    Register,
+    RegisterAddition,
+    RegisterEntry,
+    RegisterRemoval,
+    RegisterUnion,
+    parse,
+    written,
+)
 
 SHA1 = st.binary(min_size=20, max_size=20).map(bytes.hex)
 SHA256 = st.binary(min_size=32, max_size=32).map(bytes.hex)
@@ -18,8 +26,8 @@ NAME = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]
 NAMES = NAME.filter(lambda name: name not in (".", ".."))
 ENTRIES = st.builds(RegisterEntry, SHA1 | SHA256 | st.just("HEAD"), SHA1, st.integers(0, 2**32 - 1), NAMES)
 PLACES = st.builds(PackSlice, SHA256, st.integers(0, 2**40), st.integers(0, 2**40))
-ADDED = st.builds(Added, ENTRIES, st.integers(0, 2**62), PLACES)
-REMOVED = st.builds(Removed, ENTRIES, st.lists(SHA256, max_size=3).map(tuple))
+ADDED = st.builds(RegisterAddition, ENTRIES, st.integers(0, 2**62), PLACES)
+REMOVED = st.builds(RegisterRemoval, ENTRIES, st.lists(SHA256, max_size=3).map(tuple))
 
 
 @given(st.dictionaries(SHA1, st.binary(max_size=200), max_size=20))
@@ -49,7 +57,9 @@ def test_a_pack_under_another_name_is_damaged() -> None:
 
 
 @given(st.lists(ADDED, max_size=5), st.lists(REMOVED, max_size=5))
-def test_a_register_is_read_as_it_was_written(added: list[Added], removed: list[Removed]) -> None:
+def test_a_register_is_read_as_it_was_written(
+    added: list[RegisterAddition], removed: list[RegisterRemoval]
+) -> None:
     made = written(added, removed, now=0.0)
     assert parse(made.name, made.data) == Register(added, removed, [])
 
@@ -107,17 +117,19 @@ REGISTERS = st.lists(st.tuples(st.lists(FEW, max_size=3), st.lists(FEW, max_size
 @given(REGISTERS, st.randoms(use_true_random=False))
 def test_the_union_does_not_depend_on_order(pairs, random: object) -> None:
     """Each writer knows what the ones before it said, as one who pulled; then all meet in any order."""
-    known = Union()
+    known = RegisterUnion()
     registers: list[tuple[str, Register]] = []
     expected: set[RegisterEntry] = set()
     for number, (adding, removing) in enumerate(pairs):
-        removed = [Removed(entry, known.saying(entry)) for entry in removing]
-        register = Register([Added(entry, 0, PackSlice("c" * 64, 0, 0)) for entry in adding], removed)
+        removed = [RegisterRemoval(entry, known.saying(entry)) for entry in removing]
+        register = Register(
+            [RegisterAddition(entry, 0, PackSlice("c" * 64, 0, 0)) for entry in adding], removed
+        )
         registers.append((str(number), register))
         known.apply(str(number), register)
         expected = (expected - set(removing)) | set(adding)
     random.shuffle(registers)  # type: ignore[attr-defined]
-    union = Union()
+    union = RegisterUnion()
     for name, register in registers + registers:
         union.apply(name, register)
     assert {one.entry for one in union} == expected
@@ -128,9 +140,9 @@ def test_the_union_does_not_depend_on_order(pairs, random: object) -> None:
 def test_a_removal_does_not_take_back_what_it_did_not_know() -> None:
     entry = RegisterEntry("a" * 40, "b" * 40, 1, "x")
     place = PackSlice("c" * 64, 0, 0)
-    union = Union()
-    union.apply("1", Register([Added(entry, 0, place)], []))
-    union.apply("2", Register([], [Removed(entry, ("1",))]))
+    union = RegisterUnion()
+    union.apply("1", Register([RegisterAddition(entry, 0, place)], []))
+    union.apply("2", Register([], [RegisterRemoval(entry, ("1",))]))
     assert entry not in union and union.was_removed(entry)
-    union.apply("3", Register([Added(entry, 0, place)], []))
+    union.apply("3", Register([RegisterAddition(entry, 0, place)], []))
     assert entry in union and not union.was_removed(entry)

@@ -14,7 +14,7 @@ from perun.store import Store
 from perun.store.changes import ChangeRecord
 from perun.store.index import IndexEntry
 from perun.store.pending import link
-from perun.store.summaries import Fact, Summary
+from perun.store.summaries import ProfileSummary, Summary
 
 MakeProfile = Callable[..., Profile]
 Minor = Callable[..., str]
@@ -159,6 +159,6 @@ def made_here(make_profile: MakeProfile) -> Profile:
 def test_registered_profiles_are_known_by_checksum(store: Store, made_here, make_profile, minor) -> None:
     first = link(store, minor(), [(made_here, "a.perf", 1)]).added[0].checksum
     second = link(store, minor(), [(make_profile(2.0), "b.perf", 1)]).added[0].checksum
-    facts = store.facts.of([second, "ab" * 20, first])
-    assert list(facts) == [second, first] and facts[first] == Fact(CLASS, "", headline(made_here))
-    assert facts[second] == Fact("", "", headline(make_profile(2.0)))
+    facts = store.profile_summaries.of([second, "ab" * 20, first])
+    assert list(facts) == [second, first] and facts[first] == ProfileSummary(CLASS, "", headline(made_here))
+    assert facts[second] == ProfileSummary("", "", headline(make_profile(2.0)))

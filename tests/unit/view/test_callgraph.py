@@ -7,7 +7,7 @@ import pytest
 
 from perun.core.errors import ProfileError, UsageError
 from perun.native.callgraph.files import to_values
-from perun.native.callgraph.graph import Call, CallGraph, Fingerprints, GraphFunction
+from perun.native.callgraph.graph import CallEdge, CallGraph, Fingerprints, GraphFunction
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view.callgraph import CallGraphParams, CallGraphView
@@ -19,7 +19,7 @@ def graph_of(*pairs: tuple[str, str], other: str = "") -> CallGraph:
         name: GraphFunction(name, name, name, 16, fingerprints=Fingerprints(color="5a" * 8 * (name == other)))
         for name in names
     }
-    return CallGraph("ab", "main", functions, tuple(Call(*pair, "direct") for pair in pairs))
+    return CallGraph("ab", "main", functions, tuple(CallEdge(*pair, "direct") for pair in pairs))
 
 
 class Kept:

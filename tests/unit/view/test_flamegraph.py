@@ -15,7 +15,7 @@ from perun.core.errors import ProfileError, UsageError
 from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view.flamegraph.calls import Frame
-from perun.view.flamegraph.stacks import Tree, folded, speedscope, stacks_of
+from perun.view.flamegraph.stacks import StackTree, folded, speedscope, stacks_of
 
 SCHEMA = Path(__file__).parents[2] / "data" / "schemas" / "speedscope.json"
 SPEEDSCOPE = json.loads(SCHEMA.read_text("utf-8"))
@@ -218,7 +218,7 @@ def test_speedscope_has_what_its_schema_asks_for(stacks: dict[tuple[Frame, ...],
 
 def test_the_tree_has_callers_before_callees() -> None:
     a, b, c = Frame("a"), Frame("b"), Frame("c", "s", 2)
-    assert Tree([{(a, b): 1, (a,): 2, (c, b): 4}, {(a, b): 8, (b,): 16}]).document() == {
+    assert StackTree([{(a, b): 1, (a,): 2, (c, b): 4}, {(a, b): 8, (b,): 16}]).document() == {
         "sources": ["", "s"], "names": ["a", "b", "c"], "places": [0, 0, 1], "lines": [0, 0, 2],
         "parents": [0, 1, 0, 1, 0], "frames": [0, 1, 2, 1, 1], "amounts": [[2, 1, 0, 4, 0], [0, 8, 0, 0, 16]]
     }  # fmt: skip

@@ -21,7 +21,7 @@ from perun.plugin.api import ViewContext
 from perun.profile.factory import Profile
 from perun.view.tableof import FORMATS, PLUGIN, TableParams
 from perun.view.tableof.layout import lines_of
-from perun.view.tableof.table import Table, from_rows, matching, models_of, ordered, resources_of
+from perun.view.tableof.table import ColumnTable, from_rows, matching, models_of, ordered, resources_of
 
 HEADER = {"type": "mixed", "cmd": "./bin/my prog", "args": "-v", "workload": "data/in.txt", "units": {}}
 MODELS: list[dict[str, Any]] = [
@@ -45,7 +45,7 @@ def filtered(rows: list[dict[str, Any]], rules: list[tuple[str, str]]) -> list[d
     return [rows[number] for number in matching(table, rules) if number < len(rows)]
 
 
-def table_of(profile: Profile, kind: str) -> Table:
+def table_of(profile: Profile, kind: str) -> ColumnTable:
     return models_of(profile) if kind == "models" else resources_of(profile)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import measured_history
 from measured_history import SLOWER
-from perun.history.acknowledged import Acknowledged
+from perun.history.acknowledged import Acknowledgements
 from perun.profile.factory import Profile
 from perun.repository import config
 from perun.store.pending import link
@@ -61,7 +61,7 @@ def test_who_has_the_token_acknowledges_and_pages_show_it(serve, measured):
     answer = server.ask("/api/ack", "POST", acknowledgement(measured), **allowed(server))
     assert answer.status == 200
     assert answer.json["acknowledged"]["because"] == "correct now"
-    (entry,) = Acknowledged.load(measured.open()).entries
+    (entry,) = Acknowledgements.load(measured.open()).entries
     assert (entry.version, entry.location) == (measured.main[SLOWER], "./app*")
     assert server.ask("/api/overview").json["verdict"]["acknowledged"] == 2
 

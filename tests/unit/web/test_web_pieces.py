@@ -18,7 +18,15 @@ from perun.repository import journal as journal_file
 from perun.repository.init import init
 from perun.repository.repository import open_repository
 from perun.running.explain import kept
-from perun.running.explain.data import CaseReport, Cost, Explanation, FunctionChange, Growth, Line, OtherFile
+from perun.running.explain.data import (
+    CaseReport,
+    CostChange,
+    Explanation,
+    FunctionChange,
+    GrowthChange,
+    HunkLine,
+    OtherFile,
+)
 from perun.running.explain.kept import as_json
 from perun.running.run import journal as journals
 from perun.running.run import matrix
@@ -479,13 +487,17 @@ def explanation(made):
     """An answer of `perun explain` on the version that became slower."""
     place = measured_history.SLOWER
     base, head = (made.open().vcs.get_minor_version_info(made.main[one]) for one in (place - 1, place))
-    lines = (Line(" ", 1, 1, "int f() {"), *(Line("+", 0, 2 + number, "<b>g();</b>") for number in range(60)))
+    lines = (
+        HunkLine(" ", 1, 1, "int f() {"),
+        *(HunkLine("+", 0, 2 + number, "<b>g();</b>") for number in range(60)),
+    )
     function = FunctionChange(
-        "f", "app.c", "app.c", 1, 70, (Cost("instructions", "instr", 1e6, 2e6, 4e6),), lines=lines,
-        near=(("app.h", Line("+", 0, 9, "#define N 2")),), growth=Growth(True, True, "2 * n", "2 * n^2", ""),
+        "f", "app.c", "app.c", 1, 70, (CostChange("instructions", "instr", 1e6, 2e6, 4e6),), lines=lines,
+        near=(("app.h", HunkLine("+", 0, 9, "#define N 2")),),
+        growth=GrowthChange(True, True, "2 * n", "2 * n^2", ""),
     )  # fmt: skip
-    smaller = FunctionChange("g", "app.c", "", 0, 0, (Cost("peak", "B", 200.0, 0.0, 4e3),))
-    whole = Cost("time", "s", 0.2, 0.4, 0.2, 1.9, 2.1)
+    smaller = FunctionChange("g", "app.c", "", 0, 0, (CostChange("peak", "B", 200.0, 0.0, 4e3),))
+    whole = CostChange("time", "s", 0.2, 0.4, 0.2, 1.9, 2.1)
     case = CaseReport("./app big.txt", (whole,), (function, smaller), 3, (), ("calls: not recorded",))
     other = OtherFile("Makefile", "build", 1, 2)
     return as_json(Explanation(base, head, (case,), (other,), 2, ("a note",)))

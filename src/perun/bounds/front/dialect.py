@@ -64,7 +64,7 @@ _JUMPS = frozenset({"for", "while", "do", "goto", "return", "break", "continue"}
 _MOST_CASES = 64
 
 
-class Edit(NamedTuple):
+class TextEdit(NamedTuple):
     """The text between two offsets is replaced."""
 
     start: int
@@ -72,10 +72,10 @@ class Edit(NamedTuple):
     text: str
 
 
-class Standardised(NamedTuple):
+class StandardText(NamedTuple):
     """The edits that make a text standard C, in order, and the tokens that remain of it."""
 
-    edits: list[Edit]
+    edits: list[TextEdit]
     rest: list[Token]
 
 
@@ -84,7 +84,7 @@ class _Rules:
         self.text = text
         self.tokens = tokens(text)
         self.partner = partners(self.tokens)
-        self.edits: list[Edit] = []
+        self.edits: list[TextEdit] = []
         self.rest: list[Token] = []
         self.braces = 0
         self.rules: dict[str, Callable[[int], int]] = {}
@@ -100,7 +100,7 @@ class _Rules:
         ):  # fmt: skip
             self.rules.update(dict.fromkeys(names, rule))
 
-    def run(self) -> Standardised:
+    def run(self) -> StandardText:
         at = 0
         while at < len(self.tokens):
             token = self.tokens[at]
@@ -111,7 +111,7 @@ class _Rules:
                 self.rest.append(token)
                 after = at + 1
             at = after
-        return Standardised(self.edits, self.rest)
+        return StandardText(self.edits, self.rest)
 
     def is_mark(self, at: int, text: str) -> bool:
         return 0 <= at < len(self.tokens) and self.tokens[at].text == text and self.tokens[at].kind == "mark"
@@ -127,7 +127,7 @@ class _Rules:
     def replace(self, first: int, last: int, text: str, kind: str = "") -> int:
         """Replace tokens, both ends included; what takes their place counts as one token of this kind."""
         start, end = self.tokens[first].start, self.tokens[last].end
-        self.edits.append(Edit(start, end, text + "\n" * self.text.count("\n", start, end)))
+        self.edits.append(TextEdit(start, end, text + "\n" * self.text.count("\n", start, end)))
         if kind:
             self.rest.append(Token(kind, text, start))
         return last + 1
@@ -291,12 +291,12 @@ def _number(text: str) -> int | None:
         return None
 
 
-def standardised(text: str) -> Standardised:
+def standardised(text: str) -> StandardText:
     """The edits that make preprocessed text standard C."""
     return _Rules(text).run()
 
 
-def edited(text: str, edits: list[Edit], start: int = 0) -> str:
+def edited(text: str, edits: list[TextEdit], start: int = 0) -> str:
     """Text after edits whose offsets count from `start` characters before its begin."""
     parts = []
     done = 0

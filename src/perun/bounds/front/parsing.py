@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pycparser import c_ast, c_parser
 
 from perun.bounds.front.dialect import KEYWORDS, STORAGE_WORDS, TYPE_WORDS
-from perun.bounds.front.preprocessing import Places, SourceLocation, Token, partners
+from perun.bounds.front.preprocessing import LineMap, SourceLocation, Token, partners
 
 _DEEPEST = 20_000
 _MESSAGE = re.compile(r"^(?P<file>.*?):(?P<line>\d+)(?::\d+)?:? *(?P<message>.*)$", re.DOTALL)
@@ -201,7 +201,7 @@ _TAGGED = ("struct", "union", "enum")
 
 
 @dataclass(frozen=True)
-class Piece:
+class SourcePiece:
     """Tokens from one semicolon or closing brace to the next.
 
     `declares` are the names that it introduces, tags, enumerators and members of nested types included;
@@ -229,7 +229,7 @@ class Piece:
         return _declarator(self.tokens, self.body) if self.body is not None else None
 
 
-def pieces(sequence: list[Token], places: Places) -> list[Piece]:
+def pieces(sequence: list[Token], places: LineMap) -> list[SourcePiece]:
     """All pieces in order."""
     partner = partners(sequence)
     found: list[tuple[int, int, int | None]] = []
@@ -287,10 +287,10 @@ def _with_old_parameters(
     return start
 
 
-def _piece(sequence: list[Token], places: Places, body: int | None) -> Piece:
+def _piece(sequence: list[Token], places: LineMap, body: int | None) -> SourcePiece:
     names = frozenset(_NAME.findall(" ".join(one.text for one in sequence if one.kind in ("name", "mark"))))
     declares = frozenset(_declared(sequence, body))
-    return Piece(sequence, places.of(sequence[0].start), body, declares, names - KEYWORDS)
+    return SourcePiece(sequence, places.of(sequence[0].start), body, declares, names - KEYWORDS)
 
 
 def _declarator(sequence: list[Token], body: int | None) -> Token | None:
@@ -348,7 +348,7 @@ def _in_declarator(sequence: list[Token], index: int) -> bool:
     return at >= 0 and sequence[at].text == "(" and depth == 0
 
 
-def needed(all_pieces: list[Piece], roots: set[int]) -> set[int]:
+def needed(all_pieces: list[SourcePiece], roots: set[int]) -> set[int]:
     """Indexes of pieces that the ones of `roots` refer to by name, directly or not, and these themselves."""
     by_name: dict[str, list[int]] = {}
     for index, piece in enumerate(all_pieces):

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from perun.bounds.front.unit import ReadOptions, Unreadable
+from perun.bounds.front.unit import ReadOptions, UnreadablePart
 from perun.bounds.sources import LARGEST_DATABASE
 from perun.core.errors import CollectorUnavailable, UsageError
 from perun.core.process import programs
@@ -37,14 +37,14 @@ _WITH_VALUE = (
 _ALONE = ("-std=", "-m32", "-m64", "-nostdinc", "-ansi", "-pthread", "-fopenmp", "--sysroot=", "-undef")
 
 
-class Flags(NamedTuple):
+class PreprocessorFlags(NamedTuple):
     """The folder in which a file is compiled, and those of its flags that the preprocessor obeys."""
 
     folder: str | None
     flags: tuple[str, ...]
 
 
-def flags_for(path: str, database: str) -> Flags | None:
+def flags_for(path: str, database: str) -> PreprocessorFlags | None:
     """What a compilation database says of a file, or None where it does not mention it.
 
     :raises UsageError: if the database cannot be read.
@@ -57,7 +57,7 @@ def flags_for(path: str, database: str) -> Flags | None:
             continue
         arguments = entry.get("arguments")
         words = [str(one) for one in arguments] if isinstance(arguments, list) else _split(entry, database)
-        return Flags(folder if os.path.isdir(folder) else None, tuple(_chosen(words[1:])))
+        return PreprocessorFlags(folder if os.path.isdir(folder) else None, tuple(_chosen(words[1:])))
     return None
 
 
@@ -184,11 +184,11 @@ class PreprocessorFailed(Exception):
     """The preprocessor was ended, or did not end in time; why, as a sentence."""
 
 
-class Preprocessed(NamedTuple):
+class PreprocessedText(NamedTuple):
     """Text with line markers, and what was wrong."""
 
     text: str
-    problems: tuple[Unreadable, ...]
+    problems: tuple[UnreadablePart, ...]
 
 
 def missing() -> tuple[str, str]:
@@ -213,7 +213,7 @@ def compiler() -> str:
     raise CollectorUnavailable(*missing())
 
 
-def preprocess(path: str, options: ReadOptions) -> Preprocessed:
+def preprocess(path: str, options: ReadOptions) -> PreprocessedText:
     """A source file with its macros expanded and its headers included.
 
     A header that does not exist is replaced by an empty one, and listed in `problems`; so are other errors of
@@ -230,7 +230,7 @@ def preprocess(path: str, options: ReadOptions) -> Preprocessed:
         deep = Path(scratch, *("d" * _DEPTH))
         deep.mkdir(parents=True)
         command = [compiler(), *_FLAGS, *flags, "-idirafter", str(deep), source]
-        missing: dict[str, Unreadable] = {}
+        missing: dict[str, UnreadablePart] = {}
         while True:
             code, text, said = _output(command, folder, options.timeout)
             absent = _MISSING.search(said)
@@ -240,7 +240,7 @@ def preprocess(path: str, options: ReadOptions) -> Preprocessed:
                 or not _substitute(deep, absent["header"], missing)
             ):
                 break
-            missing[absent["header"]] = Unreadable(
+            missing[absent["header"]] = UnreadablePart(
                 _seen(absent["file"], folder), int(absent["line"]), f"there is no header '{absent['header']}'"
             )
         errors = list(_ERROR.finditer(said))
@@ -250,10 +250,13 @@ def preprocess(path: str, options: ReadOptions) -> Preprocessed:
         problems = list(_without_flags(path, options)) if given is None else []
         problems += [one for name, one in missing.items() if name not in CONTENT]
         problems += [
-            Unreadable(_seen(one["file"], folder), int(one["line"]), one["reason"].strip()) for one in errors
+            UnreadablePart(_seen(one["file"], folder), int(one["line"]), one["reason"].strip())
+            for one in errors
         ]
         text = text.replace("\r", " ").replace("\0", " ")
-        return Preprocessed(_UNIVERSAL.sub(lambda match: chr(int(match.group(1), 16)), text), tuple(problems))
+        return PreprocessedText(
+            _UNIVERSAL.sub(lambda match: chr(int(match.group(1), 16)), text), tuple(problems)
+        )
 
 
 def _output(command: Sequence[str], folder: str | None, timeout: float) -> tuple[int, str, str]:
@@ -276,11 +279,11 @@ def _output(command: Sequence[str], folder: str | None, timeout: float) -> tuple
         return code, output.read().decode("utf-8", "replace"), errors.read().decode("utf-8", "replace")
 
 
-def _without_flags(path: str, options: ReadOptions) -> Iterator[Unreadable]:
+def _without_flags(path: str, options: ReadOptions) -> Iterator[UnreadablePart]:
     """That there are no flags of a source, where those of others are known."""
     if options.compile_commands:
         reason = f"{options.compile_commands} does not list it, so it is read without the flags of a build"
-        yield Unreadable(path, 1, reason)
+        yield UnreadablePart(path, 1, reason)
 
 
 def _seen(file: str, folder: str | None) -> str:
@@ -288,7 +291,7 @@ def _seen(file: str, folder: str | None) -> str:
     return os.path.join(folder, file) if folder else file
 
 
-def _substitute(deep: Path, header: str, missing: dict[str, Unreadable]) -> bool:
+def _substitute(deep: Path, header: str, missing: dict[str, UnreadablePart]) -> bool:
     """Put a substitute where the preprocessor finds it; false where it cannot be found."""
     if header in missing or os.path.isabs(header) or header.count("../") >= _DEPTH:
         return False
@@ -397,7 +400,7 @@ class SourceLocation(NamedTuple):
     system: bool = False
 
 
-class Places:
+class LineMap:
     """Where offsets in preprocessed text come from; it begins at `start`."""
 
     def __init__(self, text: str, start: SourceLocation) -> None:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from pycparser import c_ast
 
-from perun.bounds.front.dialect import BUILT_IN_TYPES, KEYWORDS, Edit, Standardised, edited, standardised
+from perun.bounds.front.dialect import BUILT_IN_TYPES, KEYWORDS, StandardText, TextEdit, edited, standardised
 from perun.bounds.front.parsing import (
     NotReadable,
-    Piece,
+    SourcePiece,
     as_written,
     deep_recursion,
     guess,
@@ -22,8 +22,8 @@ from perun.bounds.front.parsing import (
     pieces,
 )
 from perun.bounds.front.preprocessing import (
-    Places,
-    Preprocessed,
+    LineMap,
+    PreprocessedText,
     SourceLocation,
     Token,
     partners,
@@ -38,7 +38,7 @@ from perun.bounds.front.unit import (
     Loop,
     ReadOptions,
     TranslationUnit,
-    Unreadable,
+    UnreadablePart,
     UnreadLoop,
     with_prototype,
 )
@@ -51,7 +51,7 @@ _LOOP = re.compile(r"\b(?:for|while|do)\b")
 _INDENT = re.compile(r"\s*")
 
 
-class Original:
+class OriginalLines:
     """The lines of a file; one that cannot be read has none, and its columns are 0."""
 
     def __init__(self, file: str) -> None:
@@ -83,14 +83,14 @@ class Original:
 # Where loops begin and end, found by matching brackets.
 
 
-class Span(NamedTuple):
+class TokenSpan(NamedTuple):
     """Indexes of the first and the last token of a loop."""
 
     first: int
     last: int
 
 
-def loop_spans(sequence: list[Token]) -> list[Span]:
+def loop_spans(sequence: list[Token]) -> list[TokenSpan]:
     """All loops of a function definition, in the order of the text. Its body is the last pair of braces."""
     partner = partners(sequence)
     at, body = 0, None
@@ -109,7 +109,7 @@ class _Walk:
     def __init__(self, sequence: list[Token], partner: dict[int, int]) -> None:
         self.sequence = sequence
         self.partner = partner
-        self.found: list[Span] = []
+        self.found: list[TokenSpan] = []
 
     def text(self, at: int) -> str:
         return self.sequence[at].text if at < len(self.sequence) else ""
@@ -157,7 +157,7 @@ class _Walk:
             else:
                 at = self._behind_semicolon(at, end)
                 break
-        self.found += [Span(one, min(at, end) - 1) for one in begun]
+        self.found += [TokenSpan(one, min(at, end) - 1) for one in begun]
         return max(at, 1)
 
     def _behind_label(self, at: int, end: int) -> int:
@@ -184,7 +184,7 @@ _LONG = 300
 _LOOPS = (c_ast.For, c_ast.While, c_ast.DoWhile)
 
 
-def read(path: str, options: ReadOptions, preprocessed: Preprocessed | None = None) -> TranslationUnit:
+def read(path: str, options: ReadOptions, preprocessed: PreprocessedText | None = None) -> TranslationUnit:
     """The functions, loops and declarations of a C source file.
 
     What the parser does not understand is listed in `unreadable`, and the rest is read. Who has called
@@ -214,17 +214,17 @@ def _refuse(path: str) -> None:
 class _Reader:
     """The state while the pieces of one source are parsed, in order."""
 
-    def __init__(self, path: str, text: str, problems: list[Unreadable]) -> None:
+    def __init__(self, path: str, text: str, problems: list[UnreadablePart]) -> None:
         self.path = path
         self.text = text = without_system_bodies(text)
         self.problems = problems
-        standard: Standardised = standardised(text)
+        standard: StandardText = standardised(text)
         self.edits = standard.edits
-        self.pieces = pieces(standard.rest, Places(text, SourceLocation(path, 1)))
+        self.pieces = pieces(standard.rest, LineMap(text, SourceLocation(path, 1)))
         self.types = set(BUILT_IN_TYPES)
         self.unknown_types: set[str] = set(BUILT_IN_TYPES)
         self.declarations = Declarations()
-        self.originals: dict[str, Original] = {}
+        self.originals: dict[str, OriginalLines] = {}
         self.functions: list[CFunction] = []
         self.helpers: dict[str, CFunction] = {}
 
@@ -245,7 +245,7 @@ class _Reader:
             frozenset(self.unknown_types),
         )  # fmt: skip
 
-    def read_piece(self, piece: Piece, behind: int, own: bool) -> None:
+    def read_piece(self, piece: SourcePiece, behind: int, own: bool) -> None:
         text = self.standard_text(piece, behind)
         try:
             nodes = parse(text, piece.place, sorted(self.types & piece.uses))
@@ -263,29 +263,31 @@ class _Reader:
                 else:
                     self.helpers[function.name] = function
 
-    def standard_text(self, piece: Piece, behind: int) -> str:
+    def standard_text(self, piece: SourcePiece, behind: int) -> str:
         """The piece in standard C, without macros that nothing defines."""
         guessed = guess(piece.tokens, piece.body, self.declared, self.types - self.unknown_types)
         self.types |= guessed.types
         self.unknown_types |= guessed.types
-        extra = [Edit(one.start, one.end, " " * len(one.text)) for one in guessed.words]
+        extra = [TextEdit(one.start, one.end, " " * len(one.text)) for one in guessed.words]
         for name in _UNDEFINED_VALUES.keys() & piece.uses - self.declared:
             value = _UNDEFINED_VALUES[name]
-            extra += [Edit(one.start, one.end, value) for one in piece.tokens if one.text == name]
+            extra += [TextEdit(one.start, one.end, value) for one in piece.tokens if one.text == name]
         extra += _shortened(piece)
         here = self.edits[bisect_left(self.starts, piece.start) : bisect_left(self.starts, behind)]
         known = [one for one in here if not _overlaps(one, extra)]
         changes = sorted([*known, *extra])
         return edited(self.text[piece.start : behind], changes, piece.start)
 
-    def function(self, piece: Piece, node: c_ast.FuncDef, text: str) -> CFunction:
+    def function(self, piece: SourcePiece, node: c_ast.FuncDef, text: str) -> CFunction:
         name = as_written(node.decl.name or "")
         place = self.place_of_name(piece, name)
         original = self.original(place.file)
         loops = tuple(self.loops(piece, node, text, original))
         return CFunction(name, place.file, place.line - 1, original.column(place.line, name), node, loops)
 
-    def loops(self, piece: Piece, node: c_ast.FuncDef, text: str, original: Original) -> Iterator[Loop]:
+    def loops(
+        self, piece: SourcePiece, node: c_ast.FuncDef, text: str, original: OriginalLines
+    ) -> Iterator[Loop]:
         nodes = list(_loop_nodes(node.body))
         lines = list(_lines(text, piece.place))
         if len(lines) != len(
@@ -298,10 +300,10 @@ class _Reader:
             seen[first] += 1
             yield Loop(one, first, last, column)
 
-    def unreadable(self, piece: Piece, text: str, problem: NotReadable) -> Unreadable:
+    def unreadable(self, piece: SourcePiece, text: str, problem: NotReadable) -> UnreadablePart:
         token = piece.function_name()
         if token is None:
-            return Unreadable(problem.file, problem.line, problem.reason)
+            return UnreadablePart(problem.file, problem.line, problem.reason)
         place = self.place_of_name(piece, token.text)
         original = self.original(place.file)
         loops = tuple(
@@ -309,37 +311,37 @@ class _Reader:
             for first, last in _lines(text, piece.place)
         )
         column = original.column(place.line, token.text)
-        return Unreadable(
+        return UnreadablePart(
             problem.file, problem.line, problem.reason, token.text, place.line - 1, column, loops
         )
 
-    def place_of_name(self, piece: Piece, name: str) -> SourceLocation:
+    def place_of_name(self, piece: SourcePiece, name: str) -> SourceLocation:
         start = next((one.start for one in piece.tokens[: piece.body] if one.text == name), piece.start)
-        return Places(self.text[piece.start : start], piece.place).of(start - piece.start)
+        return LineMap(self.text[piece.start : start], piece.place).of(start - piece.start)
 
-    def original(self, file: str) -> Original:
+    def original(self, file: str) -> OriginalLines:
         if file not in self.originals:
-            self.originals[file] = Original(file)
+            self.originals[file] = OriginalLines(file)
         return self.originals[file]
 
 
-def _is_own(piece: Piece) -> bool:
+def _is_own(piece: SourcePiece) -> bool:
     """Whether a piece belongs to the source: to the file itself, or to code that it includes as its own."""
     return piece.place.depth == 0 or (not piece.place.system and not piece.place.file.endswith((".h", ".H")))
 
 
-def _shortened(piece: Piece) -> list[Edit]:
+def _shortened(piece: SourcePiece) -> list[TextEdit]:
     """A long table loses its content, which is not needed, and would take most of the time."""
     if piece.body is not None or len(piece.tokens) < _LONG:
         return []
     for index, token in enumerate(piece.tokens[:-1]):
         if token.text == "=" and piece.tokens[index + 1].text == "{":
             last = max(at for at, one in enumerate(piece.tokens) if one.text == "}")
-            return [Edit(token.end, piece.tokens[last].end, " {0}")]
+            return [TextEdit(token.end, piece.tokens[last].end, " {0}")]
     return []
 
 
-def _overlaps(edit: Edit, others: list[Edit]) -> bool:
+def _overlaps(edit: TextEdit, others: list[TextEdit]) -> bool:
     return any(edit.start < one.end and one.start < edit.end for one in others)
 
 
@@ -366,7 +368,7 @@ def _last_line(node: c_ast.Node) -> int:
 def _lines(text: str, start: SourceLocation) -> Iterator[tuple[int, int]]:
     """First and last line of each loop of a function; nothing where it is nested too deeply."""
     sequence = tokens(text)
-    places = Places(text, start)
+    places = LineMap(text, start)
     try:
         spans = loop_spans(sequence)
     except RecursionError:
@@ -375,5 +377,5 @@ def _lines(text: str, start: SourceLocation) -> Iterator[tuple[int, int]]:
         yield _line(places, sequence[span.first].start), _line(places, sequence[span.last].start)
 
 
-def _line(places: Places, offset: int) -> int:
+def _line(places: LineMap, offset: int) -> int:
     return places.of(offset).line

@@ -67,7 +67,7 @@ class UnreadLoop:
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadablePart:
     """A part of a source that cannot be analysed: where (1-based line) and why.
 
     `function` is empty where no single function is concerned, as for a missing header; `name_line` and
@@ -98,7 +98,7 @@ class TranslationUnit:
 
     path: str
     functions: tuple[CFunction, ...] = ()
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadablePart, ...] = ()
     helpers: dict[str, CFunction] = field(default_factory=dict)
     globals: dict[str, c_ast.Decl] = field(default_factory=dict)
     prototypes: dict[str, c_ast.Decl] = field(default_factory=dict)

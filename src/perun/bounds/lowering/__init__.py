@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from pycparser import c_ast
 
 from perun.bounds.lowering.expressions import Expressions, ways
-from perun.bounds.lowering.graph import Graph
-from perun.bounds.lowering.places import Places, copied_fields
-from perun.bounds.lowering.types import Effects, mentions
-from perun.bounds.program import Edge, Linear, Location, LoopInfo, Program, components, variable
+from perun.bounds.lowering.graph import GraphBuilder
+from perun.bounds.lowering.places import SymbolPlaces, copied_fields
+from perun.bounds.lowering.types import SideEffects, mentions
+from perun.bounds.program import ControlFlowGraph, Edge, Linear, Location, LoopInfo, components, variable
 
 if TYPE_CHECKING:
     from perun.bounds.front.unit import CFunction, Loop, TranslationUnit
@@ -32,7 +32,7 @@ class Statements:
     """Lowers the statements of one function."""
 
     def __init__(
-        self, graph: Graph, places: Places, expressions: Expressions, loops: tuple[Loop, ...]
+        self, graph: GraphBuilder, places: SymbolPlaces, expressions: Expressions, loops: tuple[Loop, ...]
     ) -> None:
         self.graph = graph
         self.places = places
@@ -323,9 +323,9 @@ def _cases_of(node: Any) -> list[Any]:
 def lower(
     function: CFunction,
     unit: TranslationUnit,
-    effects: dict[str, Effects],
+    effects: dict[str, SideEffects],
     costly: Mapping[str, Sequence[str]] = MappingProxyType({}),
-) -> Program:
+) -> ControlFlowGraph:
     """The graph of a function.
 
     `costly` are functions whose calls are recorded, with the names of their parameters. It is built twice, as
@@ -333,15 +333,17 @@ def lower(
     """
     mentioned = mentions(function.node.body)
     mentioned.fields |= copied_fields(function, unit, mentioned)
-    places = Places(unit, mentioned, effects)
+    places = SymbolPlaces(unit, mentioned, effects)
     _built(function, places, costly)
-    again = Places(unit, mentioned, effects)
+    again = SymbolPlaces(unit, mentioned, effects)
     again.remember(places)
     return _built(function, again, costly)
 
 
-def _built(function: CFunction, places: Places, costly: Mapping[str, Sequence[str]]) -> Program:
-    graph = Graph()
+def _built(
+    function: CFunction, places: SymbolPlaces, costly: Mapping[str, Sequence[str]]
+) -> ControlFlowGraph:
+    graph = GraphBuilder()
     start = graph.location()
     graph.at = start
     for each in getattr(function.node.decl.type.args, "params", None) or ():
@@ -360,7 +362,7 @@ def _built(function: CFunction, places: Places, costly: Mapping[str, Sequence[st
     return _with_inputs(graph.program, places, start)
 
 
-def _with_inputs(program: Program, places: Places, start: int) -> Program:
+def _with_inputs(program: ControlFlowGraph, places: SymbolPlaces, start: int) -> ControlFlowGraph:
     """Give what is assigned its first value: that of an input, or any."""
     updates: list[tuple[str, Linear | None]] = []
     assigned = program.variables()

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from pycparser import c_ast
 
-from perun.bounds.lowering.graph import Arithmetic, Graph
-from perun.bounds.lowering.places import Places
+from perun.bounds.lowering.graph import Arithmetic, GraphBuilder
+from perun.bounds.lowering.places import SymbolPlaces
 from perun.bounds.lowering.types import (
     INT,
     NO_RETURN,
@@ -29,14 +29,14 @@ _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _INCREMENTS = {"++": 1, "p++": 1, "--": -1, "p--": -1}
 
 
-class Value(NamedTuple):
+class ExpressionValue(NamedTuple):
     """A value: linear, or `None` where nothing is known; and its type."""
 
     linear: Linear | None
     type: Type
 
 
-UNKNOWN = Value(None, OTHER)
+UNKNOWN = ExpressionValue(None, OTHER)
 
 
 class Expressions:
@@ -46,14 +46,17 @@ class Expressions:
     """
 
     def __init__(
-        self, graph: Graph, places: Places, costly: Mapping[str, Sequence[str]] = MappingProxyType({})
+        self,
+        graph: GraphBuilder,
+        places: SymbolPlaces,
+        costly: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         self._costly = costly
         self.graph = graph
         self.places = places
         self.arithmetic = Arithmetic(graph)
 
-    def value(self, node: Any) -> Value:
+    def value(self, node: Any) -> ExpressionValue:
         """The value of an expression; its effects become steps."""
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is not None:
@@ -62,33 +65,37 @@ class Expressions:
             self.value(child)
         return UNKNOWN
 
-    def unknown(self, kind: Type) -> Value:
+    def unknown(self, kind: Type) -> ExpressionValue:
         """Any value of a type."""
         if kind.narrow:
-            return Value(self.graph.between(*kind.range), kind)
+            return ExpressionValue(self.graph.between(*kind.range), kind)
         if kind.unsigned:
-            return Value(self.graph.between(0, None), kind)
-        return Value(None, kind)
+            return ExpressionValue(self.graph.between(0, None), kind)
+        return ExpressionValue(None, kind)
 
-    def _constant(self, node: c_ast.Constant) -> Value:
+    def _constant(self, node: c_ast.Constant) -> ExpressionValue:
         number = number_of(node)
-        return UNKNOWN if number is None else Value(constant(number), INT)
+        return UNKNOWN if number is None else ExpressionValue(constant(number), INT)
 
-    def _id(self, node: c_ast.ID) -> Value:
+    def _id(self, node: c_ast.ID) -> ExpressionValue:
         found = self.places.named(node.name)
         if isinstance(found, int):
-            return Value(constant(found), INT)
+            return ExpressionValue(constant(found), INT)
         if found is None:
             return UNKNOWN
         if found.type.kind == "array":
             self.places.external.setdefault(found.key, found.key)
-            return Value(variable(found.key), Type("pointer", target=found.type.target))
-        return Value(variable(found.key), found.type) if found.type.tracked else Value(None, found.type)
+            return ExpressionValue(variable(found.key), Type("pointer", target=found.type.target))
+        return (
+            ExpressionValue(variable(found.key), found.type)
+            if found.type.tracked
+            else ExpressionValue(None, found.type)
+        )
 
-    def _structref(self, node: c_ast.StructRef) -> Value:
+    def _structref(self, node: c_ast.StructRef) -> ExpressionValue:
         found = self.places.field(node)
         if found is not None:
-            return Value(variable(found.key), found.type)
+            return ExpressionValue(variable(found.key), found.type)
         inner: Any = node
         while isinstance(inner, c_ast.StructRef):
             inner = inner.name
@@ -96,23 +103,23 @@ class Expressions:
             self.value(inner)
         return self.unknown(self.places.type_of_field(node))
 
-    def _arrayref(self, node: c_ast.ArrayRef) -> Value:
+    def _arrayref(self, node: c_ast.ArrayRef) -> ExpressionValue:
         kind = self.places.type_of(node)
         self.value(node.name)
         self.value(node.subscript)
         return self.unknown(kind)
 
-    def _cast(self, node: c_ast.Cast) -> Value:
+    def _cast(self, node: c_ast.Cast) -> ExpressionValue:
         value = self.value(node.expr)
         return self.converted(value, self.places.types.of(node.to_type))
 
-    def _exprlist(self, node: c_ast.ExprList) -> Value:
+    def _exprlist(self, node: c_ast.ExprList) -> ExpressionValue:
         value = UNKNOWN
         for each in node.exprs:
             value = self.value(each)
         return value
 
-    def _ternaryop(self, node: c_ast.TernaryOp) -> Value:
+    def _ternaryop(self, node: c_ast.TernaryOp) -> ExpressionValue:
         yes, no, end = self.graph.location(), self.graph.location(), self.graph.location()
         name = self.graph.temporary()
         self.branch(node.cond, yes, no)
@@ -124,10 +131,10 @@ class Expressions:
             self.graph.edge(end, (), [(name, value.linear)])
         self.graph.at = end
         if kinds[0] == kinds[1]:
-            return Value(variable(name), kinds[0])
-        return Value(variable(name), next((one for one in kinds if one.kind == "pointer"), INT))
+            return ExpressionValue(variable(name), kinds[0])
+        return ExpressionValue(variable(name), next((one for one in kinds if one.kind == "pointer"), INT))
 
-    def _truth(self, node: Any) -> Value:
+    def _truth(self, node: Any) -> ExpressionValue:
         """The value 0 or 1 of a condition."""
         yes, no, end = self.graph.location(), self.graph.location(), self.graph.location()
         name = self.graph.temporary()
@@ -136,9 +143,9 @@ class Expressions:
             self.graph.at = start
             self.graph.edge(end, (), [(name, constant(number))])
         self.graph.at = end
-        return Value(variable(name), INT)
+        return ExpressionValue(variable(name), INT)
 
-    def _unaryop(self, node: c_ast.UnaryOp) -> Value:
+    def _unaryop(self, node: c_ast.UnaryOp) -> ExpressionValue:
         if node.op in _INCREMENTS:
             return self._increment(node)
         if node.op == "!":
@@ -155,48 +162,48 @@ class Expressions:
         if node.op == "+" or value.linear is None:
             return value
         if node.op in ("-", "~") and (not value.type.unsigned or value.type.narrow):
-            return Value(-value.linear if node.op == "-" else -value.linear - 1, INT)
+            return ExpressionValue(-value.linear if node.op == "-" else -value.linear - 1, INT)
         return self.unknown(value.type)
 
-    def _address(self, node: c_ast.UnaryOp) -> Value:
+    def _address(self, node: c_ast.UnaryOp) -> ExpressionValue:
         if isinstance(node.expr, c_ast.ArrayRef):
             kind = self.places.type_of(node.expr)
             base, offset = self.value(node.expr.name), self.value(node.expr.subscript)
             if base.linear is not None and offset.linear is not None:
-                return Value(base.linear + offset.linear, Type("pointer", target=kind))
+                return ExpressionValue(base.linear + offset.linear, Type("pointer", target=kind))
         elif not isinstance(node.expr, (c_ast.ID, c_ast.StructRef)):
             self.value(node.expr)
-        return Value(None, Type("pointer", target=self.places.type_of(node.expr)))
+        return ExpressionValue(None, Type("pointer", target=self.places.type_of(node.expr)))
 
-    def _sizeof(self, inner: Any) -> Value:
+    def _sizeof(self, inner: Any) -> ExpressionValue:
         named = isinstance(inner, c_ast.Typename)
         kind = self.places.types.of(inner) if named else self.places.type_of(inner)
-        return Value(None if kind.size is None else constant(kind.size), SIZE)
+        return ExpressionValue(None if kind.size is None else constant(kind.size), SIZE)
 
-    def _increment(self, node: c_ast.UnaryOp) -> Value:
+    def _increment(self, node: c_ast.UnaryOp) -> ExpressionValue:
         change = _INCREMENTS[node.op]
         old = self.value(node.expr)
-        moved = Value(None if old.linear is None else old.linear + change, old.type)
+        moved = ExpressionValue(None if old.linear is None else old.linear + change, old.type)
         self.store(node.expr, moved, decrement=change < 0)
         if not node.op.startswith("p"):
             return self.value(node.expr) if isinstance(node.expr, c_ast.ID) else moved
         if old.linear is None or old.type.narrow or (old.type.unsigned and change < 0):
             return self._before(node, old)
-        return Value(old.linear - change, old.type)
+        return ExpressionValue(old.linear - change, old.type)
 
-    def _before(self, node: c_ast.UnaryOp, old: Value) -> Value:
+    def _before(self, node: c_ast.UnaryOp, old: ExpressionValue) -> ExpressionValue:
         """The value before an increment that may wrap around: kept aside by `store`."""
-        return Value(None if self._kept is None else variable(self._kept), old.type)
+        return ExpressionValue(None if self._kept is None else variable(self._kept), old.type)
 
     _kept: str | None = None
 
-    def _binaryop(self, node: c_ast.BinaryOp) -> Value:
+    def _binaryop(self, node: c_ast.BinaryOp) -> ExpressionValue:
         if node.op in ("&&", "||") or node.op in COMPARISONS:
             return self._truth(node)
         left, right = self.value(node.left), self.value(node.right)
         return self.operation(node.op, left, right)
 
-    def operation(self, operator: str, left: Value, right: Value) -> Value:
+    def operation(self, operator: str, left: ExpressionValue, right: ExpressionValue) -> ExpressionValue:
         """The value of an arithmetic operation."""
         a, b = left.linear, right.linear
         if left.type.kind in ("pointer", "array") or right.type.kind in ("pointer", "array"):
@@ -206,30 +213,32 @@ class Expressions:
             return UNKNOWN
         if a is not None and b is not None and a.is_constant and b.is_constant:
             number = folded(operator, a.constant, b.constant)
-            return Value(None if number is None else constant(number), kind)
+            return ExpressionValue(None if number is None else constant(number), kind)
         if operator in ("+", "-") and a is not None and b is not None:
-            return Value(a + b if operator == "+" else a - b, kind)
+            return ExpressionValue(a + b if operator == "+" else a - b, kind)
         if operator == "*" and a is not None and b is not None and (a.is_constant or b.is_constant):
-            return Value(a.times(b.constant) if b.is_constant else b.times(a.constant), kind)
+            return ExpressionValue(a.times(b.constant) if b.is_constant else b.times(a.constant), kind)
         if operator == "<<" and a is not None and b is not None and b.is_constant and 0 <= b.constant < 63:
-            return Value(a.times(1 << b.constant), kind)
+            return ExpressionValue(a.times(1 << b.constant), kind)
         positive = (left.type.unsigned, right.type.unsigned)
         limited = self.arithmetic.limited(operator, a, b, positive)
         if limited is not None:
-            return Value(limited, kind)
-        return self.unknown(kind) if kind.unsigned else Value(None, kind)
+            return ExpressionValue(limited, kind)
+        return self.unknown(kind) if kind.unsigned else ExpressionValue(None, kind)
 
-    def _pointer_operation(self, operator: str, left: Value, right: Value) -> Value:
+    def _pointer_operation(
+        self, operator: str, left: ExpressionValue, right: ExpressionValue
+    ) -> ExpressionValue:
         a, b = left.linear, right.linear
         pointers = [each for each in (left, right) if each.type.kind in ("pointer", "array")]
         if operator not in ("+", "-") or a is None or b is None:
-            return Value(None, INT if len(pointers) == 2 else pointers[0].type)
+            return ExpressionValue(None, INT if len(pointers) == 2 else pointers[0].type)
         if len(pointers) == 2:
             same = left.type.target == right.type.target
-            return Value(a - b if same and operator == "-" else None, Type("integer", 64))
-        return Value(a + b if operator == "+" else a - b, pointers[0].type)
+            return ExpressionValue(a - b if same and operator == "-" else None, Type("integer", 64))
+        return ExpressionValue(a + b if operator == "+" else a - b, pointers[0].type)
 
-    def _assignment(self, node: c_ast.Assignment) -> Value:
+    def _assignment(self, node: c_ast.Assignment) -> ExpressionValue:
         value = self.value(node.rvalue)
         decrement = False
         if node.op != "=":
@@ -241,7 +250,7 @@ class Expressions:
             return self._id(node.lvalue)
         return value
 
-    def store(self, target: Any, value: Value, decrement: bool = False) -> None:
+    def store(self, target: Any, value: ExpressionValue, decrement: bool = False) -> None:
         """Assign a value to what an expression names."""
         while isinstance(target, c_ast.Cast):
             target = target.expr
@@ -274,7 +283,7 @@ class Expressions:
         """A structure is assigned as a whole."""
         self.graph.havoc(key for key, each in self.places.fields.items() if each.root == base)
 
-    def assign(self, target: Variable, value: Value, decrement: bool = False) -> None:
+    def assign(self, target: Variable, value: ExpressionValue, decrement: bool = False) -> None:
         """Assign a value to a variable, as its type takes it."""
         if not target.type.tracked:
             return
@@ -290,7 +299,7 @@ class Expressions:
             self.graph.step((), [(self._kept, variable(target.key))])
         self.graph.either(ways)
 
-    def converted(self, value: Value, kind: Type) -> Value:
+    def converted(self, value: ExpressionValue, kind: Type) -> ExpressionValue:
         """A value converted to a type, by a cast."""
         if kind.kind == "other" or (kind.kind == "integer" and value.type == OTHER):
             return self.unknown(kind)
@@ -299,22 +308,22 @@ class Expressions:
             return self.unknown(kind)
         ways = self.arithmetic.conversion("", value.linear, value.type, kind, False)
         if len(ways) == 1 and ways[0][1][0][1] == value.linear:
-            return Value(value.linear, kind)
+            return ExpressionValue(value.linear, kind)
         name = self.graph.temporary()
         self.graph.either(self.arithmetic.conversion(name, value.linear, value.type, kind, False))
-        return Value(variable(name), kind)
+        return ExpressionValue(variable(name), kind)
 
-    def _as(self, value: Value, kind: Type) -> Value:
+    def _as(self, value: ExpressionValue, kind: Type) -> ExpressionValue:
         """Forget the number of a pointer that from now on counts other units, or is none."""
         if kind.kind == "pointer" and value.linear is not None and not value.linear.is_constant:
             inner = value.type.target if value.type.kind in ("pointer", "array") else None
             if inner is None or not _same_unit(inner, kind.target or OTHER):
-                return Value(None, kind)
+                return ExpressionValue(None, kind)
         if kind.kind == "integer" and value.type.kind in ("pointer", "array"):
-            return Value(None, kind)
+            return ExpressionValue(None, kind)
         return value
 
-    def _funccall(self, node: c_ast.FuncCall) -> Value:
+    def _funccall(self, node: c_ast.FuncCall) -> ExpressionValue:
         name = node.name.name if isinstance(node.name, c_ast.ID) else ""
         if not name:
             self.value(node.name)
@@ -337,9 +346,9 @@ class Expressions:
         if name in ("strlen", "strnlen", "fread", "fwrite"):
             kind = SIZE
         if name in ("abs", "labs", "llabs") and len(arguments) == 1 and arguments[0].linear is not None:
-            return Value(self.arithmetic.absolute(arguments[0].linear), INT)
+            return ExpressionValue(self.arithmetic.absolute(arguments[0].linear), INT)
         if name in ("rand", "random"):
-            return Value(self.graph.between(0, None), INT)
+            return ExpressionValue(self.graph.between(0, None), INT)
         return self.unknown(kind)
 
     def branch(self, node: Any, yes: Location, no: Location) -> None:
@@ -366,7 +375,7 @@ class Expressions:
             return
         value = self.value(node)
         if value.type.kind == "pointer" and value.linear is not None and not value.linear.is_constant:
-            value = Value(None, value.type)
+            value = ExpressionValue(None, value.type)
         self._fork("!=", value.linear, yes, no)
 
     def _compare(self, node: c_ast.BinaryOp, yes: Location, no: Location) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from perun.bounds.lowering.types import Type
-from perun.bounds.program import CallSite, Edge, Linear, Location, Program, constant, variable
+from perun.bounds.program import CallSite, ControlFlowGraph, Edge, Linear, Location, constant, variable
 
 
-class Graph:
+class GraphBuilder:
     """A program under construction. `at` is where the flow of control is, `None` where it does not get to."""
 
     def __init__(self) -> None:
-        self.program = Program()
+        self.program = ControlFlowGraph()
         self.at: Location | None = self.program.entry
         self._locations = 2
         self._temporaries = 0
@@ -111,7 +111,7 @@ Way = tuple[list[Linear], list[Update], list[Linear]]
 class Arithmetic:
     """Makes new variables for results, with the linear limits that hold for them."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: GraphBuilder) -> None:
         self._graph = graph
 
     def limited(

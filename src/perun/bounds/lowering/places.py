@@ -13,9 +13,9 @@ from perun.bounds.lowering.types import (
     INT,
     NO_RETURN,
     OTHER,
-    Effects,
     Mentions,
     Scopes,
+    SideEffects,
     Type,
     Types,
     Variable,
@@ -35,10 +35,10 @@ class Field:
     fields: tuple[str, ...]
 
 
-class Places:
+class SymbolPlaces:
     """What each name and field of a function means."""
 
-    def __init__(self, unit: TranslationUnit, mentioned: Mentions, effects: dict[str, Effects]) -> None:
+    def __init__(self, unit: TranslationUnit, mentioned: Mentions, effects: dict[str, SideEffects]) -> None:
         self.unit = unit
         self.types = Types(unit)
         self.scopes = Scopes()
@@ -60,7 +60,7 @@ class Places:
             self.addressed.add(made.key)
         return made
 
-    def remember(self, earlier: Places) -> None:
+    def remember(self, earlier: SymbolPlaces) -> None:
         """Know the globals and fields that were found before."""
         self.globals.update(earlier.globals)
         self.fields.update(earlier.fields)
@@ -251,7 +251,7 @@ def copied_fields(function: CFunction, unit: TranslationUnit, read: Mentions) ->
     """The fields that a function changes with structures as a whole: by `*a = b`, or by `memset(a, ...)`."""
     if not read.wholes:
         return set()
-    places = Places(unit, read, {})
+    places = SymbolPlaces(unit, read, {})
     parameters = getattr(function.node.decl.type.args, "params", None) or ()
     for each in (*parameters, *read.declared):
         if isinstance(each, c_ast.Decl) and isinstance(each.name, str):
@@ -260,13 +260,15 @@ def copied_fields(function: CFunction, unit: TranslationUnit, read: Mentions) ->
     return {name for kind in kinds for name in places.types.field_names(kind)}
 
 
-def effects_of(unit: TranslationUnit) -> dict[str, Effects]:
+def effects_of(unit: TranslationUnit) -> dict[str, SideEffects]:
     """The effects of each function of a unit, those of what it calls included."""
-    found: dict[str, Effects] = {}
+    found: dict[str, SideEffects] = {}
     for each in [*unit.functions, *unit.helpers.values()]:
         read = mentions(each.node.body)
         written = {*read.assigned, *read.addressed}
-        found[each.name] = Effects(written, read.fields | copied_fields(each, unit, read), set(read.calls))
+        found[each.name] = SideEffects(
+            written, read.fields | copied_fields(each, unit, read), set(read.calls)
+        )
     changed = True
     while changed:
         changed = False

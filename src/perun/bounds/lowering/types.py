@@ -389,7 +389,7 @@ HARMLESS = frozenset(
 
 
 @dataclass
-class Effects:
+class SideEffects:
     """What calling a function may do: globals and fields that it writes, and calls to what is not known."""
 
     written: set[str] = field(default_factory=set)

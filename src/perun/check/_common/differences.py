@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from perun.check._common.model_pairs import (
     DEFAULT,
+    ModelInterval,
     ModelPair,
-    Part,
     extent,
     kind_pairs,
     model_pairs,
@@ -60,7 +60,7 @@ _NEAR_ZERO: Final = 0.05
 _IN_LOGARITHMS: Final = ("power", "exponential")
 
 
-class Limits(NamedTuple):
+class DifferenceLimits(NamedTuple):
     """In percent: what curves and coefficients may differ by without a change, and what is a certain one."""
 
     unchanged: float = 5.0
@@ -118,7 +118,7 @@ class ModelDifference(NamedTuple):
     runs: tuple[tuple[PerformanceChange, float, float, float], ...] = ()
 
 
-def sampled(parts: Sequence[Part], number: int) -> Samples:
+def sampled(parts: Sequence[ModelInterval], number: int) -> Samples:
     """The curves at `number` x from the start of the first part to the end of the last, at equal distances.
 
     An x outside of all parts, or where one of the curves has no value, is left out; there may be none at all.
@@ -136,7 +136,7 @@ def sampled(parts: Sequence[Part], number: int) -> Samples:
     return Samples(x, baseline, target, scatter).at(known)
 
 
-def sample(parts: Sequence[Part]) -> Samples | None:
+def sample(parts: Sequence[ModelInterval]) -> Samples | None:
     """The curves at :data:`SAMPLES` x, see :func:`sampled`; None where no x is left.
 
     Left out as well is an x where one of the two is not above 0: an amount is not negative, so the model does
@@ -173,7 +173,7 @@ def measure(samples: Samples) -> Measures:
     return Measures(rate, balance, distance)
 
 
-def compare(parts: Sequence[Part], samples: Samples, limits: Limits) -> ModelDifference:
+def compare(parts: Sequence[ModelInterval], samples: Samples, limits: DifferenceLimits) -> ModelDifference:
     """Whether and how the curves differ.
 
     - No change: in each part the models are of one kind, none of their coefficients differs by more than
@@ -202,7 +202,9 @@ def _relative(values: Floats, to: Floats) -> Floats:
     return np.divide(values, to, out=np.zeros_like(values), where=values != 0)
 
 
-def _unchanged(parts: Sequence[Part], samples: Samples, distance: float, limits: Limits) -> bool:
+def _unchanged(
+    parts: Sequence[ModelInterval], samples: Samples, distance: float, limits: DifferenceLimits
+) -> bool:
     limit = limits.unchanged * (1 + _ROUNDING)
     if not distance <= limit:
         return False
@@ -210,7 +212,7 @@ def _unchanged(parts: Sequence[Part], samples: Samples, distance: float, limits:
     return all(_same_coefficients(part, limit / 100, scale) for part in parts) or samples.within_scatter
 
 
-def _same_coefficients(part: Part, limit: float, scale: float) -> bool:
+def _same_coefficients(part: ModelInterval, limit: float, scale: float) -> bool:
     """Whether no coefficient differs by more than the limit, or by more than what is rounding in the curve.
 
     :param scale: the largest value of the two curves.
@@ -226,7 +228,7 @@ def _same_coefficients(part: Part, limit: float, scale: float) -> bool:
     return True
 
 
-def _weights(part: Part, scale: float) -> tuple[float, float, float]:
+def _weights(part: ModelInterval, scale: float) -> tuple[float, float, float]:
     """By how much of its largest value the curve moves at most when b0, b1 or b2 grow by 1."""
     far = max(abs(part.start), abs(part.end))
     steep = max(abs(math.log(x)) for x in (part.start, part.end) if x > 0) if part.end > 0 else math.inf
@@ -237,13 +239,15 @@ def _weights(part: Part, scale: float) -> tuple[float, float, float]:
     return 1 / scale, (steep if part.baseline.type == "logarithmic" else far) / scale, far * far / scale
 
 
-def _direction(balance: float, limits: Limits, *, certain: bool) -> PerformanceChange:
+def _direction(balance: float, limits: DifferenceLimits, *, certain: bool) -> PerformanceChange:
     if certain and abs(balance) > limits.changed * (1 + _ROUNDING):
         return PerformanceChange.Degradation if balance > 0 else PerformanceChange.Optimization
     return PerformanceChange.MaybeDegradation if balance > 0 else PerformanceChange.MaybeOptimization
 
 
-def _runs(samples: Samples, limits: Limits) -> tuple[tuple[PerformanceChange, float, float, float], ...]:
+def _runs(
+    samples: Samples, limits: DifferenceLimits
+) -> tuple[tuple[PerformanceChange, float, float, float], ...]:
     sign = np.sign(samples.difference)
     edges = [0, *(np.flatnonzero(np.diff(sign)) + 1).tolist(), len(sign)]
     runs = []
@@ -281,7 +285,7 @@ _MAYBE: Final = {
 def judged(
     pair: ModelPair,
     change: PerformanceChange,
-    common: Sequence[Part],
+    common: Sequence[ModelInterval],
     params: DifferenceParams | IntegralParams,
     runs: Runs,
     *,
@@ -334,7 +338,7 @@ def _beyond_noise(
     change: PerformanceChange, rule: str, measured: MedianChange
 ) -> tuple[PerformanceChange, str]:
     """No more than the intervals of the ratio allow."""
-    for confidence, (low, high) in ((WEAKER, measured.weaker), (CONFIDENCE, measured.interval)):
+    for confidence, (low, high) in ((WEAKER, measured.interval_95), (CONFIDENCE, measured.interval)):
         if low <= 1 <= high:
             interval = f"the {100 * confidence:g} % interval of the ratio of two such runs"
             rule = f"{interval}, {low:.3g} to {high:.3g}, includes 1: {_ADVICE}"
@@ -507,7 +511,7 @@ class DifferenceCheck(ModelCheck[DifferenceParams]):
                 return pair.unknown("-", extent(pair.baseline), extent(pair.target))
             names = names_of(part.baseline for part in common), names_of(part.target for part in common)
             return pair.unknown("-", *names)
-        found = compare(common, samples, Limits(params.unchanged, params.changed))
+        found = compare(common, samples, DifferenceLimits(params.unchanged, params.changed))
         result = judged(pair, found.change, common, params, runs)
         unchanged = result[0] is PerformanceChange.NoChange
         what = "-" if unchanged else self.kind_of(samples.x, samples.difference)

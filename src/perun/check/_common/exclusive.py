@@ -21,7 +21,7 @@ from perun.check._common.points import CONFIDENCE, STEADY, WEAKER, error_of_othe
 from perun.models import student
 from perun.profile.factory import Profile
 from perun.profile.format.columns import Column
-from perun.profile.format.grouping import Group
+from perun.profile.format.grouping import ResourceGroup
 from perun.profile.session import RUN, count_of
 from perun.profile.uid import flatten
 
@@ -35,7 +35,7 @@ _PROGRAM: Final = "program"
 """The binary where the profile does not even name the command."""
 
 
-class Calls(NamedTuple):
+class ExclusiveTimes(NamedTuple):
     """The exclusive times of the calls of one function in one run, in nanoseconds.
 
     Of pooled runs, each sum is the median of those of the runs: what disturbs fewer than half of them does
@@ -54,7 +54,7 @@ class Calls(NamedTuple):
     error: float = 0.0
 
 
-Times = dict[str, dict[str, Calls]]
+Times = dict[str, dict[str, ExclusiveTimes]]
 """By location and function."""
 
 
@@ -89,7 +89,7 @@ class _Part(NamedTuple):
     runs: Column | float
 
 
-def _named(group: Group, command: str) -> Iterator[tuple[str, str, _Part]]:
+def _named(group: ResourceGroup, command: str) -> Iterator[tuple[str, str, _Part]]:
     """The times of the group with their location and their function."""
     columns, constants = group.columns, group.constants
     values = columns.get(FIELD)
@@ -114,7 +114,7 @@ def _name(uid: Any, place: Any, command: str) -> tuple[str, str]:
     return str(flatten(place) if place else command), str(flatten(uid))
 
 
-def _calls(parts: list[_Part], runs: int) -> Calls:
+def _calls(parts: list[_Part], runs: int) -> ExclusiveTimes:
     """The calls of one function.
 
     :param runs: how many profiles were pooled.
@@ -124,14 +124,14 @@ def _calls(parts: list[_Part], runs: int) -> Calls:
         times = np.concatenate([np.asarray(part.times, np.float64) for part in parts])
         of_run = np.concatenate([np.broadcast_to(part.runs, len(part.times)) for part in parts])
     except (TypeError, ValueError, OverflowError):
-        return Calls(math.nan, math.nan, number)
+        return ExclusiveTimes(math.nan, math.nan, number)
     if runs < 2:
         return _of_one_run(times)
     # A run without a call of it has spent no time in it.
     found = [_of_one_run(times[of_run == run]) for run in range(runs)]
     totals, usual = (np.array([one[at] for one in found]) for at in (0, 1))
     error = float(np.std(usual, ddof=1)) / math.sqrt(runs) * _widened(runs)
-    return Calls(float(np.median(totals)), float(np.median(usual)), number, error)
+    return ExclusiveTimes(float(np.median(totals)), float(np.median(usual)), number, error)
 
 
 def _widened(runs: int) -> float:
@@ -140,12 +140,12 @@ def _widened(runs: int) -> float:
     return student.quantile(_THREE_ERRORS, 2 * (runs - 1)) / 3
 
 
-def _of_one_run(times: NDArray[np.float64]) -> Calls:
+def _of_one_run(times: NDArray[np.float64]) -> ExclusiveTimes:
     kept = without_slowest(times.size)
     usual = times
     if kept < times.size:
         usual = np.delete(times, np.argpartition(times, kept)[kept:])
-    return Calls(_sum(times), _sum(usual), times.size, _error(usual))
+    return ExclusiveTimes(_sum(times), _sum(usual), times.size, _error(usual))
 
 
 def _error(times: NDArray[np.float64]) -> float:
@@ -245,8 +245,8 @@ class FunctionPair(NamedTuple):
 
     place: BinaryPair
     name: str
-    baseline: Calls | None
-    target: Calls | None
+    baseline: ExclusiveTimes | None
+    target: ExclusiveTimes | None
 
     @property
     def before(self) -> float:
@@ -340,7 +340,7 @@ class Scale(NamedTuple):
         return abs(difference) <= self.resolution or abs(self.percent(difference)) < self.cutoff
 
 
-class Noise:
+class MachineNoise:
     """What the machine makes of two runs of the same program, by what became of the other functions.
 
     Nothing, where each version was run several times: the spread of these runs is in the error of a function.

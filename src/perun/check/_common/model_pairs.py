@@ -62,7 +62,7 @@ class ModelPair(NamedTuple):
         result: tuple[PerformanceChange, str],
         means: tuple[float, float],
         rates: tuple[float, float],
-        common: Sequence[Part],
+        common: Sequence[ModelInterval],
     ) -> DegradationInfo:
         """The change of a pair that was compared; its confidence is the lowest `r_square` of its models.
 
@@ -265,7 +265,7 @@ def _name_of_first(kinds: Mapping[_Kind, list[ModelRecord]]) -> str:
 # versions.
 
 
-class Part(NamedTuple):
+class ModelInterval(NamedTuple):
     """An interval of x, and the best model on it in both versions."""
 
     start: float
@@ -279,12 +279,12 @@ class Part(NamedTuple):
         return min(self.baseline.r_square, self.target.r_square)
 
 
-def parts(baseline: Sequence[ModelRecord], target: Sequence[ModelRecord]) -> list[Part]:
+def parts(baseline: Sequence[ModelRecord], target: Sequence[ModelRecord]) -> list[ModelInterval]:
     """The parts of the x that both versions have models for, ascending; empty where there is none."""
     sides = [[(record, interval(record)) for record in records] for records in (baseline, target)]
     found = {bound for side in sides for _, bounds in side if bounds for bound in bounds}
     edges = sorted(filter(math.isfinite, found))
-    result: list[Part] = []
+    result: list[ModelInterval] = []
     for start, end in pairwise(edges):
         old, new = (
             best(record for record, bounds in side if bounds and bounds[0] <= start and end <= bounds[1])
@@ -296,11 +296,11 @@ def parts(baseline: Sequence[ModelRecord], target: Sequence[ModelRecord]) -> lis
         if last and (last.end, last.baseline, last.target) == (start, old, new):
             result[-1] = last._replace(end=end)
         else:
-            result.append(Part(start, end, old, new))
+            result.append(ModelInterval(start, end, old, new))
     return result
 
 
-def without_fringes(found: list[Part]) -> list[Part]:
+def without_fringes(found: list[ModelInterval]) -> list[ModelInterval]:
     """The parts without those that are there because two pieces do not end at quite the same x.
 
     Such a part covers less than half of both pieces. Where all do, none is left out.
@@ -316,6 +316,6 @@ def extent(records: Sequence[ModelRecord]) -> str:
     return f"models for x = {min(one[0] for one in bounds):g} to {max(one[1] for one in bounds):g}"
 
 
-def _covers(part: Part) -> bool:
+def _covers(part: ModelInterval) -> bool:
     lengths = [end - start for start, end in filter(None, map(interval, (part.baseline, part.target)))]
     return part.end - part.start >= min(lengths) / 2

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from perun.check._common.model_pairs import Part, keys_of
+from perun.check._common.model_pairs import ModelInterval, keys_of
 from perun.core.errors import ProfileError
 from perun.measurement.series import EXACT
 from perun.models import student
@@ -94,7 +94,7 @@ _MIN_POINTS: Final = 3
 """Points of which one can be told from the others."""
 
 
-class Points:
+class LocationPoints:
     """The points of one profile by location, gathered when they are first asked for.
 
     Models of older releases are of all that was measured of a uid together; so are its points where they are
@@ -112,20 +112,20 @@ class Points:
         :param of: the dependent field. :param per: the independent one.
         """
         found = self.every(of, per).get(uid)
-        return found or self._gathered(of, per, apart=False).get(uid)
+        return found or self._gathered(of, per, separate=False).get(uid)
 
     def every(self, of: str, per: str) -> Mapping[str, ResourceSeries]:
         """The points of each location that has any."""
-        return self._gathered(of, per, apart=True)
+        return self._gathered(of, per, separate=True)
 
-    def _gathered(self, of: str, per: str, *, apart: bool) -> Mapping[str, ResourceSeries]:
-        if (of, per, apart) not in self._found:
+    def _gathered(self, of: str, per: str, *, separate: bool) -> Mapping[str, ResourceSeries]:
+        if (of, per, separate) not in self._found:
             try:
-                found = {one.location: one for one in series(self._profile, of, per, apart=apart)}
+                found = {one.location: one for one in series(self._profile, of, per, separate=separate)}
             except ProfileError:
                 found = {}
-            self._found[of, per, apart] = found
-        return self._found[of, per, apart]
+            self._found[of, per, separate] = found
+        return self._found[of, per, separate]
 
     def is_exact(self, uid: str) -> bool:
         """Whether the uid is counted, not timed."""
@@ -263,7 +263,7 @@ MIN_OTHERS: Final = 3
 """Other functions from which on they tell of the noise: Student's quantiles of fewer are no help."""
 
 
-class Error(NamedTuple):
+class MedianError(NamedTuple):
     """A standard error, and its degrees of freedom; infinite where it is not known."""
 
     value: float
@@ -276,24 +276,24 @@ class Error(NamedTuple):
         return student.quantile(round(1 - confidence, 9), self.freedom) * self.value
 
 
-NONE: Final = Error(0.0, 1.0)
-UNKNOWN: Final = Error(math.inf, 1.0)
+NONE: Final = MedianError(0.0, 1.0)
+UNKNOWN: Final = MedianError(math.inf, 1.0)
 
 
-def error_of_means(old: Floats, new: Floats, *, paired: bool = False) -> Error:
+def error_of_means(old: Floats, new: Floats, *, paired: bool = False) -> MedianError:
     """The standard error of the difference of two means (Student, The Probable Error of a Mean, 1908).
 
     :param old: shape (m,), m > 1. :param new: shape (n,), n > 1.
     :param paired: whether values of the same place belong together, if there are as many.
     """
     if paired and old.size == new.size:
-        return Error(float(np.std(new - old, ddof=1)) / math.sqrt(old.size), old.size - 1)
+        return MedianError(float(np.std(new - old, ddof=1)) / math.sqrt(old.size), old.size - 1)
     freedom = old.size + new.size - 2
     squares = sum(float(np.sum((side - side.mean()) ** 2)) for side in (old, new))
-    return Error(math.sqrt(squares / freedom * (1 / old.size + 1 / new.size)), freedom)
+    return MedianError(math.sqrt(squares / freedom * (1 / old.size + 1 / new.size)), freedom)
 
 
-def error_of_others(ratios: Floats) -> Iterator[Error]:
+def error_of_others(ratios: Floats) -> Iterator[MedianError]:
     """The error of the log ratio of each function, by those of the others of the same two runs.
 
     Most of them did not change, so that their mean is known to be 0, and k of them have k degrees of freedom.
@@ -306,7 +306,7 @@ def error_of_others(ratios: Floats) -> Iterator[Error]:
         if freedom < MIN_OTHERS:
             yield UNKNOWN
         else:
-            yield Error(math.sqrt(max(float(others), 0.0) / freedom), freedom)
+            yield MedianError(math.sqrt(max(float(others), 0.0) / freedom), freedom)
 
 
 _EXACT_FIT: Final = 1 - 1e-6
@@ -322,13 +322,13 @@ class MedianChange(NamedTuple):
 
     :param balance: see :func:`~perun.check._common.points.balance`.
     :param within: the error by the scatter of the points. :param between: that by the runs.
-    :param apart: the largest share that `between` can make.
+    :param unpaired_tolerance: the largest share that `between` can make.
     """
 
     balance: float
-    within: Error = NONE
-    between: Error = NONE
-    apart: float = 1.0
+    within: MedianError = NONE
+    between: MedianError = NONE
+    unpaired_tolerance: float = 1.0
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -336,14 +336,16 @@ class MedianChange(NamedTuple):
         return self._interval(CONFIDENCE, self.between.half_width(CONFIDENCE))
 
     @property
-    def weaker(self) -> tuple[float, float]:
+    def interval_95(self) -> tuple[float, float]:
         """The same with :data:`WEAKER`, and without a noise of runs that is not known."""
         between = self.between.half_width(WEAKER)
         return self._interval(WEAKER, between if between < math.inf else 0.0)
 
     def _interval(self, confidence: float, between: float) -> tuple[float, float]:
         centre = math.copysign(math.log1p(abs(self.balance)), self.balance)
-        half = math.hypot(self.within.half_width(confidence), min(between, math.log1p(self.apart)))
+        half = math.hypot(
+            self.within.half_width(confidence), min(between, math.log1p(self.unpaired_tolerance))
+        )
         return _exp(centre - half), _exp(centre + half)
 
 
@@ -351,12 +353,12 @@ class Runs:
     """The runs of two profiles."""
 
     def __init__(self, baseline: Profile, target: Profile) -> None:
-        self.sources = Points(baseline), Points(target)
+        self.sources = LocationPoints(baseline), LocationPoints(target)
         self._side_by_side = are_pairs(baseline, target)
-        self._errors: dict[tuple[str, str], dict[str, Error]] = {}
+        self._errors: dict[tuple[str, str], dict[str, MedianError]] = {}
 
     def measured(
-        self, uid: str, common: Sequence[Part], apart: float, *, sums: bool = False
+        self, uid: str, common: Sequence[ModelInterval], apart: float, *, sums: bool = False
     ) -> MedianChange | None:
         """What the points in the x that two models have in common say; None where there are too few.
 
@@ -382,7 +384,7 @@ class Runs:
         between = NONE if steady else self._between_functions(uid, of, per)
         return MedianChange(size, within, between, apart)
 
-    def between(self, uid: str, of: str, per: str) -> Error:
+    def between(self, uid: str, of: str, per: str) -> MedianError:
         """The error of the log ratio of a uid by the runs.
 
         :param of: the dependent field. :param per: the independent one.
@@ -394,7 +396,7 @@ class Runs:
         repeated = self._between_rounds(uid, of, per, found.inner)
         return self._between_functions(uid, of, per) if repeated is None else repeated
 
-    def _between_rounds(self, uid: str, of: str, per: str, inner: Floats) -> Error | None:
+    def _between_rounds(self, uid: str, of: str, per: str, inner: Floats) -> MedianError | None:
         """The error by the runs of both versions; None where one has a single run."""
         sides = []
         for source in self.sources:
@@ -408,13 +410,13 @@ class Runs:
             sides.append(np.array(levels))
         return error_of_means(sides[0], sides[1], paired=self._side_by_side)
 
-    def _between_functions(self, uid: str, of: str, per: str) -> Error:
+    def _between_functions(self, uid: str, of: str, per: str) -> MedianError:
         """The error by the other functions of the two runs."""
         if (of, per) not in self._errors:
             self._errors[of, per] = self._errors_by_uid(of, per)
         return self._errors[of, per].get(uid, UNKNOWN)
 
-    def _errors_by_uid(self, of: str, per: str) -> dict[str, Error]:
+    def _errors_by_uid(self, of: str, per: str) -> dict[str, MedianError]:
         old, new = (source.every(of, per) for source in self.sources)
         levels = {}
         for uid in sorted(old.keys() & new.keys()):
@@ -424,7 +426,7 @@ class Runs:
         return dict(zip(levels, error_of_others(np.array([*levels.values()])), strict=True))
 
 
-def _scatter(found: Medians, share: Floats) -> tuple[Error, bool | None]:
+def _scatter(found: Medians, share: Floats) -> tuple[MedianError, bool | None]:
     """The error of a weighted mean of the log ratios of medians, and whether they do not scatter; None where
     there are too few to tell.
 
@@ -439,7 +441,7 @@ def _scatter(found: Medians, share: Floats) -> tuple[Error, bool | None]:
     deviation = math.sqrt(float(np.mean(steps * steps)) / 6)
     typical = float(np.median(np.abs(steps))) / _NORMAL_MEDIAN / math.sqrt(6)
     error = deviation * math.sqrt(float(np.sum(share * share)))
-    return Error(error, max(1.0, steps.size / 2)), typical < STEADY
+    return MedianError(error, max(1.0, steps.size / 2)), typical < STEADY
 
 
 def _exp(exponent: float) -> float:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from perun.cli.session import Session
-    from perun.history.earlier import Judged, Value
+    from perun.history.baseline import BaselineComparison, SeriesValue
 
 
 TYPE_COLOURS = {"bound": "magenta", "memory": "green", "mixed": "cyan", "time": "blue"}
@@ -122,31 +122,31 @@ SHORT: Final = 7
 """Characters of the checksum of a version beside a value or a difference, as git shortens it."""
 
 
-def value(one: Value, *, counted: bool = True) -> str:
+def value(one: SeriesValue, *, counted: bool = True) -> str:
     """The value with half the width of its interval and, if wanted, the number of measurements."""
     return one_line(present.value(one.estimate, one.unit, counted=counted))
 
 
-def difference(one: Judged, *, interval: bool = True) -> str:
+def difference(one: BaselineComparison, *, interval: bool = True) -> str:
     """The difference from the version before, and how certain it is: `+19.8 % [+17.2, +22.5] !`."""
     text = present.difference(one.verdict, one.value.unit, interval=interval)
     return one_line(f"{text} {mark(one)}".rstrip())
 
 
-def style(one: Judged) -> str:
+def style(one: BaselineComparison) -> str:
     """The colour of a difference."""
     return present.style(one.verdict, confirmed=one.confirmed)
 
 
-def line(session: Session, one: Judged) -> str:
+def line(session: Session, one: BaselineComparison) -> str:
     """What was measured and how it differs from the version before, if there is one, after what it is called:
     `real time  208 ms ± 3 (n = 10)  +1.2 % [-0.4, +2.9] since 4baf672: No Change`."""
     text = f"{one_line(one.value.metric)}  {session.paint(value(one.value), 'bold')}"
-    since = told(session, one)
+    since = difference_text(session, one)
     return f"{text}  {since}" if since else text
 
 
-def told(session: Session, one: Judged) -> str:
+def difference_text(session: Session, one: BaselineComparison) -> str:
     """The difference with its word; empty where there is no version before."""
     if one.verdict is None:
         return ""
@@ -164,12 +164,12 @@ def note_unread(session: Session, count: int) -> None:
         )
 
 
-def mark(one: Judged) -> str:
+def mark(one: BaselineComparison) -> str:
     """How certain the difference is, by a key of :data:`perun.measurement.present.MARKS`; empty for noise."""
     return present.mark(one.verdict, confirmed=one.confirmed)
 
 
-def note_marks(session: Session, shown: Iterable[Judged] | set[str]) -> None:
+def note_marks(session: Session, shown: Iterable[BaselineComparison] | set[str]) -> None:
     """Say what the marks mean that stand behind differences, if there are any."""
     marks = shown if isinstance(shown, set) else set(map(mark, shown))
     texts = [f"{one} {meaning}" for one, meaning in present.MARKS.items() if one in marks]
@@ -177,12 +177,12 @@ def note_marks(session: Session, shown: Iterable[Judged] | set[str]) -> None:
         session.note(f"marks: {'; '.join(texts)}")
 
 
-def value_data(one: Value) -> dict[str, Any]:
+def value_data(one: SeriesValue) -> dict[str, Any]:
     """The value in JSON."""
     return {"metric": one.metric, **present.value_data(one.estimate, one.unit)}
 
 
-def difference_data(one: Judged) -> dict[str, Any] | None:
+def difference_data(one: BaselineComparison) -> dict[str, Any] | None:
     """The difference in JSON; null where there is no version before."""
     return (
         None
@@ -195,7 +195,7 @@ def difference_data(one: Judged) -> dict[str, Any] | None:
     )
 
 
-def judged_data(one: Judged | None) -> dict[str, Any]:
+def judged_data(one: BaselineComparison | None) -> dict[str, Any]:
     """The value and the difference in JSON; both null where nothing is known."""
     return {
         "measured": None if one is None else value_data(one.value),
@@ -208,20 +208,20 @@ def judged_data(one: Judged | None) -> dict[str, Any]:
 _TAG = re.compile(r"%([a-z_]+)(?::(\d+))?%")
 
 
-class Tag(NamedTuple):
+class Placeholder(NamedTuple):
     """A placeholder; `width` is the number of characters it is cut to, None if it is not cut."""
 
     name: str
     width: int | None
 
 
-def parse_format(text: str, known: Sequence[str], key: str) -> list[str | Tag]:
+def parse_format(text: str, known: Sequence[str], key: str) -> list[str | Placeholder]:
     """The raw pieces and tags of a format string, in order.
 
     :param key: the configuration key the text comes from, for the message.
     :raises ConfigError: if a tag is unknown.
     """
-    pieces: list[str | Tag] = []
+    pieces: list[str | Placeholder] = []
     position = 0
     for match in _TAG.finditer(text):
         if match.start() > position:
@@ -232,7 +232,7 @@ def parse_format(text: str, known: Sequence[str], key: str) -> list[str | Tag]:
                 f"{key}: there is no tag %{name}%", "tags are: " + ", ".join(f"%{tag}%" for tag in known)
             )
         # Never cut below the title's own length, so that the header stays readable (manual 12.2).
-        pieces.append(Tag(name, int(width) if width else None))
+        pieces.append(Placeholder(name, int(width) if width else None))
         position = match.end()
     if position < len(text):
         pieces.append(text[position:])

@@ -12,13 +12,13 @@ from perun.cli.progress import REFRESHES, duration
 from perun.cli.session import Session
 from perun.cli.table import one_line, width
 from perun.core.wording import counted, plural
-from perun.fuzz.findings import Began, Event, Found, Status
+from perun.fuzz.findings import CampaignStatus, Event, InterestingInput, SeedRuns
 from perun.fuzz.results import FAULT, HANG, SLOW, Confirmation, Result
 from perun.fuzz.results import as_json as data_of
 from perun.profile.amounts import factor, readable
-from perun.running.fuzz.fuzz import Outcome
+from perun.running.fuzz.fuzz import FuzzOutcome
 from perun.running.fuzz.keep import KeptResults
-from perun.running.fuzz.replay import Replay, Replayed
+from perun.running.fuzz.replay import Replay, ReplayResult
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -33,7 +33,7 @@ _BETTER: Final = 1.25
 _RULES: Final = 6
 
 
-class View:
+class CampaignView:
     """Shows a campaign: as a panel on a terminal, as lines elsewhere."""
 
     def __init__(self, session: Session) -> None:
@@ -50,14 +50,14 @@ class View:
 
     def watch(self, event: Event) -> None:
         """Show what has happened."""
-        if isinstance(event, Began):
+        if isinstance(event, SeedRuns):
             self._begin(event)
-        elif isinstance(event, Found):
+        elif isinstance(event, InterestingInput):
             self._find(event)
         else:
             self._show(event)
 
-    def _begin(self, event: Began) -> None:
+    def _begin(self, event: SeedRuns) -> None:
         self._unit = event.unit
         lines = f", {counted(event.base, f'executed {event.unit[:-1]}')}" if event.base else ""
         rules = f"{plural(event.rules, 'rule')}, up to {event.limit:,} bytes"
@@ -65,7 +65,7 @@ class View:
         for note in event.notes:
             self._session.note(f"note: {one_line(note)}")
 
-    def _find(self, event: Found) -> None:
+    def _find(self, event: InterestingInput) -> None:
         """A line for a ratio that is clearly better, and for the first fault and hang."""
         member = event.member
         if event.kind == SLOW:
@@ -81,7 +81,7 @@ class View:
         name = f"{one_line(member.name)} {_rules(member.rules)}"
         self._session.note(f"{duration(event.seconds)}  {what}  {name}")
 
-    def _show(self, status: Status) -> None:
+    def _show(self, status: CampaignStatus) -> None:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _EVERY
             self._session.note("; ".join(f"{name} {value}" for name, value in rows(status)))
@@ -90,17 +90,17 @@ class View:
         """The campaign has ended."""
 
 
-class _Panel(View):
+class _Panel(CampaignView):
     """A table that stays in its place, as fuzzers have it."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._live: Live | None = None
 
-    def _find(self, event: Found) -> None:
+    def _find(self, event: InterestingInput) -> None:
         """It is in the table."""
 
-    def _show(self, status: Status) -> None:
+    def _show(self, status: CampaignStatus) -> None:
         from rich.live import Live
 
         if self._live is None:
@@ -115,16 +115,16 @@ class _Panel(View):
 
 
 @contextmanager
-def watching(session: Session) -> Iterator[View]:
+def watching(session: Session) -> Iterator[CampaignView]:
     """Show the campaign of the block, on standard error."""
-    view = _Panel(session) if session.err.isatty() else View(session)
+    view = _Panel(session) if session.err.isatty() else CampaignView(session)
     try:
         yield view
     finally:
         view.close()
 
 
-def rows(status: Status) -> list[tuple[str, str]]:
+def rows(status: CampaignStatus) -> list[tuple[str, str]]:
     """The status as names and values."""
     left = "" if status.left is None else f", {duration(status.left)} left"
     found = [
@@ -151,7 +151,7 @@ def _console(session: Session) -> Any:
     return Console(file=session.err, color_system=colour, highlight=False)  # type: ignore[arg-type]
 
 
-def _table(status: Status) -> Any:
+def _table(status: CampaignStatus) -> Any:
     from rich.table import Table
     from rich.text import Text
 
@@ -161,7 +161,7 @@ def _table(status: Status) -> Any:
     return table
 
 
-def as_text(session: Session, found: Outcome) -> None:
+def as_text(session: Session, found: FuzzOutcome) -> None:
     """Print the best results, and where they are."""
     campaign = found.campaign
     slow = campaign.of_kind(SLOW)
@@ -237,7 +237,7 @@ def _rules(rules: tuple[str, ...]) -> str:
     return f"[{'..., ' if len(rules) > _RULES else ''}{shown}]"
 
 
-def as_json(out: TextIO, found: Outcome) -> None:
+def as_json(out: TextIO, found: FuzzOutcome) -> None:
     """The answer as JSON, schema `perun.fuzz/1`: what `results.json` holds, and where it is."""
     write_json(
         out,
@@ -279,7 +279,7 @@ def replay_lines(found: Replay) -> Iterator[str]:
     yield f"{listed} in {found.version.checksum[:10]}{changes}"
 
 
-def _numbers(one: Replayed) -> str:
+def _numbers(one: ReplayResult) -> str:
     """The ratios to the seed, then and now."""
     parts = []
     if one.now is not None and one.now.ratio is not None:

@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perun.cli.answers import data as measured
-from perun.cli.answers.data import TYPE_COLOURS, Tag, parse_format
-from perun.cli.answers.steps import Steps
+from perun.cli.answers.data import TYPE_COLOURS, Placeholder, parse_format
+from perun.cli.answers.steps import VersionSteps
 from perun.cli.session import Session
 from perun.cli.table import clean, one_line, width
 from perun.core.errors import DamagedStore, UsageError
@@ -72,7 +72,7 @@ def answer(
         limit=limit,
         ordered=graph,
         since=since,
-        with_values=as_json or any(isinstance(one, Tag) and one.name in VALUES for one in pieces),
+        with_values=as_json or any(isinstance(one, Placeholder) and one.name in VALUES for one in pieces),
     )
     counted = _CountedEntries(entries, damages)
     if as_json:
@@ -105,7 +105,9 @@ class _CountedEntries:
             yield entry
 
 
-def _text(session: Session, entries: Iterable[LogEntry], pieces: Sequence[str | Tag], graph: bool) -> None:
+def _text(
+    session: Session, entries: Iterable[LogEntry], pieces: Sequence[str | Placeholder], graph: bool
+) -> None:
     from perun.cli.pager import paged
 
     enabled = session.pager and session.repository.config.get("general.paging") in PAGED
@@ -114,7 +116,7 @@ def _text(session: Session, entries: Iterable[LogEntry], pieces: Sequence[str | 
         if pieces:
             _short(session, entries, pieces, draw)
             return
-        steps = Steps(session)
+        steps = VersionSteps(session)
         for entry in entries:
             session.out.write(draw(entry, long_text(session, entry, steps)))
 
@@ -125,9 +127,9 @@ def _undrawn(entry: LogEntry, text: str) -> str:
 
 def _draw(session: Session) -> Callable[[LogEntry, str], str]:
     """What puts the lines of the graph before those of a version, the versions in order."""
-    from perun.cli.graph import Graph
+    from perun.cli.graph import CommitGraph
 
-    graph = Graph(paint=session.paint if session.coloured else None)
+    graph = CommitGraph(paint=session.paint if session.coloured else None)
 
     def draw(entry: LogEntry, text: str) -> str:
         rows = graph.commit(entry.version.checksum, entry.version.parents, _change(entry.summary))
@@ -147,10 +149,10 @@ def _change(summary: Summary | None) -> ChangeKind | None:
 def _short(
     session: Session,
     entries: Iterable[LogEntry],
-    pieces: Sequence[str | Tag],
+    pieces: Sequence[str | Placeholder],
     draw: Callable[[LogEntry, str], str],
 ) -> None:
-    told = Told()
+    told = LogMarks()
     line = short_line(session, pieces, told, "  " if draw is not _undrawn else "")
     write = session.out.write
     batch: list[str] = []
@@ -168,12 +170,12 @@ def _short(
         session.note(told.undecided)
 
 
-def _pieces(session: Session) -> list[str | Tag]:
+def _pieces(session: Session) -> list[str | Placeholder]:
     return parse_format(str(session.repository.config.get("format.shortlog")), TAGS, "format.shortlog")
 
 
 def short_line(
-    session: Session, pieces: Sequence[str | Tag], told: Told, before: str = ""
+    session: Session, pieces: Sequence[str | Placeholder], told: LogMarks, before: str = ""
 ) -> Callable[[LogEntry], str]:
     """What makes one line of `log --short` of the pieces of its format; the header is written now.
 
@@ -187,7 +189,7 @@ def short_line(
     nothing, damaged = session.paint(NO_PROFILES, "dim"), session.paint(DAMAGED, "bold red")
     stats = _stats(session)
     changes = _changes(session)
-    steps = Steps(session)
+    steps = VersionSteps(session)
 
     def line(entry: LogEntry) -> str:
         version, summary, damage, values = entry
@@ -210,7 +212,7 @@ def short_line(
     return line
 
 
-class Told:
+class LogMarks:
     """What lines said of differences. :ivar marks: that stand behind them."""
 
     def __init__(self) -> None:
@@ -249,7 +251,7 @@ class _OfValues:
     name. A number is never cut, as a part of it is another number.
     """
 
-    def __init__(self, session: Session, tag: Tag, told: Told) -> None:
+    def __init__(self, session: Session, tag: Placeholder, told: LogMarks) -> None:
         self._session = session
         self._name = tag.name
         self._width = max(tag.width or 0, len(tag.name))
@@ -293,7 +295,7 @@ class _OfValues:
         return keyed[key]
 
 
-def _title(piece: str | Tag) -> str:
+def _title(piece: str | Placeholder) -> str:
     if isinstance(piece, str):
         return piece
     if piece.name == "stats":
@@ -312,7 +314,7 @@ def _certainty(one: LogValue) -> int:
     return _RANKS[measured.mark(one.judged)]
 
 
-def _maker(session: Session, piece: str | Tag, told: Told) -> Any:
+def _maker(session: Session, piece: str | Placeholder, told: LogMarks) -> Any:
     if isinstance(piece, str) or piece.name in ("stats", "changes", "steps"):
         return piece if isinstance(piece, str) else piece.name
     if piece.name in VALUES:
@@ -357,7 +359,7 @@ def _changes(session: Session) -> Callable[[Any], str]:
     return changes
 
 
-def long_text(session: Session, entry: LogEntry, steps: Steps) -> str:
+def long_text(session: Session, entry: LogEntry, steps: VersionSteps) -> str:
     """The lines of one version, the last one blank."""
     version, summary, damage, _ = entry
     lines = [session.paint(f"Minor Version {version.checksum}", "yellow")]
@@ -389,7 +391,7 @@ def long_text(session: Session, entry: LogEntry, steps: Steps) -> str:
 def _json(session: Session, entries: Iterable[LogEntry]) -> None:
     session.out.write('{"schema": "perun.log/2", "versions": [')
     separator = "\n"
-    steps = Steps(session)
+    steps = VersionSteps(session)
     for version, summary, damage, values in entries:
         data = {
             **version._asdict(),

@@ -8,16 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perun.cli.answers import data
-from perun.cli.answers.data import TYPE_COLOURS, Tag, change_data, parse_format, write_json
-from perun.cli.answers.steps import Steps, entry_data
+from perun.cli.answers.data import TYPE_COLOURS, Placeholder, change_data, parse_format, write_json
+from perun.cli.answers.steps import VersionSteps, entry_data
 from perun.cli.session import Session
 from perun.cli.table import Column, clean, one_line, table
 from perun.core.wording import ago, plural
 from perun.repository.lookup import identity
 
 if TYPE_CHECKING:
-    from perun.history.earlier import Judged
-    from perun.history.status import Status
+    from perun.history.baseline import BaselineComparison
+    from perun.history.status import RepositoryStatus
     from perun.profile.helpers import ProfileInfo
     from perun.store.changes import ChangeRecord
 
@@ -38,7 +38,7 @@ def answer(
 
     found = status(session.repository, revision)
     if as_json:
-        write_json(session.out, as_data(found, Steps(session)))
+        write_json(session.out, as_data(found, VersionSteps(session)))
         return
     from perun.cli.pager import paged
 
@@ -49,7 +49,9 @@ def answer(
         _print(session, found, pieces, short)
 
 
-def _print(session: Session, found: Status, pieces: Sequence[str | Tag], short: bool) -> None:
+def _print(
+    session: Session, found: RepositoryStatus, pieces: Sequence[str | Placeholder], short: bool
+) -> None:
     head = found.head
     minor = "none yet" if head is None else head.checksum[:12] if short else head.checksum
     if found.revision:
@@ -71,9 +73,9 @@ def _print(session: Session, found: Status, pieces: Sequence[str | Tag], short: 
         session.note(
             f"note: collected on another machine, times do not compare with this one's: {one_line(machine)}"
         )
-    if any(isinstance(piece, Tag) and piece.name == "value" for piece in pieces):
+    if any(isinstance(piece, Placeholder) and piece.name == "value" for piece in pieces):
         data.note_unread(session, found.unread)
-    if any(isinstance(piece, Tag) and piece.name == "difference" for piece in pieces):
+    if any(isinstance(piece, Placeholder) and piece.name == "difference" for piece in pieces):
         data.note_marks(session, found.judged.values())
     for name, reason in found.damaged:
         session.warn(reason)
@@ -83,7 +85,7 @@ def _print(session: Session, found: Status, pieces: Sequence[str | Tag], short: 
             f"note: a bisection is not finished: {one_line(found.bisection)}; go on with: "
             "perun bisect --resume  (or forget it: perun bisect --reset)"
         )
-    steps = Steps(session)
+    steps = VersionSteps(session)
     if found.changes:
         from perun.cli.answers.changes import change_lines  # most versions have none
 
@@ -95,7 +97,7 @@ def _print(session: Session, found: Status, pieces: Sequence[str | Tag], short: 
         session.say("\n" + "\n".join(lines))
 
 
-def minor_of(found: Status) -> str:
+def minor_of(found: RepositoryStatus) -> str:
     """The checksum of the version; empty before the first commit."""
     return found.head.checksum if found.head else ""
 
@@ -105,8 +107,8 @@ def _profiles(
     infos: Sequence[ProfileInfo],
     kind: str,
     word: str,
-    pieces: Sequence[str | Tag],
-    found: Status,
+    pieces: Sequence[str | Placeholder],
+    found: RepositoryStatus,
 ) -> None:
     if not infos:
         session.say(f"no {word} profiles")
@@ -125,7 +127,9 @@ def _profiles(
         if column is not None:
             columns.append(column)
         raw = ""
-    if session.verbosity and not any(isinstance(piece, Tag) and piece.name == "source" for piece in pieces):
+    if session.verbosity and not any(
+        isinstance(piece, Placeholder) and piece.name == "source" for piece in pieces
+    ):
         columns.append(Column("source", [info.source for info in infos], raw + " "))
         raw = ""
     machines = ["other machine" if info in found.from_other_machines else "" for info in infos]
@@ -151,7 +155,7 @@ def _paints(session: Session) -> dict[str, Callable[[str], str]]:
 
 
 def _column(
-    session: Session, tag: Tag, infos: Sequence[ProfileInfo], raw: str, found: Status
+    session: Session, tag: Placeholder, infos: Sequence[ProfileInfo], raw: str, found: RepositoryStatus
 ) -> Column | None:
     """The column of a tag; None for differences where no profile of the list has one."""
     if tag.name != "difference":
@@ -173,18 +177,18 @@ def _column(
     return Column(tag.name, texts, raw, styled=[partial(session.paint, style=style) for style in styles])
 
 
-def _compared(info: ProfileInfo, found: Status) -> Judged | None:
+def _compared(info: ProfileInfo, found: RepositoryStatus) -> BaselineComparison | None:
     """The value beside the version before, if there is one."""
     one = found.judged.get(info)
     return None if one is None or one.verdict is None else one
 
 
-def _value(info: ProfileInfo, found: Status, *, counted: bool = True) -> str:
+def _value(info: ProfileInfo, found: RepositoryStatus, *, counted: bool = True) -> str:
     value = found.value(info)
     return "" if value is None else data.value(value, counted=counted)
 
 
-def _cell(info: ProfileInfo, piece: Tag, found: Status) -> str:
+def _cell(info: ProfileInfo, piece: Placeholder, found: RepositoryStatus) -> str:
     name = piece.name
     if name == "time":
         text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.time))
@@ -210,7 +214,7 @@ def change_counts(session: Session, changes: Sequence[ChangeRecord]) -> str:
     return f"{plural(len(changes), 'change')}: {kinds_of(session, [record.info for record in changes])}"
 
 
-def profile_data(info: ProfileInfo, tag: str, found: Status) -> dict[str, Any]:
+def profile_data(info: ProfileInfo, tag: str, found: RepositoryStatus) -> dict[str, Any]:
     """A profile in the JSON of `status`."""
     fact, value = found.fact(info), found.value(info)
     return {
@@ -228,12 +232,12 @@ def profile_data(info: ProfileInfo, tag: str, found: Status) -> dict[str, Any]:
 
 
 def _profiles_data(
-    infos: Sequence[ProfileInfo], before: str, kind: str, found: Status
+    infos: Sequence[ProfileInfo], before: str, kind: str, found: RepositoryStatus
 ) -> Iterator[dict[str, Any]]:
     return (profile_data(info, f"{before}{n}@{kind}", found) for n, info in enumerate(infos))
 
 
-def as_data(found: Status, steps: Steps) -> dict[str, Any]:
+def as_data(found: RepositoryStatus, steps: VersionSteps) -> dict[str, Any]:
     """The whole status as JSON data, schema `perun.status/2`; its profiles are made as they are read."""
     head = found.head
     return {

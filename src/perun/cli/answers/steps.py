@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from perun.cli.answers.data import finite
 from perun.cli.table import one_line
 from perun.core.errors import ConfigError
-from perun.history.acknowledged import Acknowledged, Acknowledgement
+from perun.history.acknowledged import Acknowledgement, Acknowledgements
 from perun.measurement.verdict import bounded
 from perun.profile.amounts import percent, readable_pair
-from perun.store.changes import KnownStep, KnownSteps
+from perun.store.changes import CachedChangePoint, ChangePointCache
 
 if TYPE_CHECKING:
     from perun.cli.session import Session
@@ -28,24 +28,24 @@ SHORT = 7
 """Digits of a checksum."""
 
 
-class Steps:
+class VersionSteps:
     """What is known of the versions of one repository; each file is read once, when it is asked for."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     @cached_property
-    def _known(self) -> KnownSteps:
-        return KnownSteps.load(self._session.repository.store.cache)
+    def _known(self) -> ChangePointCache:
+        return ChangePointCache.load(self._session.repository.store.cache)
 
     @cached_property
-    def acknowledged(self) -> Acknowledged:
+    def acknowledged(self) -> Acknowledgements:
         """What is acknowledged; where that cannot be read, a warning says so, and nothing is."""
         try:
-            return Acknowledged.load(self._session.repository)
+            return Acknowledgements.load(self._session.repository)
         except ConfigError as problem:
             self._session.warn(problem.message)
-            return Acknowledged()
+            return Acknowledgements()
 
     def lines(self, version: str) -> list[str]:
         """A line for each step of the version, the worst first, after how many there are; none if there is no
@@ -104,8 +104,8 @@ class Steps:
                 "unit": step.unit,
                 "degradation": step.degradation,
                 "possible": list(step.possible),
-                "taken_back": step.taken_back,
-                "takes_back": step.takes_back,
+                "taken_back": step.reverted_by,
+                "takes_back": step.reverts,
                 "acknowledged": entry_data(self._entry(step)),
             }
             for step in sorted(self._known.at(version), key=_importance)
@@ -117,17 +117,17 @@ class Steps:
 
         return self.acknowledged.covers(version, change.location) if is_worse(change.result) else None
 
-    def _entry(self, step: KnownStep) -> Acknowledgement | None:
+    def _entry(self, step: CachedChangePoint) -> Acknowledgement | None:
         return self.acknowledged.covers_any(step.possible, step.location) if step.degradation else None
 
-    def _cells(self, step: KnownStep) -> tuple[str, ...]:
+    def _cells(self, step: CachedChangePoint) -> tuple[str, ...]:
         interval = None if step.low == step.high else (step.low - 1, step.high - 1)
         entry = self._entry(step)
         others = len(step.possible) - 1
         remarks = (
             f"or one of {others} before it" if others else "",
-            f"taken back by {step.taken_back[:SHORT]}" if step.taken_back else "",
-            f"takes back {step.takes_back[:SHORT]}" if step.takes_back else "",
+            f"taken back by {step.reverted_by[:SHORT]}" if step.reverted_by else "",
+            f"takes back {step.reverts[:SHORT]}" if step.reverts else "",
             one_line(entry.text) if entry else "",
         )
         return (
@@ -147,13 +147,13 @@ def entry_data(entry: Acknowledgement | None) -> dict[str, Any] | None:
     return {**entry._asdict(), "until": entry.until or None, "because": entry.because or None}
 
 
-def _importance(step: KnownStep) -> tuple[bool, bool, float]:
+def _importance(step: CachedChangePoint) -> tuple[bool, bool, float]:
     """What stands for a measurement first, degradations first, the largest first."""
     size = abs(math.log(step.ratio)) if step.ratio > 0 else math.inf
     return not step.leads, not step.degradation, -size
 
 
-def _counts(steps: Sequence[KnownStep]) -> str:
+def _counts(steps: Sequence[CachedChangePoint]) -> str:
     worse = sum(step.degradation for step in steps)
     better = len(steps) - worse
     parts = (

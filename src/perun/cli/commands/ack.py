@@ -119,7 +119,7 @@ def ack(
         if wrong:
             what = "--list" if listing else "no COMMIT"
             raise UsageError(f"{what} and {wrong} contradict each other", "see perun ack --help")
-        listed(session, operations.Acknowledged.load(repository).entries, as_json=as_json)
+        listed(session, operations.Acknowledgements.load(repository).entries, as_json=as_json)
         return
     if commit is None or (location is None and not remove):
         missing = "COMMIT" if commit is None else "LOCATION"

@@ -22,7 +22,7 @@ from perun.cli.table import clean, one_line, width
 from perun.core.errors import ForeignRepository, NotPerunRepository, UsageError
 from perun.core.process.command import exit_status
 from perun.core.wording import plural
-from perun.history.earlier import Judged
+from perun.history.baseline import BaselineComparison
 from perun.measurement import present
 from perun.measurement.estimate import sample_of
 from perun.plugin.params import param
@@ -30,7 +30,7 @@ from perun.profile.amounts import factor, readable
 from perun.repository.init import init
 from perun.repository.repository import Repository, top_of_git
 from perun.running.bench import plan as asked
-from perun.running.bench.bench import Outcome, Result, fastest
+from perun.running.bench.bench import BenchOutcome, BenchResult, fastest
 from perun.running.bench.bench import bench as verb
 from perun.running.compare.plan import share
 
@@ -43,7 +43,7 @@ _COLUMNS: Final = (
 _LEGEND: Final = "since: measured at another time; perun compare measures both in turns, and decides"
 
 
-def as_text(session: Session, found: Outcome) -> None:
+def as_text(session: Session, found: BenchOutcome) -> None:
     """Print a line for each command, and below them what several have to do with each other."""
     rows = [_row(session, one) for one in found.results]
     widths = [max((width(row[place]) for row, _ in rows), default=0) for place in range(2)]
@@ -60,23 +60,25 @@ def as_text(session: Session, found: Outcome) -> None:
         session.say(session.paint(_LEGEND, "dim"))
 
 
-def _row(session: Session, one: Result) -> tuple[tuple[str, str], str]:
+def _row(session: Session, one: BenchResult) -> tuple[tuple[str, str], str]:
     """The title and the value, and what has no column: the difference."""
     value = present.value(one.value, "s")
-    return (one_line(one.benchmark.title), value), values.told(session, one.judged) if one.judged else ""
+    return (one_line(one.benchmark.title), value), values.difference_text(
+        session, one.judged
+    ) if one.judged else ""
 
 
-def _since(one: Result) -> Judged | None:
+def _since(one: BenchResult) -> BaselineComparison | None:
     """The value beside the version before, if there is one."""
     return one.judged if one.judged and one.judged.verdict else None
 
 
-def _details(one: Result) -> str:
+def _details(one: BenchResult) -> str:
     parts = [f"{name} {readable(amount, 's')}" for name, amount in _others(one).items() if amount is not None]
     return f"  {one_line(one.benchmark.title)}: {', '.join(parts)}"
 
 
-def _summary(session: Session, results: Sequence[Result]) -> None:
+def _summary(session: Session, results: Sequence[BenchResult]) -> None:
     """The ratios of the slower ones to the fastest, as `1.98x [1.94, 2.02]`."""
     best = fastest(results)
     session.say(f"\n{session.paint(one_line(best.benchmark.title), 'bold')} is the fastest; the others take")
@@ -85,7 +87,7 @@ def _summary(session: Session, results: Sequence[Result]) -> None:
         session.say(f"  {ratio(one)}  {one_line(one.benchmark.title)}")
 
 
-def ratio(one: Result) -> str:
+def ratio(one: BenchResult) -> str:
     """How many times the fastest a command takes: `1.98x [1.94, 2.02]`; empty for the fastest."""
     if one.ratio is None:
         return ""
@@ -93,7 +95,7 @@ def ratio(one: Result) -> str:
     return factor(one.ratio.difference.ratio, (one.ratio.low, one.ratio.high) if known else None)
 
 
-def as_json(out: TextIO, found: Outcome) -> None:
+def as_json(out: TextIO, found: BenchOutcome) -> None:
     """The answer as JSON, schema `perun.bench/2` (docs/json.md)."""
     write_json(
         out,
@@ -109,7 +111,7 @@ def as_json(out: TextIO, found: Outcome) -> None:
     )
 
 
-def _data(one: Result, found: Outcome) -> dict[str, Any]:
+def _data(one: BenchResult, found: BenchOutcome) -> dict[str, Any]:
     job = one.benchmark.job
     return {
         "command": one.benchmark.title,
@@ -130,13 +132,13 @@ def _data(one: Result, found: Outcome) -> dict[str, Any]:
     }
 
 
-def _ratio_data(one: Result) -> dict[str, float | None]:
+def _ratio_data(one: BenchResult) -> dict[str, float | None]:
     """The ratio to the fastest; null of that itself, and of one command alone."""
     data = {} if one.ratio is None else present.verdict_data(one.ratio)
     return {name: data.get(name) for name in ("ratio", "ratio_low", "ratio_high")}
 
 
-def as_markdown(out: TextIO, found: Outcome) -> None:
+def as_markdown(out: TextIO, found: BenchOutcome) -> None:
     """A table, as a merge request shows it."""
     several = any(one.ratio for one in found.results)
     since = any(map(_since, found.results))
@@ -155,7 +157,7 @@ def as_markdown(out: TextIO, found: Outcome) -> None:
         out.write(f"| {' | '.join(cells)} |\n")
 
 
-def as_csv(out: TextIO, found: Outcome) -> None:
+def as_csv(out: TextIO, found: BenchOutcome) -> None:
     """One line for each command, times in seconds."""
     parameters = list(dict.fromkeys(name for one in found.results for name in one.benchmark.parameters))
     writer = csv.writer(out, lineterminator="\n")
@@ -169,7 +171,7 @@ def as_csv(out: TextIO, found: Outcome) -> None:
         writer.writerow([*(row[name] for name in _COLUMNS), *given])
 
 
-FORMATS: Final[dict[str, Callable[[TextIO, Outcome], None]]] = {
+FORMATS: Final[dict[str, Callable[[TextIO, BenchOutcome], None]]] = {
     "json": as_json,
     "markdown": as_markdown,
     "csv": as_csv,
@@ -179,7 +181,7 @@ ENDINGS: Final = {".json": "json", ".md": "markdown", ".csv": "csv"}
 """The format that the name of a file stands for."""
 
 
-def _others(one: Result) -> dict[str, Any]:
+def _others(one: BenchResult) -> dict[str, Any]:
     """What else there is to say of the runs: seconds; no spread of a single one."""
     times = [sample.real for sample in one.samples]
     sample = sample_of(times)
@@ -197,7 +199,7 @@ def _cell(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class MeasuringOptions:
+class BenchMeasuringOptions:
     """How often the commands run, and what goes with them."""
 
     runs: int | None = param(
@@ -304,7 +306,7 @@ class ExportOptions(AnswerOptions):
     cmd={"help": "Measure this command, the same as CMD."},
     workload={"short": "", "help": "Its input: last arguments."},
 )
-@with_options_of(MeasuringOptions, "given")
+@with_options_of(BenchMeasuringOptions, "given")
 @with_options_of(
     ExportOptions,
     "answer",
@@ -323,7 +325,7 @@ def bench(
     commands: tuple[str, ...],
     initializes: bool,
     one: CommandOptions,
-    given: MeasuringOptions,
+    given: BenchMeasuringOptions,
     answer: ExportOptions,
 ) -> None:
     """Measure commands now, and keep the times by commit.
@@ -399,7 +401,7 @@ def _confirms(session: Session, top: Path) -> bool:
     return click.confirm(question, default=True, err=True)
 
 
-def _notes(session: Session, found: Outcome) -> None:
+def _notes(session: Session, found: BenchOutcome) -> None:
     """What is odd, and what became of the profiles."""
     for condition in found.conditions:
         session.note(f"environment: {condition}")

@@ -22,7 +22,15 @@ from perun.plugin.params import param
 from perun.profile.amounts import factor, readable_pair
 from perun.repository import bisections
 from perun.running.bisect import bisect as verb
-from perun.running.bisect.data import MAX_PAIRS, SECONDS, Bisected, BisectRequest, Like, Ratio, Seen
+from perun.running.bisect.data import (
+    MAX_PAIRS,
+    SECONDS,
+    BisectRequest,
+    BisectResult,
+    CostRatio,
+    VersionEvidence,
+    VersionLabel,
+)
 from perun.running.bisect.judging import Bounds
 from perun.running.compare.instruments import FREE
 
@@ -32,7 +40,7 @@ MOST: Final = 10
 """Versions of a range that are printed."""
 
 
-def answer(session: Session, found: Bisected) -> None:
+def answer(session: Session, found: BisectResult) -> None:
     """Print it."""
     if not found.range:
         session.say(_no_difference(found))
@@ -64,10 +72,10 @@ def left(found: Bounds) -> str:
     )
 
 
-def line_of(seen: Seen) -> str:
+def line_of(seen: VersionEvidence) -> str:
     """What was found of one version: `4baf672 is bad, 1.31x [1.27, 1.35] of 08ae2d1: Sort by two keys`."""
     name = f"{seen.version.checksum[:SHORT]} is {seen.like.value}"
-    if seen.like is Like.SKIPPED:
+    if seen.like is VersionLabel.SKIPPED:
         return f"{name}: {one_line(seen.why.partition(chr(10))[0])}"
     beside = ""
     if seen.ratio and seen.against:
@@ -76,7 +84,7 @@ def line_of(seen: Seen) -> str:
     return f"{name}{beside}: {one_line(seen.version.subject)}"
 
 
-def write_data(session: Session, found: Bisected) -> None:
+def write_data(session: Session, found: BisectResult) -> None:
     """Write it as JSON, schema `perun.bisect/1`."""
     worse = found.is_degradation
     write_json(
@@ -107,7 +115,7 @@ def _version(session: Session, version: MinorVersion) -> str:
     return f"{name} {one_line(version.subject)} ({one_line(version.author)})"
 
 
-def _word(found: Bisected) -> str:
+def _word(found: BisectResult) -> str:
     """What the commit is: slow or fast, of what is no time bad or good."""
     worse = found.is_degradation
     if found.kind in ("time", "instructions", "mixed", "growth") and worse is not None:
@@ -115,7 +123,7 @@ def _word(found: Bisected) -> str:
     return "good" if worse is False else "bad"
 
 
-def _ratio(ratio: Ratio | None) -> str:
+def _ratio(ratio: CostRatio | None) -> str:
     if ratio is None:
         return ""
     if ratio.orders:
@@ -126,7 +134,7 @@ def _ratio(ratio: Ratio | None) -> str:
     return factor(ratio.value, (ratio.low, ratio.high) if known else None)
 
 
-def _growth(ratio: Ratio) -> str:
+def _growth(ratio: CostRatio) -> str:
     """The exponents of the two orders: `exponent 1 -> 2`, and the interval of their difference."""
     before, after = (math.log2(cost) for cost in ratio.costs)
     interval = ""
@@ -135,7 +143,7 @@ def _growth(ratio: Ratio) -> str:
     return f"exponent {before:.2g} -> {after:.2g}{interval}"
 
 
-def _costs(ratio: Ratio | None) -> str:
+def _costs(ratio: CostRatio | None) -> str:
     if ratio is None:
         return ""
     if ratio.orders:
@@ -144,7 +152,7 @@ def _costs(ratio: Ratio | None) -> str:
     return f"  {before} -> {after}"
 
 
-def _counts(found: Bisected) -> Iterator[str]:
+def _counts(found: BisectResult) -> Iterator[str]:
     yield f"{plural(found.measured, 'version')} measured"
     if found.stored:
         yield f"{found.stored} known from what is stored"
@@ -152,13 +160,13 @@ def _counts(found: Bisected) -> Iterator[str]:
         yield f"{found.skipped} skipped"
 
 
-def _no_difference(found: Bisected) -> str:
+def _no_difference(found: BisectResult) -> str:
     ends = f"{found.good.checksum[:SHORT]} and {found.bad.checksum[:SHORT]}"
     ratio = f": {_ratio(found.ratio)}{_costs(found.ratio)}" if found.ratio else ""
     return f"{one_line(found.what)}: {found.why.replace('the ends', ends, 1)}{ratio}"
 
 
-def _next_without(found: Bisected) -> str:
+def _next_without(found: BisectResult) -> str:
     if "--resume" in found.why:
         return "go on with: perun bisect --resume --budget SECONDS"
     if "certain" in found.why:
@@ -166,14 +174,14 @@ def _next_without(found: Bisected) -> str:
     return "name other versions, or another --metric or --location; perun changes shows what is stored"
 
 
-def _next(found: Bisected) -> str:
+def _next(found: BisectResult) -> str:
     if found.first is not None:
         return f"perun explain {found.first.checksum[:SHORT]}"
     parent = found.parent.checksum[:SHORT] if found.parent else found.good.checksum[:SHORT]
     return f"perun explain {parent}..{found.range[-1].checksum[:SHORT]}"
 
 
-def _ratio_data(ratio: Ratio | None) -> dict[str, Any] | None:
+def _ratio_data(ratio: CostRatio | None) -> dict[str, Any] | None:
     if ratio is None:
         return None
     return {
@@ -196,7 +204,7 @@ def _version_data(version: MinorVersion) -> dict[str, Any]:
     }
 
 
-def _seen_data(seen: Seen) -> dict[str, Any]:
+def _seen_data(seen: VersionEvidence) -> dict[str, Any]:
     return {
         **_version_data(seen.version),
         "like": seen.like.value,
@@ -295,7 +303,7 @@ def bisect(
         def tell(text: str) -> None:
             bar.update(text, 0, 0)
 
-        watcher = verb.Watcher(tell, _see(session), lambda text: session.note(f"note: {text}"))
+        watcher = verb.ProgressSink(tell, _see(session), lambda text: session.note(f"note: {text}"))
         try:
             found = verb.bisect(session.repository, asked, resume=given.resume, watcher=watcher)
         except KeyboardInterrupt:
@@ -322,10 +330,10 @@ def _reset(session: Session, *, alone: bool) -> int:
     return 0
 
 
-def _see(session: Session) -> Callable[[Seen | None, Bounds], None]:
+def _see(session: Session) -> Callable[[VersionEvidence | None, Bounds], None]:
     """Tells of each version what it is like, and as git does, how many are left."""
 
-    def see(seen: Seen | None, found: Bounds) -> None:
+    def see(seen: VersionEvidence | None, found: Bounds) -> None:
         if seen is not None:
             session.note(line_of(seen))
         if found.open:

@@ -21,8 +21,16 @@ from perun.cli.session import Session
 from perun.cli.table import one_line
 from perun.core.errors import DamagedStore, UsageError
 from perun.core.wording import listed, plural
-from perun.history.acknowledged import Acknowledged
-from perun.history.changes.data import Changes, Drift, Gone, Level, SeriesKey, Step, VersionChanges
+from perun.history.acknowledged import Acknowledgements
+from perun.history.changes.data import (
+    ChangePoint,
+    Changes,
+    Drift,
+    Segment,
+    SeriesEnd,
+    SeriesKey,
+    VersionChanges,
+)
 from perun.history.changes.finding import changes as run
 from perun.history.changes.finding import deciding
 from perun.history.changes.finding import undecided as finding_undecided
@@ -50,7 +58,7 @@ METHOD: Final = "change_points"
 """What found the changes, where a format names the method."""
 
 
-def fails(found: Changes, acknowledged: Acknowledged, level: str) -> bool:
+def fails(found: Changes, acknowledged: Acknowledgements, level: str) -> bool:
     """Whether `--fail-on level` fails on one of the steps."""
     return any(
         is_degradation(_label(step), level) and one.entry_of(step, acknowledged) is None
@@ -59,16 +67,16 @@ def fails(found: Changes, acknowledged: Acknowledged, level: str) -> bool:
     )
 
 
-def _label(step: Step) -> PerformanceChange:
+def _label(step: ChangePoint) -> PerformanceChange:
     """What a gate takes the step for: at most a Maybe where a later version takes it back, where cost moved
     between functions, or where it is of a part, as then nothing is slower in the end, or something else says
     so."""
-    if step.decides and (step.taken_back or step.moved_with or not step.leads):
+    if step.decides and (step.reverted_by or step.moved_with or not step.leads):
         return PerformanceChange(1 if step.verdict.value > 0 else -1)
     return step.verdict
 
 
-def undecided(found: Changes, acknowledged: Acknowledged) -> bool:
+def undecided(found: Changes, acknowledged: Acknowledgements) -> bool:
     """Whether of one of the steps it is unknown whether a version brought it."""
     return any(
         step.verdict is PerformanceChange.Unknown and one.entry_of(step, acknowledged) is None
@@ -77,7 +85,7 @@ def undecided(found: Changes, acknowledged: Acknowledged) -> bool:
     )
 
 
-def reports(found: Changes, acknowledged: Acknowledged) -> Iterator[VersionReport]:
+def reports(found: Changes, acknowledged: Acknowledgements) -> Iterator[VersionReport]:
     """The versions that changed something, the newest first, after the newest measured one with what each
     configuration was searched for without a change."""
     measured = found.history.measured
@@ -96,8 +104,8 @@ def _unchanged(found: Changes) -> Iterator[Comparison]:
             yield Comparison(_info(configuration), results=(MethodResult(METHOD, (change,)),))
 
 
-def _comparisons(one: VersionChanges, acknowledged: Acknowledged) -> Iterator[Comparison]:
-    groups: defaultdict[Configuration, list[Step]] = defaultdict(list)
+def _comparisons(one: VersionChanges, acknowledged: Acknowledgements) -> Iterator[Comparison]:
+    groups: defaultdict[Configuration, list[ChangePoint]] = defaultdict(list)
     for step in (*one.steps, *one.doubtful):
         groups[step.series.configuration].append(step)
     notes = _report_notes(one)
@@ -124,7 +132,7 @@ def _info(configuration: Configuration) -> ProfileInfo:
     return ProfileInfo("", "", ProfileHeader("", cmd, args, workload, collector, postprocessors), 0)
 
 
-def change_of(step: Step, label: PerformanceChange | None = None) -> DegradationInfo:
+def change_of(step: ChangePoint, label: PerformanceChange | None = None) -> DegradationInfo:
     """The step as `perun check` tells of changes. :param label: another word than its own."""
     before, after = readable_pair(*step.values, step.series.unit)
     exact = step.low == step.high
@@ -151,7 +159,7 @@ Names = Mapping[Configuration, str]
 """The shortest names of all benchmarks of the history, which are found once."""
 
 
-def write_text(session: Session, found: Changes, acknowledged: Acknowledged, *, every: bool) -> None:
+def write_text(session: Session, found: Changes, acknowledged: Acknowledgements, *, every: bool) -> None:
     """Print each version that changed something, the newest first.
 
     :param every: also what is doubtful, and what is of parts alone, such as functions.
@@ -180,7 +188,7 @@ def _leading(found: Changes, one: VersionChanges) -> bool:
     return any(step.leads for step in one.steps) or any(own.series in leading for own in one.gone)
 
 
-def write_data(session: Session, found: Changes, acknowledged: Acknowledged) -> None:
+def write_data(session: Session, found: Changes, acknowledged: Acknowledgements) -> None:
     """Write it as JSON, schema `perun.changes/2`."""
     write_json(
         session.out,
@@ -226,7 +234,7 @@ def _version(
     session: Session,
     found: Changes,
     one: VersionChanges,
-    acknowledged: Acknowledged,
+    acknowledged: Acknowledgements,
     names: Names,
     every: bool,
 ) -> None:
@@ -241,7 +249,7 @@ def _version(
     conditions = sorted({name for step in steps for name in step.conditions})
     if conditions:
         session.say(f"  or no version at all: the machine changed then: {listed(conditions, 4)}")
-    by_title: dict[str, list[list[Step]]] = {}
+    by_title: dict[str, list[list[ChangePoint]]] = {}
     for family in [[step] for step in steps] if every else _families(steps):
         by_title.setdefault(_title(names, *(step.series for step in family)), []).append(family)
     for title, families in by_title.items():
@@ -262,9 +270,9 @@ def _title(names: Names, *keys: SeriesKey) -> str:
     return f"{named[first]} ({first.collector})"
 
 
-def _families(steps: Sequence[Step]) -> list[list[Step]]:
+def _families(steps: Sequence[ChangePoint]) -> list[list[ChangePoint]]:
     """The steps of one program and place that went the same way, whatever its arguments and workload were."""
-    found: dict[object, list[Step]] = {}
+    found: dict[object, list[ChangePoint]] = {}
     for step in steps:
         key, own = step.series, step.series.configuration
         way = key.machine, key.location, step.is_degradation, step.remark
@@ -277,8 +285,8 @@ def _steps(
     session: Session,
     names: Names,
     one: VersionChanges,
-    families: Sequence[Sequence[Step]],
-    acknowledged: Acknowledged,
+    families: Sequence[Sequence[ChangePoint]],
+    acknowledged: Acknowledgements,
 ) -> None:
     remarks = []
     for own in families:
@@ -289,14 +297,14 @@ def _steps(
         session.say(f"    {line}")
 
 
-def of_members(names: Names, family: Sequence[Step]) -> str:
+def of_members(names: Names, family: Sequence[ChangePoint]) -> str:
     """`mean of 3, +10.0 % to +35.0 %: ./app 10, ./app 100, ./app 1000`."""
     low, high = (one(step.ratio for step in family) for one in (min, max))
     members = [_title(names, step.series) for step in family]
     return f"mean of {len(family)}, {percent(low - 1)} to {percent(high - 1)}: {listed(members, 4)}"
 
 
-def family_of(family: Sequence[Step]) -> DegradationInfo:
+def family_of(family: Sequence[ChangePoint]) -> DegradationInfo:
     """The steps of a family as one change: the geometric mean of their ratios with the interval of it, and
     the mildest of their words."""
     change = change_of(family[0])
@@ -311,14 +319,14 @@ def family_of(family: Sequence[Step]) -> DegradationInfo:
     return change
 
 
-def _gone(session: Session, gone: Sequence[Gone], every: bool) -> None:
+def _gone(session: Session, gone: Sequence[SeriesEnd], every: bool) -> None:
     for appeared, text in ((False, "went away"), (True, "came")):
         names = [one_line(one.series.location) for one in gone if one.appeared == appeared]
         if names:
             session.say(f"  {text}: {listed(names, len(names) if every else 5)}")
 
 
-def _version_data(one: VersionChanges, acknowledged: Acknowledged) -> dict[str, Any]:
+def _version_data(one: VersionChanges, acknowledged: Acknowledgements) -> dict[str, Any]:
     return {
         "version": one.version.checksum,
         "date": one.version.date,
@@ -335,7 +343,7 @@ def _version_data(one: VersionChanges, acknowledged: Acknowledged) -> dict[str, 
     }
 
 
-def _step_data(step: Step) -> dict[str, Any]:
+def _step_data(step: ChangePoint) -> dict[str, Any]:
     low, high = bounded(step.low, step.high) or (None, None)
     return {
         **_key_data(step.series),
@@ -351,8 +359,8 @@ def _step_data(step: Step) -> dict[str, Any]:
         "before": _level_data(step.before),
         "after": _level_data(step.after),
         "votes": list(step.votes),
-        "taken_back": step.taken_back,
-        "takes_back": step.takes_back,
+        "taken_back": step.reverted_by,
+        "takes_back": step.reverts,
         "moved_with": list(step.moved_with),
         "conditions": list(step.conditions),
     }
@@ -368,7 +376,7 @@ def _drift_data(one: Drift) -> dict[str, Any]:
     }
 
 
-def _level_data(level: Level) -> dict[str, Any]:
+def _level_data(level: Segment) -> dict[str, Any]:
     return {
         "value": level.value,
         "low": level.low,
@@ -444,7 +452,7 @@ def changes(
         raise UsageError(f"{versions} and --since contradict each other", "give one of them")
     start, end = ends or ("", versions)
     name = form.named or "text"
-    acknowledged = Acknowledged.load(session.repository)
+    acknowledged = Acknowledgements.load(session.repository)
     with session.progress(0, "reading versions", enabled=name == "text") as bar:
         found = run(
             session.repository, end or None, start or since, pattern=pattern, effect=effect / 100,
@@ -469,7 +477,7 @@ def _command(versions: str | None, series: str, since: str | None) -> str:
 
 
 def _answer(
-    session: Session, found: Changes, acknowledged: Acknowledged, name: str, *, every: bool, command: str
+    session: Session, found: Changes, acknowledged: Acknowledgements, name: str, *, every: bool, command: str
 ) -> None:
     if name == "json":
         write_data(session, found, acknowledged)
@@ -486,7 +494,7 @@ def _description(method: str) -> str:
     return "Finds the versions that changed the level of a series, by the vote of several detectors."
 
 
-def _code(found: Changes, acknowledged: Acknowledged, fail_on: str | None) -> int:
+def _code(found: Changes, acknowledged: Acknowledgements, fail_on: str | None) -> int:
     """The exit code, as of `perun check`."""
     if fail_on is not None and fails(found, acknowledged, fail_on):
         return 1

@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO
 import click
 
 from perun.cli.answers.check import FORMATS, answer_in
-from perun.cli.answers.check.wording import Answer, Page, Tally, plain
+from perun.cli.answers.check.wording import CheckAnswer, CheckTally, Page, plain
 from perun.cli.completing import complete_any, complete_minor, opened
 from perun.cli.options import (
     VERSION,
@@ -32,9 +32,9 @@ from perun.history.check.report import (
     INCONCLUSIVE,
     LEVELS,
     NOTHING_COMPARED,
+    CheckExitCode,
     Comparison,
-    Options,
-    Verdict,
+    ComparisonOptions,
     VersionReport,
 )
 from perun.plugin.params import param
@@ -119,7 +119,7 @@ class CheckOptions(VerdictOptions):
         return CheckOptions(**both | {"ignore": before.ignore + self.ignore})
 
     @property
-    def options(self) -> Options:
+    def options(self) -> ComparisonOptions:
         """How to compare.
 
         :raises click.UsageError: if one of `ignore` is not a regular expression.
@@ -129,7 +129,7 @@ class CheckOptions(VerdictOptions):
         except re.error as problem:
             message = f"{problem.pattern!r} is not a regular expression: {problem}"
             raise click.BadParameter(message, param_hint="'--ignore'") from None
-        return Options(
+        return ComparisonOptions(
             self.force, self.compute_missing, self.models_type or MODELS[0], ignore, collect_missing
         )
 
@@ -318,11 +318,11 @@ def _output(path: Path | None) -> Iterator[TextIO | None]:
 class AnswerWriter:
     """Writes what was found to the answer, and counts it for the exit code and the summary."""
 
-    def __init__(self, fail_on: str | None, make: Callable[[], Answer]) -> None:
-        self.tally = Tally()
+    def __init__(self, fail_on: str | None, make: Callable[[], CheckAnswer]) -> None:
+        self.tally = CheckTally()
         self._troubles: dict[str, PerunError] = {}
         self._unlisted = 0
-        self._verdict = Verdict(fail_on)
+        self._verdict = CheckExitCode(fail_on)
         self._make = make
 
     def version(self, report: VersionReport) -> None:
@@ -349,7 +349,7 @@ class AnswerWriter:
         self.answer.end()
 
     @cached_property
-    def answer(self) -> Answer:
+    def answer(self) -> CheckAnswer:
         """The answer, which begins with the first result: if the check fails before, it has not begun."""
         return self._make()
 

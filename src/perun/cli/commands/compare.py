@@ -21,7 +21,7 @@ from perun.running.compare.plan import plan
 
 
 @dataclass(frozen=True)
-class MeasuringOptions(CommandOptions):
+class CompareMeasuringOptions(CommandOptions):
     """What is measured, how often, and what counts as a change."""
 
     metric: tuple[str, ...] = param(
@@ -68,7 +68,9 @@ class MeasuringOptions(CommandOptions):
             rules = rules._replace(threshold=threshold, exact=threshold)
         if self.confidence is not None:
             confidence = asked.share(self.confidence, "--confidence")
-            rules = rules._replace(confidence=confidence, weaker=min(rules.weaker, confidence))
+            rules = rules._replace(
+                confidence=confidence, maybe_confidence=min(rules.maybe_confidence, confidence)
+            )
         if self.budget is not None and not self.budget > 0:
             raise click.BadParameter(f"{self.budget:g} is no time", param_hint="'--budget'")
         return asked.CompareOptions(
@@ -99,7 +101,7 @@ def complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.command()
 @click.argument("base", metavar="[BASE]", required=False, shell_complete=complete_minor)
 @click.argument("head", metavar="[HEAD]", required=False, shell_complete=complete_minor)
-@with_options_of(MeasuringOptions, "given", metric={"shell_complete": complete_metric})
+@with_options_of(CompareMeasuringOptions, "given", metric={"shell_complete": complete_metric})
 @with_options_of(VerdictOptions, "answer", format=FORMAT)
 @click.pass_context
 def compare(
@@ -107,7 +109,7 @@ def compare(
     /,
     base: str | None,
     head: str | None,
-    given: MeasuringOptions,
+    given: CompareMeasuringOptions,
     answer: VerdictOptions,
 ) -> int:
     """Measure two versions side by side, and say what changed.

@@ -20,13 +20,13 @@ from perun.plugin.registry import Registry
 from perun.profile.amounts import readable
 from perun.running import doctor as noise_verb
 from perun.running.compare.plan import MAX_PAIRS, SECONDS
-from perun.running.doctor import Clock, Diagnosis, Effect, Finding, Noise
+from perun.running.doctor import ClockNoise, DetectableEffect, Diagnosis, Finding, NoiseReport
 from perun.running.doctor import diagnose as run
 
 # What `perun doctor noise` answers: text and JSON.
 
 
-def noise_data(found: Noise) -> dict[str, Any]:
+def noise_data(found: NoiseReport) -> dict[str, Any]:
     """The noise as JSON data (docs/json.md)."""
     return {
         "schema": "perun.noise/1",
@@ -43,7 +43,7 @@ def noise_data(found: Noise) -> dict[str, Any]:
     }
 
 
-def _clock_data(clock: Clock) -> dict[str, Any]:
+def _clock_data(clock: ClockNoise) -> dict[str, Any]:
     return {
         "name": clock.name,
         "median": clock.median,
@@ -58,7 +58,7 @@ def _clock_data(clock: Clock) -> dict[str, Any]:
     }
 
 
-def noise_lines(found: Noise) -> Iterator[str]:
+def noise_lines(found: NoiseReport) -> Iterator[str]:
     """The noise as text."""
     if found.machine:
         yield f"this machine: {clean(found.machine)}"
@@ -99,7 +99,7 @@ def noise_lines(found: Noise) -> Iterator[str]:
             yield f"      {clean(condition.advice)}"
 
 
-def _needed(effect: Effect) -> str:
+def _needed(effect: DetectableEffect) -> str:
     if effect.pairs is None or effect.seconds is None:
         return f"not in {MAX_PAIRS} pairs"
     return f"{effect.pairs} pairs, {readable(effect.seconds, 's')}"

@@ -25,7 +25,14 @@ from perun.plugin.params import param
 from perun.profile.amounts import percent, readable_pair
 from perun.running.compare.plan import share
 from perun.running.explain.costs import certainty, difference, place, ratio, sentence
-from perun.running.explain.data import CaseReport, Cost, Explanation, FunctionChange, Line, Site
+from perun.running.explain.data import (
+    AllocatorSite,
+    CaseReport,
+    CostChange,
+    Explanation,
+    FunctionChange,
+    HunkLine,
+)
 from perun.running.explain.explaining import explain as run
 from perun.running.explain.kept import as_json
 from perun.running.explain.plan import COLLECTED, ExplainOptions, plan
@@ -113,7 +120,7 @@ def _function_of_page(one: FunctionChange) -> Iterator[str]:
         yield f"<p>{escape(place(one))}</p>{_diff_of_page(one.lines)}"
 
 
-def _costs(costs: Sequence[Cost], one: FunctionChange | None = None) -> str:
+def _costs(costs: Sequence[CostChange], one: FunctionChange | None = None) -> str:
     rows = []
     for cost in costs:
         before, after = readable_pair(cost.before, cost.after, cost.unit)
@@ -130,7 +137,7 @@ def _costs(costs: Sequence[Cost], one: FunctionChange | None = None) -> str:
     return f"<table><thead><tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else ""
 
 
-def _ratio(cost: Cost) -> str:
+def _ratio(cost: CostChange) -> str:
     if cost.verdict is None:
         return f"{ratio(cost)} [{certainty(cost)}]"
     return f"{difference(cost)}: {present.NAMES[cost.verdict]}"
@@ -141,14 +148,14 @@ def _row(kind: str, name: str, *cells: str) -> str:
     return f'<tr class="{kind}"><td>{escape(name)}</td>{numbers}</tr>'
 
 
-def _site_of_page(site: Site) -> str:
+def _site_of_page(site: AllocatorSite) -> str:
     pairs = (("blocks", site.blocks, ""), ("allocated", site.allocated, "B"), ("leaked", site.leaked, "B"))
     arrow = " \u2192 "
     texts = [f"{name} {arrow.join(readable_pair(*values, unit))}" for name, values, unit in pairs]
     return f"{site.allocator} in {site.place}: {', '.join(texts)}"
 
 
-def _diff_of_page(lines: Sequence[Line]) -> str:
+def _diff_of_page(lines: Sequence[HunkLine]) -> str:
     rows = "".join(
         f'<tr class="{_ROWS.get(line.mark, "")}"><td class="number">{line.old or ""}</td>'
         f'<td class="number">{line.new or ""}</td><td>{escape(line.mark + line.text)}</td></tr>'
@@ -235,7 +242,7 @@ def _function(session: Session, one: FunctionChange) -> None:
         _diff(session, one.lines)
 
 
-def _total(session: Session, cost: Cost) -> str:
+def _total(session: Session, cost: CostChange) -> str:
     """What the program costs, with the difference as all commands write it."""
     if cost.before == cost.after:
         return _cost(session, cost)
@@ -244,11 +251,11 @@ def _total(session: Session, cost: Cost) -> str:
     return f"{cost.metric}: {sides}, {session.paint(difference(cost), _colour(cost))}{word}"
 
 
-def _colour(cost: Cost) -> str:
+def _colour(cost: CostChange) -> str:
     return "red" if cost.after > cost.before else "green"
 
 
-def _cost(session: Session, cost: Cost) -> str:
+def _cost(session: Session, cost: CostChange) -> str:
     before, after = readable_pair(cost.before, cost.after, cost.unit)
     share = f", {percent(cost.share)} of the program" if cost.before != cost.whole else ""
     if cost.before == cost.after:
@@ -257,7 +264,7 @@ def _cost(session: Session, cost: Cost) -> str:
     return f"{cost.metric}: {before} -> {after}, {changed}{share}"
 
 
-def _site(site: Site) -> str:
+def _site(site: AllocatorSite) -> str:
     def pair(name: str, values: tuple[float, float], unit: str) -> str:
         before, after = readable_pair(*values, unit)
         return f"{name} {before} -> {after}" if before != after else f"{name} {after}"
@@ -268,7 +275,7 @@ def _site(site: Site) -> str:
     return f"{site.allocator} in {site.place}: {', '.join(parts)}"
 
 
-def _diff(session: Session, lines: Sequence[Line]) -> None:
+def _diff(session: Session, lines: Sequence[HunkLine]) -> None:
     room = max(width(str(max(line.old, line.new))) for line in lines)
     for line in lines[:MOST_LINES]:
         numbers = f"{line.old or '':>{room}} {line.new or '':>{room}}"
@@ -300,7 +307,7 @@ def write_page(path: Path, found: Explanation) -> None:
 
 
 @dataclass(frozen=True)
-class Options(CommandOptions):
+class ExplainCommandOptions(CommandOptions):
     """What is measured, and what is told."""
 
     sizes: str = param(
@@ -332,10 +339,12 @@ class Options(CommandOptions):
 @click.command()
 @version_argument("versions", metavar="VERSION|A..B", before="location", text="The same as VERSION.")
 @click.argument("location", metavar="[LOCATION]", required=False, default="")
-@with_options_of(Options, "given")
+@with_options_of(ExplainCommandOptions, "given")
 @json_option()
 @click.pass_context
-def explain(ctx: click.Context, /, versions: str | None, location: str, given: Options, as_json: bool) -> int:
+def explain(
+    ctx: click.Context, /, versions: str | None, location: str, given: ExplainCommandOptions, as_json: bool
+) -> int:
     """Say why a version costs more: functions, and lines of the diff.
 
     Counts instructions and memory of both versions, unless profiles of them are registered, and tells the

@@ -19,7 +19,7 @@ from perun.running.cleaning import fsck as run
 from perun.running.cleaning import rebuild as make_anew
 from perun.sharing import remotes
 from perun.sharing.remotes import open_remote
-from perun.store.fsck import Finding
+from perun.store.fsck import FsckFinding
 from perun.store.remote.verifying import RemoteFinding
 
 PAINT = {"error": "bold red", "warning": "yellow", "info": "dim", "repaired": "green"}
@@ -45,7 +45,7 @@ def fsck(session: Session, repair: bool, rebuild: bool, remote_name: str | None,
     whole in them: then `perun push` of whoever has the rest sends it again.
     """
     repo = session.repository
-    findings: list[Finding | RemoteFinding] = []
+    findings: list[FsckFinding | RemoteFinding] = []
     if remote_name is not None and rebuild:
         raise UsageError(
             "--rebuild makes caches anew, and a remote has none", "leave out --rebuild or --remote"
@@ -56,7 +56,7 @@ def fsck(session: Session, repair: bool, rebuild: bool, remote_name: str | None,
             count = make_anew(repo, bar.update)
             if not as_json:
                 bar.write(f"made the caches of {plural(count, 'version')} anew")
-        found: Iterable[Finding | RemoteFinding] = run(repo, bar.update, repair=repair)
+        found: Iterable[FsckFinding | RemoteFinding] = run(repo, bar.update, repair=repair)
         if remote_name is not None:
             remote = stack.enter_context(open_remote(repo, remote_name or None))
             found = remotes.fsck(repo, remote, bar.update, repair=repair)
@@ -75,7 +75,7 @@ def fsck(session: Session, repair: bool, rebuild: bool, remote_name: str | None,
     return 10 if errors else 0
 
 
-def _data(findings: Sequence[Finding | RemoteFinding], errors: int) -> dict[str, Any]:
+def _data(findings: Sequence[FsckFinding | RemoteFinding], errors: int) -> dict[str, Any]:
     rows = [
         {
             "severity": one.severity,
@@ -90,7 +90,7 @@ def _data(findings: Sequence[Finding | RemoteFinding], errors: int) -> dict[str,
 
 
 def _summarise(
-    session: Session, findings: Sequence[Finding | RemoteFinding], errors: int, repair: bool, options: str
+    session: Session, findings: Sequence[FsckFinding | RemoteFinding], errors: int, repair: bool, options: str
 ) -> None:
     left = "left" if repair else "found"
     session.say(session.paint(plural(errors, "error"), "bold red") if errors else f"no damage {left}")
@@ -101,11 +101,11 @@ def _summarise(
         )
 
 
-def _path(finding: Finding | RemoteFinding) -> str:
-    return str(finding.path) if isinstance(finding, Finding) else finding.key
+def _path(finding: FsckFinding | RemoteFinding) -> str:
+    return str(finding.path) if isinstance(finding, FsckFinding) else finding.key
 
 
-def _described(finding: Finding | RemoteFinding) -> str:
+def _described(finding: FsckFinding | RemoteFinding) -> str:
     path = _path(finding)
     text = finding.message if path in finding.message else f"{path}: {finding.message}"
     return f"{text}: {finding.done}" if finding.done else text

@@ -361,7 +361,9 @@ def _named(ctx: click.Context, given: FuzzingOptions) -> set[str]:
     return {name for name in vars(given) if ctx.get_parameter_source(name) is source}
 
 
-def _resumed(ctx: click.Context, session: Session, given: FuzzingOptions, view: answers.View) -> verb.Outcome:
+def _resumed(
+    ctx: click.Context, session: Session, given: FuzzingOptions, view: answers.CampaignView
+) -> verb.FuzzOutcome:
     """Go on with a campaign: it has its options, and some may be others now.
 
     :raises UsageError: where another option is given.

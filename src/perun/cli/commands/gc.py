@@ -16,7 +16,7 @@ from perun.cli.session import Session
 from perun.core.errors import UsageError
 from perun.core.wording import plural
 from perun.running import cleaning as collecting
-from perun.running.cleaning import Collected
+from perun.running.cleaning import CleaningResult
 from perun.sharing.remotes import open_remote
 from perun.store.remote.register import RegisterEntry
 
@@ -76,7 +76,7 @@ def gc(
     perun gc --keep-days 90 --keep-tags --dry-run
     perun gc --remote team --keep-last 500
     """
-    keep = collecting.Keep(keep_days, keep_tags, keep_last, unknown=not unknown)
+    keep = collecting.RetentionPolicy(keep_days, keep_tags, keep_last, unknown=not unknown)
     if grace is not None and (remote_name is None or grace < 0):
         raise UsageError("--grace is about a remote, and not negative", "e.g. --remote team --grace 7")
     if built and remote_name is not None:
@@ -86,7 +86,7 @@ def gc(
 
     def collect(
         dry_run: bool, agreed: Collection[RegisterEntry] | None = None
-    ) -> tuple[Collected, str | None]:
+    ) -> tuple[CleaningResult, str | None]:
         progress = session.progress(0, "deleting", enabled=not (as_json or dry_run))
         if remote_name is None:
             with progress as bar:
@@ -112,7 +112,7 @@ def gc(
 
 
 def _agreed(
-    session: Session, collect: Callable[[bool], tuple[Collected, str | None]], as_json: bool
+    session: Session, collect: Callable[[bool], tuple[CleaningResult, str | None]], as_json: bool
 ) -> set[RegisterEntry] | None:
     """The profiles that would be removed, after the user was asked; None if they are to stay."""
     planned, url = collect(True)

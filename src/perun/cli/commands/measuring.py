@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from perun.cli.answers import data
-from perun.cli.graph import Graph, Rows
+from perun.cli.graph import CommitGraph, GraphRows
 from perun.cli.options import VERSION, with_options_of
 from perun.cli.session import Session
 from perun.cli.table import one_line
@@ -21,20 +21,20 @@ from perun.plugin.params import param
 from perun.profile.amounts import readable
 from perun.repository.copies import Placement
 from perun.repository.jobs import Job
-from perun.running.run.collecting import Naming
+from perun.running.run.collecting import ProfileNaming
 from perun.running.run.events import (
     JobAnswered,
     JobDone,
     JobFailure,
-    MachineTold,
+    MachineReport,
     PoolEvent,
-    Tally,
+    RunTally,
     VersionSkipped,
     VersionStarted,
 )
 from perun.running.run.execute import run_jobs
 from perun.running.run.finding import Search
-from perun.running.run.rounds import Known
+from perun.running.run.rounds import SessionState
 from perun.running.run.schedule import choose, plan_slots
 
 
@@ -165,7 +165,7 @@ def measure(
     place = where.placement
     versions = choose(session.repository, where.minor, where.crawl_parents)
     slots = plan_slots(jobs, versions)
-    tally = Tally(slots)
+    tally = RunTally(slots)
     single = tally.total == 1  # the command ends with the error of its only job, which is not printed before
     with session.progress(tally.total, "measuring") as bar:
         kept = EventData(session) if as_json else None
@@ -174,7 +174,7 @@ def measure(
             session.repository,
             slots,
             placement=place,
-            naming=Naming(name, where.template),
+            naming=ProfileNaming(name, where.template),
             tally=tally,
             report=bar.update,
             report_inside=bar.inside,
@@ -195,7 +195,7 @@ def measure(
         raise tally.failures[0].error if single else tally.error
 
 
-def _tell_interrupted(session: Session, tally: Tally) -> None:
+def _tell_interrupted(session: Session, tally: RunTally) -> None:
     """Say what is stored; an incomplete profile of the last job has said so itself."""
     if tally.total > 1:
         done = tally.complete + tally.incomplete
@@ -231,7 +231,7 @@ class EventData:
             for one in found.found()
         ]
 
-    def results(self, session: Iterable[Known], *, registered: bool) -> None:
+    def results(self, session: Iterable[SessionState], *, registered: bool) -> None:
         """Keep what the session says of each version and job."""
         self._results += [
             {
@@ -271,7 +271,7 @@ class EventData:
             )
         elif isinstance(event, JobAnswered):
             self._answers.append(event.data)
-        elif isinstance(event, MachineTold):
+        elif isinstance(event, MachineReport):
             tell = self._session.warn if event.serious else self._session.note
             tell(f"{one_line(event.machine)}: {one_line(event.text)}")
 
@@ -327,8 +327,8 @@ class EventPrinter:
     ) -> None:
         self._spread = spread
         self._parents = parents
-        self._graph = Graph(paint=session.paint)
-        self._rows = Rows("* ", "  ", ())
+        self._graph = CommitGraph(paint=session.paint)
+        self._rows = GraphRows("* ", "  ", ())
         self._session = session
         self._write = write
         self._history = history and several
@@ -365,7 +365,7 @@ class EventPrinter:
             self._phases(event.phases)
             if event.judged is not None and not self._spread:
                 self._line("  " + data.line(self._session, event.judged))
-        elif isinstance(event, MachineTold):
+        elif isinstance(event, MachineReport):
             tell = self._session.warn if event.serious else self._session.note
             tell(f"{one_line(event.machine)}: {one_line(event.text)}")
         elif isinstance(event, JobFailure):
@@ -376,7 +376,7 @@ class EventPrinter:
                 "git stash keeps these changes, list them with: git stash list"
             )
 
-    def results(self, session: Iterable[Known], *, registered: bool) -> None:
+    def results(self, session: Iterable[SessionState], *, registered: bool) -> None:
         """Print what the session says of each version and job."""
         self._headings, self._named = self._history, not self._history
         word = "registered" if registered else "stored"

@@ -12,22 +12,22 @@ from perun.core.errors import RemoteError
 from perun.core.wording import plural
 from perun.profile.amounts import percent, readable
 from perun.running.pool import check as checking
-from perun.running.pool.check import Checked, MachineState
-from perun.running.pool.places import Place, Scheduler, parsed
+from perun.running.pool.check import MachineState, PoolCheck
+from perun.running.pool.places import DaskPlace, Place, parsed
 
 # What `perun pool check` answers, as text or JSON.
 
 
 def tell_exposed(session: Session, place: Place) -> None:
     """Say so where others in the network may use the pool."""
-    if isinstance(place, Scheduler) and place.exposed:
+    if isinstance(place, DaskPlace) and place.exposed:
         session.note(
             f"note: {place} is not encrypted: who reaches it can run commands on its workers, and "
             "read what is sent; use it only in a network that you trust, or with dask+tls://"
         )
 
 
-def checked(session: Session, found: Checked, pool: str, *, as_json: bool) -> int:
+def checked(session: Session, found: PoolCheck, pool: str, *, as_json: bool) -> int:
     """The machines of the pool; the exit code: 14 if one is set aside or cannot measure."""
     fit = [one for one in found.machines if not (one.set_aside or one.problem)]
     code = 0 if fit and len(fit) == len(found.machines) else RemoteError.exit_code

@@ -57,7 +57,7 @@ def postprocessby(
     session: Session = ctx.obj
 
     @functools.cache
-    def found() -> lookup.Found:
+    def found() -> lookup.ProfileLocation:
         return lookup.find(session.repository, profile, minor, session.confirm)
 
     session.profile_loader = lambda: lookup.load(session.repository, found())

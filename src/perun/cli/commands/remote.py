@@ -18,14 +18,14 @@ from perun.cli.table import one_line
 from perun.core.wording import plural
 from perun.profile.amounts import readable
 from perun.repository.repository import open_repository
-from perun.running.cleaning import Collected
-from perun.running.run.builds import Kept
+from perun.running.cleaning import CleaningResult
+from perun.running.run.builds import CachedBuild
 from perun.sharing import remotes as cloning
 from perun.sharing import remotes as remotes_module
 from perun.sharing import transfer
 from perun.sharing import transfer as listing
 from perun.sharing.remotes import NamedRemote, versions_of
-from perun.sharing.transfer import HeldVersion, Transferred
+from perun.sharing.transfer import HeldVersion, TransferResult
 
 # What `perun remote`, `push`, `pull`, `fetch` and `gc` answer, as text or JSON.
 
@@ -48,7 +48,7 @@ def remotes(session: Session, found: Sequence[NamedRemote], *, as_json: bool) ->
 
 def transferred(
     session: Session,
-    done: Transferred,
+    done: TransferResult,
     url: str,
     verb: Literal["push", "pull"],
     *,
@@ -148,7 +148,9 @@ def _held_line(session: Session, one: HeldVersion) -> str:
     return f"{session.paint(one.version[:10], 'yellow')}  {date}  {', '.join(parts)}{subject}"
 
 
-def collected(session: Session, done: Collected, url: str | None, *, dry_run: bool, as_json: bool) -> None:
+def collected(
+    session: Session, done: CleaningResult, url: str | None, *, dry_run: bool, as_json: bool
+) -> None:
     """What `perun gc` removed, here or at a remote, or would remove."""
     if as_json:
         write_json(
@@ -211,7 +213,7 @@ def collected(session: Session, done: Collected, url: str | None, *, dry_run: bo
         )
 
 
-def _size(builds: Sequence[Kept]) -> str:
+def _size(builds: Sequence[CachedBuild]) -> str:
     return readable(sum(one.size for one in builds), "B")
 
 

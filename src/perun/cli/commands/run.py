@@ -33,19 +33,19 @@ from perun.core.wording import plural
 from perun.profile.amounts import readable
 from perun.repository.copies import refuse_after_interruption
 from perun.running.pool import dispatch
-from perun.running.pool.places import Local, Place, parsed
+from perun.running.pool.places import LocalPlace, Place, parsed
 from perun.running.run import matrix as batch
 from perun.running.run.events import (
     Event,
     Forecast,
     JobDone,
     JobFailure,
-    MachineTold,
+    MachineReport,
     PoolEvent,
-    Tally,
+    RunTally,
     VersionSkipped,
 )
-from perun.running.run.journal import Journal
+from perun.running.run.journal import BatchJournal
 from perun.running.run.pre_run import PreparationRecord
 from perun.running.run.rounds import Rounds
 from perun.running.run.schedule import parents_among
@@ -222,7 +222,7 @@ def run_matrix(
         return
     with open_remote(session.repository, options.push or None) as remote:
         # What is sent from this machine while it measures would disturb that; between two jobs nothing does.
-        sender = Sender(session.repository, remote, meanwhile=not isinstance(place, Local))
+        sender = Sender(session.repository, remote, meanwhile=not isinstance(place, LocalPlace))
         _run_matrix(session, options, where, since, place, sender, as_json)
 
 
@@ -249,7 +249,7 @@ def _run_matrix(
         options.seed,
     )
     repo = session.repository
-    journal: Journal | None = None
+    journal: BatchJournal | None = None
     if options.find_changes:
         _find_changes(session, options, wanted, place, sender, as_json)
         return
@@ -344,15 +344,15 @@ def _finish(
 
 def _run(
     session: Session,
-    planned: batch.Plan,
-    journal: Journal | None,
+    planned: batch.BatchPlan,
+    journal: BatchJournal | None,
     options: MatrixOptions,
     place: Place | None,
     sender: Sender | None,
     kept: EventData | None,
 ) -> tuple[Rounds, PerunError | None]:
     """Run the batch and print it; what its session says, and the error of what failed."""
-    tally = Tally(planned.slots)
+    tally = RunTally(planned.slots)
     forecast = Forecast(session.repository, planned.slots)
 
     def expected() -> float | None:
@@ -363,7 +363,7 @@ def _run(
 
     def show_results() -> None:
         if planned.spread:
-            known = rounds.told() if planned.register else rounds.known()
+            known = rounds.reported() if planned.register else rounds.known()
             printer.results(known, registered=planned.register)
 
     versions = planned.versions if planned.spread else [slot.version for slot in planned.slots]
@@ -388,7 +388,7 @@ def _run(
         try:
             with contextlib.closing(events):  # restores the working directory of an interrupted run at once
                 for event in events:
-                    if not isinstance(event, MachineTold):
+                    if not isinstance(event, MachineReport):
                         forecast.learn(event)
                         bar.expect(expected())
                     printer.show(event)
@@ -437,11 +437,11 @@ def _send_rest(session: Session, sender: Sender | None, error: PerunError | None
 
 def _events(
     session: Session,
-    planned: batch.Plan,
-    journal: Journal | None,
+    planned: batch.BatchPlan,
+    journal: BatchJournal | None,
     options: MatrixOptions,
     place: Place | None,
-    tally: Tally,
+    tally: RunTally,
     rounds: Rounds,
     bar: Progress,
 ) -> Generator[Event] | Generator[PoolEvent]:
@@ -469,7 +469,7 @@ def _events(
     )
 
 
-def _summarise(session: Session, tally: Tally) -> None:
+def _summarise(session: Session, tally: RunTally) -> None:
     """List the failures once more, as their lines may have scrolled away among the others."""
     if not (tally.started and tally.failures):
         return
@@ -489,7 +489,7 @@ def _line(session: Session, what: str, event: JobFailure | VersionSkipped) -> No
 class _DryRun:
     """The list of the jobs that the batch runs, and how long it takes."""
 
-    def __init__(self, session: Session, planned: batch.Plan, retry_broken: bool) -> None:
+    def __init__(self, session: Session, planned: batch.BatchPlan, retry_broken: bool) -> None:
         repo = session.repository
         record = PreparationRecord(repo)
         self._session = session

@@ -19,7 +19,7 @@ from perun.cli.session import Session
 from perun.cli.table import cut, one_line, width
 from perun.core.errors import DamagedStore, UsageError
 from perun.core.wording import plural
-from perun.history.trend import Point, Series, Trend, text_of
+from perun.history.trend import Trend, TrendPoint, TrendSeries, text_of
 from perun.history.trend import trend as run
 from perun.profile.amounts import readable
 from perun.profile.head import shortest
@@ -103,7 +103,7 @@ def write_csv(session: Session, found: Trend) -> None:
             writer.writerow((*first, *(row.get(name) for name in CSV[len(first) :])))
 
 
-def _series_data(series: Series) -> dict[str, Any]:
+def _series_data(series: TrendSeries) -> dict[str, Any]:
     key = series.key
     return {
         **key.configuration._asdict(),
@@ -124,7 +124,7 @@ def _series_data(series: Series) -> dict[str, Any]:
     }
 
 
-def _series(session: Session, series: Series, title: str, with_machine: bool) -> None:
+def _series(session: Session, series: TrendSeries, title: str, with_machine: bool) -> None:
     key, points = series.key, series.points
     drawn = can_draw(session)
     name = session.paint(one_line(title), "bold")
@@ -144,7 +144,7 @@ def _series(session: Session, series: Series, title: str, with_machine: bool) ->
         session.say(line)
 
 
-def _overall(session: Session, series: Series) -> str:
+def _overall(session: Session, series: TrendSeries) -> str:
     one = series.overall
     if one.verdict is None:
         return ""
@@ -152,7 +152,7 @@ def _overall(session: Session, series: Series) -> str:
     return f", {text} since {one.since[: data.SHORT]}"
 
 
-def _rows(session: Session, points: Sequence[Point], drawn: bool) -> Iterator[str]:
+def _rows(session: Session, points: Sequence[TrendPoint], drawn: bool) -> Iterator[str]:
     """The lines of the table; on a terminal of 80 columns without dates and intervals."""
     wide = session.columns == 0 or session.columns >= WIDE
     shown = [point.judged for point in points]

@@ -14,7 +14,7 @@ from perun.cli.table import one_line
 from perun.core.errors import UsageError
 from perun.web.live import ServerState
 from perun.web.server import LOCAL as LOCAL_NAMES
-from perun.web.serving import LOCAL, Serving
+from perun.web.serving import LOCAL, BoundServer
 
 VARIABLE = "PERUN_WEB_TOKEN"
 
@@ -60,7 +60,7 @@ def serve(session: Session, revision: str | None, port: int, host: str, token: b
     repository = session.repository
     if revision is not None:
         repository.version(revision)  # a mistake is told before anything is opened
-    serving = Serving(ServerState(repository, revision), host, port, given, reads=token)
+    serving = BoundServer(ServerState(repository, revision), host, port, given, reads=token)
     session.say(f"dashboard of {one_line(str(repository.root))}: {serving.with_token}")
     session.note("Ctrl-C ends it")
     if not no_open:

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from perun.collect._calls.events import Calls
-from perun.collect._calls.overhead import Cost, below
+from perun.collect._calls.overhead import CallCost, below
 from perun.core import atomic
 from perun.core.wording import listed
 from perun.native.columns import Floats, Ints
@@ -65,7 +65,7 @@ class CalibrationCalls(NamedTuple):
 
 def cost_of(
     measured: CalibrationCalls, bare: CalibrationCalls | None = None, calls: int = CALLS
-) -> Cost | None:
+) -> CallCost | None:
     """The cost of recording a call: the median of rounds, which interruptions of the program do not move.
 
     :param measured: rounds of `calls` calls of an empty function, one directly after the other.
@@ -81,10 +81,10 @@ def cost_of(
     return made(inside, whole, steps)
 
 
-def made(inside: float, whole: float, rounds: Floats) -> Cost:
+def made(inside: float, whole: float, rounds: Floats) -> CallCost:
     """A cost with its spread: that of the rounds, and some of it in any case."""
     low, high = np.percentile(rounds, (10, 90))
-    return Cost(inside, whole - inside, max(float(high - low), UNCERTAIN * whole))
+    return CallCost(inside, whole - inside, max(float(high - low), UNCERTAIN * whole))
 
 
 def empty_call(bare: CalibrationCalls | None, inside: float, calls: int = CALLS) -> float:
@@ -102,7 +102,7 @@ def _usual(values: Ints) -> Floats:
     return means
 
 
-class Costs:
+class CalibrationCosts:
     """Costs that were measured since the machine started, in a file; without a folder they are not kept."""
 
     def __init__(self, folder: Path | None, recorder: str, program: Path) -> None:
@@ -110,7 +110,9 @@ class Costs:
         self._file = folder / "costs-of-recording.json" if folder else None
         self._key = "|".join((recorder, _boot(), _version(program)))
 
-    def of(self, ways: Sequence[str], measure: Callable[[Sequence[str]], dict[str, Cost]]) -> dict[str, Cost]:
+    def of(
+        self, ways: Sequence[str], measure: Callable[[Sequence[str]], dict[str, CallCost]]
+    ) -> dict[str, CallCost]:
         """The costs of ways of recording, by the way; those that are not known yet are measured."""
         known = self._read()
         missing = [way for way in dict.fromkeys(ways) if way not in known]
@@ -119,16 +121,16 @@ class Costs:
             self._write(known)
         return {way: known[way] for way in ways if way in known}
 
-    def _read(self) -> dict[str, Cost]:
+    def _read(self) -> dict[str, CallCost]:
         return dict(self._all().get(self._key, {}))
 
-    def _all(self) -> dict[str, dict[str, Cost]]:
+    def _all(self) -> dict[str, dict[str, CallCost]]:
         if self._file is not None:
             with contextlib.suppress(OSError, msgspec.MsgspecError):
-                return msgspec.json.decode(self._file.read_bytes(), type=dict[str, dict[str, Cost]])
+                return msgspec.json.decode(self._file.read_bytes(), type=dict[str, dict[str, CallCost]])
         return {}
 
-    def _write(self, known: dict[str, Cost]) -> None:
+    def _write(self, known: dict[str, CallCost]) -> None:
         """Keep the costs; those of earlier starts of the machine are dropped."""
         if self._file is None or not known:
             return
@@ -154,7 +156,7 @@ def _version(program: Path) -> str:
 
 
 def region(
-    costs: Mapping[str, Cost], ways: Sequence[str], functions: Mapping[str, Mapping[str, Any]]
+    costs: Mapping[str, CallCost], ways: Sequence[str], functions: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The key `overhead` of the region `trace` of a profile, which says what was subtracted from its times.
 

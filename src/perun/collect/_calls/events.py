@@ -20,7 +20,7 @@ UNKNOWN: Final = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Events(Columns):
+class CallEvents(Columns):
     """Entries and exits of one thread in the order of time.
 
     :param time: nanoseconds. :param function: number of the function that is entered or left.
@@ -105,7 +105,7 @@ class Nesting:
         """The number of open calls."""
         return len(self._open)
 
-    def add(self, events: Events, counts: Ints | None = None) -> Calls:
+    def add(self, events: CallEvents, counts: Ints | None = None) -> Calls:
         """The calls that end with these events, which follow all earlier ones.
 
         :param counts: by how much each event raises the `order` of later calls, because the recorder left out
@@ -125,9 +125,11 @@ class Nesting:
         self.missed += count
         function = self._open.function[::-1]
         ends = np.full(count, time, np.int64)
-        return self.add(Events(ends, function, np.zeros(count, np.bool_), np.full(count, UNKNOWN, np.int64)))
+        return self.add(
+            CallEvents(ends, function, np.zeros(count, np.bool_), np.full(count, UNKNOWN, np.int64))
+        )
 
-    def _with_open_calls(self, events: Events, counts: Ints | None) -> _Steps:
+    def _with_open_calls(self, events: CallEvents, counts: Ints | None) -> _Steps:
         """The entries of the open calls, followed by the new events."""
         entry = np.asarray(events.entry, np.bool_)
         order = (entry if counts is None else counts).cumsum() + (self._entries - 1)

@@ -5,8 +5,8 @@ first and behind the second one, which is time of the caller. So a call seems lo
 and by the whole cost of each recorded call that was made within it.
 
 The costs are those of calls of an empty function that is recorded in the same way, see
-:mod:`perun.collect._calls.calibration`. They differ from call to call, by :attr:`Cost.spread`. Times that are
-smaller than the sum of these spreads say nothing about the program.
+:mod:`perun.collect._calls.calibration`. They differ from call to call, by :attr:`CallCost.spread`. Times that
+are smaller than the sum of these spreads say nothing about the program.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _USUAL: Final = 0.95
 """Share of the calls that tells what is usual: the slowest may have been interrupted by the system."""
 
 
-class Cost(NamedTuple):
+class CallCost(NamedTuple):
     """What recording one call costs, in nanoseconds.
 
     :param inside: the part that lies between the times at which the call begins and ends.
@@ -40,7 +40,7 @@ class Cost(NamedTuple):
     spread: float = 0.0
 
 
-class Spent(NamedTuple):
+class EventOverhead(NamedTuple):
     """What recording had cost at each event, in the unit of the recorder; shape (events,).
 
     :param time: subtract it from the time of the event. :param doubt: by how much `time` may be wrong.
@@ -56,7 +56,7 @@ class Overhead:
     A recorder has one for all its threads; its sums are complete once all calls are decoded.
     """
 
-    def __init__(self, costs: Sequence[Cost], unit: float = 1.0) -> None:
+    def __init__(self, costs: Sequence[CallCost], unit: float = 1.0) -> None:
         """:param costs: by the numbers of the functions. :param unit: nanoseconds of a unit of the recorder's
         times.
         """
@@ -69,7 +69,7 @@ class Overhead:
 
     def spent(
         self, function: Ints, counts: Ints, before: tuple[float, float]
-    ) -> tuple[Spent, tuple[float, float]]:
+    ) -> tuple[EventOverhead, tuple[float, float]]:
         """What recording had cost at each event, and after the last one.
 
         :param function: of each event. :param counts: how many calls each event begins: 0 for an exit.
@@ -85,7 +85,7 @@ class Overhead:
         end = (float(time[-1]), float(doubts[-1])) if len(time) else before
         # At its beginning a call has cost what lies outside of it; the doubt of all of it is its own.
         time[began] -= self._inside[chosen] * counts[began]
-        return Spent(time, doubts - doubt), end
+        return EventOverhead(time, doubts - doubt), end
 
     def count(
         self, function: Ints, caller: Ints, recorded: Ints, left: tuple[Ints, Ints], doubt: Floats

@@ -29,7 +29,7 @@ from perun.native.dwarf import (
     type_of,
 )
 from perun.native.function_names import is_rust
-from perun.native.parameters import REGISTERS, Parameter, formal_parameters, parameters_of
+from perun.native.parameters import REGISTERS, FunctionParameter, formal_parameters, parameters_of
 from perun.plugin.params import nearest
 
 # Formulas of sizes: sums of numbers that are read by following pointers from a parameter.
@@ -303,12 +303,12 @@ def _parse(expression: str, where: str) -> tuple[str, list[str]]:
     return names[0], names[1:]
 
 
-def _size(parameter: Parameter, found: Formula) -> Size:
+def _size(parameter: FunctionParameter, found: Formula) -> Size:
     assert parameter.place is not None
     return Size(*parameter.place, found.terms, found.constant, found.divisor, found.text)
 
 
-def _follow(parameter: Parameter, steps: Sequence[str], where: str) -> Formula:
+def _follow(parameter: FunctionParameter, steps: Sequence[str], where: str) -> Formula:
     """The size that is reached from a parameter through its members; `.` follows pointers as `->` does."""
     kind = resolved(parameter.type)
     path: Path = (0,) if parameter.indirect else ()
@@ -344,7 +344,7 @@ def _follow(parameter: Parameter, steps: Sequence[str], where: str) -> Formula:
     return size
 
 
-def _in_parameter(parameter: Parameter) -> Formula | None:
+def _in_parameter(parameter: FunctionParameter) -> Formula | None:
     """The size of the structure to which a parameter points."""
     kind = resolved(parameter.type)
     if parameter.indirect:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.core.atomic import Naming
+from perun.core.atomic import PathErrors
 from perun.core.errors import ProfileError
 
 BYTE_ORDER: Final = 0x01020304
@@ -28,7 +28,7 @@ class DamagedRecording(ProfileError):
     """A file is not what the recorder writes."""
 
 
-class Layout(NamedTuple):
+class HeaderLayout(NamedTuple):
     """The layout of a header: the bytes that name the format, its version, and all fields as a struct."""
 
     magic: bytes
@@ -63,7 +63,7 @@ class RecordedFile(NamedTuple):
                 f"cannot read {self.path}: {problem.strerror}", "collect the profile again"
             ) from None
 
-    def header(self, layout: Layout, data: bytes) -> list[Any]:
+    def header(self, layout: HeaderLayout, data: bytes) -> list[Any]:
         """The fields of a header after magic, byte order and version.
 
         :param data: begins with the header.
@@ -93,7 +93,7 @@ def require_room(file: Path, size: int) -> None:
     """
     from tempfile import TemporaryFile
 
-    with Naming(file), TemporaryFile(dir=file.parent) as same:
+    with PathErrors(file), TemporaryFile(dir=file.parent) as same:
         os.posix_fallocate(same.fileno(), 0, size)
 
 

@@ -12,7 +12,7 @@ from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.core.extras import reinstall_command
 from perun.core.process import programs
 from perun.core.process.command import failed, find_executable, outcome
-from perun.core.process.execution import INTERRUPTED, TIMEOUT, Sample
+from perun.core.process.execution import INTERRUPTED, TIMEOUT, RunSample
 from perun.native.elf import read_elf
 from perun.plugin.api import Interrupted, Readiness, Run
 from perun.plugin.params import param
@@ -34,7 +34,7 @@ _INSTEAD: Final = (
 
 
 def require_recorded(
-    run: Run, sample: Sample, errors: Sequence[str], *, ignore_failure: bool, hint: str = IGNORE_FAILURE
+    run: Run, sample: RunSample, errors: Sequence[str], *, ignore_failure: bool, hint: str = IGNORE_FAILURE
 ) -> None:
     """Refuse a run of a command that failed.
 
@@ -49,7 +49,7 @@ def require_recorded(
     raise failed(run, sample.status, errors, hint)
 
 
-def shortfalls(sample: Sample, timeout: float, lost: int = 0, what: str = "calls") -> list[Incomplete]:
+def shortfalls(sample: RunSample, timeout: float, lost: int = 0, what: str = "calls") -> list[Incomplete]:
     """What a recording of the run lacks.
 
     :param timeout: the time limit of the run in seconds. :param lost: number of events that were lost.
@@ -74,24 +74,24 @@ def stopped_because(error: int) -> str:
     return os.strerror(error)
 
 
-def ended(sample: Sample) -> str:
+def ended(sample: RunSample) -> str:
     """How the run ended, in words; also that a recorder may be why a program that confines itself did so."""
     return outcome(sample.status) + _CONFINED_ITSELF * sample.confined
 
 
-def instead(sample: Sample) -> str:
+def instead(sample: RunSample) -> str:
     """How to measure a program that a recorder within it may have ended, to go on from :func:`ended`."""
     return _INSTEAD * sample.confined
 
 
-def early_end(sample: Sample, timeout: float) -> str:
+def early_end(sample: RunSample, timeout: float) -> str:
     """How the run ended early, in words; empty if it ended normally."""
     if os.WIFSIGNALED(sample.status) and not sample.early:
         return ended(sample)
     return "".join(f"was {reason}" for reason in shortfalls(sample, timeout))
 
 
-def completed(profile: Profile, sample: Sample, lacks: Iterable[Incomplete]) -> Profile:
+def completed(profile: Profile, sample: RunSample, lacks: Iterable[Incomplete]) -> Profile:
     """The profile, marked as incomplete where it lacks a part of the run.
 
     :raises Interrupted: where the user interrupted the run; it has the profile.
@@ -206,7 +206,7 @@ _NAME: Final = re.compile(r"python(\d+(\.\d+)?)?[dt]?")
 _WITH_VALUE: Final = ("-W", "-X", "--check-hash-based-pycs")
 
 
-class Interpreted(NamedTuple):
+class InterpreterCommand(NamedTuple):
     """A Python program: the path of its interpreter, the interpreter's options, and the words after them."""
 
     python: str
@@ -217,7 +217,7 @@ class Interpreted(NamedTuple):
 _OTHERS: Final = "leave out --python for other programs"
 
 
-def python_program_of(run: Run, what: str = "--python", others: str = _OTHERS) -> Interpreted:
+def python_program_of(run: Run, what: str = "--python", others: str = _OTHERS) -> InterpreterCommand:
     """The Python program that the command runs.
 
     :param what: needs one, for the message. :param others: what to do with programs of other languages.
@@ -241,7 +241,7 @@ def python_program_of(run: Run, what: str = "--python", others: str = _OTHERS) -
             f"{what} cannot record {str(run)!r}, because it reads its program from standard input",
             "put the program into a file, and measure that",
         )
-    return Interpreted(path, options, words)
+    return InterpreterCommand(path, options, words)
 
 
 def succeeds(code: str, run: Run, python: str, options: Sequence[str] = ()) -> bool:

@@ -40,7 +40,7 @@ _COMPILERS: Final = ("cc", "gcc", "clang", "c89", "c99"), ("c++", "g++", "clang+
 _ERRORS: Final = 15
 
 
-class Target(NamedTuple):
+class BuildTarget(NamedTuple):
     """What to compile.
 
     :param sources: relative to the folder of the run. :param options: of the compiler, as in a shell.
@@ -53,7 +53,7 @@ class Target(NamedTuple):
     whole: bool = False
 
 
-def build_files(target: Target, cwd: Path, environ: Mapping[str, str]) -> Path:
+def build_files(target: BuildTarget, cwd: Path, environ: Mapping[str, str]) -> Path:
     """Compile the sources, each by itself, and link them; return the path of the program.
 
     :raises UsageError: where a file is not a C or C++ source. :raises JobFailed: where it does not compile.

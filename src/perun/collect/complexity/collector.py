@@ -18,7 +18,7 @@ from perun.collect._calls.calibration import (
     LOOPED,
     ROUNDS,
     CalibrationCalls,
-    Costs,
+    CalibrationCosts,
     cost_of,
     empty_call,
     made,
@@ -26,9 +26,9 @@ from perun.collect._calls.calibration import (
     region,
 )
 from perun.collect._calls.events import Calls
-from perun.collect._calls.overhead import Cost, Overhead, merge
+from perun.collect._calls.overhead import CallCost, Overhead, merge
 from perun.collect.complexity.build import ComplexityParams
-from perun.collect.complexity.records import FunctionAddress, Process, processes
+from perun.collect.complexity.records import FunctionAddress, ProcessRecording, processes
 from perun.collect.complexity.selection import Selection, select
 from perun.core.errors import JobFailed, PerunError
 from perun.core.process.execution import Execution, Output
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from perun.collect._calls.profile import CalledFunction
     from perun.collect.complexity.records import Gaps
-    from perun.core.process.execution import Sample
+    from perun.core.process.execution import RunSample
     from perun.profile.factory import Profile
 
 
@@ -141,14 +141,14 @@ def _build(run: Run, params: ComplexityParams, ctx: CollectContext) -> tuple[Run
     """Build the program if the parameters say so; return the run to record and the path of its program."""
     import shlex
 
-    from perun.collect.complexity.build import Target, build_command, build_files
+    from perun.collect.complexity.build import BuildTarget, build_command, build_files
     from perun.core.process.command import find_executable
 
     whole = any("std::" in rule for rule in params.rules)
     if params.files:
         ctx.report("compiling", 0, 0)
         folder = Path(params.target_dir) if params.target_dir else ctx.scratch / "target"
-        target = Target([Path(file) for file in params.files], params.compile_flags, folder, whole)
+        target = BuildTarget([Path(file) for file in params.files], params.compile_flags, folder, whole)
         program = str(build_files(target, run.cwd, run.environ))
         rest = shlex.join(run._replace(args="", workload="").command().argv[1:])
         return run._replace(cmd=shlex.quote(program), args=f"{rest} {run.args}".strip()), program
@@ -194,10 +194,10 @@ def _profile(
     run: Run,
     params: ComplexityParams,
     ctx: CollectContext,
-    found: Sequence[Process],
+    found: Sequence[ProcessRecording],
     selection: Selection,
-    corrected: Correction,
-    sample: Sample,
+    corrected: OverheadCorrection,
+    sample: RunSample,
 ) -> Profile:
     import numpy as np
 
@@ -241,7 +241,7 @@ def _lost(gaps: Gaps) -> int:
 
 
 def _summary(
-    gaps: Gaps, total: int, found: Sequence[Process], real: float, early: str, notes: Sequence[str]
+    gaps: Gaps, total: int, found: Sequence[ProcessRecording], real: float, early: str, notes: Sequence[str]
 ) -> dict[str, Any]:
     return {
         "engine": "instrumentation",
@@ -257,7 +257,7 @@ def _summary(
 
 
 def _notes(
-    gaps: Gaps, total: int, found: Sequence[Process], functions: Sequence[CalledFunction], early: str
+    gaps: Gaps, total: int, found: Sequence[ProcessRecording], functions: Sequence[CalledFunction], early: str
 ) -> list[str]:
     from perun.collect._common.runs import CONFINED, stopped_because
 
@@ -297,7 +297,7 @@ def _notes(
     return notes
 
 
-def _nothing_recorded(program: str, params: ComplexityParams, sample: Sample) -> JobFailed:
+def _nothing_recorded(program: str, params: ComplexityParams, sample: RunSample) -> JobFailed:
     from perun.collect._common.runs import ended, instead
 
     message = f"{program} recorded no call of a function (it {ended(sample)}{instead(sample)})"
@@ -324,19 +324,19 @@ _SECONDS: Final = 20.0
 _SAMPLING: Final = 1 << 30
 
 
-class Correction:
+class OverheadCorrection:
     """Subtracts the cost of recording from the calls of all processes of a run.
 
     :ivar why_not: why the times are as they were recorded; empty where they are corrected.
     """
 
-    def __init__(self, costs: Mapping[str, Cost], selection: Selection, why_not: str = "") -> None:
+    def __init__(self, costs: Mapping[str, CallCost], selection: Selection, why_not: str = "") -> None:
         self.why_not = why_not
         self._costs = costs
         self._selection = selection
         self._processes: list[tuple[Sequence[FunctionAddress], Overhead]] = []
 
-    def of(self, process: Process) -> Overhead | None:
+    def of(self, process: ProcessRecording) -> Overhead | None:
         """What is subtracted from the times of a process."""
         if self.why_not:
             return None
@@ -367,32 +367,34 @@ class Correction:
 
 def correction(
     library: Path, selection: Selection, environment: Callable[..., Run], ctx: CollectContext
-) -> Correction:
+) -> OverheadCorrection:
     """What to subtract; measured unless that was done since the machine started.
 
     :param environment: makes a run that records, of a run, a folder for recordings and a table.
     """
     if not INSTRUMENTED.is_file():
-        return Correction({}, selection, f"{INSTRUMENTED.name} was not built when Perun was installed")
+        return OverheadCorrection(
+            {}, selection, f"{INSTRUMENTED.name} was not built when Perun was installed"
+        )
 
-    def measure(missing: Sequence[str]) -> dict[str, Cost]:
+    def measure(missing: Sequence[str]) -> dict[str, CallCost]:
         return _measured(environment, ctx)
 
     status = library.stat()
     recorder = f"complexity {status.st_size}-{status.st_mtime_ns}"
     ways = (PLAIN, SIZED, LEFT_OUT)
     try:
-        costs = Costs(ctx.cache, recorder, INSTRUMENTED).of(ways, measure)
+        costs = CalibrationCosts(ctx.cache, recorder, INSTRUMENTED).of(ways, measure)
     except (PerunError, OSError) as problem:
-        return Correction({}, selection, str(problem))
+        return OverheadCorrection({}, selection, str(problem))
     # Without debug information of its own the program has no calls with a size.
     costs = {SIZED: costs[PLAIN], **costs} if PLAIN in costs else costs
     missing = [way for way in ways if way not in costs]
     why_not = f"calls of the program {INSTRUMENTED.name} are missing" if missing else ""
-    return Correction(costs, selection, why_not)
+    return OverheadCorrection(costs, selection, why_not)
 
 
-def _measured(environment: Callable[..., Run], ctx: CollectContext) -> dict[str, Cost]:
+def _measured(environment: Callable[..., Run], ctx: CollectContext) -> dict[str, CallCost]:
     folder = ctx.scratch / "calibration"
     folder.mkdir(exist_ok=True)
     table = folder / "table"
@@ -417,7 +419,7 @@ def _measured(environment: Callable[..., Run], ctx: CollectContext) -> dict[str,
         return own.where(np.argsort(own.start, kind="stable"))
 
     bare = rows(BARE)
-    costs: dict[str, Cost] = {}
+    costs: dict[str, CallCost] = {}
     for way, name in _FUNCTIONS.items():
         own = rows(name)
         found = cost_of(

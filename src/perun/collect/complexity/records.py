@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.collect._calls.events import UNKNOWN, Calls, Events, Nesting
+from perun.collect._calls.events import UNKNOWN, CallEvents, Calls, Nesting
 from perun.collect._calls.overhead import Overhead
-from perun.collect._common.recordings import WORD, Layout, RecordedFile, Words, words
+from perun.collect._common.recordings import WORD, HeaderLayout, RecordedFile, Words, words
 from perun.native.columns import Bools, Ints
 
 # Decodes the events of a thread to calls; `native/record.h` owns the format and describes it.
@@ -42,7 +42,7 @@ class InvalidEvents(ValueError):
     """The runtime never writes such events; the message says why."""
 
 
-class Decoder:
+class ThreadDecoder:
     """Decodes the events of one thread, piece by piece; times are ticks.
 
     Calls that sampling leaves out become calls of imaginary functions, so that their time does not count for
@@ -97,10 +97,10 @@ class Decoder:
         is_entry, is_exit = number < self._functions, number == EXIT
         function = np.where(is_exit, UNKNOWN, number.astype(np.int64))
         if (is_entry | is_exit).all():
-            return self._called(Events(self._unrolled(value), function, is_entry, size))
-        return self._sampled(number, value, is_entry, Events(value, function, is_entry, size))
+            return self._called(CallEvents(self._unrolled(value), function, is_entry, size))
+        return self._sampled(number, value, is_entry, CallEvents(value, function, is_entry, size))
 
-    def _sampled(self, number: NDArray[np.int32], value: Ints, is_entry: Bools, events: Events) -> Calls:
+    def _sampled(self, number: NDArray[np.int32], value: Ints, is_entry: Bools, events: CallEvents) -> Calls:
         """The calls of events of which some stand for calls that sampling left out."""
         is_count, is_ticks, is_mark = (number == one for one in (UNSAMPLED_COUNT, UNSAMPLED_TICKS, UNSAMPLED))
         has_time = is_entry | (number == EXIT)
@@ -120,7 +120,7 @@ class Decoder:
         chosen = events.where(steps).replace(entry=entry)
         return self._called(chosen, counts[steps])
 
-    def _called(self, events: Events, counts: Ints | None = None) -> Calls:
+    def _called(self, events: CallEvents, counts: Ints | None = None) -> Calls:
         calls = self._recorded(self._nesting.add(events, counts))
         if self._nesting.stray:
             raise InvalidEvents("more calls end than begin")
@@ -163,9 +163,9 @@ _CONTENT: Final = "recorded calls"
 PIECE: Final = 1 << 17
 """How many events are decoded at once."""
 
-PROCESS: Final = Layout(b"PERUNCXP", 2, struct.Struct("=8sIIIIII3Q3QII"))
+PROCESS: Final = HeaderLayout(b"PERUNCXP", 2, struct.Struct("=8sIIIIII3Q3QII"))
 """`struct record_process`."""
-THREAD: Final = Layout(b"PERUNCXC", 2, struct.Struct("=8sIIIIIIQQQQQQ48xQQQQ"))
+THREAD: Final = HeaderLayout(b"PERUNCXC", 2, struct.Struct("=8sIIIIIIQQQQQQ48xQQQQ"))
 """`struct record_thread`."""
 FUNCTION: Final = np.dtype([("address", "u8"), ("module", "u4"), ("reserved", "u4")])
 ROOM: Final = HEADER_SIZE + MAX_FUNCTIONS * FUNCTION.itemsize
@@ -208,7 +208,7 @@ class Gaps(NamedTuple):
         return Gaps._make(sums)._replace(error=self.error or other.error)
 
 
-class Process:
+class ProcessRecording:
     """The recording of one process.
 
     :ivar pid: its id in the kernel. :ivar started: CLOCK_MONOTONIC at its first call, in nanoseconds.
@@ -244,7 +244,7 @@ class Process:
         """All calls, thread by thread and piece by piece, with times in nanoseconds since `origin`.
 
         :param origin: a time of CLOCK_MONOTONIC in nanoseconds. :param overhead: what is subtracted from the
-            times, see :class:`Decoder`.
+            times, see :class:`ThreadDecoder`.
         :raises DamagedRecording: where a file is not as the runtime writes it.
         """
         shift = self.started - origin
@@ -269,7 +269,7 @@ class Process:
             raise file.damaged("the positions of its events are out of range")
         if _is_twice(path, (written_at + written - kept, events_at), min(kept, written)):
             kept = 0
-        decoder = Decoder(tid, len(self.places), overhead)
+        decoder = ThreadDecoder(tid, len(self.places), overhead)
         try:
             for piece in _pieces(file, (written_at, written // WORD), (events_at, kept // WORD)):
                 yield self._scaled(decoder.add(piece), shift, file)
@@ -319,12 +319,12 @@ class Process:
         ]
 
 
-def processes(folder: Path) -> list[Process]:
+def processes(folder: Path) -> list[ProcessRecording]:
     """The processes that recorded something, in the order of their first calls."""
-    return sorted(map(Process, folder.glob("*.process")), key=lambda process: process.started)
+    return sorted(map(ProcessRecording, folder.glob("*.process")), key=lambda process: process.started)
 
 
-def _header(file: RecordedFile, layout: Layout) -> list[Any]:
+def _header(file: RecordedFile, layout: HeaderLayout) -> list[Any]:
     with file.open() as stream:
         return file.header(layout, stream.read(HEADER_SIZE))
 

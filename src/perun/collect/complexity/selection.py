@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perun.collect._calls.optimizations.applying import Applied, Candidate, apply, is_wanted
+from perun.collect._calls.optimizations.applying import OptimizationResult, TraceCandidate, apply, is_wanted
 from perun.collect._calls.profile import CalledFunction
 from perun.collect._calls.sizes import find_size, size_of
 from perun.collect._common.recordings import BYTE_ORDER
@@ -73,14 +73,14 @@ class Operation(IntEnum):
     EXTEND = 9
 
 
-class Step(NamedTuple):
+class SizeStep(NamedTuple):
     """One step of a program."""
 
     operation: Operation
     number: int = 0
 
 
-class Program(NamedTuple):
+class SizeProgram(NamedTuple):
     """How to read a size where the hook returns to an address in [`low`, `high`).
 
     :param function: address of the entered function, which may be inlined in another one.
@@ -94,7 +94,7 @@ class Program(NamedTuple):
     place: Operand
     base: int
     offset: int
-    steps: tuple[Step, ...]
+    steps: tuple[SizeStep, ...]
     is_inlined: bool = False
 
 
@@ -107,15 +107,15 @@ class TableFunction(NamedTuple):
     sampling: int = 1
 
 
-class Module(NamedTuple):
+class FileSelection(NamedTuple):
     """The functions and programs of one file; :param path: its real path."""
 
     path: str
     functions: Sequence[TableFunction] = ()
-    programs: Sequence[Program] = ()
+    programs: Sequence[SizeProgram] = ()
 
 
-def encoded(modules: Sequence[Module], *, only_listed: bool) -> bytes:
+def encoded(modules: Sequence[FileSelection], *, only_listed: bool) -> bytes:
     """The bytes of the table.
 
     :param only_listed: record only functions of the table; otherwise all that it does not exclude.
@@ -174,7 +174,7 @@ class _Location(NamedTuple):
     expression: tuple[int, ...]
 
 
-def programs(binary: Binary, sizes: Mapping[Function, Size]) -> list[Program]:
+def programs(binary: Binary, sizes: Mapping[Function, Size]) -> list[SizeProgram]:
     """The programs for all places where the functions of these sizes were compiled.
 
     A place has none if the hook cannot read the parameter there.
@@ -186,13 +186,13 @@ def programs(binary: Binary, sizes: Mapping[Function, Size]) -> list[Program]:
         identity, index = binary.described(function, partial(_identity_and_index, size), ((0, 0), -1))
         if index >= 0:
             wanted[identity] = (function, size, index)
-    found: list[Program] = []
+    found: list[SizeProgram] = []
     for function in binary.functions if wanted else ():
         found += binary.described(function, partial(_of_function, wanted), [])
     return found
 
 
-def _of_function(wanted: Mapping[_Identity, tuple[Function, Size, int]], entry: Any) -> list[Program]:
+def _of_function(wanted: Mapping[_Identity, tuple[Function, Size, int]], entry: Any) -> list[SizeProgram]:
     return list(_within(_Reader(entry), entry, wanted))
 
 
@@ -205,7 +205,7 @@ def _within(
     entry: Any,
     wanted: Mapping[_Identity, tuple[Function, Size, int]],
     around: tuple[_Identity, ...] = (),
-) -> Iterator[Program]:
+) -> Iterator[SizeProgram]:
     """The programs of an entry and of the functions that are inlined in it.
 
     :param around: the functions around the entry. A function that is inlined in itself has no programs there,
@@ -224,13 +224,13 @@ def _within(
 
 def _of_instance(
     reader: _Reader, entry: Any, function: Function, size: Size, index: int
-) -> Iterator[Program]:
+) -> Iterator[SizeProgram]:
     parameters = [one for one in entry.iter_children() if one.tag == "DW_TAG_formal_parameter"]
     for location in reader.locations(parameters[index]) if index < len(parameters) else ():
         found = reader.place(location.expression)
         if found is not None:
             is_inlined = entry.tag == "DW_TAG_inlined_subroutine"
-            yield Program(
+            yield SizeProgram(
                 function.address, location.low, location.high, *found, tuple(steps_of(size)), is_inlined
             )
 
@@ -248,32 +248,35 @@ def _index(entry: Any, size: Size) -> int:
     return -1
 
 
-def steps_of(size: Size) -> Iterator[Step]:
+def steps_of(size: Size) -> Iterator[SizeStep]:
     """The steps from the value of the parameter to the size."""
     # Each term but the last works on a copy of the parameter and then swaps it to the top for the next one,
     # so that in the end all terms are on the stack and are summed up.
     for number, term in enumerate(size.terms):
         if number + 1 < len(size.terms):
-            yield Step(Operation.COPY)
+            yield SizeStep(Operation.COPY)
         for position, offset in enumerate(term.offsets):
             last = position + 1 == len(term.offsets)
-            yield Step(Operation.ADD, offset)
-            yield Step(
+            yield SizeStep(Operation.ADD, offset)
+            yield SizeStep(
                 Operation.LOAD_INT if last and term.signed else Operation.LOAD, term.width if last else _WIDTH
             )
         if not term.offsets and term.width < _WIDTH:
-            signed = Step(Operation.EXTEND, term.width), Step(Operation.MASK, (1 << 8 * term.width) - 1)
+            signed = (
+                SizeStep(Operation.EXTEND, term.width),
+                SizeStep(Operation.MASK, (1 << 8 * term.width) - 1),
+            )
             yield signed[0] if term.signed else signed[1]
         if term.factor != 1:
-            yield Step(Operation.MULTIPLY, term.factor)
+            yield SizeStep(Operation.MULTIPLY, term.factor)
         if number + 1 < len(size.terms):
-            yield Step(Operation.SWAP)
+            yield SizeStep(Operation.SWAP)
     for _ in size.terms[1:]:
-        yield Step(Operation.SUM)
+        yield SizeStep(Operation.SUM)
     if size.constant:
-        yield Step(Operation.ADD, size.constant)
+        yield SizeStep(Operation.ADD, size.constant)
     if size.divisor != 1:
-        yield Step(Operation.DIVIDE, size.divisor)
+        yield SizeStep(Operation.DIVIDE, size.divisor)
 
 
 def _identity(entry: Any) -> _Identity:
@@ -370,7 +373,7 @@ class Selection(NamedTuple):
     path: str
     sizes: dict[int, str]
     notes: list[str]
-    applied: Applied | None = None
+    applied: OptimizationResult | None = None
 
     def functions(
         self, places: Sequence[FunctionAddress], cwd: Path, ctx: CollectContext
@@ -431,7 +434,7 @@ def select(program: str, params: ComplexityParams, ctx: CollectContext, run: Run
             for one in binary.functions
         ]
         table = encoded(
-            [Module(binary.path, functions, programs(binary, sizes))], only_listed=bool(params.rules)
+            [FileSelection(binary.path, functions, programs(binary, sizes))], only_listed=bool(params.rules)
         )
         texts = {one.address: size.text for one, size in sizes.items()}
         return Selection(table, binary.path, texts, [*binary.notes, *notes], applied)
@@ -444,18 +447,18 @@ def _optimized(
     params: ComplexityParams,
     ctx: CollectContext,
     run: Run | None,
-) -> Applied | None:
+) -> OptimizationResult | None:
     """What the optimisations decide on the functions, in the order of their addresses."""
     if run is None or not is_wanted(params):
         return None
     candidates = [
-        Candidate(one.name, one.symbol, one.address, bool(params.rules), every.get(one.address, 1))
+        TraceCandidate(one.name, one.symbol, one.address, bool(params.rules), every.get(one.address, 1))
         for one in _ordered(listed)
     ]
     return apply(run, binary.path, "complexity", candidates, params, ctx)
 
 
-def _kept(listed: frozenset[Symbol], applied: Applied, every: dict[int, int]) -> frozenset[Symbol]:
+def _kept(listed: frozenset[Symbol], applied: OptimizationResult, every: dict[int, int]) -> frozenset[Symbol]:
     """The functions that stay; `every` gets how they are sampled."""
     kept = set()
     for one, decision in zip(_ordered(listed), applied.decisions, strict=True):
@@ -469,7 +472,7 @@ def _ordered(listed: frozenset[Symbol]) -> list[Symbol]:
     return sorted(listed, key=lambda one: one.address)
 
 
-def _unsupported(applied: Applied) -> tuple[str, ...]:
+def _unsupported(applied: OptimizationResult) -> tuple[str, ...]:
     """What of the optimisations acts while a program runs, which the recorder cannot."""
     threshold, _, period = applied.switching
     names = {"dynamic-probing": threshold > 0, "timed-sampling": period > 0}

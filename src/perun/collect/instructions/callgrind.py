@@ -12,7 +12,13 @@ from shutil import rmtree, which
 from typing import BinaryIO, ClassVar, Final, NoReturn
 
 from perun.collect._common.recordings import DamagedRecording, RecordedFile
-from perun.collect.instructions.engines import Costs, Counted, Options, Recorded, fixed_addresses
+from perun.collect.instructions.engines import (
+    CountingOptions,
+    InstructionCosts,
+    InstructionCounts,
+    InstructionRecording,
+    fixed_addresses,
+)
 from perun.collect.instructions.names import (
     ENVIRONMENT,
     INTERPRETER,
@@ -24,11 +30,11 @@ from perun.collect.instructions.names import (
 )
 from perun.collect.instructions.tree import (
     ROOT,
-    CallGraph,
-    Frame,
+    CostGraph,
+    CostTree,
+    FunctionFrame,
     Namer,
     RecordedFunction,
-    Tree,
     components,
     grow,
 )
@@ -61,8 +67,8 @@ _FILES: Final = frozenset({b"fl", b"fi", b"fe"})
 _JUMPS: Final = frozenset({b"jump", b"jcnd"})
 
 
-def read(path: Path) -> CallGraph:
-    """The call graph that the file holds, which may have been cut off: see :attr:`CallGraph.lost`.
+def read(path: Path) -> CostGraph:
+    """The call graph that the file holds, which may have been cut off: see :attr:`CostGraph.lost`.
 
     :raises DamagedRecording: where it cannot be read, is no such file, counts no instructions, or is larger
         than the limits of this module.
@@ -132,7 +138,7 @@ class _Reader:
 
     def __init__(self, file: RecordedFile) -> None:
         self._file = file
-        self._graph = CallGraph()
+        self._graph = CostGraph()
         self._objects, self._sources, self._functions = _Names(), _Names(), _Names()
         nowhere = self._objects.index(b"???"), self._sources.index(b"???")
         self._object, self._source = nowhere[0] or 0, nowhere[1] or 0
@@ -147,7 +153,7 @@ class _Reader:
         self._summary: int | None = None
         self._totals: int | None = None
 
-    def graph(self) -> CallGraph:
+    def graph(self) -> CostGraph:
         """What the lines were about.
 
         :raises DamagedRecording: where they were no recording.
@@ -284,21 +290,21 @@ class _Reader:
 # What functions cost together with all that they call, from call graphs, and how often they were called.
 
 
-class Inclusive:
+class InclusiveCosts:
     """Sums over the call graphs of several processes.
 
     :ivar calls: how often each function was called, by itself too.
     """
 
     def __init__(self) -> None:
-        self.calls: Counter[Frame] = Counter()
-        self._exact: Counter[Frame] = Counter()
-        self._in_circles: set[Frame | int] = set()
+        self.calls: Counter[FunctionFrame] = Counter()
+        self._exact: Counter[FunctionFrame] = Counter()
+        self._in_circles: set[FunctionFrame | int] = set()
 
-    def add(self, graph: CallGraph, name: Namer) -> None:
+    def add(self, graph: CostGraph, name: Namer) -> None:
         """Take in the call graph of one process."""
         # What has no frame of its own is looked at all the same: functions may call each other through it.
-        numbers: dict[Frame | int, int] = {}
+        numbers: dict[FunctionFrame | int, int] = {}
         places = [numbers.setdefault(name(node) or node, len(numbers)) for node in range(len(graph.own))]
         functions = list(numbers)
         calls: list[set[int]] = [set() for _ in functions]
@@ -311,17 +317,19 @@ class Inclusive:
                     cost += call.cost
                     calls[place].add(other)
             function = functions[place]
-            if isinstance(function, Frame):
+            if isinstance(function, FunctionFrame):
                 self._exact[function] += cost
         for circle in components([sorted(one) for one in calls]):
             if len(circle) > 1:
                 self._in_circles.update(functions[place] for place in circle)
 
-    def _count(self, function: Frame | int, times: int) -> None:
-        if isinstance(function, Frame):
+    def _count(self, function: FunctionFrame | int, times: int) -> None:
+        if isinstance(function, FunctionFrame):
             self.calls[function] += times
 
-    def sums(self, in_tree: Mapping[Frame, int], own: Mapping[Frame, int]) -> dict[Frame, int]:
+    def sums(
+        self, in_tree: Mapping[FunctionFrame, int], own: Mapping[FunctionFrame, int]
+    ) -> dict[FunctionFrame, int]:
         """What each function cost with all that it called.
 
         Exact, but for functions that call each other in circles: of these, costs of calls in the graph
@@ -392,7 +400,7 @@ class CallgrindEngine:
             return ""
         return done.stdout.decode("utf-8", "replace").strip() if done.code == 0 else ""
 
-    def record(self, run: Run, options: Options, ctx: CollectContext) -> Recorded:
+    def record(self, run: Run, options: CountingOptions, ctx: CollectContext) -> InstructionRecording:
         """Run the command and record it.
 
         :raises JobFailed: where it cannot be started, or Valgrind cannot run it.
@@ -428,9 +436,9 @@ class CallgrindEngine:
             first = self._first(logs)
             if not _has_content(self._folder / f"out.{first}"):
                 raise self._nothing(logs.get(first))  # that is not how the command itself ends
-        return Recorded(sample, self._errors)
+        return InstructionRecording(sample, self._errors)
 
-    def counted(self) -> Counted:
+    def counted(self) -> InstructionCounts:
         """What was recorded last.
 
         :raises JobFailed: where that is nothing.
@@ -444,7 +452,7 @@ class CallgrindEngine:
         if first not in recorded:
             raise self._nothing(logs.get(first))
         names = Names(self._run.cwd, self._environ, python=python)
-        inclusive, tree = Inclusive(), Tree()
+        inclusive, tree = InclusiveCosts(), CostTree()
         of_first = PythonFunctions(first) if python else None
         several = len(recorded) > 1
         lost = 0
@@ -466,8 +474,8 @@ class CallgrindEngine:
         lacks = [incomplete.lost(lost, "instructions")] if lost else []
         if len(recorded) < len(wanted):
             lacks.append(incomplete.lost(len(wanted) - len(recorded), "processes"))
-        costs = Costs(tree, inclusive.sums(tree.inclusive(), tree.exclusive()), inclusive.calls)
-        return Counted(costs, len(recorded), lacks, list(dict.fromkeys(self._notes(names) + notes)))
+        costs = InstructionCosts(tree, inclusive.sums(tree.inclusive(), tree.exclusive()), inclusive.calls)
+        return InstructionCounts(costs, len(recorded), lacks, list(dict.fromkeys(self._notes(names) + notes)))
 
     def _chains(self) -> Iterator[str]:
         """The options that say which call chains are told apart."""
@@ -540,7 +548,7 @@ def _bare(command: str) -> str:
     return re.sub(r"[\s\\'\"]", "", command)
 
 
-def _shortcomings(graph: CallGraph) -> Iterator[str]:
+def _shortcomings(graph: CostGraph) -> Iterator[str]:
     """Notes on what callgrind cannot tell of the program of a call graph."""
     program = _process(graph).function.removeprefix(_PROCESS)
     own = [one.name for one in graph.functions if os.path.basename(one.object) == program]
@@ -559,7 +567,7 @@ def _shortcomings(graph: CallGraph) -> Iterator[str]:
         )
 
 
-def _process(graph: CallGraph) -> Frame:
+def _process(graph: CostGraph) -> FunctionFrame:
     """The frame that the functions of one of several processes lie in."""
     words = graph.command.split()
-    return Frame(f"process {os.path.basename(words[0])}" if words else "process")
+    return FunctionFrame(f"process {os.path.basename(words[0])}" if words else "process")

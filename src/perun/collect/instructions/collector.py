@@ -11,19 +11,25 @@ from typing import ClassVar, Final
 from perun.collect._common import runs as common
 from perun.collect._common.runs import completed, early_end, require_recorded, shortfalls
 from perun.collect.instructions.callgrind import CallgrindEngine
-from perun.collect.instructions.engines import Counted, Engine, Options, repeatable, resources
+from perun.collect.instructions.engines import (
+    CountingEngine,
+    CountingOptions,
+    InstructionCounts,
+    repeatable,
+    resources,
+)
 from perun.collect.instructions.names import require_support
 from perun.collect.instructions.perf import PerfEngine
 from perun.core.errors import CollectorUnavailable
 from perun.core.process.command import outcome
-from perun.core.process.execution import Execution, Sample
+from perun.core.process.execution import Execution, RunSample
 from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import param, to_mapping
 from perun.profile.factory import Profile
 
 COLLECTOR_TYPE: Final = "mixed"
 COLLECTOR_DEFAULT_UNITS: Final = {"instructions": "instr"}
-ENGINES: Final[Mapping[str, type[Engine]]] = {"perf": PerfEngine, "callgrind": CallgrindEngine}
+ENGINES: Final[Mapping[str, type[CountingEngine]]] = {"perf": PerfEngine, "callgrind": CallgrindEngine}
 """The engines, the one to be preferred first."""
 
 
@@ -103,7 +109,7 @@ class InstructionsCollector:
         notes = [why] if why else []
         notes += _warm_up(steady, params, ctx)
         ctx.report(f"counting the instructions of {run} with {engine.name}", 0, 0)
-        options = Options(params.callers, not params.no_children, params.python, params.timeout)
+        options = CountingOptions(params.callers, not params.no_children, params.python, params.timeout)
         sample, errors = engine.record(steady, options, ctx)
         require_recorded(run, sample, errors, ignore_failure=params.ignore_failure)
         ctx.report("reading the counts", 0, 0)
@@ -126,7 +132,7 @@ class InstructionsCollector:
         return completed(profile, sample, [*shortfalls(sample, params.timeout), *counted.lacks])
 
 
-def _engine(wanted: str, environ: Mapping[str, str]) -> tuple[Engine, str]:
+def _engine(wanted: str, environ: Mapping[str, str]) -> tuple[CountingEngine, str]:
     """The engine to use, and why it is not the best one."""
     refused: list[tuple[str, str, str]] = []
     for name in ENGINES if wanted == "auto" else (wanted,):
@@ -175,9 +181,9 @@ def _reads_pipe(run: Run) -> bool:
 def _profile(
     run: Run,
     params: InstructionsParams,
-    engine: Engine,
-    counted: Counted,
-    sample: Sample,
+    engine: CountingEngine,
+    counted: InstructionCounts,
+    sample: RunSample,
     notes: list[str],
 ) -> Profile:
     profile = Profile(

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from shutil import which
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
-from perun.collect.instructions.tree import OTHER_CALLERS, Frame, Tree
+from perun.collect.instructions.tree import OTHER_CALLERS, CostTree, FunctionFrame
 from perun.core.process import programs
-from perun.core.process.execution import Sample
+from perun.core.process.execution import RunSample
 from perun.plugin.api import CollectContext, Run
 from perun.profile.incomplete import Incomplete
 
@@ -24,7 +24,7 @@ TYPE: Final = "instructions"
 EXCLUSIVE: Final = "exclusive"
 INCLUSIVE: Final = "inclusive"
 TOTAL: Final = "total"
-SMALL: Final = Frame("(small functions)")
+SMALL: Final = FunctionFrame("(small functions)")
 """Stands for the functions that each cost less than :data:`SMALLEST_FUNCTION` of all."""
 SMALLEST_FUNCTION: Final = 1e-6
 SMALLEST_INCLUSIVE: Final = 1e-5
@@ -35,19 +35,19 @@ _FRAME_SIZE: Final = 80
 """Bytes of JSON of a frame beside its names."""
 
 
-class Costs(NamedTuple):
+class InstructionCosts(NamedTuple):
     """What was counted.
 
     :param tree: the call stacks. :param calls: how often each function was called, where that is known.
     :param inclusive: of each function with all that it called.
     """
 
-    tree: Tree
-    inclusive: Mapping[Frame, int]
-    calls: Mapping[Frame, int]
+    tree: CostTree
+    inclusive: Mapping[FunctionFrame, int]
+    calls: Mapping[FunctionFrame, int]
 
 
-def resources(costs: Costs, program: str) -> Iterator[dict[str, Any]]:
+def resources(costs: InstructionCosts, program: str) -> Iterator[dict[str, Any]]:
     """The resources of a run.
 
     :param program: its name, which the total goes by.
@@ -77,13 +77,13 @@ def resources(costs: Costs, program: str) -> Iterator[dict[str, Any]]:
             }
 
 
-def _stacks(tree: Tree, total: int) -> Iterator[tuple[list[Frame], int]]:
+def _stacks(tree: CostTree, total: int) -> Iterator[tuple[list[FunctionFrame], int]]:
     """Call stacks, innermost frame first, with what each cost itself; the largest ones are whole."""
     kept = _large(tree.exclusive(), total)
     room = _SIZE
     nodes = [node for node, amount in enumerate(tree.amounts) if amount]
     nodes.sort(key=lambda node: (-tree.amounts[node], node))
-    cut: dict[Frame, int] = {}
+    cut: dict[FunctionFrame, int] = {}
     for node in nodes:
         frame = tree.frames[tree.places[node]]
         if frame in kept and room > 0:
@@ -98,18 +98,18 @@ def _stacks(tree: Tree, total: int) -> Iterator[tuple[list[Frame], int]]:
         yield [frame] if frame == SMALL else [frame, OTHER_CALLERS], amount
 
 
-def _large(exclusive: Mapping[Frame, int], total: int) -> set[Frame]:
+def _large(exclusive: Mapping[FunctionFrame, int], total: int) -> set[FunctionFrame]:
     """The functions that have resources of their own."""
     by_size = sorted(exclusive, key=lambda frame: (-exclusive[frame], frame))
     return {frame for frame in by_size[:_MAX_FUNCTIONS] if exclusive[frame] >= total * SMALLEST_FUNCTION}
 
 
-def _record(frame: Frame) -> dict[str, str]:
+def _record(frame: FunctionFrame) -> dict[str, str]:
     place = {"source": frame.source} if frame.source else {}
     return {**place, "function": frame.function}
 
 
-class Options(NamedTuple):
+class CountingOptions(NamedTuple):
     """What is counted, and how.
 
     :ivar callers: length of the call chains that are told apart. :ivar children: whether processes that the
@@ -123,31 +123,31 @@ class Options(NamedTuple):
     timeout: float = 0.0
 
 
-class Recorded(NamedTuple):
+class InstructionRecording(NamedTuple):
     """A run that ended, and what reads its recording.
 
     :ivar sample: the run; its status is that of the measured command. :ivar errors: the last lines of its
         standard error.
     """
 
-    sample: Sample
+    sample: RunSample
     errors: Sequence[str]
 
 
-class Counted(NamedTuple):
+class InstructionCounts(NamedTuple):
     """What an engine counted.
 
     :ivar processes: how many processes. :ivar lacks: what is missing beside what the end of the run cut off.
     :ivar notes: what the user should know of it.
     """
 
-    costs: Costs
+    costs: InstructionCosts
     processes: int
     lacks: Sequence[Incomplete]
     notes: Sequence[str]
 
 
-class Engine(Protocol):
+class CountingEngine(Protocol):
     """One way to count.
 
     :cvar exact: whether the cost of each function is counted; otherwise only that of all is, and samples
@@ -167,14 +167,14 @@ class Engine(Protocol):
         """The version of the program that counts; counts of different ones may differ a little."""
         ...
 
-    def record(self, run: Run, options: Options, ctx: CollectContext) -> Recorded:
+    def record(self, run: Run, options: CountingOptions, ctx: CollectContext) -> InstructionRecording:
         """Run the command and record it.
 
         :raises JobFailed: where it cannot be started.
         """
         ...
 
-    def counted(self) -> Counted:
+    def counted(self) -> InstructionCounts:
         """What was recorded last.
 
         :raises JobFailed: where that is nothing.

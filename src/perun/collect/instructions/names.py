@@ -13,7 +13,7 @@ from shutil import which
 from typing import Final
 
 from perun.collect._common.runs import python_program_of, succeeds
-from perun.collect.instructions.tree import Frame, RecordedFunction
+from perun.collect.instructions.tree import FunctionFrame, RecordedFunction
 from perun.core.errors import CollectorUnavailable
 from perun.core.process import programs
 from perun.core.regular import open_regular
@@ -106,9 +106,9 @@ def _entries(file: Iterator[bytes]) -> dict[int, tuple[int, str]]:
     return found
 
 
-INTERPRETER: Final = Frame("(interpreter)")
+INTERPRETER: Final = FunctionFrame("(interpreter)")
 """What the interpreter of Python does outside of all functions of Python."""
-START_UP: Final = Frame("(start-up)")
+START_UP: Final = FunctionFrame("(start-up)")
 """What runs before and around the main function of a program, which is the outermost part of every stack."""
 NO_SYMBOLS: Final = "(no symbols)"
 """All functions of a binary that have no names: their addresses differ from build to build."""
@@ -146,7 +146,7 @@ class Names:
         self._tool = which(DEMANGLER, path=environ.get("PATH", os.defpath)) or ""
         self._demangled: dict[str, str] = {}
         self._python = python
-        self._frames: dict[RecordedFunction, Frame | None] = {}
+        self._frames: dict[RecordedFunction, FunctionFrame | None] = {}
 
     def learn(self, functions: Iterable[RecordedFunction]) -> None:
         """Demangle the names of these functions, all at once."""
@@ -155,7 +155,7 @@ class Names:
         if new:
             self._demangled |= dict(zip(new, self._ask(new), strict=True))
 
-    def frame(self, function: RecordedFunction) -> Frame | None:
+    def frame(self, function: RecordedFunction) -> FunctionFrame | None:
         """The frame of a function; one whose name is to be demangled has been learnt before.
 
         None for what lies in no binary and has no name, such as the stubs that calls of libraries go through,
@@ -165,7 +165,7 @@ class Names:
             self._frames[function] = self._named(function)
         return self._frames[function]
 
-    def _named(self, function: RecordedFunction) -> Frame | None:
+    def _named(self, function: RecordedFunction) -> FunctionFrame | None:
         if self._python:
             return self._of_python(function.name) if function.name.startswith(MARK) else None
         name = _symbol(function)
@@ -176,13 +176,13 @@ class Names:
         if name in _STARTS or (nameless and binary.startswith(_LOADERS)):
             return START_UP
         shown = NO_SYMBOLS if nameless else self._demangled.get(name, name)
-        return Frame(_readable(shown), _readable(self._source(function)))
+        return FunctionFrame(_readable(shown), _readable(self._source(function)))
 
-    def _of_python(self, name: str) -> Frame:
+    def _of_python(self, name: str) -> FunctionFrame:
         """The frame of a function of Python: sources of installed packages are named as they are imported."""
         function, _, file = name.removeprefix(MARK).partition(":")
         source = self._below(file) or _INSTALLED.sub("", file)
-        return Frame(_readable(function), _readable(source))
+        return FunctionFrame(_readable(function), _readable(source))
 
     def _source(self, function: RecordedFunction) -> str:
         """The source relative to the folder where it is the project's own, else the name of the binary."""

@@ -15,13 +15,26 @@ from pathlib import Path
 from shutil import rmtree, which
 from typing import ClassVar, Final, NamedTuple
 
-from perun.collect.instructions.engines import Costs, Counted, Options, Recorded, fixed_addresses
+from perun.collect.instructions.engines import (
+    CountingOptions,
+    InstructionCosts,
+    InstructionCounts,
+    InstructionRecording,
+    fixed_addresses,
+)
 from perun.collect.instructions.names import ENVIRONMENT, INTERPRETER, Names
-from perun.collect.instructions.tree import MAX_DEPTH, ROOT, Frame, RecordedFunction, Tree, rounded
+from perun.collect.instructions.tree import (
+    MAX_DEPTH,
+    ROOT,
+    CostTree,
+    FunctionFrame,
+    RecordedFunction,
+    rounded,
+)
 from perun.core.errors import JobFailed
 from perun.core.process import programs
 from perun.core.process.command import find_executable
-from perun.core.process.execution import Execution, Sample
+from perun.core.process.execution import Execution, RunSample
 from perun.plugin.api import CollectContext, Run
 
 # Reads what perf prints: the counts of `perf stat -x,`, and the samples of `perf script`.
@@ -100,7 +113,7 @@ SAMPLES: Final = 20_000
 _SHORTEST: Final = 10_007
 """Instructions from one sample to the next, at least; a prime number, so that no loop keeps step with it."""
 _ALLOW: Final = "allow counters: sysctl kernel.perf_event_paranoid=2; many virtual machines have none"
-_ALL: Final = Frame("(not sampled)")
+_ALL: Final = FunctionFrame("(not sampled)")
 
 
 class PerfEngine:
@@ -130,7 +143,7 @@ class PerfEngine:
         """The version of perf, e.g. `perf version 6.1.0`."""
         return self._ask("--version").strip()
 
-    def record(self, run: Run, options: Options, ctx: CollectContext) -> Recorded:
+    def record(self, run: Run, options: CountingOptions, ctx: CollectContext) -> InstructionRecording:
         """Run the command and count it, then run it again and sample it.
 
         :raises JobFailed: where it cannot be started.
@@ -155,7 +168,7 @@ class PerfEngine:
         record = [self._path, "record", "-q", "-e", self._event, "-c", str(period), "--call-graph", "dwarf"]
         return self._execute([*record, *inherit, "-o", str(self._data), "--", *argv], options, ctx)
 
-    def counted(self) -> Counted:
+    def counted(self) -> InstructionCounts:
         """What was recorded last.
 
         :raises JobFailed: where that is nothing.
@@ -164,7 +177,7 @@ class PerfEngine:
             raise JobFailed(
                 f"no instructions were counted of {str(self._run)!r}: {self._why}", "try --engine callgrind"
             )
-        names, tree = Names(self._run.cwd, self._environ, python=self._python), Tree()
+        names, tree = Names(self._run.cwd, self._environ, python=self._python), CostTree()
         periods: dict[int, int] = {}
         processes: set[int] = set()
         for sample in self._samples():
@@ -185,17 +198,21 @@ class PerfEngine:
         for node, amount in rounded(parts).items():
             tree.amounts[node] += amount
         tree.amounts[max(periods, key=periods.__getitem__)] += self._count - tree.total
-        return Counted(Costs(tree, tree.inclusive(), {}), max(1, len(processes)), (), notes)
+        return InstructionCounts(
+            InstructionCosts(tree, tree.inclusive(), {}), max(1, len(processes)), (), notes
+        )
 
     @property
     def _data(self) -> Path:
         return self._folder / "samples"
 
-    def _execute(self, words: list[str], options: Options, ctx: CollectContext) -> Recorded:
+    def _execute(
+        self, words: list[str], options: CountingOptions, ctx: CollectContext
+    ) -> InstructionRecording:
         engine = [*self._fixed, *words]
         with Execution(self._run, ctx.scratch, options.timeout, engine=engine) as execution:
-            sample: Sample = execution.record()
-            return Recorded(sample, [line for line in execution.last_errors() if line])
+            sample: RunSample = execution.record()
+            return InstructionRecording(sample, [line for line in execution.last_errors() if line])
 
     def _samples(self) -> Iterator[StackSample]:
         if not self._data.is_file():

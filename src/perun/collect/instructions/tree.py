@@ -35,7 +35,7 @@ class RecordedFunction(NamedTuple):
     object: str = ""
 
 
-class Call(NamedTuple):
+class CallArc(NamedTuple):
     """All calls of one function by another one.
 
     :param times: how many. :param cost: of them, with the calls that they make in turn.
@@ -46,7 +46,7 @@ class Call(NamedTuple):
 
 
 @dataclass
-class CallGraph:
+class CostGraph:
     """Functions and their calls. A node is a function, or one of the call chains that lead to it.
 
     :ivar functions: of each node. Several nodes of one function differ in the callers.
@@ -58,7 +58,7 @@ class CallGraph:
 
     functions: list[RecordedFunction] = field(default_factory=list)
     own: list[int] = field(default_factory=list)
-    calls: list[dict[int, Call]] = field(default_factory=list)
+    calls: list[dict[int, CallArc]] = field(default_factory=list)
     expected: int | None = None
     pid: int = 0
     command: str = ""
@@ -83,8 +83,8 @@ class CallGraph:
     def add_call(self, caller: int, callee: int, times: int, cost: int) -> None:
         """Add calls of one node by another."""
         known = self.calls[caller].get(callee)
-        before = known or Call(0, 0)
-        self.calls[caller][callee] = Call(before.times + times, before.cost + cost)
+        before = known or CallArc(0, 0)
+        self.calls[caller][callee] = CallArc(before.times + times, before.cost + cost)
 
 
 ROOT: Final = -1
@@ -94,20 +94,20 @@ SMALLEST: Final = 1e-5
 MAX_DEPTH: Final = 1000
 
 
-class Frame(NamedTuple):
+class FunctionFrame(NamedTuple):
     """A function as profiles name it; a source that is not known is empty."""
 
     function: str
     source: str = ""
 
 
-OTHER_CALLERS: Final = Frame("(other callers)")
+OTHER_CALLERS: Final = FunctionFrame("(other callers)")
 """Stands for the stacks that each cost too little to be told apart."""
-Namer = Callable[[int], Frame | None]
+Namer = Callable[[int], FunctionFrame | None]
 """From the number of a node to its frame; None where the node counts for its caller."""
 
 
-class Tree:
+class CostTree:
     """Frames below frames, each with what it cost itself under these callers.
 
     :ivar frames: the different frames. :ivar parents: of each node, :data:`ROOT` of the outermost ones.
@@ -115,11 +115,11 @@ class Tree:
     """
 
     def __init__(self) -> None:
-        self.frames: list[Frame] = []
+        self.frames: list[FunctionFrame] = []
         self.parents: list[int] = []
         self.places: list[int] = []
         self.amounts: list[int] = []
-        self._numbers: dict[Frame, int] = {}
+        self._numbers: dict[FunctionFrame, int] = {}
         self._children: dict[tuple[int, int], int] = {}
 
     @property
@@ -127,7 +127,7 @@ class Tree:
         """What all nodes cost together."""
         return sum(self.amounts)
 
-    def below(self, parent: int, frame: Frame) -> int:
+    def below(self, parent: int, frame: FunctionFrame) -> int:
         """The node of the frame within the parent; the parent itself where its frame is the same."""
         place = self._numbers.setdefault(frame, len(self.frames))
         if place == len(self.frames):
@@ -141,7 +141,7 @@ class Tree:
             self.amounts.append(0)
         return node
 
-    def stack(self, node: int) -> list[Frame]:
+    def stack(self, node: int) -> list[FunctionFrame]:
         """The frames of a node and of all that it lies in, the innermost first."""
         frames = []
         while node != ROOT:
@@ -149,14 +149,14 @@ class Tree:
             node = self.parents[node]
         return frames
 
-    def exclusive(self) -> dict[Frame, int]:
+    def exclusive(self) -> dict[FunctionFrame, int]:
         """What each function cost itself."""
         sums = [0] * len(self.frames)
         for place, amount in zip(self.places, self.amounts, strict=True):
             sums[place] += amount
         return dict(zip(self.frames, sums, strict=True))
 
-    def inclusive(self) -> dict[Frame, int]:
+    def inclusive(self) -> dict[FunctionFrame, int]:
         """What each function cost with all that it called, each instruction once."""
         whole = self.amounts[:]
         for node in range(len(whole) - 1, -1, -1):  # a node comes after its parent
@@ -187,7 +187,7 @@ class Tree:
             waiting += reversed(children[node])
 
 
-def grow(tree: Tree, graph: CallGraph, name: Namer, base: int = ROOT) -> None:
+def grow(tree: CostTree, graph: CostGraph, name: Namer, base: int = ROOT) -> None:
     """Add the stacks of a call graph to the tree, within the node `base`.
 
     :param name: gives the frame of each node of the graph.
@@ -209,7 +209,7 @@ class _Circle:
 
 
 class _Grower:
-    def __init__(self, tree: Tree, graph: CallGraph, name: Namer, base: int) -> None:
+    def __init__(self, tree: CostTree, graph: CostGraph, name: Namer, base: int) -> None:
         self._tree = tree
         self._graph = graph
         self._name = name

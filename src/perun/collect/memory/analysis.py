@@ -27,7 +27,7 @@ _EVENTS_AT_A_TIME: Final = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class Events(Columns):
+class AllocationEvents(Columns):
     """Events in the order of time; columns of shape (n,), but for the sites.
 
     A site is a pair of a call stack and a subtype; each event is at one site.
@@ -73,7 +73,7 @@ class Events(Columns):
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(Columns):
+class AllocationRows(Columns):
     """Events grouped by stack, subtype and snapshot: a row each, sorted by key; columns of shape (rows,).
 
     `amount` is bytes, `events` the number of events, `address` that of the first one. `peak` and `leaked` are
@@ -108,7 +108,7 @@ class Rows(Columns):
         return self.key & LAST_SNAPSHOT
 
 
-class Totals(NamedTuple):
+class HeapTotals(NamedTuple):
     """The whole heap: bytes, numbers of blocks, and times in nanoseconds since the start.
 
     :param allocated: the sum of all allocations. :param peak: size of the heap when it was largest, at
@@ -134,7 +134,7 @@ class Totals(NamedTuple):
 class SingleEvents(NamedTuple):
     """Every event in the order of time; `ended_by` is the position of the event that ended its block."""
 
-    events: Events
+    events: AllocationEvents
     ended_by: Ints
     temporary: Bools
 
@@ -173,9 +173,9 @@ class Analysis:
         self._peak = (0, 0, -1)  # bytes, time, position of the event
         self._last_time = 0
         self._keep = keep
-        self._kept: list[Events] = []
+        self._kept: list[AllocationEvents] = []
         self._pairs: list[tuple[Ints, Ints, Ints]] = []  # see Piece.pairs
-        self._waiting: list[Events] = []
+        self._waiting: list[AllocationEvents] = []
         self._waiting_events = 0
 
     @property
@@ -183,7 +183,7 @@ class Analysis:
         """The number of live blocks."""
         return len(self._live.size)
 
-    def add(self, events: Events) -> None:
+    def add(self, events: AllocationEvents) -> None:
         """Add the next events."""
         if len(events):
             self._waiting.append(events)
@@ -195,14 +195,14 @@ class Analysis:
     def _replay(self) -> None:
         if not self._waiting:
             return
-        events = Events.joined(self._waiting)
+        events = AllocationEvents.joined(self._waiting)
         self._waiting, self._waiting_events = [], 0
         piece = self.replay(events)
         highest = int(np.argmax(piece.heap))
         if int(piece.heap[highest]) > self._peak[0]:
             self.keep_peak(piece, highest, int(events.time[highest]))
 
-    def replay(self, events: Events) -> Piece:
+    def replay(self, events: AllocationEvents) -> EventBatch:
         """Replay events without looking for the peak, which the caller has to find and keep.
 
         :param events: at least one. Large batches are faster, because each replay sorts all live blocks.
@@ -213,7 +213,7 @@ class Analysis:
         snapshots = events.time // self.interval
         places = (events.stacks << _STACK_SHIFT) | (events.subtypes << _SUBTYPE_SHIFT)
         keys = places[events.site] | snapshots
-        piece = Piece(events, self._live, self._order, keys, self.live_bytes)
+        piece = EventBatch(events, self._live, self._order, keys, self.live_bytes)
         self._collect(events, piece, snapshots)
         self._live = piece.live_after()
         self._order += len(events)
@@ -223,7 +223,7 @@ class Analysis:
             self._pairs.append(piece.pairs())
         return piece
 
-    def keep_peak(self, piece: Piece | None, position: int, time: int) -> None:
+    def keep_peak(self, piece: EventBatch | None, position: int, time: int) -> None:
         """Keep the heap after an event of the last replayed piece as the peak.
 
         :param piece: None if nothing has happened since the last piece. :param position: of the event in the
@@ -242,7 +242,7 @@ class Analysis:
         self._peak = 0, time, -1
         self._peak_part = np.empty((_FIELDS, 0), np.int64)
 
-    def rows(self) -> Rows:
+    def rows(self) -> AllocationRows:
         """The rows of all events. No events can be added afterwards."""
         self._replay()
         live = self._live
@@ -256,12 +256,12 @@ class Analysis:
         )
         self._parts.append(self._peak_part)
         self._consolidate()
-        return Rows(*self._parts[0])
+        return AllocationRows(*self._parts[0])
 
-    def totals(self) -> Totals:
+    def totals(self) -> HeapTotals:
         """The totals of all events so far."""
         self._replay()
-        return Totals(
+        return HeapTotals(
             events=self._order,
             releases=self._order - self._sums["allocations"],
             **dict(zip(("peak", "peak_time", "peak_event"), self._peak, strict=True)),
@@ -279,7 +279,7 @@ class Analysis:
     def single_events(self) -> SingleEvents:
         """Every event so far; only with `keep`."""
         self._replay()
-        events = Events.joined(self._kept)
+        events = AllocationEvents.joined(self._kept)
         ended_by = np.full(len(events), -1, np.int64)
         temporary = np.zeros(len(events), np.bool_)
         for allocating, ending, short in self._pairs:
@@ -287,7 +287,7 @@ class Analysis:
             temporary[short] = True
         return SingleEvents(events, ended_by, temporary)
 
-    def _collect(self, events: Events, piece: Piece, snapshots: Ints) -> None:
+    def _collect(self, events: AllocationEvents, piece: EventBatch, snapshots: Ints) -> None:
         """Add the events of a piece to the sums and rows."""
         allocates = ~events.releases
         temporary = piece.temporary
@@ -306,7 +306,7 @@ class Analysis:
         here = piece.is_released_here
         codes_here = codes[piece.released_here]
         part = np.zeros((_FIELDS, size), np.int64)
-        row = dict(zip(Rows.names(), part, strict=True))
+        row = dict(zip(AllocationRows.names(), part, strict=True))
         row["key"][codes] = piece.event_keys
         row["amount"][:] = _summed_by(codes, events.size, size)
         row["events"][:] = np.bincount(codes, minlength=size)
@@ -340,8 +340,8 @@ class Analysis:
         self._live.key[:] = _halved_keys(self._live.key)
 
 
-_FIELDS: Final = len(Rows.names())
-_ADDRESS: Final = Rows.names().index("address")
+_FIELDS: Final = len(AllocationRows.names())
+_ADDRESS: Final = AllocationRows.names().index("address")
 
 
 def _summed_by(codes: Ints, values: Ints, size: int) -> Ints:
@@ -353,7 +353,7 @@ def _part(keys: Ints, **fields: Ints) -> NDArray[np.int64]:
     part = np.zeros((_FIELDS, len(keys)), np.int64)
     part[0] = keys
     for name, values in fields.items():
-        part[Rows.names().index(name)] = values
+        part[AllocationRows.names().index(name)] = values
     return part
 
 
@@ -387,7 +387,7 @@ def _halved(part: NDArray[np.int64]) -> NDArray[np.int64]:
     return halved
 
 
-class Piece:
+class EventBatch:
     """A batch of events together with the blocks that were live before it.
 
     In `_all` the live blocks come first, then the events; `_end` is the position of the event that ends each
@@ -399,7 +399,9 @@ class Piece:
     :ivar change: bytes by which each event changes the heap. :ivar heap: bytes after each event.
     """
 
-    def __init__(self, events: Events, live: _Live, start: int, keys: Ints, live_bytes: int) -> None:
+    def __init__(
+        self, events: AllocationEvents, live: _Live, start: int, keys: Ints, live_bytes: int
+    ) -> None:
         self.event_keys = keys
         self.start = start
         self._bytes_before = live_bytes
@@ -457,7 +459,7 @@ class Piece:
         return self._all.where(np.flatnonzero(self._is_block & (self._end == _NEVER)))
 
 
-def _next_allocations(events: Events, live: _Live, order: Ints) -> tuple[Ints, Ints]:
+def _next_allocations(events: AllocationEvents, live: _Live, order: Ints) -> tuple[Ints, Ints]:
     """For each live block and for each event the position of the next allocation of its thread."""
     allocating = np.flatnonzero(~events.releases)
     by_thread = allocating[np.argsort(events.thread[allocating], kind="stable")]

@@ -30,17 +30,17 @@ from perun.plugin.params import param, to_mapping
 from perun.profile.memory import LEFT_OUT
 
 if TYPE_CHECKING:
-    from perun.collect.memory.analysis import Analysis, Events, Totals
+    from perun.collect.memory.analysis import AllocationEvents, Analysis, HeapTotals
     from perun.collect.memory.native import NativeAnalysis
-    from perun.collect.memory.places import Places, Site
-    from perun.collect.memory.profile import Process, Resources
+    from perun.collect.memory.places import AllocationSite, StackTraces
+    from perun.collect.memory.profile import MemoryResources, ProcessReplay
     from perun.collect.memory.python import PythonRecording
-    from perun.collect.memory.records import Recording
-    from perun.core.process.execution import Execution, Sample
+    from perun.collect.memory.records import MemoryRecording
+    from perun.core.process.execution import Execution, RunSample
     from perun.profile.factory import Profile
     from perun.profile.incomplete import Incomplete
 
-    Recorded: TypeAlias = Recording | PythonRecording
+    Recorded: TypeAlias = MemoryRecording | PythonRecording
 
 COLLECTOR_TYPE: Final = "memory"
 COLLECTOR_DEFAULT_UNITS: Final = {"memory": "B"}
@@ -159,7 +159,7 @@ class MemoryCollector:
             return _record_python(run, params, ctx)
         from perun.collect.memory.native import load
         from perun.collect.memory.preload import preloaded
-        from perun.collect.memory.records import Recording
+        from perun.collect.memory.records import MemoryRecording
         from perun.core.process.execution import Execution
 
         runs.require(self._library, _RECORDER)
@@ -174,7 +174,7 @@ class MemoryCollector:
                 raise sample.interruption or _nothing_recorded(execution, sample, file)
             _require_all(file, sample)
         ctx.report("finding functions and lines", 0, 0)
-        recordings = [Recording(path, load()) for path in _recordings(file)]
+        recordings = [MemoryRecording(path, load()) for path in _recordings(file)]
         return _ProfileBuilder(run, params, ctx).profile(recordings, sample)
 
 
@@ -199,7 +199,7 @@ def _record_python(run: Run, params: MemoryParams, ctx: CollectContext) -> Profi
     )
 
 
-def _record(execution: Execution, run: Run, params: MemoryParams, file: Path) -> Sample:
+def _record(execution: Execution, run: Run, params: MemoryParams, file: Path) -> RunSample:
     """Run the command, and refuse it if it failed.
 
     :raises OSError: where it failed and there is no room beside `file`, where its output is kept, too.
@@ -219,7 +219,7 @@ class _ProfileBuilder:
     """Makes the profile of a run from the recordings of its processes."""
 
     def __init__(self, run: Run, params: MemoryParams, ctx: CollectContext) -> None:
-        from perun.collect.memory.places import Places
+        from perun.collect.memory.places import StackTraces
         from perun.collect.memory.symbols import Symboliser, find_second, find_tool
 
         self._run = run
@@ -228,10 +228,10 @@ class _ProfileBuilder:
         self._tool, second = find_tool(run.environ), find_second(run.environ)
         self._debuginfod = Debuginfod(run.environ, ctx.cache / "debuginfod" if ctx.cache else None)
         symboliser = Symboliser(self._tool, ctx.cache, second)
-        self._places: Places = Places(symboliser, run.cwd, self._debuginfod)
+        self._places: StackTraces = StackTraces(symboliser, run.cwd, self._debuginfod)
         self._notes: list[str] = []
 
-    def profile(self, recordings: Sequence[Recorded], sample: Sample) -> Profile:
+    def profile(self, recordings: Sequence[Recorded], sample: RunSample) -> Profile:
         from perun.collect._common.runs import new_profile
         from perun.collect.memory.places import readable
         from perun.collect.memory.profile import UNITS, Shape, resources
@@ -254,11 +254,11 @@ class _ProfileBuilder:
             self._ctx.note(note)
         return completed(profile, sample, self._lacks(recordings, sample))
 
-    def _lacks(self, recordings: Sequence[Recorded], sample: Sample) -> list[Incomplete]:
+    def _lacks(self, recordings: Sequence[Recorded], sample: RunSample) -> list[Incomplete]:
         lost = sum(recording.end.lost + recording.end.skipped for recording in recordings)
         return shortfalls(sample, self._params.timeout, lost, "events")
 
-    def _processes(self, recordings: Sequence[Recorded]) -> list[Process]:
+    def _processes(self, recordings: Sequence[Recorded]) -> list[ProcessReplay]:
         """The processes after their replay; several have their joint peak."""
         from perun.collect.memory import table
         from perun.collect.memory.analysis import Analysis
@@ -282,7 +282,7 @@ class _ProfileBuilder:
             for recording, analysis in zip(recordings, analyses, strict=True)
         ]
 
-    def _events(self, recording: Recorded, first: Recorded) -> Iterator[Events]:
+    def _events(self, recording: Recorded, first: Recorded) -> Iterator[AllocationEvents]:
         """The events of a process, with times since the start of the first process."""
         for events in recording.pieces():
             # Recordings of Python already have the times of one clock.
@@ -292,25 +292,25 @@ class _ProfileBuilder:
     @staticmethod
     def _end(recording: Recorded, first: Recorded) -> int:
         """When the process ended, in ns since the start of the first process; 0 if only its events tell."""
-        from perun.collect.memory.records import Recording
+        from perun.collect.memory.records import MemoryRecording
 
-        if not isinstance(recording, Recording):
+        if not isinstance(recording, MemoryRecording):
             return 0
         return recording.started - first.started + recording.duration
 
-    def _process(self, recording: Recorded, analysis: Analysis | NativeAnalysis) -> Process:
+    def _process(self, recording: Recorded, analysis: Analysis | NativeAnalysis) -> ProcessReplay:
         from perun.collect.memory.analysis import Analysis
         from perun.collect.memory.events import reached
         from perun.collect.memory.places import SYSTEM, readable
-        from perun.collect.memory.profile import Process
-        from perun.collect.memory.records import Recording
+        from perun.collect.memory.profile import ProcessReplay
+        from perun.collect.memory.records import MemoryRecording
 
         whole = self._params.all
-        if isinstance(recording, Recording):
+        if isinstance(recording, MemoryRecording):
             sites = self._places.of(recording, whole=whole)
         else:
             sites = recording.sites(self._places, whole=whole)
-        return Process(
+        return ProcessReplay(
             readable(os.path.basename(recording.exe)) or str(recording.pid),
             analysis.rows(),
             analysis.totals(),
@@ -320,14 +320,14 @@ class _ProfileBuilder:
             reached(analysis.live(), reach) if (reach := recording.reach) and reach.complete else None,
         )
 
-    def _is_excluded(self, site: Site) -> bool:
+    def _is_excluded(self, site: AllocationSite) -> bool:
         source, function = site.uid.source, site.uid.function
         plain = function.partition("(")[0]
         return any(
             source == name or source.endswith("/" + name.lstrip("/")) for name in self._params.no_source
         ) or any(name in (function, plain) for name in self._params.no_func)
 
-    def _note_what_is_missing(self, recordings: Sequence[Recorded], sample: Sample) -> None:
+    def _note_what_is_missing(self, recordings: Sequence[Recorded], sample: RunSample) -> None:
         from perun.collect.memory.places import readable
 
         notes = self._notes
@@ -387,23 +387,23 @@ class _ProfileBuilder:
         """Notes on allocators that the recorder of C programs cannot see."""
         from perun.collect.memory import preload
         from perun.collect.memory.places import is_runtime
-        from perun.collect.memory.records import Recording
+        from perun.collect.memory.records import MemoryRecording
 
-        if isinstance(recording, Recording):
+        if isinstance(recording, MemoryRecording):
             paths = {module.path for module in recording.modules if not is_runtime(module.path)}
             yield from preload.notes(recording.exe, sorted(paths - {recording.exe}))
 
-    def _early_end(self, first: Recorded, sample: Sample) -> str:
+    def _early_end(self, first: Recorded, sample: RunSample) -> str:
         """How the run ended early, in words; empty if it ended normally."""
-        from perun.collect.memory.records import State
+        from perun.collect.memory.records import ExitState
 
         early = early_end(sample, self._params.timeout)
-        if not early and first.end.state == State.RUNNING and first.end.error != CONFINED:
+        if not early and first.end.state == ExitState.RUNNING and first.end.error != CONFINED:
             return _ANOTHER_PROGRAM
         return early
 
     def _summary(
-        self, first: Recorded, processes: Sequence[Process], sample: Sample, found: Resources
+        self, first: Recorded, processes: Sequence[ProcessReplay], sample: RunSample, found: MemoryResources
     ) -> dict[str, Any]:
         """The region `memory` of the profile: totals of the whole run, sizes in bytes, times in seconds."""
         totals = [process.totals for process in processes]
@@ -427,7 +427,7 @@ class _ProfileBuilder:
         }
 
 
-def _left_out(totals: Sequence[Totals], sums: Mapping[str, int]) -> dict[str, int]:
+def _left_out(totals: Sequence[HeapTotals], sums: Mapping[str, int]) -> dict[str, int]:
     """Totals of the run that the resources lack, as `--no-source` and `--no-func` leave something out."""
     names = ("peak", "allocated", "allocations", "temporary")
     lacking = {name: sum(getattr(one, name) for one in totals) - sums[name] for name in names}
@@ -451,7 +451,7 @@ def _unknown_reach(recordings: Sequence[Recorded]) -> Iterator[str]:
         )
 
 
-def _reachability(processes: Sequence[Process]) -> dict[str, int]:
+def _reachability(processes: Sequence[ProcessReplay]) -> dict[str, int]:
     """Bytes and blocks of all processes by how they can be reached at the end; empty where unknown."""
     from perun.collect.memory.events import STATES
 
@@ -491,7 +491,7 @@ def _prepare(file: Path) -> None:
     file.with_name(file.name + WHOLE).touch()
 
 
-def _require_all(file: Path, sample: Sample) -> None:
+def _require_all(file: Path, sample: RunSample) -> None:
     """Refuse recordings that lack a process whose files the system refused, unless the user stopped the run.
 
     :raises OSError: where there is still no room for them. :raises JobFailed: where there is some by now.
@@ -504,7 +504,7 @@ def _require_all(file: Path, sample: Sample) -> None:
         raise no_room(file.parent, "a process that the command started was")
 
 
-def _nothing_recorded(execution: Execution, sample: Sample, file: Path) -> JobFailed:
+def _nothing_recorded(execution: Execution, sample: RunSample, file: Path) -> JobFailed:
     """
     :raises OSError: where the system refuses the recorder its file: a full disk, a quota, a limit.
     """

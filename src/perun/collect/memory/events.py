@@ -58,7 +58,7 @@ class LiveBlocks(Columns):
     key: Ints
 
 
-class Reach(NamedTuple):
+class BlockStates(NamedTuple):
     """What a recorder found at the end: addresses of blocks in ascending order, and positions in `STATES`.
 
     :param unseen_threads: how many threads had registers that could not be read.
@@ -71,7 +71,7 @@ class Reach(NamedTuple):
     complete: bool
 
 
-class Reached(NamedTuple):
+class LiveBlockStates(NamedTuple):
     """The live blocks of a process by state.
 
     :param keys: of rows, ascending. :param sizes: bytes of each row by state, shape (states, rows).
@@ -83,7 +83,7 @@ class Reached(NamedTuple):
     totals: Mapping[str, tuple[int, int]]
 
 
-def reached(live: LiveBlocks, reach: Reach) -> Reached:
+def reached(live: LiveBlocks, reach: BlockStates) -> LiveBlockStates:
     """The live blocks by state. One that was allocated after the search counts as still reachable."""
     state = np.full(len(live), len(STATES) - 1, np.int64)
     if len(reach.address):
@@ -94,4 +94,4 @@ def reached(live: LiveBlocks, reach: Reach) -> Reached:
     np.add.at(sizes, (state, row), live.size)
     blocks = np.bincount(state, minlength=len(STATES)).tolist()
     totals = {name: (int(sizes[number].sum()), blocks[number]) for number, name in enumerate(STATES)}
-    return Reached(keys, sizes, totals)
+    return LiveBlockStates(keys, sizes, totals)

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.collect.memory.analysis import LAST_SNAPSHOT, Events, Rows, Totals
+from perun.collect.memory.analysis import LAST_SNAPSHOT, AllocationEvents, AllocationRows, HeapTotals
 from perun.collect.memory.events import LiveBlocks
 from perun.native.columns import Ints
 
@@ -50,11 +50,11 @@ class _Events(ctypes.Structure):
 
     _fields_ = (
         *((name, _NUMBER) for name in ("count", "sites")),
-        *((name, _POINTER) for name in Events.names()),
+        *((name, _POINTER) for name in AllocationEvents.names()),
     )
 
 
-_TOTALS: Final = tuple(name for name in Totals._fields if name != "releases")
+_TOTALS: Final = tuple(name for name in HeapTotals._fields if name != "releases")
 
 
 class _Totals(ctypes.Structure):
@@ -63,8 +63,8 @@ class _Totals(ctypes.Structure):
     _fields_ = tuple((name, _NUMBER) for name in _TOTALS)
 
 
-class Decoded(NamedTuple):
-    """The columns of a chunk, as of :class:`Events`, with the ids of stacks."""
+class ChunkColumns(NamedTuple):
+    """The columns of a chunk, as of :class:`AllocationEvents`, with the ids of stacks."""
 
     stack_ids: Ints
     subtypes: Ints
@@ -76,7 +76,7 @@ class Decoded(NamedTuple):
     time: Ints
 
 
-class Clock(NamedTuple):
+class TickClock(NamedTuple):
     """How ticks become times: the tick `before` is `origin` nanoseconds after the start of the run, and the
     `span` ticks after it are `passed` nanoseconds; what is outside of these counts as their begin or end."""
 
@@ -135,12 +135,12 @@ class Library:
         self.delete.restype = None
 
 
-_TYPES: Final = tuple(np.bool_ if name == "releases" else np.int64 for name in Decoded._fields[2:])
+_TYPES: Final = tuple(np.bool_ if name == "releases" else np.int64 for name in ChunkColumns._fields[2:])
 
 
 def decoded(
-    data: memoryview, chunk: Any, tick_shift: int, clock: Clock, library: Library, buffers: Buffers
-) -> Decoded | None:
+    data: memoryview, chunk: Any, tick_shift: int, clock: TickClock, library: Library, buffers: Buffers
+) -> ChunkColumns | None:
     """The columns of a chunk; None where they are not as the recorder writes them.
 
     :param data: what follows the definitions.
@@ -149,7 +149,7 @@ def decoded(
     :raises MemoryError: where there is no room for the columns.
     """
     sites = [np.empty(chunk.sites, np.int64) for _ in range(2)]
-    columns = Decoded(*sites, *buffers.columns(_TYPES, chunk.events))
+    columns = ChunkColumns(*sites, *buffers.columns(_TYPES, chunk.events))
     header = _Chunk(
         chunk.events,
         chunk.sites,
@@ -187,7 +187,7 @@ class NativeAnalysis:
         """Length of a snapshot in nanoseconds."""
         return int(self._library.interval(self._replay))
 
-    def add(self, events: Events) -> None:
+    def add(self, events: AllocationEvents) -> None:
         """Add the next events.
 
         :raises MemoryError: where there is no room for the live blocks.
@@ -198,11 +198,11 @@ class NativeAnalysis:
         if not self._library.add(self._replay, ctypes.byref(batch)):
             raise MemoryError
 
-    def rows(self) -> Rows:
+    def rows(self) -> AllocationRows:
         """The rows of all events so far."""
-        columns = np.empty((len(Rows.names()), self._library.row_count(self._replay)), np.int64)
+        columns = np.empty((len(AllocationRows.names()), self._library.row_count(self._replay)), np.int64)
         self._library.rows(self._replay, columns.ctypes.data)
-        return Rows(*columns[:, np.argsort(columns[0])])
+        return AllocationRows(*columns[:, np.argsort(columns[0])])
 
     def live(self) -> LiveBlocks:
         """The blocks that are live after all events so far."""
@@ -210,9 +210,9 @@ class NativeAnalysis:
         self._library.live(self._replay, *(column.ctypes.data for column in blocks))
         return blocks
 
-    def totals(self) -> Totals:
+    def totals(self) -> HeapTotals:
         """The totals of all events so far."""
         found = _Totals()
         self._library.totals(self._replay, ctypes.byref(found))
         known = {name: getattr(found, name) for name in _TOTALS}
-        return Totals(releases=found.events - found.allocations, **known)
+        return HeapTotals(releases=found.events - found.allocations, **known)

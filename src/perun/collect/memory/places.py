@@ -14,14 +14,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from perun.collect.memory.records import UNWINDERS, Module, Recording, Stack
-from perun.collect.memory.symbols import NOTHING, Frame, Frames, Symboliser
+from perun.collect.memory.records import UNWINDERS, MappedModule, MemoryRecording, Stack
+from perun.collect.memory.symbols import NOTHING, Frames, SymbolFrame, Symboliser
 from perun.native.elf import Elf, read_elf
 from perun.native.symbols import Debuginfod, with_debug_file
 
 UNREACHABLE: Final = "unreachable"
 """Source of a function whose source is unknown (manual 4.1.2)."""
-UNKNOWN: Final = Frame("unknown", UNREACHABLE, 0)
+UNKNOWN: Final = SymbolFrame("unknown", UNREACHABLE, 0)
 """The frame of an unknown call stack."""
 
 _RUNTIME: Final = (
@@ -49,30 +49,30 @@ class TraceFrame(NamedTuple):
     :param reachable: whether its source is known. :param header: whether its source is a system header.
     """
 
-    frame: Frame
+    frame: SymbolFrame
     runtime: bool
     reachable: bool
     header: bool
 
 
-class Site(NamedTuple):
+class AllocationSite(NamedTuple):
     """A place that allocates: the frame that is the uid of its resources, and the trace, innermost first.
 
     :param kept_by_libc: whether the C library keeps the memory, so that the program cannot release it.
     """
 
-    uid: Frame
+    uid: SymbolFrame
     trace: Frames
     kept_by_libc: bool = False
 
 
-_SYSTEM: Final = Frame("system libraries", UNREACHABLE, 0)
-SYSTEM: Final = Site(_SYSTEM, (_SYSTEM,), kept_by_libc=True)
+_SYSTEM: Final = SymbolFrame("system libraries", UNREACHABLE, 0)
+SYSTEM: Final = AllocationSite(_SYSTEM, (_SYSTEM,), kept_by_libc=True)
 """What allocates where no function of the program is on the stack, as the loader does before `main`. The
 program cannot release that, so that it is no leak."""
 
 
-class Places:
+class StackTraces:
     """Finds the traces of the stacks of recordings.
 
     :param folder: where the program ran. Sources below it get relative names, so that they are the same
@@ -90,18 +90,20 @@ class Places:
         self.without_names: set[str] = set()
         """Those of them without the names of all functions."""
 
-    def of(self, recording: Recording, *, whole: bool) -> list[Site | None]:
+    def of(self, recording: MemoryRecording, *, whole: bool) -> list[AllocationSite | None]:
         """The sites of all stacks of a recording; all are `unknown` in a recording without stacks."""
         if recording.unwinder == UNWINDERS[0]:
-            return [Site(UNKNOWN, (UNKNOWN,))] * len(recording.stacks)
+            return [AllocationSite(UNKNOWN, (UNKNOWN,))] * len(recording.stacks)
         return self.sites(recording.stacks, recording.modules, whole=whole)
 
-    def sites(self, stacks: Sequence[Stack], modules: Sequence[Module], *, whole: bool) -> list[Site | None]:
+    def sites(
+        self, stacks: Sequence[Stack], modules: Sequence[MappedModule], *, whole: bool
+    ) -> list[AllocationSite | None]:
         """The site of each stack; None for a stack without a frame to show.
 
         :param whole: show every frame of every stack (`--all`).
         """
-        known: dict[tuple[int, ...], Site | None] = {}
+        known: dict[tuple[int, ...], AllocationSite | None] = {}
         sites = []
         located = _located(stacks, modules)
         places = self._places(located)
@@ -145,13 +147,13 @@ class Places:
             inside = frames.get(address, NOTHING)
             if not inside:
                 # Generated code has no path, and its addresses differ from run to run.
-                inside = (Frame(f"{name}+{address:#x}" if path else name, "", 0),)
+                inside = (SymbolFrame(f"{name}+{address:#x}" if path else name, "", 0),)
             yield number, tuple(self._place(frame, runtime or starts, name) for frame in inside)
 
-    def _place(self, frame: Frame, runtime: bool, module: str) -> TraceFrame:
+    def _place(self, frame: SymbolFrame, runtime: bool, module: str) -> TraceFrame:
         source = self.relative(frame.source)
         function = frame.function or module
-        shown = Frame(function, source or UNREACHABLE, frame.line)
+        shown = SymbolFrame(function, source or UNREACHABLE, frame.line)
         return TraceFrame(
             shown, runtime or function in _STARTS, bool(source), source.startswith(_SYSTEM_HEADERS)
         )
@@ -172,12 +174,12 @@ def readable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def site_of(places: Sequence[TraceFrame], *, whole: bool) -> Site | None:
+def site_of(places: Sequence[TraceFrame], *, whole: bool) -> AllocationSite | None:
     """The site of a stack, whose innermost frame comes first; None if no frame is shown."""
     return _whole(places) if whole else _shown(places)
 
 
-def _shown(places: Sequence[TraceFrame]) -> Site | None:
+def _shown(places: Sequence[TraceFrame]) -> AllocationSite | None:
     """The site with reachable frames only.
 
     What the outermost frames in system headers allocate, e.g. a container that grows, counts for their
@@ -189,14 +191,14 @@ def _shown(places: Sequence[TraceFrame]) -> Site | None:
         return None
     begin = next((number for number, place in enumerate(shown) if not place.header), 0)
     trace = tuple(place.frame for place in shown[begin:])
-    return Site(trace[0], trace, _is_kept_by_libc(places))
+    return AllocationSite(trace[0], trace, _is_kept_by_libc(places))
 
 
-def _whole(places: Sequence[TraceFrame]) -> Site:
+def _whole(places: Sequence[TraceFrame]) -> AllocationSite:
     site = _shown(places)
     trace = tuple(place.frame for place in places)
     uid = site.uid if site else trace[0] if trace else UNKNOWN
-    return Site(uid, trace or (UNKNOWN,), site is None or site.kept_by_libc)
+    return AllocationSite(uid, trace or (UNKNOWN,), site is None or site.kept_by_libc)
 
 
 def _is_kept_by_libc(places: Sequence[TraceFrame]) -> bool:
@@ -210,7 +212,7 @@ class _Located(NamedTuple):
     locations: list[tuple[str, int]]
 
 
-def _located(stacks: Sequence[Stack], modules: Sequence[Module]) -> _Located:
+def _located(stacks: Sequence[Stack], modules: Sequence[MappedModule]) -> _Located:
     """Find the code locations of all addresses, each in the modules that were defined before its stack."""
     numbers: dict[tuple[str, int], int] = {}
     located: list[tuple[int, ...]] = [()] * len(stacks)
@@ -243,9 +245,9 @@ class _Memory:
 
     def __init__(self) -> None:
         self._starts: list[int] = []
-        self._modules: list[Module] = []
+        self._modules: list[MappedModule] = []
 
-    def define(self, module: Module) -> None:
+    def define(self, module: MappedModule) -> None:
         kept = [one for one in self._modules if one.end <= module.start or one.start >= module.end]
         self._modules = sorted([*kept, module])
         self._starts = [one.start for one in self._modules]

@@ -88,7 +88,7 @@ _LOCAL, _DEFAULT = 0, 0  # STB_LOCAL, STV_DEFAULT
 _FUNCTION, _NO_TYPE = 2, 0  # STT_FUNC, STT_NOTYPE
 
 
-class Symbol(NamedTuple):
+class FileSymbol(NamedTuple):
     """A function in the symbol table of a file.
 
     :param defined: whether the file has it; otherwise it only calls it.
@@ -125,7 +125,7 @@ def notes(program: str, libraries: Iterable[str]) -> Iterator[str]:
             )
 
 
-def functions(path: str, names: Iterable[str]) -> Iterator[Symbol]:
+def functions(path: str, names: Iterable[str]) -> Iterator[FileSymbol]:
     """The functions of these names in the symbol tables of a 64-bit ELF file; none for any other file."""
     with suppress(OSError, Damaged), open(path, "rb") as file:
         elf = ElfFile(file)
@@ -134,12 +134,12 @@ def functions(path: str, names: Iterable[str]) -> Iterator[Symbol]:
                 yield from _functions(*table, {name.encode() for name in names})
 
 
-def _functions(symbols: NDArray[Any], text: bytes, names: set[bytes]) -> Iterator[Symbol]:
+def _functions(symbols: NDArray[Any], text: bytes, names: set[bytes]) -> Iterator[FileSymbol]:
     positions = {at: name for name in names for at in _ends(text, name)}
     for symbol in symbols[np.isin(symbols["name"], list(positions))] if positions else ():
         if int(symbol["info"]) & 0xF in (_FUNCTION, _NO_TYPE):
             hidden = int(symbol["info"]) >> 4 == _LOCAL or int(symbol["other"]) & 3 != _DEFAULT
-            yield Symbol(positions[int(symbol["name"])].decode(), bool(symbol["section"]), hidden)
+            yield FileSymbol(positions[int(symbol["name"])].decode(), bool(symbol["section"]), hidden)
 
 
 def _ends(text: bytes, name: bytes) -> Iterator[int]:

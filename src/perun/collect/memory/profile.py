@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from perun.collect.memory.analysis import Rows, SingleEvents, Totals
-from perun.collect.memory.events import FIRST_RELEASE, KINDS, REALLOC_RELEASE, STATES, Reached
-from perun.collect.memory.places import Site
-from perun.collect.memory.symbols import Frame
-from perun.collect.memory.table import OTHERS, Table, fitted, table_of
+from perun.collect.memory.analysis import AllocationRows, HeapTotals, SingleEvents
+from perun.collect.memory.events import FIRST_RELEASE, KINDS, REALLOC_RELEASE, STATES, LiveBlockStates
+from perun.collect.memory.places import AllocationSite
+from perun.collect.memory.symbols import SymbolFrame
+from perun.collect.memory.table import OTHERS, AllocationTable, fitted, table_of
 from perun.native.columns import Ints
 from perun.profile.factory import flatten
 from perun.profile.format.columns import PACKED_FROM
@@ -34,7 +34,7 @@ class EventGroup(NamedTuple):
     `temporary` is 0 or 1; `timestamp` and `lifetime` are nanoseconds.
     """
 
-    site: Site
+    site: AllocationSite
     subtype: int
     order: Ints
     amount: Ints
@@ -47,12 +47,14 @@ class EventGroup(NamedTuple):
     lifetime: Ints
 
 
-def event_groups(each: SingleEvents, sites: Sequence[Site | None], totals: Totals) -> Iterator[EventGroup]:
+def event_groups(
+    each: SingleEvents, sites: Sequence[AllocationSite | None], totals: HeapTotals
+) -> Iterator[EventGroup]:
     """The events grouped by site and subtype, without those whose stack has no site.
 
     :param sites: of each stack its site, None for one that is not shown.
     """
-    numbers: dict[Site, int] = {}
+    numbers: dict[AllocationSite, int] = {}
     of_stack = [-1 if site is None else numbers.setdefault(site, len(numbers)) for site in sites]
     known = list(numbers)
     events = each.events
@@ -106,7 +108,7 @@ _ALLOCATORS: Final = {"new": "operator new", "new[]": "operator new[]"} | {
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessReplay:
     """One recorded process after its replay.
 
     :ivar name: base name of its program. :ivar interval: length of its snapshots in nanoseconds.
@@ -116,12 +118,12 @@ class Process:
     """
 
     name: str
-    rows: Rows
-    totals: Totals
-    sites: Sequence[Site | None]
+    rows: AllocationRows
+    totals: HeapTotals
+    sites: Sequence[AllocationSite | None]
     interval: int
     single_events: SingleEvents | None = None
-    reached: Reached | None = None
+    reached: LiveBlockStates | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ class Regions:
 
 
 @dataclass(frozen=True)
-class Resources:
+class MemoryResources:
     """The resources of a run.
 
     :ivar interval: length of a snapshot in nanoseconds. :ivar shortened: number of shortened traces.
@@ -168,7 +170,7 @@ class Resources:
     sums: dict[str, int]
 
 
-def resources(processes: Sequence[Process], shape: Shape, program: str) -> Resources:
+def resources(processes: Sequence[ProcessReplay], shape: Shape, program: str) -> MemoryResources:
     """The resources of a run.
 
     :param processes: the first one is that of the command. :param program: name of the program.
@@ -196,10 +198,10 @@ def resources(processes: Sequence[Process], shape: Shape, program: str) -> Resou
     sums = _sums(whole_table)
     for group in _metrics(whole_table, sums, processes, interval, program):
         regions.add(*group)
-    return Resources(regions, interval, shortened, sums)
+    return MemoryResources(regions, interval, shortened, sums)
 
 
-def _sums(table: Table) -> dict[str, int]:
+def _sums(table: AllocationTable) -> dict[str, int]:
     rows = table.rows
     allocating = rows.subtype < FIRST_RELEASE
     return {
@@ -213,9 +215,9 @@ def _sums(table: Table) -> dict[str, int]:
 
 
 def _groups(
-    table: Table, shape: Shape, interval: int, names: Sequence[str]
+    table: AllocationTable, shape: Shape, interval: int, names: Sequence[str]
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    known: dict[Frame, dict[str, Any]] = {}
+    known: dict[SymbolFrame, dict[str, Any]] = {}
     traces = [_uid_and_trace(site, known) for site in table.sites]
     for run in table.groups():
         subtype = KINDS[int(table.rows.subtype[run.start])]
@@ -248,9 +250,9 @@ _LIVENESS: Final = {
 }
 
 
-def _add_events(regions: Regions, process: Process, shape: Shape, interval: int, named: bool) -> None:
+def _add_events(regions: Regions, process: ProcessReplay, shape: Shape, interval: int, named: bool) -> None:
     assert process.single_events is not None
-    known: dict[Frame, dict[str, Any]] = {}
+    known: dict[SymbolFrame, dict[str, Any]] = {}
     for kind in event_groups(process.single_events, process.sites, process.totals):
         constants = _constants(KINDS[kind.subtype], *_uid_and_trace(kind.site, known), shape.whole)
         if named:
@@ -274,7 +276,11 @@ def _add_events(regions: Regions, process: Process, shape: Shape, interval: int,
 
 
 def _metrics(
-    table: Table, sums: Mapping[str, int], processes: Sequence[Process], interval: int, program: str
+    table: AllocationTable,
+    sums: Mapping[str, int],
+    processes: Sequence[ProcessReplay],
+    interval: int,
+    program: str,
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     totals = [process.totals for process in processes]
     lost = table.rows.definitely_lost + table.rows.indirectly_lost
@@ -305,9 +311,9 @@ def _metrics(
                 yield resource(uid, metric, own[column])
 
 
-def _functions(table: Table) -> Iterator[tuple[Frame, dict[str, int]]]:
+def _functions(table: AllocationTable) -> Iterator[tuple[SymbolFrame, dict[str, int]]]:
     """The functions that allocate and their sums, the largest first."""
-    known: dict[Frame, int] = {}
+    known: dict[SymbolFrame, int] = {}
     of_site = [known.setdefault(site.uid._replace(line=0), len(known)) for site in table.sites]
     table = table.where(table.rows.subtype < FIRST_RELEASE)
     place = np.array(of_site, np.int64)[table.rows.site]
@@ -327,13 +333,13 @@ def _functions(table: Table) -> Iterator[tuple[Frame, dict[str, int]]]:
 
 def _constants(subtype: str, uid: Any, trace: list[Any], whole: bool) -> dict[str, Any]:
     if whole:
-        allocator = Frame(_ALLOCATORS.get(subtype, subtype), "unreachable", 0)
+        allocator = SymbolFrame(_ALLOCATORS.get(subtype, subtype), "unreachable", 0)
         trace = [allocator._asdict(), *trace]
     return {"type": "memory", "subtype": subtype, "trace": trace, "uid": uid}
 
 
 def _uid_and_trace(
-    site: Site, known: dict[Frame, dict[str, Any]]
+    site: AllocationSite, known: dict[SymbolFrame, dict[str, Any]]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """:param known: the frames of traces as mappings, which traces share."""
     for frame in site.trace:

@@ -18,11 +18,11 @@ import numpy as np
 
 from perun.collect._common.recordings import DamagedRecording, require_room
 from perun.collect._common.runs import python_program_of, succeeds
-from perun.collect.memory.analysis import Events
-from perun.collect.memory.events import FIRST_RELEASE, KINDS, REALLOC_RELEASE, Reach
-from perun.collect.memory.places import Places, Site, TraceFrame, site_of
-from perun.collect.memory.records import End, State, no_room
-from perun.collect.memory.symbols import Frame
+from perun.collect.memory.analysis import AllocationEvents
+from perun.collect.memory.events import FIRST_RELEASE, KINDS, REALLOC_RELEASE, BlockStates
+from perun.collect.memory.places import AllocationSite, StackTraces, TraceFrame, site_of
+from perun.collect.memory.records import End, ExitState, no_room
+from perun.collect.memory.symbols import SymbolFrame
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.core.process import programs
 from perun.native.columns import Ints
@@ -58,20 +58,20 @@ def prepared(run: Run, file: Path, interval: float, follow: bool) -> Run:
 
 
 class PythonRecording:
-    """The recording of one Python process; attributes are those of :class:`Recording`."""
+    """The recording of one Python process; attributes are those of :class:`MemoryRecording`."""
 
     def __init__(self, path: Path, python: str, run: Run) -> None:
         self.path = path
         self.exe = os.path.basename(python)
         self.unwinder = UNWINDER
         self.notes: list[str] = []
-        self.end = End(State.EXITED)
-        self.reach: Reach | None = None
+        self.end = End(ExitState.EXITED)
+        self.reach: BlockStates | None = None
         self.started = 0
         self.pid = int(path.suffix[1:]) if path.suffix[1:].isdecimal() else 0
         self._python = python
         self._run = run
-        self._traces: list[list[Frame]] = [[]]
+        self._traces: list[list[SymbolFrame]] = [[]]
         self._numbers = {0: 0}
         self._folders: tuple[str, ...] = ()
         self._kinds: Ints = np.zeros(256, np.int64)
@@ -80,7 +80,7 @@ class PythonRecording:
         self._ended = False
         self._now = 0
 
-    def pieces(self, *, reuse: bool = False) -> Iterator[Events]:
+    def pieces(self, *, reuse: bool = False) -> Iterator[AllocationEvents]:
         """All events in the order of time, in batches; only once.
 
         :param reuse: has no effect here: each batch has columns of its own.
@@ -108,21 +108,21 @@ class PythonRecording:
                 raise self._damaged(errors)
         self._require_end()
 
-    def sites(self, places: Places, *, whole: bool) -> list[Site | None]:
+    def sites(self, places: StackTraces, *, whole: bool) -> list[AllocationSite | None]:
         """The site of each stack, which has only frames of Python."""
         return [
             site_of([self._place(places, frame) for frame in trace], whole=whole) if trace else None
             for trace in self._traces
         ]
 
-    def _place(self, places: Places, frame: Frame) -> TraceFrame:
+    def _place(self, places: StackTraces, frame: SymbolFrame) -> TraceFrame:
         known = not frame.source.startswith("<")
         # Libraries count like system headers: what they allocate counts for their callers.
         library = not known or frame.source.startswith(self._folders)
         shown = frame._replace(source=places.relative(frame.source) if known else frame.source)
         return TraceFrame(shown, False, True, library)
 
-    def _read(self, stream: IO[bytes]) -> Iterator[Events]:
+    def _read(self, stream: IO[bytes]) -> Iterator[AllocationEvents]:
         about = json.loads(stream.readline())
         self.pid = int(about["pid"])
         self.started = round(about["started"] * 1_000_000_000)
@@ -134,13 +134,13 @@ class PythonRecording:
         while line := stream.readline():
             yield self._piece(json.loads(line), stream)
 
-    def _piece(self, head: Mapping[str, Any], stream: IO[bytes]) -> Events:
+    def _piece(self, head: Mapping[str, Any], stream: IO[bytes]) -> AllocationEvents:
         count = head["events"]
         if not 0 <= count <= _MAX_EVENTS:
             raise ValueError(count)
         for number, frames in head["stacks"]:
             self._numbers[number] = len(self._traces)
-            self._traces.append([Frame(str(name), str(file), int(line)) for name, file, line in frames])
+            self._traces.append([SymbolFrame(str(name), str(file), int(line)) for name, file, line in frames])
         self._ended = bool(head["ended"])
         address, size, stack, thread, allocator = (_column(stream, form, count) for form in _COLUMNS)
         kind = self._kinds[allocator]
@@ -158,7 +158,7 @@ class PythonRecording:
         releases = kind >= FIRST_RELEASE
         pairs, site = np.unique((np.where(releases, 0, stack) << 8) | kind, return_inverse=True)
         stacks = np.array([self._numbers.get(number, 0) for number in (pairs >> 8).tolist()], np.int64)
-        return Events(
+        return AllocationEvents(
             stacks,
             pairs & 0xFF,
             site.astype(np.int64),

@@ -150,7 +150,7 @@ def read(arguments: list[str]) -> None:
     reader = memray.FileReader(arguments[0])
     names = {one.value: one.name for one in memray.AllocatorType}
     releasing = {value for value, name in names.items() if KINDS.get(name, 1) >= FIRST_RELEASE}
-    out, stacks, places = sys.stdout.buffer, Stacks(releasing), columns()
+    out, stacks, places = sys.stdout.buffer, MemrayStacks(releasing), columns()
     write(out, about(reader, names))
     records, numbers = reader.get_allocation_records(), attrgetter(*FIELDS)
     batch = list(islice(records, BATCH))
@@ -172,7 +172,7 @@ def columns() -> list[Any]:
     return [array(kind) for kind in "QQQQB"]
 
 
-class Stacks:
+class MemrayStacks:
     """The stacks to which memray refers by numbers.
 
     :param releasing: the allocators that release memory, whose events have no stack.
@@ -257,7 +257,7 @@ def is_of_runner(file: str) -> bool:
     return file == __file__ or file.startswith("<frozen ") or os.path.basename(file) in RUNNERS
 
 
-def write_piece(out: Any, columns: list[Any], stacks: Stacks) -> None:
+def write_piece(out: Any, columns: list[Any], stacks: MemrayStacks) -> None:
     """Write the columns, and first the stacks to which they refer and which of them, and of the threads, are
     of this file."""
     head = {"events": len(columns[0]), "stacks": stacks.new()}

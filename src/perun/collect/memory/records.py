@@ -17,16 +17,16 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.collect._common.recordings import WORD, Layout, RecordedFile, Words
+from perun.collect._common.recordings import WORD, HeaderLayout, RecordedFile, Words
 from perun.collect.memory import native
-from perun.collect.memory.analysis import Events
+from perun.collect.memory.analysis import AllocationEvents
 from perun.collect.memory.events import (
     FIRST_RELEASE,
     KINDS,
     OF_PYTHON,
     REALLOC_FAILED,
     REALLOC_RELEASE,
-    Reach,
+    BlockStates,
 )
 from perun.core.errors import JobFailed
 from perun.native.columns import Ints
@@ -35,11 +35,11 @@ CHUNK_MAGIC: Final = b"PMCK"
 UNWINDERS: Final = {0: "none", 1: "fp", 2: "libunwind", 3: "tables"}
 """Ways to find call stacks, as `--unwind` spells them."""
 
-HEADER: Final = Layout(b"PERUNMEM", 2, struct.Struct("8sIIIIIIIIQQQII56x"))
+HEADER: Final = HeaderLayout(b"PERUNMEM", 2, struct.Struct("8sIIIIIIIIQQQII56x"))
 """`struct record_header`."""
 CHUNK: Final = struct.Struct("4sIIIIIIIIIIIQQQ7sBI12x")
 """`struct record_chunk`."""
-TAIL: Final = Layout(b"PERUNTAI", 2, struct.Struct("8sIIIIIII4xIIIIIIIIQQQQ24x"))
+TAIL: Final = HeaderLayout(b"PERUNTAI", 2, struct.Struct("8sIIIIIII4xIIIIIIIIQQQQ24x"))
 """`struct record_tail`."""
 EVENTS_CHUNK, TEXT_CHUNK, REACH_CHUNK = 1, 2, 3
 STACK, THREAD, MODULE = 1, 2, 3
@@ -78,7 +78,7 @@ def no_room(folder: Path, missing: str) -> JobFailed:
     )
 
 
-class State(IntEnum):
+class ExitState(IntEnum):
     """How the process ended, as far as its recorder knows."""
 
     RUNNING = 0
@@ -86,7 +86,7 @@ class State(IntEnum):
     QUICK_EXITED = 2
 
 
-class Module(NamedTuple):
+class MappedModule(NamedTuple):
     """Executable memory from `start` to `end`, mapped from `offset` of the file `path`; a JIT has no path."""
 
     start: int
@@ -116,13 +116,13 @@ class End(NamedTuple):
     :param lost: number of events after `error`, which are missing.
     """
 
-    state: State = State.RUNNING
+    state: ExitState = ExitState.RUNNING
     error: int = 0
     skipped: int = 0
     lost: int = 0
 
 
-class Recording:
+class MemoryRecording:
     """The recording of one process. All but its header is complete once :meth:`pieces` is exhausted.
 
     :ivar stacks: call stacks. :ivar threads: index of a thread to its id in the kernel.
@@ -140,12 +140,12 @@ class Recording:
         self._buffers: native.Buffers | None = None
         self.stacks: list[Stack] = [Stack(b"", 0, False)]
         self.threads: dict[int, int] = {}
-        self.modules: list[Module] = []
+        self.modules: list[MappedModule] = []
         self.exe = ""
         self.args: list[str] = []
         self.notes: list[str] = []
         self.end = End()
-        self.reach: Reach | None = None
+        self.reach: BlockStates | None = None
         self.duration = 0
         self._numbers = {0: 0}  # ids of stacks to positions in `stacks`
         self._known: dict[Stack, int] = {}
@@ -161,16 +161,16 @@ class Recording:
         self.unwinder = UNWINDERS.get(unwinder, str(unwinder))
         self.wanted = UNWINDERS.get(wanted, str(wanted))
 
-    def pieces(self, *, reuse: bool = False) -> Iterator[Events]:
+    def pieces(self, *, reuse: bool = False) -> Iterator[AllocationEvents]:
         """All events in the order of time, in batches; only once.
 
         :param reuse: the columns of a batch are valid until the next one only, which takes less time.
         :raises DamagedRecording: where the files are not as the recorder writes them.
         """
-        held: Events | None = None
+        held: AllocationEvents | None = None
         self._buffers = native.Buffers() if reuse else None
         for events in self._batches():
-            joined = events if held is None else Events.joined([held, events])
+            joined = events if held is None else AllocationEvents.joined([held, events])
             done, held = _split(joined)
             if reuse and held is not None:
                 held = held.where(np.arange(len(held)))  # a copy, as the columns are about to be reused
@@ -178,7 +178,7 @@ class Recording:
         if held is not None:
             yield _without_failed(held)
 
-    def _batches(self) -> Iterator[Events]:
+    def _batches(self) -> Iterator[AllocationEvents]:
         tail = self._tail()
         number = 0
         with self._file.open() as file:
@@ -242,9 +242,9 @@ class Recording:
         if self.reach is not None:
             address = np.concatenate([self.reach.address, address])
             state = np.concatenate([self.reach.state, state])
-        self.reach = Reach(address, state, chunk.sites, not chunk.fresh)
+        self.reach = BlockStates(address, state, chunk.sites, not chunk.fresh)
 
-    def _events(self, chunk: _Chunk) -> Events:
+    def _events(self, chunk: _Chunk) -> AllocationEvents:
         if (
             max(chunk.events, chunk.sites, chunk.amounts, chunk.fresh, chunk.words, chunk.definitions)
             > _MAX_EVENTS
@@ -261,7 +261,9 @@ class Recording:
             buffers = self._buffers or native.Buffers()
             columns = native.decoded(planes.rest(), chunk, self._shift, clock, self._library, buffers)
             if columns:
-                return self._of_known_kinds(Events(self._stack_numbers(columns.stack_ids), *columns[1:]))
+                return self._of_known_kinds(
+                    AllocationEvents(self._stack_numbers(columns.stack_ids), *columns[1:])
+                )
         # It tells what is wrong with a chunk that the library cannot decode.
         kinds = np.frombuffer(planes.bytes(chunk.sites), np.uint8).astype(np.int64)
         stacks = self._stack_numbers(planes.values(chunk.sites, 0))
@@ -281,7 +283,7 @@ class Recording:
         ticks = (planes.values(chunk.events, 6).cumsum() + (chunk.first_ticks >> self._shift)) << self._shift
         planes.finish()
         return self._checked(
-            Events(stacks, kinds, site, releases, address, size, thread, _times(ticks, clock))
+            AllocationEvents(stacks, kinds, site, releases, address, size, thread, _times(ticks, clock))
         )
 
     def _words(self, chunk: _Chunk, planes: _Planes) -> Words:
@@ -329,7 +331,7 @@ class Recording:
         addresses: Ints = address[origin].view(np.int64)
         return addresses
 
-    def _clock(self, now: int, monotonic: int) -> native.Clock:
+    def _clock(self, now: int, monotonic: int) -> native.TickClock:
         """The clock between the last known pair of ticks and nanoseconds, and this one."""
         if max(now, monotonic) >> 62:
             raise self.damaged("its clock values are out of range")
@@ -337,7 +339,7 @@ class Recording:
         begin = self._points[0][1]
         self._points.append((max(now, before), max(monotonic, then)))
         self.duration = self._points[-1][1] - begin
-        return native.Clock(before, max(1, now - before), then - begin, max(0, monotonic - then))
+        return native.TickClock(before, max(1, now - before), then - begin, max(0, monotonic - then))
 
     def _stack_numbers(self, ids: Ints) -> Ints:
         try:
@@ -345,12 +347,12 @@ class Recording:
         except KeyError as missing:
             raise self.damaged(f"the call stack {missing} is not defined") from None
 
-    def _checked(self, events: Events) -> Events:
+    def _checked(self, events: AllocationEvents) -> AllocationEvents:
         if len(events) and int(events.size.min()) < 0:
             raise self.damaged("an allocation is larger than 2^63 bytes")
         return self._of_known_kinds(events)
 
-    def _of_known_kinds(self, events: Events) -> Events:
+    def _of_known_kinds(self, events: AllocationEvents) -> AllocationEvents:
         """The events, whose kinds are checked."""
         unknown = set(events.subtypes.tolist()) - (KINDS.keys() - OF_PYTHON) - {REALLOC_FAILED}
         if unknown:
@@ -381,7 +383,7 @@ class Recording:
             elif kind == MODULE and count >= 3:
                 path = data[(start + 3) * WORD : end * WORD][:number].decode("utf-8", "surrogateescape")
                 begin, past, offset = values[start : start + 3]
-                self.modules.append(Module(begin, past, offset, path))
+                self.modules.append(MappedModule(begin, past, offset, path))
             else:
                 raise self.damaged(f"a definition has the unknown kind {kind}")
             position = end
@@ -403,13 +405,13 @@ class Recording:
             data = file.read(min(_MAX_BYTES, os.fstat(file.fileno()).st_size))
         return tail.header(TAIL, data), data
 
-    def _rest(self, fields: Sequence[int], data: bytes, number: int) -> Iterator[Events]:
+    def _rest(self, fields: Sequence[int], data: bytes, number: int) -> Iterator[AllocationEvents]:
         _, state, error, word_room, event_room, *halves, skipped, lost, ticks, monotonic = fields
         if error > _MAX_ERROR:
             raise self.damaged(f"its tail has the unknown error number {error}")
-        if state not in list(State):
+        if state not in list(ExitState):
             raise self.damaged(f"its tail has the unknown process state {state}")
-        self.end = End(State(state), error, skipped, lost)
+        self.end = End(ExitState(state), error, skipped, lost)
         pieces = [np.empty(0, EVENT)]
         for chunk, words, words_at, events_at in sorted([tuple(halves[:4]), tuple(halves[4:])]):
             if chunk < number or chunk == NO_CHUNK:
@@ -431,7 +433,7 @@ class Recording:
         yield self._raw(np.concatenate(pieces), ticks, monotonic)
         self.duration = max(self.duration, monotonic - self._points[0][1])
 
-    def _raw(self, events: NDArray[Any], ticks: int, monotonic: int) -> Events:
+    def _raw(self, events: NDArray[Any], ticks: int, monotonic: int) -> AllocationEvents:
         kinds, stacks = events["kind"].astype(np.int64), events["stack"].astype(np.int64)
         pairs, site = np.unique((stacks << 8) | kinds, return_inverse=True)
         at = np.maximum.accumulate(events["ticks"].astype(np.int64))
@@ -441,7 +443,7 @@ class Recording:
             ticks, monotonic = int(at[-1]), then + int((int(at[-1]) - before) * rate)
         releases = kinds >= FIRST_RELEASE
         return self._checked(
-            Events(
+            AllocationEvents(
                 self._stack_numbers(pairs >> 8),
                 pairs & 0xFF,
                 site.astype(np.int64),
@@ -482,7 +484,7 @@ class _Chunk(NamedTuple):
 class _Planes:
     """Reads the columns of a chunk in their order."""
 
-    def __init__(self, chunk: _Chunk, recording: Recording) -> None:
+    def __init__(self, chunk: _Chunk, recording: MemoryRecording) -> None:
         self._chunk = chunk
         self._recording = recording
         self._position = 0
@@ -515,14 +517,14 @@ class _Planes:
             raise self._recording.damaged(f"chunk {self._chunk.number} has data after its last column")
 
 
-def _times(ticks: Ints, clock: native.Clock) -> Ints:
+def _times(ticks: Ints, clock: native.TickClock) -> Ints:
     """Nanoseconds since the start of events at these ticks."""
     share = np.clip((ticks - clock.before).astype(np.float64) / clock.span, 0.0, 1.0)
     times: Ints = clock.origin + np.rint(share * clock.passed).astype(np.int64)
     return times
 
 
-def _split(events: Events) -> tuple[Events, Events | None]:
+def _split(events: AllocationEvents) -> tuple[AllocationEvents, AllocationEvents | None]:
     """Split off the events at the end that belong to a realloc which may still fail."""
     kinds = events.subtypes[events.site[-_HELD_BACK:]]
     threads = events.thread[-_HELD_BACK:]
@@ -540,7 +542,7 @@ def _split(events: Events) -> tuple[Events, Events | None]:
     return events.where(slice(None, cut)), events.where(slice(cut, None))
 
 
-def _without_failed(events: Events) -> Events:
+def _without_failed(events: AllocationEvents) -> AllocationEvents:
     """The events without failed reallocs: neither the release nor the failure."""
     if REALLOC_FAILED not in events.subtypes:
         return events

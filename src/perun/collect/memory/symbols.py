@@ -37,7 +37,7 @@ _PARTS: Final = (" (.cold)", " [clone .cold]")
 """Suffixes in the names of cold parts, which the compiler puts away from their functions."""
 
 
-class Frame(NamedTuple):
+class SymbolFrame(NamedTuple):
     """A function that runs, and its current line; what is not known is empty, and the line 0."""
 
     function: str
@@ -45,7 +45,7 @@ class Frame(NamedTuple):
     line: int
 
 
-Frames = tuple[Frame, ...]
+Frames = tuple[SymbolFrame, ...]
 """What runs at an address: the innermost inlined function first, and last the function that has the code."""
 NOTHING: Final[Frames] = ()
 
@@ -184,13 +184,13 @@ def _frames(lines: Sequence[str]) -> Frames:
     return tuple(frame for frame in frames if frame.function or frame.source)
 
 
-def _frame(function: str, place: str) -> Frame:
+def _frame(function: str, place: str) -> SymbolFrame:
     source, line = _place(place.partition(" (discriminator")[0])
     for part in _PARTS:
         function = function.removesuffix(part)
     function = _RUST_HASH.sub("", _CLONE.sub("", function))
     source = "" if os.path.basename(source) == _ARTIFICIAL else source
-    return Frame("" if function in _UNKNOWN else function, source, line if source else 0)
+    return SymbolFrame("" if function in _UNKNOWN else function, source, line if source else 0)
 
 
 def _place(place: str) -> tuple[str, int]:
@@ -224,7 +224,9 @@ class _Cache:
             functions, sources, entries = msgspec.json.decode(path.read_bytes(), type=_File)
             os.utime(path)
             return {
-                address: tuple(Frame(functions[name], sources[place], line) for name, place, line in frames)
+                address: tuple(
+                    SymbolFrame(functions[name], sources[place], line) for name, place, line in frames
+                )
                 for address, frames in entries
             }
         except (OSError, msgspec.MsgspecError, IndexError, ValueError):

@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.collect.memory.analysis import Analysis, Events, Piece, Rows
-from perun.collect.memory.events import Reached
-from perun.collect.memory.places import Site
-from perun.collect.memory.symbols import Frame
+from perun.collect.memory.analysis import AllocationEvents, AllocationRows, Analysis, EventBatch
+from perun.collect.memory.events import LiveBlockStates
+from perun.collect.memory.places import AllocationSite
+from perun.collect.memory.symbols import SymbolFrame
 from perun.native.columns import Bools, Columns, Ints
 
 _OF_ROWS: Final = ("amount", "events", "peak", "leaked", "leaked_blocks", "temporary", "lifetime")
@@ -25,7 +25,7 @@ SUMS: Final = (*_OF_ROWS, *REACH)
 
 @dataclass(frozen=True, eq=False)
 class SiteRows(Columns):
-    """The columns of :class:`Rows`, with the number of a process and of a site in place of the stack.
+    """The columns of :class:`AllocationRows`, with the numbers of a process and a site in place of the stack.
 
     Rows are sorted by process, site, subtype and snapshot.
     """
@@ -49,31 +49,31 @@ class SiteRows(Columns):
 
 
 @dataclass(frozen=True)
-class Table:
+class AllocationTable:
     """Rows, and the sites to which their column `site` refers by position."""
 
-    sites: Sequence[Site]
+    sites: Sequence[AllocationSite]
     rows: SiteRows
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def where(self, kept: Bools) -> Table:
+    def where(self, kept: Bools) -> AllocationTable:
         """The rows that a mask selects; all sites stay."""
-        return Table(self.sites, self.rows.where(kept))
+        return AllocationTable(self.sites, self.rows.where(kept))
 
-    def with_sites(self, change: Callable[[int, Site], Site]) -> Table:
+    def with_sites(self, change: Callable[[int, AllocationSite], AllocationSite]) -> AllocationTable:
         """The table with every site changed; sites that become equal are merged."""
-        known: dict[Site, int] = {}
+        known: dict[AllocationSite, int] = {}
         numbers = np.array(
             [known.setdefault(change(number, site), len(known)) for number, site in enumerate(self.sites)],
             np.int64,
         )
-        return Table(list(known), _grouped(self.rows.replace(site=numbers[self.rows.site])))
+        return AllocationTable(list(known), _grouped(self.rows.replace(site=numbers[self.rows.site])))
 
-    def coarser(self) -> Table:
+    def coarser(self) -> AllocationTable:
         """The table with snapshots of twice the length."""
-        return Table(self.sites, _grouped(self.rows.replace(snapshot=self.rows.snapshot >> 1)))
+        return AllocationTable(self.sites, _grouped(self.rows.replace(snapshot=self.rows.snapshot >> 1)))
 
     def groups(self) -> Iterable[slice]:
         """The rows by group; those of a group differ only in the snapshot."""
@@ -81,7 +81,9 @@ class Table:
         return _runs(keys)
 
 
-def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int, Reached | None]]) -> Table:
+def table_of(
+    processes: Sequence[tuple[AllocationRows, Sequence[AllocationSite | None], int, LiveBlockStates | None]],
+) -> AllocationTable:
     """The rows of the processes by site, without the stacks that have no site.
 
     Memory that the C library keeps until the end does not count as leaked.
@@ -89,7 +91,7 @@ def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int, Reached
     :param processes: for each its rows, the sites of its stacks, how often to double its snapshots, and how
         its live blocks can be reached, if that is known.
     """
-    known: dict[Site, int] = {}
+    known: dict[AllocationSite, int] = {}
     parts = []
     for number, (rows, sites, doubled, reach) in enumerate(processes):
         of_stack = np.array(
@@ -111,10 +113,10 @@ def table_of(processes: Sequence[tuple[Rows, Sequence[Site | None], int, Reached
             *(np.where(of_libc, 0, column) for column in _reach(rows, reach)),
         )
         parts.append(found.where(kept))
-    return Table(list(known), _grouped(SiteRows.joined(parts)))
+    return AllocationTable(list(known), _grouped(SiteRows.joined(parts)))
 
 
-def _reach(rows: Rows, reach: Reached | None) -> Ints:
+def _reach(rows: AllocationRows, reach: LiveBlockStates | None) -> Ints:
     """Bytes of the live blocks of each row by state, shape (states, rows)."""
     sizes = np.zeros((len(REACH), len(rows)), np.int64)
     if reach is not None:
@@ -146,7 +148,7 @@ def _runs(keys: NDArray[np.int64]) -> list[slice]:
 
 # -- fitting a table into a file -----------------------------------------------------------------------------
 
-OTHERS: Final = Frame("others", "unreachable", 0)
+OTHERS: Final = SymbolFrame("others", "unreachable", 0)
 """The uid of the sum of all sites that are too small to be listed."""
 # Bytes of indented JSON: of a group without its trace and columns, of a frame without its names, of a row.
 _GROUP_SIZE: Final = 560
@@ -154,7 +156,9 @@ _FRAME_SIZE: Final = 105
 _ROW_SIZE: Final = 62
 
 
-def fitted(table: Table, size: int, *, coarser: bool, shorter: bool) -> tuple[Table, int, int]:
+def fitted(
+    table: AllocationTable, size: int, *, coarser: bool, shorter: bool
+) -> tuple[AllocationTable, int, int]:
     """Shrink the table to about `size` bytes of JSON, by longer snapshots and shorter traces.
 
     Rows get half of the size: the length of snapshots is doubled until they fit. Traces get the rest: the
@@ -176,7 +180,7 @@ def fitted(table: Table, size: int, *, coarser: bool, shorter: bool) -> tuple[Ta
         np.add.at(weights, table.rows.site, getattr(table.rows, name))
     order = np.argsort(-weights, kind="stable").tolist()
     used = len(table) * _ROW_SIZE
-    full, places, short = set[int](), set[Frame](), 0
+    full, places, short = set[int](), set[SymbolFrame](), 0
     for number in order:
         site, count = table.sites[number], int(groups[number])
         cost = count * (_GROUP_SIZE + sum(map(_frame_size, site.trace)))
@@ -190,16 +194,16 @@ def fitted(table: Table, size: int, *, coarser: bool, shorter: bool) -> tuple[Ta
             used += cost
             places.add(site.uid)
 
-    def change(number: int, site: Site) -> Site:
+    def change(number: int, site: AllocationSite) -> AllocationSite:
         if number in full:
             return site
         uid = site.uid if site.uid in places else OTHERS
-        return Site(uid, (uid,))  # table_of has subtracted the memory kept by the C library already
+        return AllocationSite(uid, (uid,))  # table_of has subtracted the memory kept by the C library already
 
     return (table.with_sites(change) if short else table), doubled, short
 
 
-def _frame_size(frame: Frame) -> int:
+def _frame_size(frame: SymbolFrame) -> int:
     return _FRAME_SIZE + len(frame.function) + len(frame.source)
 
 
@@ -214,7 +218,7 @@ AT_A_TIME = 1 << 18
 
 def replay(
     analyses: Sequence[Analysis],
-    recordings: Sequence[Iterable[Events]],
+    recordings: Sequence[Iterable[AllocationEvents]],
     ends: Sequence[Callable[[], int]] = (),
 ) -> None:
     """Replay the events of each recording by its analysis, and keep the joint peak in each analysis.
@@ -267,8 +271,8 @@ class _Window(Columns):
     def of(
         cls,
         analyses: Sequence[Analysis],
-        windows: Sequence[Events | None],
-        pieces: Sequence[Piece | None],
+        windows: Sequence[AllocationEvents | None],
+        pieces: Sequence[EventBatch | None],
         ending: Sequence[int | None],
     ) -> _Window:
         """The changes by events and by the ends of processes."""
@@ -288,7 +292,7 @@ class _Window(Columns):
     def keep_higher(
         self,
         analyses: Sequence[Analysis],
-        pieces: Sequence[Piece | None],
+        pieces: Sequence[EventBatch | None],
         has_ended: Sequence[bool],
         before: int,
         best: int,
@@ -324,9 +328,9 @@ class _Source:
     :ivar end: returns when the process ended. :ivar has_ended: whether that is before the next window.
     """
 
-    def __init__(self, pieces: Iterator[Events]) -> None:
+    def __init__(self, pieces: Iterator[AllocationEvents]) -> None:
         self._pieces = pieces
-        self._parts: list[Events] = []
+        self._parts: list[AllocationEvents] = []
         self.last = 0
         self.has_more = True
         self.end: Callable[[], int] = lambda: 0
@@ -351,11 +355,11 @@ class _Source:
         end = max(self.last, self.end())
         return end if until is None or end <= until else None
 
-    def take(self, until: int | None) -> Events | None:
+    def take(self, until: int | None) -> AllocationEvents | None:
         """Remove and return the events up to a time, or all for None; None if there are none."""
         if not self._parts:
             return None
-        events = Events.joined(self._parts)
+        events = AllocationEvents.joined(self._parts)
         count = len(events)
         if until is not None:
             count = int(np.searchsorted(_ascending(events.time), until, "right"))

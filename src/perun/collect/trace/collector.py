@@ -9,7 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from perun.collect._calls.optimizations.applying import Applied, Candidate, GraphRequest, apply, is_wanted
+from perun.collect._calls.optimizations.applying import (
+    GraphRequest,
+    OptimizationResult,
+    TraceCandidate,
+    apply,
+    is_wanted,
+)
 from perun.collect.trace.params import ENGINES, TraceParams
 from perun.collect.trace.plan import shown_name
 from perun.core.errors import CollectorUnavailable, JobFailed, PerunError, UsageError
@@ -18,8 +24,8 @@ from perun.plugin.api import CollectContext, Readiness, Run
 from perun.plugin.params import to_mapping
 
 if TYPE_CHECKING:
-    from perun.collect.trace.engines import Engine, Recorded
-    from perun.collect.trace.plan import Plan
+    from perun.collect.trace.engines import TraceEngine, TraceRecording
+    from perun.collect.trace.plan import TracePlan
     from perun.collect.trace.recorded_profile import WorkFolder
     from perun.profile.factory import Profile
 
@@ -28,8 +34,8 @@ if TYPE_CHECKING:
 
 
 def choose_engine(
-    run: Run, plan: Plan, params: TraceParams, cache: Path | None, note: Callable[[str], None]
-) -> Engine:
+    run: Run, plan: TracePlan, params: TraceParams, cache: Path | None, note: Callable[[str], None]
+) -> TraceEngine:
     """The engine to use: the chosen one, or the best that can run on this machine.
 
     :param note: tells the user why it is this one.
@@ -60,7 +66,7 @@ def choose_engine(
     )
 
 
-def suitable_engines(plan: Plan) -> tuple[tuple[str, ...], str]:
+def suitable_engines(plan: TracePlan) -> tuple[tuple[str, ...], str]:
     """The engines that support a plan, the best first, and why it is the best."""
     if plan.pairs:
         return ("ebpf", "stap"), "it supports USDT probes and source lines"
@@ -71,7 +77,7 @@ def suitable_engines(plan: Plan) -> tuple[tuple[str, ...], str]:
 
 def make_engine(
     name: str, environ: Mapping[str, str], cache: Path | None = None, careful: bool = False
-) -> Engine:
+) -> TraceEngine:
     """The engine of that name.
 
     :param careful: it refuses plans of which it can record a part only.
@@ -137,8 +143,8 @@ class _Session:
         self._ctx = ctx
         self._notes: list[str] = []
         self._folder = folder
-        self._follow: Callable[[str], Plan] | None = None
-        self._optimized: Optimized | None = None
+        self._follow: Callable[[str], TracePlan] | None = None
+        self._optimized: OptimizedPlan | None = None
 
     def profile(self) -> Profile:
         from perun.collect._common.runs import completed, require_recorded, shortfalls
@@ -179,11 +185,11 @@ class _Session:
         finally:
             self._folder.remove()
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> TracePlan:
         from contextlib import ExitStack
 
         from perun.collect.trace.params import find_library
-        from perun.collect.trace.plan import Plan, TraceSelection, make_plan, plan_of_other
+        from perun.collect.trace.plan import TracePlan, TraceSelection, make_plan, plan_of_other
         from perun.native.binary import Binary
 
         run = self._run
@@ -191,7 +197,7 @@ class _Session:
         program = find_executable(run.command().argv[0], run.cwd, run.environ)
         paths = [str(run.cwd / self._params.binary)] if self._params.binary else [program]
         if self._params.only_extract_cg:  # a stripped program has a call graph too, but no names to trace by
-            return Plan((), (), False, paths[0])
+            return TracePlan((), (), False, paths[0])
         paths += [find_library(library, run, paths[0]) for library in self._params.libs]
         if not self._params.binary:
             self._note_interpreter(program)
@@ -212,9 +218,9 @@ class _Session:
                     return self._follow(paths[0])
                 except PerunError:  # a script, or a program without the functions that others have
                     self._note(f"only programs that the command executes are traced: {problem.message}")
-                    return Plan((), (), False, paths[0])
+                    return TracePlan((), (), False, paths[0])
 
-    def _optimize(self, plan: Plan) -> Plan:
+    def _optimize(self, plan: TracePlan) -> TracePlan:
         """The plan without what the optimisations drop.
 
         :raises NoProfile: where the parameters ask for a call graph or for explanations alone.
@@ -227,7 +233,7 @@ class _Session:
             self._note(note)
         return found.plan
 
-    def _note_switching(self, plan: Plan, engine: Engine) -> None:
+    def _note_switching(self, plan: TracePlan, engine: TraceEngine) -> None:
         """Say what of the optimisations the engine cannot."""
 
         for note in unsupported(plan, engine):
@@ -268,11 +274,11 @@ class _Session:
                 "leave out --usdt, --dynamic and --with-usdt, or --follow-children",
             )
 
-    def _make_profile(self, plan: Plan, engine: Engine, recorded: Recorded) -> Profile:
+    def _make_profile(self, plan: TracePlan, engine: TraceEngine, recorded: TraceRecording) -> Profile:
         from perun.collect.trace.engines import calibration
-        from perun.collect.trace.recorded_profile import Traced, functions_of, notes_of, summary_of, table_of
+        from perun.collect.trace.recorded_profile import Trace, functions_of, notes_of, summary_of, table_of
 
-        traced = Traced(self._run, self._params, plan, engine, recorded)
+        traced = Trace(self._run, self._params, plan, engine, recorded)
         table, constant = table_of(traced, self._folder)
         functions = functions_of(plan)
         overhead = calibration.summary(engine, [one.name for one in functions])
@@ -303,19 +309,19 @@ class _Session:
 # The plan of a trace after the optimisations: which probes stay, and how they are sampled and switched.
 
 
-class Optimized(NamedTuple):
+class OptimizedPlan(NamedTuple):
     """A plan, and what was decided for it."""
 
-    plan: Plan
-    applied: Applied
+    plan: TracePlan
+    applied: OptimizationResult
 
-    def region(self, plan: Plan, recorded: Recorded) -> dict[str, Any]:
+    def region(self, plan: TracePlan, recorded: TraceRecording) -> dict[str, Any]:
         """The entry `optimization` of the region `trace` of the profile."""
         off = sorted(shown_name(plan.probes[one].function) for one in recorded.switched_off)
         return {**self.applied.report.region(), "switched-off": off}
 
 
-def optimize(run: Run, plan: Plan, params: TraceParams, ctx: CollectContext) -> Optimized | None:
+def optimize(run: Run, plan: TracePlan, params: TraceParams, ctx: CollectContext) -> OptimizedPlan | None:
     """Drop and sample probes of a plan as the parameters say; None where they ask for nothing.
 
     :raises NoProfile: where they ask for a call graph or for explanations alone.
@@ -325,7 +331,7 @@ def optimize(run: Run, plan: Plan, params: TraceParams, ctx: CollectContext) -> 
     if not is_wanted(params, request):
         return None
     candidates = [
-        Candidate(
+        TraceCandidate(
             shown_name(probe.function),
             probe.function.symbol,
             probe.function.address if probe.path == plan.program else -1,
@@ -352,10 +358,10 @@ def optimize(run: Run, plan: Plan, params: TraceParams, ctx: CollectContext) -> 
         applied = applied._replace(
             notes=(*applied.notes, "the functions of programs that the command executes are all traced")
         )
-    return Optimized(plan._replace(probes=tuple(kept), switching=applied.switching, entry=entry), applied)
+    return OptimizedPlan(plan._replace(probes=tuple(kept), switching=applied.switching, entry=entry), applied)
 
 
-def unsupported(plan: Plan, engine: Engine) -> list[str]:
+def unsupported(plan: TracePlan, engine: TraceEngine) -> list[str]:
     """What the engine does not do of the switching that a plan asks for."""
     wanted = {
         "dynamic-probing": plan.switching.threshold > 0,

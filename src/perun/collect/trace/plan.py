@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.collect._calls.optimizations.plan import Switching
+from perun.collect._calls.optimizations.plan import ProbeSwitching
 from perun.collect._calls.sizes import Size, find_size, size_of
 from perun.collect.trace.params import kind_of, names_of
 from perun.core.errors import UsageError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Rules of the user: which function, probe or line in which of the traced files is meant.
 
 
-class Rule(NamedTuple):
+class SelectionRule(NamedTuple):
     """The parts of `<lib>#<what>#<sampling>`; empty or 0 if left out."""
 
     library: str
@@ -29,7 +29,7 @@ class Rule(NamedTuple):
     sampling: int
 
 
-def parse_rule(text: str) -> Rule:
+def parse_rule(text: str) -> SelectionRule:
     """A rule of `--func`: `f`, `lib#f`, `f#10` or `lib#f#10`.
 
     :raises UsageError: where it has no name, or too many parts.
@@ -43,10 +43,10 @@ def parse_rule(text: str) -> Rule:
     library = parts.pop(0) if len(parts) == 2 else ""
     if len(parts) != 1 or not parts[0]:
         raise UsageError(f"cannot parse the rule {text!r}", "write <name> or <lib>#<name>#<sampling>")
-    return Rule(library, parts[0], sampling)
+    return SelectionRule(library, parts[0], sampling)
 
 
-class Files(NamedTuple):
+class BinaryFiles(NamedTuple):
     """The program and the libraries in which names are searched.
 
     :param libs: what the user wrote for each library.
@@ -55,7 +55,7 @@ class Files(NamedTuple):
     binaries: Sequence[Binary]
     libs: Sequence[str]
 
-    def functions(self, rule: Rule) -> tuple[Binary, list[Function]]:
+    def functions(self, rule: SelectionRule) -> tuple[Binary, list[Function]]:
         """The functions that a rule means, and the first file that has any.
 
         :raises UsageError: where no file has any; names the most similar ones.
@@ -130,7 +130,7 @@ class Probe(NamedTuple):
     named: bool = False
 
 
-class Pair(NamedTuple):
+class ProbePair(NamedTuple):
     """Two USDT probes or lines of source between which time is measured; without `end` from hit to hit.
 
     A line is a probe without a provider.
@@ -143,7 +143,7 @@ class Pair(NamedTuple):
     sampling: int
 
 
-class Plan(NamedTuple):
+class TracePlan(NamedTuple):
     """All that is traced in `program` and its libraries; pairs are numbered after the probes.
 
     :ivar switching: what the engine does with the probes while the program runs.
@@ -151,10 +151,10 @@ class Plan(NamedTuple):
     """
 
     probes: tuple[Probe, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ProbePair, ...]
     throws: bool
     program: str
-    switching: Switching = Switching()
+    switching: ProbeSwitching = ProbeSwitching()
     entry: int = -1
 
     @property
@@ -168,13 +168,13 @@ class Plan(NamedTuple):
         return kind_of(self.program).stripped
 
 
-def make_plan(binaries: Sequence[Binary], wanted: TraceSelection) -> Plan:
+def make_plan(binaries: Sequence[Binary], wanted: TraceSelection) -> TracePlan:
     """The plan of what the parameters select.
 
     :param binaries: the program, and then the libraries of `wanted.libs`.
     :raises UsageError: where a function, probe or member does not exist; names the most similar ones.
     """
-    files = Files(binaries, wanted.libs)
+    files = BinaryFiles(binaries, wanted.libs)
     sampled = wanted.strategy.endswith("sampled")
     everywhere = wanted.global_sampling or (SAMPLED if sampled else 1)
     chosen: dict[tuple[str, int], tuple[Binary, Function, int]] = {}
@@ -209,10 +209,10 @@ def make_plan(binaries: Sequence[Binary], wanted: TraceSelection) -> Plan:
             "no function or probe is selected",
             "name functions with --func (-f), or choose the strategy userspace with --strategy (-s)",
         )
-    return Plan(probes, pairs, any(binary.throws for binary in binaries), binaries[0].path)
+    return TracePlan(probes, pairs, any(binary.throws for binary in binaries), binaries[0].path)
 
 
-def plan_of_other(path: str, wanted: TraceSelection, cache: Path | None) -> Plan:
+def plan_of_other(path: str, wanted: TraceSelection, cache: Path | None) -> TracePlan:
     """The plan of a program that the command executes: what it has of what the parameters select.
 
     :param cache: as of :class:`Binary`.
@@ -222,8 +222,8 @@ def plan_of_other(path: str, wanted: TraceSelection, cache: Path | None) -> Plan
         return _plan_of_what_is_there(binary, wanted)
 
 
-def _plan_of_what_is_there(binary: Binary, wanted: TraceSelection) -> Plan:
-    files = Files([binary], ())
+def _plan_of_what_is_there(binary: Binary, wanted: TraceSelection) -> TracePlan:
+    files = BinaryFiles([binary], ())
     wanted = wanted._replace(usdt=(), dynamic=(), with_usdt=False, libs=())
     sizes = tuple(text for text in wanted.size if _has_size(files, text))
     parts = [wanted._replace(strategy="custom", func=(text,), size=sizes) for text in wanted.func]
@@ -238,10 +238,10 @@ def _plan_of_what_is_there(binary: Binary, wanted: TraceSelection) -> Plan:
             problem = missing
     if not found:
         raise problem
-    return Plan(tuple(found.values()), (), binary.throws, binary.path)
+    return TracePlan(tuple(found.values()), (), binary.throws, binary.path)
 
 
-def _has_size(files: Files, text: str) -> bool:
+def _has_size(files: BinaryFiles, text: str) -> bool:
     try:
         return bool(_sizes(files, (text,)))
     except UsageError:
@@ -267,7 +267,7 @@ def _own_functions(program: Binary) -> list[Function]:
     return described
 
 
-def _sizes(files: Files, expressions: Iterable[str]) -> dict[tuple[str, int], Size]:
+def _sizes(files: BinaryFiles, expressions: Iterable[str]) -> dict[tuple[str, int], Size]:
     sizes = {}
     for text in expressions:
         name, equals, expression = text.partition("=")
@@ -280,7 +280,7 @@ def _sizes(files: Files, expressions: Iterable[str]) -> dict[tuple[str, int], Si
     return sizes
 
 
-def _pairs(files: Files, wanted: TraceSelection, sampling: int) -> Iterable[Pair]:
+def _pairs(files: BinaryFiles, wanted: TraceSelection, sampling: int) -> Iterable[ProbePair]:
     done: set[tuple[str, str]] = set()
     for text in wanted.usdt:
         pair = _pair_of(files, text, sampling)
@@ -298,7 +298,7 @@ def _pairs(files: Files, wanted: TraceSelection, sampling: int) -> Iterable[Pair
                     yield pair
 
 
-def _pair_of(files: Files, text: str, sampling: int) -> Pair:
+def _pair_of(files: BinaryFiles, text: str, sampling: int) -> ProbePair:
     """The pair of `<lib>#<name>#<sampling>` or `<name1>#<name2>`."""
     parts = [part for part in text.split("#") if part]
     if len(parts) > 1 and parts[-1].isdecimal():
@@ -323,7 +323,7 @@ def _pair_of(files: Files, text: str, sampling: int) -> Pair:
     )
 
 
-def _dynamic(files: Files, text: str, sampling: int) -> Pair:
+def _dynamic(files: BinaryFiles, text: str, sampling: int) -> ProbePair:
     """The pair of `<lib>#<source>:<line>#<sampling>` or `<source>:<line>#<source>:<line>`."""
     parts = [part for part in text.split("#") if part]
     if len(parts) > 1 and parts[-1].isdecimal():
@@ -335,13 +335,13 @@ def _dynamic(files: Files, text: str, sampling: int) -> Pair:
             "write <lib>#<source>:<line>#<sampling>, or <source>:<line>#<source>:<line>",
         )
     places = [tuple(binary.places(part)) for part in parts]
-    return Pair(binary.path, places[0], places[1] if len(places) == 2 else (), "#".join(parts), sampling)
+    return ProbePair(binary.path, places[0], places[1] if len(places) == 2 else (), "#".join(parts), sampling)
 
 
-def _pair(binary: Binary, start: str, end: str, sampling: int) -> Pair:
+def _pair(binary: Binary, start: str, end: str, sampling: int) -> ProbePair:
     probes = _by_name(binary)
     name = f"{start}#{end}" if end else start
-    return Pair(binary.path, tuple(probes[start]), tuple(probes.get(end, ())), name, sampling)
+    return ProbePair(binary.path, tuple(probes[start]), tuple(probes.get(end, ())), name, sampling)
 
 
 def _by_name(binary: Binary) -> dict[str, list[Usdt]]:

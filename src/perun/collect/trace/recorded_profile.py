@@ -21,9 +21,9 @@ from perun.core.process.command import outcome
 from perun.core.wording import counted, listed
 
 if TYPE_CHECKING:
-    from perun.collect.trace.engines import Engine, Recorded
+    from perun.collect.trace.engines import TraceEngine, TraceRecording
     from perun.collect.trace.params import TraceParams
-    from perun.collect.trace.plan import Plan
+    from perun.collect.trace.plan import TracePlan
     from perun.plugin.api import CollectContext, Run
 
 
@@ -63,14 +63,14 @@ class ConstantSizes:
         }
 
 
-class Traced(NamedTuple):
+class Trace(NamedTuple):
     """A trace that is over: what was planned, which engine recorded it, and what it recorded."""
 
     run: Run
     params: TraceParams
-    plan: Plan
-    engine: Engine
-    recorded: Recorded
+    plan: TracePlan
+    engine: TraceEngine
+    recorded: TraceRecording
 
     @property
     def early(self) -> str:
@@ -78,7 +78,7 @@ class Traced(NamedTuple):
         return early_end(self.recorded.sample, self.params.timeout)
 
 
-def table_of(traced: Traced, folder: WorkFolder) -> tuple[CallTable, ConstantSizes]:
+def table_of(traced: Trace, folder: WorkFolder) -> tuple[CallTable, ConstantSizes]:
     """The recorded calls, and which sizes were the same in all of them."""
     plan, recorded = traced.plan, traced.recorded
     table, constant = CallTable(), ConstantSizes(len(plan.sampling))
@@ -94,7 +94,7 @@ def table_of(traced: Traced, folder: WorkFolder) -> tuple[CallTable, ConstantSiz
     return table, constant
 
 
-def functions_of(plan: Plan) -> list[CalledFunction]:
+def functions_of(plan: TracePlan) -> list[CalledFunction]:
     """The functions and pairs of probes of a plan, by their numbers in the recorded calls."""
     found = [
         CalledFunction(shown_name(probe.function), probe.path, probe.size.text if probe.size else "")
@@ -103,7 +103,7 @@ def functions_of(plan: Plan) -> list[CalledFunction]:
     return found + [CalledFunction(pair.name, pair.path) for pair in plan.pairs]
 
 
-def notes_of(traced: Traced, total: int, constant: ConstantSizes, overhead: dict[str, Any]) -> Iterator[str]:
+def notes_of(traced: Trace, total: int, constant: ConstantSizes, overhead: dict[str, Any]) -> Iterator[str]:
     """What the user should know of a trace with `total` calls.
 
     :param overhead: as :func:`perun.collect.trace.engines.calibration.summary` has it.
@@ -127,7 +127,7 @@ def notes_of(traced: Traced, total: int, constant: ConstantSizes, overhead: dict
         yield "the program called none of the traced functions" + why * traced.plan.stripped
 
 
-def summary_of(traced: Traced, total: int, overhead: dict[str, Any], notes: Sequence[str]) -> dict[str, Any]:
+def summary_of(traced: Trace, total: int, overhead: dict[str, Any], notes: Sequence[str]) -> dict[str, Any]:
     """The region `trace` of the profile, but for the optimisations."""
     engine, sample = traced.engine, traced.recorded.sample
     early = traced.early
@@ -147,7 +147,7 @@ def summary_of(traced: Traced, total: int, overhead: dict[str, Any], notes: Sequ
     return summary
 
 
-def _notes_of_end(traced: Traced) -> Iterator[str]:
+def _notes_of_end(traced: Trace) -> Iterator[str]:
     sample, early = traced.recorded.sample, traced.early
     if early:
         yield f"the run ended early: it {early}; the profile holds what was collected until then"
@@ -160,7 +160,7 @@ def _notes_of_end(traced: Traced) -> Iterator[str]:
         yield f"the command {str(traced.run)!r} {outcome(sample.status)}"
 
 
-def _notes_of_sizes(plan: Plan, sizes: ConstantSizes) -> Iterator[str]:
+def _notes_of_sizes(plan: TracePlan, sizes: ConstantSizes) -> Iterator[str]:
     found = [
         f"{probe.function.name} ({probe.size.text} = {size})"
         for number, size in sizes.found().items()

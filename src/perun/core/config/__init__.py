@@ -14,7 +14,7 @@ from perun.core.config.layers import (
     read_file,
     refresh_cache,
 )
-from perun.core.config.schema import KEYS, Key, Kind, Scope, is_true
+from perun.core.config.schema import KEYS, ConfigKey, KeyKind, Scope, is_true
 
 __all__ = [
     "KEYS",
@@ -22,8 +22,8 @@ __all__ = [
     "MISSING",
     "SHARED_FILE",
     "Config",
-    "Key",
-    "Kind",
+    "ConfigKey",
+    "KeyKind",
     "Layer",
     "Scope",
     "is_true",

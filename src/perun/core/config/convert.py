@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from perun.core.config.reader import Text, is_null, resolve_all
+from perun.core.config.reader import ConfigScalar, is_null, resolve_all
 from perun.core.config.schema import (
     ALIASES,
     FALSE,
@@ -13,8 +13,8 @@ from perun.core.config.schema import (
     SECTIONS,
     SETTINGS_SECTION,
     TRUE,
-    Key,
-    Kind,
+    ConfigKey,
+    KeyKind,
     Scope,
     nearest,
     put,
@@ -25,7 +25,7 @@ from perun.core.errors import ConfigError
 def checked(given: Mapping[str, Any], source: str, kind: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The values of one layer in their types, and the warnings about it. Checking twice changes nothing.
 
-    :param given: nested mappings; scalars may be :class:`~perun.core.config.reader.Text`.
+    :param given: nested mappings; scalars may be :class:`~perun.core.config.reader.ConfigScalar`.
     :param source: name of the file for the messages.
     :param kind: `local` or `shared`.
     :raises ConfigError: names the file, the line if it is known, the key, and what is right.
@@ -35,7 +35,7 @@ def checked(given: Mapping[str, Any], source: str, kind: str) -> tuple[dict[str,
     return layer.result, tuple(layer.warnings)
 
 
-def convert(key: Key, value: Any, where: str) -> Any:
+def convert(key: ConfigKey, value: Any, where: str) -> Any:
     """`value` in the type that the key wants.
 
     :param where: file and line of the value for the message.
@@ -43,19 +43,19 @@ def convert(key: Key, value: Any, where: str) -> Any:
     """
     if isinstance(value, tuple):
         value = list(value)
-    if key.kind is Kind.TEXTS:
+    if key.kind is KeyKind.TEXTS:
         items = value if isinstance(value, list) else [value]
         return [_convert_item(key, n, item, where) for n, item in enumerate(items, 1)]
-    if key.kind is Kind.CHOICES and isinstance(value, list) and value:
-        return [_scalar(key, Kind.CHOICES, item, where) for item in value]
-    if key.kind is Kind.UNITS:
+    if key.kind is KeyKind.CHOICES and isinstance(value, list) and value:
+        return [_scalar(key, KeyKind.CHOICES, item, where) for item in value]
+    if key.kind is KeyKind.UNITS:
         units = value if isinstance(value, list) else [value]
         return [_unit(key, unit, where) for unit in units]
-    if key.kind is Kind.RULES:
+    if key.kind is KeyKind.RULES:
         if not isinstance(value, list):
             raise _wrong(key, value, where)
         return [_rule(key, rule, where) for rule in value]
-    if key.kind is Kind.SETTINGS or key.kind is Kind.IGNORED:
+    if key.kind is KeyKind.SETTINGS or key.kind is KeyKind.IGNORED:
         return resolve_all(value)
     return _scalar(key, key.kind, value, where)
 
@@ -99,7 +99,7 @@ class _Layer:
             name = key.name
         put(self.result, name, convert(key, value, where))
 
-    def is_misplaced(self, key: Key, where: str) -> bool:
+    def is_misplaced(self, key: ConfigKey, where: str) -> bool:
         if key.scope is Scope.SHARED and self.kind == "local":
             raise ConfigError(
                 f"{where}: {key.name} is not allowed in a local configuration",
@@ -127,26 +127,26 @@ def _section_hint(section: str) -> str:
     return f"e.g. `{first.partition('.')[2]}: ...` in an indented line below `{section}:`"
 
 
-def _wrong(key: Key, value: Any, where: str, what: str = "") -> ConfigError:
+def _wrong(key: ConfigKey, value: Any, where: str, what: str = "") -> ConfigError:
     shown = repr(resolve_all(value))
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     return ConfigError(f"{where}: {key.name} must be {what or key.expected}, not {shown}", key.help)
 
 
-def _scalar(key: Key, kind: Kind, value: Any, where: str) -> Any:
+def _scalar(key: ConfigKey, kind: KeyKind, value: Any, where: str) -> Any:
     where = _narrow(where, value)
     if isinstance(value, (Mapping, list)):
         raise _wrong(key, value, where)
     text = value if isinstance(value, str) else _spelled(value)
-    if kind is Kind.BOOL:
+    if kind is KeyKind.BOOL:
         if text.strip().lower() in TRUE | FALSE:
             return text.strip().lower() in TRUE
         raise _wrong(key, value, where, "true or false" if key.kind is not kind else "")
-    if kind is Kind.NUMBER:
+    if kind is KeyKind.NUMBER:
         return _number(key, text, where)
-    if kind in (Kind.CHOICE, Kind.CHOICES) and text not in key.choices:
+    if kind in (KeyKind.CHOICE, KeyKind.CHOICES) and text not in key.choices:
         raise _wrong(key, value, where)
-    if kind is Kind.REGEX:
+    if kind is KeyKind.REGEX:
         _check_regex(key, text, where)
     return str(text)
 
@@ -155,7 +155,7 @@ def _spelled(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
-def _check_regex(key: Key, text: str, where: str) -> None:
+def _check_regex(key: ConfigKey, text: str, where: str) -> None:
     import re
     import warnings
 
@@ -167,7 +167,7 @@ def _check_regex(key: Key, text: str, where: str) -> None:
         raise ConfigError(f"{where}: {key.name} is not a regular expression: {problem}") from None
 
 
-def _number(key: Key, text: str, where: str) -> float:
+def _number(key: ConfigKey, text: str, where: str) -> float:
     try:
         number = float(text)
     except ValueError:
@@ -184,26 +184,28 @@ def _narrow(where: str, value: Any) -> str:
     return f"{head}:{line}" if line and tail.isdigit() else where
 
 
-def _convert_item(key: Key, number: int, value: Any, where: str) -> str:
-    if value is None or (isinstance(value, Text) and value.plain and not value):
+def _convert_item(key: ConfigKey, number: int, value: Any, where: str) -> str:
+    if value is None or (isinstance(value, ConfigScalar) and value.plain and not value):
         raise ConfigError(f"{where}: item {number} of {key.name} is empty", 'write "" for an empty text')
     if isinstance(value, (Mapping, list)):
         where = _narrow(where, next(iter(value), ""))
         hint = "put a text that holds ': ' or begins with [ or { in quotes"
         what = f"item {number} of {key.name} must be text, not {resolve_all(value)!r}"
         raise ConfigError(f"{where}: {what}", hint)
-    return str(_scalar(key, Kind.TEXT, value, where))
+    return str(_scalar(key, KeyKind.TEXT, value, where))
 
 
-def _unit(key: Key, value: Any, where: str) -> dict[str, Any]:
+def _unit(key: ConfigKey, value: Any, where: str) -> dict[str, Any]:
     """One unit of the job matrix; its name alone is enough."""
     if isinstance(value, str) and value:
         return {"name": str(value), "params": {}}
-    unit = _fields(key, value, where, {"name": Kind.TEXT, "params": Kind.SETTINGS}, ("name",), closed=True)
+    unit = _fields(
+        key, value, where, {"name": KeyKind.TEXT, "params": KeyKind.SETTINGS}, ("name",), closed=True
+    )
     return {"name": unit["name"], "params": _params(key, unit.get("params"), where)}
 
 
-def _params(key: Key, value: Any, where: str) -> dict[str, Any]:
+def _params(key: ConfigKey, value: Any, where: str) -> dict[str, Any]:
     """Parameters of a unit; the manual (7.3) also writes them as a list of mappings."""
     merged: dict[str, Any] = {}
     for part in value if isinstance(value, list) else [{} if value is None else value]:
@@ -216,12 +218,17 @@ def _params(key: Key, value: Any, where: str) -> dict[str, Any]:
     return merged
 
 
-def _rule(key: Key, value: Any, where: str) -> dict[str, Any]:
+def _rule(key: ConfigKey, value: Any, where: str) -> dict[str, Any]:
     return _fields(key, value, where, key.fields, key.required, key.closed)
 
 
 def _fields(
-    key: Key, value: Any, where: str, fields: Mapping[str, Kind], required: tuple[str, ...], closed: bool
+    key: ConfigKey,
+    value: Any,
+    where: str,
+    fields: Mapping[str, KeyKind],
+    required: tuple[str, ...],
+    closed: bool,
 ) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise _wrong(key, value, where, f"{key.kind.value} of " + ", ".join(fields))
@@ -231,10 +238,10 @@ def _fields(
         if closed and name not in fields:
             known = "known are " + ", ".join(fields)
             raise ConfigError(f"{place}: {key.name}: unknown key {str(name)!r}", known)
-        kind = fields.get(name, Kind.SETTINGS)
+        kind = fields.get(name, KeyKind.SETTINGS)
         if is_null(item) and name not in required:
             continue
-        if kind is Kind.SETTINGS:
+        if kind is KeyKind.SETTINGS:
             result[str(name)] = resolve_all(item)
         else:
             result[str(name)] = _scalar(key, kind, item, place)

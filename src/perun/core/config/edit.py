@@ -17,12 +17,21 @@ from perun.core import atomic
 from perun.core.config import templates
 from perun.core.config.convert import checked
 from perun.core.config.layers import SHARED_FILE
-from perun.core.config.reader import MappingEntry, Node, Text, is_null, parse, read_text, resolve_all, values
-from perun.core.config.schema import ALIASES, KEYS, SETTINGS_SECTION, Key, Kind, find, put
+from perun.core.config.reader import (
+    ConfigScalar,
+    MappingEntry,
+    Node,
+    is_null,
+    parse,
+    read_text,
+    resolve_all,
+    values,
+)
+from perun.core.config.schema import ALIASES, KEYS, SETTINGS_SECTION, ConfigKey, KeyKind, find, put
 from perun.core.config.templates import default_shared
 from perun.core.errors import ConfigError
 
-_YAML_KINDS = frozenset((Kind.TEXTS, Kind.CHOICES, Kind.UNITS, Kind.RULES, Kind.SETTINGS))
+_YAML_KINDS = frozenset((KeyKind.TEXTS, KeyKind.CHOICES, KeyKind.UNITS, KeyKind.RULES, KeyKind.SETTINGS))
 """Kinds whose value is read as YAML; the others are the text itself."""
 
 
@@ -308,30 +317,30 @@ def checked_value(path: Path, key: str, text: str) -> tuple[str, Any]:
     return name, result
 
 
-def _row(name: str, text: str) -> Key:
+def _row(name: str, text: str) -> ConfigKey:
     is_method = name.startswith(SETTINGS_SECTION + ".") and name.count(".") == 1 and name not in KEYS
     if is_method and isinstance(_yaml(text), dict):
         return KEYS["degradation.<method>"]
     row = find(name)
-    if row.kind is Kind.IGNORED:
+    if row.kind is KeyKind.IGNORED:
         raise ConfigError(f"{name} has no effect", "older releases wrote it; it may be removed")
     return row
 
 
-def _parsed(name: str, row: Key, text: str) -> Any:
+def _parsed(name: str, row: ConfigKey, text: str) -> Any:
     if row.kind not in _YAML_KINDS:
         return text
     try:
         given = _yaml(text)
     except ConfigError:
-        if text.lstrip()[:1] in ("[", "{") or row.kind in (Kind.UNITS, Kind.RULES):
+        if text.lstrip()[:1] in ("[", "{") or row.kind in (KeyKind.UNITS, KeyKind.RULES):
             raise
         given = text
-    if row.kind is Kind.SETTINGS:
+    if row.kind is KeyKind.SETTINGS:
         return given
-    if not text.strip() or (is_null(given) and row.kind in (Kind.UNITS, Kind.RULES)):
+    if not text.strip() or (is_null(given) and row.kind in (KeyKind.UNITS, KeyKind.RULES)):
         return []
-    if row.kind in (Kind.TEXTS, Kind.CHOICES) and not isinstance(given, list):
+    if row.kind in (KeyKind.TEXTS, KeyKind.CHOICES) and not isinstance(given, list):
         return text
     return [given] if isinstance(given, dict) else given
 
@@ -347,7 +356,7 @@ def _without_place(value: Any) -> Any:
         return {str(key): _without_place(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_without_place(item) for item in value]
-    return Text(value, 0, value.plain)
+    return ConfigScalar(value, 0, value.plain)
 
 
 def _tidy(value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from perun.core.config import schema
 from perun.core.config.convert import checked
 from perun.core.config.reader import Node, parse, read_text
-from perun.core.config.schema import Key, Kind, Scope
+from perun.core.config.schema import ConfigKey, KeyKind, Scope
 from perun.core.errors import ConfigError
 from perun.core.regular import open_regular
 
@@ -70,7 +70,7 @@ class Config(NamedTuple):
         layer = self._setter(key, row)
         if layer is not None:
             return layer.get(key)
-        return None if row.kind is Kind.SETTINGS else _copy(row.default)
+        return None if row.kind is KeyKind.SETTINGS else _copy(row.default)
 
     def gather(self, key: str) -> list[Any]:
         """The items of a list from all layers, the nearest local first, shared last (manual 11.1).
@@ -114,7 +114,7 @@ class Config(NamedTuple):
         for row in schema.KEYS.values():
             if not rest and row.name.startswith(name + ".") and "<" not in row.name:
                 value = self.get(row.name)
-                if row.kind is not Kind.IGNORED or value is not None:
+                if row.kind is not KeyKind.IGNORED or value is not None:
                     merged[row.name.partition(".")[2]] = value
         return merged
 
@@ -127,10 +127,10 @@ class Config(NamedTuple):
         """What is accepted but should be changed, naming file and line."""
         return tuple(warning for layer in self.layers for warning in layer.warnings)
 
-    def _setter(self, key: str, row: Key) -> Layer | None:
+    def _setter(self, key: str, row: ConfigKey) -> Layer | None:
         return next((one for one in self._layers_of(key, row) if one.get(key) is not MISSING), None)
 
-    def _layers_of(self, key: str, row: Key) -> list[Layer]:
+    def _layers_of(self, key: str, row: ConfigKey) -> list[Layer]:
         """The layers that may set the key, the one that decides first at the front."""
         if row.scope is Scope.LOCAL:
             return [layer for layer in self.layers if layer.name in ("local", "defaults")]

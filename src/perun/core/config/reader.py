@@ -35,13 +35,13 @@ _CONSTANTS: Final[dict[str, Any]] = {
 }
 
 
-class Text(str):
+class ConfigScalar(str):
     """A scalar as it is written, with its line (from 1) and whether it is plain, that is not quoted."""
 
     line: int
     plain: bool
 
-    def __new__(cls, text: str, line: int, plain: bool) -> Text:
+    def __new__(cls, text: str, line: int, plain: bool) -> ConfigScalar:
         """Make the text."""
         self = super().__new__(cls, text)
         self.line = line
@@ -49,7 +49,7 @@ class Text(str):
         return self
 
 
-def resolve(text: Text) -> Any:
+def resolve(text: ConfigScalar) -> Any:
     """What a scalar means by the rules of YAML 1.2: null, a truth value, a number or text."""
     if not text.plain:
         return str(text)
@@ -69,7 +69,7 @@ def resolve(text: Text) -> Any:
 
 def resolve_all(value: Any) -> Any:
     """`value` with every scalar resolved; values that are resolved already stay as they are."""
-    if isinstance(value, Text):
+    if isinstance(value, ConfigScalar):
         return resolve(value)
     if isinstance(value, Mapping):
         return {str(key): resolve_all(item) for key, item in value.items()}
@@ -80,7 +80,9 @@ def resolve_all(value: Any) -> Any:
 
 def is_null(value: Any) -> bool:
     """Whether nothing is written, or null."""
-    return value is None or (isinstance(value, Text) and value.plain and _CONSTANTS.get(value, 0) is None)
+    return value is None or (
+        isinstance(value, ConfigScalar) and value.plain and _CONSTANTS.get(value, 0) is None
+    )
 
 
 MAX_BYTES: Final = 1 << 20
@@ -112,7 +114,7 @@ class Node:
     __slots__ = ("column", "end", "flow", "height", "line", "size", "start", "value")
 
     def __init__(
-        self, value: Text | list[Node] | dict[str, MappingEntry], event: Any, flow: bool = True
+        self, value: ConfigScalar | list[Node] | dict[str, MappingEntry], event: Any, flow: bool = True
     ) -> None:
         self.value = value
         self.flow = flow
@@ -176,8 +178,8 @@ def parse(text: str, source: str) -> Node | None:
 
 
 def values(node: Node) -> Any:
-    """The tree as mappings, lists and :class:`Text`; merge keys (`<<`) are merged."""
-    if isinstance(node.value, Text):
+    """The tree as mappings, lists and :class:`ConfigScalar`; merge keys (`<<`) are merged."""
+    if isinstance(node.value, ConfigScalar):
         return node.value
     if isinstance(node.value, list):
         return [values(item) for item in node.value]
@@ -232,7 +234,7 @@ class _Builder:
         kind = type(event).__name__
         if kind == "ScalarEvent":
             plain = event.tag in _PLAIN_TAGS or (event.tag is None and event.implicit[0])
-            node = Node(Text(event.value, event.start_mark.line + 1, plain), event)
+            node = Node(ConfigScalar(event.value, event.start_mark.line + 1, plain), event)
             if event.style in ("|", ">"):
                 # The parser's end of a block is after the empty lines and comments that follow it.
                 node.end = node.start + len(text[node.start : node.end].rstrip())
@@ -296,7 +298,7 @@ class _Builder:
 
     def _checked_key(self, mapping: dict[str, MappingEntry], node: Node, event: Any) -> Node:
         key = node.value
-        if not isinstance(key, Text):
+        if not isinstance(key, ConfigScalar):
             raise self._error(event, "a key must be text, not a list or mapping")
         if key.plain and not isinstance(resolve(key), str):
             raise self._error(event, f"the key {str(key) or '(empty)'} is not text", "put it in quotes")

@@ -22,7 +22,7 @@ class Scope(Enum):
     SHARED = "shared-only"
 
 
-class Kind(Enum):
+class KeyKind(Enum):
     """What a key holds; the value says it in messages."""
 
     TEXT = "text"
@@ -38,7 +38,7 @@ class Kind(Enum):
     IGNORED = "anything; it has no effect"
 
 
-class Key(NamedTuple):
+class ConfigKey(NamedTuple):
     """One row of the table.
 
     `default` is the value if no file sets the key; `example` is shown in generated files where there
@@ -47,13 +47,13 @@ class Key(NamedTuple):
     """
 
     name: str
-    kind: Kind
+    kind: KeyKind
     scope: Scope
     default: Any
     help: str
     example: Any = None
     choices: tuple[str, ...] = ()
-    fields: Mapping[str, Kind] = {}
+    fields: Mapping[str, KeyKind] = {}
     required: tuple[str, ...] = ()
     closed: bool = False
 
@@ -81,218 +81,218 @@ _GENERATORS: Final[list[dict[str, Any]]] = [
 _SORT_KEYS: Final = ("realpath", "type", "time", "cmd", "args", "workload", "collector", "checksum", "source")
 _OLD_SORT_KEYS: Final = ("postprocessors", "stem", "copy", "label", "exitcode")
 
-_ROWS: Final[tuple[Key, ...]] = (
-    Key(
-        "vcs.type", Kind.TEXT, Scope.LOCAL, "git",
+_ROWS: Final[tuple[ConfigKey, ...]] = (
+    ConfigKey(
+        "vcs.type", KeyKind.TEXT, Scope.LOCAL, "git",
         "Type of the wrapped version control system: git, tagit (snapshots of a folder), svs (a folder with "
         "one version), or the name of a plugin.",
     ),
-    Key(
-        "vcs.url", Kind.TEXT, Scope.LOCAL, "..",
+    ConfigKey(
+        "vcs.url", KeyKind.TEXT, Scope.LOCAL, "..",
         "Folder of the wrapped repository, i.e. the one that holds `.git`. A relative path starts at the "
         "`.perun` folder.",
     ),
-    Key(
-        "vcs.main_branch", Kind.TEXT, Scope.LOCAL, "",
+    ConfigKey(
+        "vcs.main_branch", KeyKind.TEXT, Scope.LOCAL, "",
         "Branch that `perun compare` takes for the main one: its merge base with HEAD is the base. Where "
         "empty, the first that there is of `origin/HEAD`, `main`, `master`, `origin/main`, `origin/master`.",
         example="main",
     ),
-    Key(
-        "store.url", Kind.TEXT, Scope.LOCAL, "",
+    ConfigKey(
+        "store.url", KeyKind.TEXT, Scope.LOCAL, "",
         "Database that holds the profiles and the statistics, if they are not files of `.perun`: `sqlite` "
         "(a file there), `sqlite:///PATH` or `postgresql://HOST/DATABASE`. `perun init --store` sets it.",
         example="sqlite",
     ),
-    Key(
-        "remotes", Kind.RULES, Scope.LOCAL, [],
+    ConfigKey(
+        "remotes", KeyKind.RULES, Scope.LOCAL, [],
         "Places where the team keeps its profiles; each has a name and a url. `perun remote` lists and "
         "changes them, `perun push` and `perun pull` use them.",
         example=[{"name": "team", "url": "file:///srv/perf"}],
-        fields={"name": Kind.TEXT, "url": Kind.TEXT}, required=("name", "url"), closed=True,
+        fields={"name": KeyKind.TEXT, "url": KeyKind.TEXT}, required=("name", "url"), closed=True,
     ),
-    Key(
-        "general.paging", Kind.CHOICE, Scope.RECURSIVE, "only-log",
+    ConfigKey(
+        "general.paging", KeyKind.CHOICE, Scope.RECURSIVE, "only-log",
         "Whose output is paged: that of `perun log`, of `perun status`, of both or of none. The option "
         "`--no-pager` overrides it.",
         choices=("always", "only-log", "only-status", "never"),
     ),
-    Key(
-        "general.editor", Kind.TEXT, Scope.RECURSIVE, "vim",
+    ConfigKey(
+        "general.editor", KeyKind.TEXT, Scope.RECURSIVE, "vim",
         "Editor for files of the configuration; called with the name of the file.",
     ),
-    Key(
-        "format.status", Kind.TEXT, Scope.RECURSIVE,
+    ConfigKey(
+        "format.status", KeyKind.TEXT, Scope.RECURSIVE,
         "| %collector% | %command% | %value% | %difference% | %age% |",
         "Columns of `perun status`: text with the tags %command% (cmd, args and workload), %value%, "
         "%difference% (from the nearest ancestor), %age%, %type%, %cmd%, %args%, %workload%, %collector%, "
         "%time%, %source%, %postprocessors%, %checksum%.",
     ),
-    Key(
-        "format.shortlog", Kind.TEXT, Scope.RECURSIVE,
+    ConfigKey(
+        "format.shortlog", KeyKind.TEXT, Scope.RECURSIVE,
         "%checksum:6% (%stats%) %value:21% %difference% %desc% %changes%",
         "Line of `perun log --short`: text with the tags %checksum%, %stats%, %value%, %difference% (from "
         "the nearest ancestor), %changes%, %desc%, %date%, %author%, %email%, %parents%; `:number` in a tag "
         "shortens it.",
     ),
-    Key(
-        "format.output_profile_template", Kind.TEXT, Scope.RECURSIVE,
+    ConfigKey(
+        "format.output_profile_template", KeyKind.TEXT, Scope.RECURSIVE,
         "%collector%-%cmd%-%args%-%workload%-%date%",
         "Name of a new profile: text with the tags %collector%, %postprocessors%, %<unit>.<param>%, %cmd%, "
         "%args%, %workload%, %type%, %date%, %origin%, %counter%.",
     ),
-    Key(
-        "format.sort_profiles_by", Kind.CHOICES, Scope.RECURSIVE, "time",
+    ConfigKey(
+        "format.sort_profiles_by", KeyKind.CHOICES, Scope.RECURSIVE, "time",
         "Attribute of profiles, or a list of them, by which `perun status` sorts.",
         choices=_SORT_KEYS + _OLD_SORT_KEYS,
     ),
-    Key(
-        "cmds", Kind.TEXTS, Scope.LOCAL, [],
+    ConfigKey(
+        "cmds", KeyKind.TEXTS, Scope.LOCAL, [],
         "Commands that are profiled: executables or scripts, best without arguments and workloads.",
         example=["./build/program"],
     ),
-    Key(
-        "args", Kind.TEXTS, Scope.LOCAL, [],
+    ConfigKey(
+        "args", KeyKind.TEXTS, Scope.LOCAL, [],
         "Arguments of the profiled commands; each is one configuration of its own.",
         example=["--fast", "-q -O2"],
     ),
-    Key(
-        "workloads", Kind.TEXTS, Scope.LOCAL, [],
+    ConfigKey(
+        "workloads", KeyKind.TEXTS, Scope.LOCAL, [],
         "Inputs of the profiled commands: further arguments, `< file` or `<< text` for standard input, or "
         "the id of a generator of generators.workload.",
         example=["input.txt", "< input.txt"],
     ),
-    Key(
-        "collectors", Kind.UNITS, Scope.LOCAL, [],
+    ConfigKey(
+        "collectors", KeyKind.UNITS, Scope.LOCAL, [],
         "Collectors that measure each configuration; `perun collect --help` lists them.",
         example=[{"name": "time", "params": {"warmup": 3, "repeat": 10}}],
     ),
-    Key(
-        "postprocessors", Kind.UNITS, Scope.LOCAL, [],
+    ConfigKey(
+        "postprocessors", KeyKind.UNITS, Scope.LOCAL, [],
         "Postprocessors of each new profile, in this order; `perun postprocessby --help` lists them.",
         example=[{"name": "normalizer"}, {"name": "regression_analysis", "params": {"method": "full"}}],
     ),
-    Key(
-        "generators.workload", Kind.RULES, Scope.GATHERED, _GENERATORS,
+    ConfigKey(
+        "generators.workload", KeyKind.RULES, Scope.GATHERED, _GENERATORS,
         "Generators of workloads; each has an id, a type (integer, string, textfile, files, external, "
         "singleton) and parameters of its type. With profile_for_each_workload each workload has a "
         "profile of its own; seed starts its random numbers.",
         fields={
-            "id": Kind.TEXT,
-            "type": Kind.TEXT,
-            "profile_for_each_workload": Kind.BOOL,
-            "randomize_rows": Kind.BOOL,
+            "id": KeyKind.TEXT,
+            "type": KeyKind.TEXT,
+            "profile_for_each_workload": KeyKind.BOOL,
+            "randomize_rows": KeyKind.BOOL,
         },
         required=("id", "type"),
     ),
-    Key(
-        "execute.pre_run", Kind.TEXTS, Scope.LOCAL, [],
+    ConfigKey(
+        "execute.pre_run", KeyKind.TEXTS, Scope.LOCAL, [],
         "Commands that are run before anything is collected, e.g. to build the program; without a shell.",
         example=["make"],
     ),
-    Key(
-        "execute.timeout", Kind.NUMBER, Scope.LOCAL, 0,
+    ConfigKey(
+        "execute.timeout", KeyKind.NUMBER, Scope.LOCAL, 0,
         "Seconds after which a command of execute.pre_run is stopped; 0 for never.",
         example=600,
     ),
-    Key(
-        "execute.budget", Kind.NUMBER, Scope.RECURSIVE, 10,
+    ConfigKey(
+        "execute.budget", KeyKind.NUMBER, Scope.RECURSIVE, 10,
         "Seconds for each version that `perun run matrix` measures several versions for at most, where "
         "neighbours are not settled after the first rounds; 0 for no more rounds than these.",
         example=60,
     ),
-    Key(
-        "execute.build_cache", Kind.NUMBER, Scope.RECURSIVE, 2048,
+    ConfigKey(
+        "execute.build_cache", KeyKind.NUMBER, Scope.RECURSIVE, 2048,
         "MiB of built versions that are kept in `.perun/cache/builds` for later runs, those used last; 0 to "
         "keep none.",
         example=8192,
     ),
-    Key(
-        "pool.patience", Kind.NUMBER, Scope.RECURSIVE, 60,
+    ConfigKey(
+        "pool.patience", KeyKind.NUMBER, Scope.RECURSIVE, 60,
         "Seconds that `perun run matrix --on` waits for a scheduler or a machine that is gone; after that "
         "the jobs of the machine are given to others.",
         example=600,
     ),
-    Key(
-        "pool.attempts", Kind.NUMBER, Scope.RECURSIVE, 3,
+    ConfigKey(
+        "pool.attempts", KeyKind.NUMBER, Scope.RECURSIVE, 3,
         "How often a job of a pool is tried whose process ended without a result.",
         example=5,
     ),
-    Key(
-        "pool.drift", Kind.NUMBER, Scope.RECURSIVE, 5,
+    ConfigKey(
+        "pool.drift", KeyKind.NUMBER, Scope.RECURSIVE, 5,
         "Percentage by which a machine of a pool may be slower or faster than it was, in a fixed piece of "
         "work, before it is set aside; 0 for any.",
         example=10,
     ),
-    Key(
-        "profiles.register_after_run", Kind.BOOL, Scope.RECURSIVE, False,
+    ConfigKey(
+        "profiles.register_after_run", KeyKind.BOOL, Scope.RECURSIVE, False,
         "Whether new profiles are registered in the index of their minor version at once.",
         example=True,
     ),
-    Key(
-        "profiles.max_size", Kind.NUMBER, Scope.SHARED, 512,
+    ConfigKey(
+        "profiles.max_size", KeyKind.NUMBER, Scope.SHARED, 512,
         "Largest profile that is read or stored, in MiB of JSON; the same limit holds for statistics. Only "
         "the shared configuration can set it: a repository may hold a small file that unpacks to any size.",
         example=2048,
     ),
-    Key(
-        "profiles.columnar_from", Kind.NUMBER, Scope.RECURSIVE, 1 << 20,
+    ConfigKey(
+        "profiles.columnar_from", KeyKind.NUMBER, Scope.RECURSIVE, 1 << 20,
         "Profiles with at least so many numbers in their resources are stored by columns, in a tenth of the "
         "room; older releases read JSON only, which is what 0 stores always.",
         example=100_000,
     ),
-    Key(
-        "degradation.collect_before_check", Kind.BOOL, Scope.RECURSIVE, False,
+    ConfigKey(
+        "degradation.collect_before_check", KeyKind.BOOL, Scope.RECURSIVE, False,
         "Whether `perun check` first collects new profiles with the job matrix.",
         example=True,
     ),
-    Key(
-        "degradation.log_collect", Kind.BOOL, Scope.RECURSIVE, False,
+    ConfigKey(
+        "degradation.log_collect", KeyKind.BOOL, Scope.RECURSIVE, False,
         "Whether the output of that collection is kept in `.perun/logs`; it is discarded otherwise.",
         example=True,
     ),
-    Key(
-        "degradation.apply", Kind.CHOICE, Scope.RECURSIVE, "all",
+    ConfigKey(
+        "degradation.apply", KeyKind.CHOICE, Scope.RECURSIVE, "all",
         "Which of the strategies that fit a profile are applied: the first or all.",
         choices=("first", "all"),
     ),
-    Key(
-        "degradation.strategies", Kind.RULES, Scope.GATHERED, [{"method": "average_amount_threshold"}],
+    ConfigKey(
+        "degradation.strategies", KeyKind.RULES, Scope.GATHERED, [{"method": "average_amount_threshold"}],
         "Rules that say by which method profiles are checked; besides the method, a rule names what it "
         "holds for: type, cmd, args, workload, collector or postprocessor. With `instead_of` it is applied "
         "where the method named there can say nothing.",
         fields=dict.fromkeys(
             ("method", "type", "cmd", "args", "workload", "collector", "postprocessor", "instead_of"),
-            Kind.TEXT,
+            KeyKind.TEXT,
         ),
         required=("method",),
         closed=True,
     ),
-    Key(
-        "degradation.cutoff", Kind.NUMBER, Scope.RECURSIVE, 1.0,
+    ConfigKey(
+        "degradation.cutoff", KeyKind.NUMBER, Scope.RECURSIVE, 1.0,
         "Changes of a location that are smaller than this percentage of all time are not reported by the "
         "exclusive time outliers.",
         example=0.5,
     ),
-    Key(
-        "degradation.location_filter", Kind.REGEX, Scope.RECURSIVE, "",
+    ConfigKey(
+        "degradation.location_filter", KeyKind.REGEX, Scope.RECURSIVE, "",
         "Regular expression for the locations (binaries) that the exclusive time outliers look at; empty "
         "for all.",
         example="libc",
     ),
-    Key(
-        "degradation.<method>", Kind.SETTINGS, Scope.RECURSIVE, {},
+    ConfigKey(
+        "degradation.<method>", KeyKind.SETTINGS, Scope.RECURSIVE, {},
         "Settings of the check of that name; the help of the check lists them.",
         example={"threshold": 1.1},
     ),
-    Key(
-        "plugins.trusted", Kind.TEXTS, Scope.SHARED, [],
+    ConfigKey(
+        "plugins.trusted", KeyKind.TEXTS, Scope.SHARED, [],
         "Folders of repositories that are trusted whatever they hold; `perun trust` also notices changes. "
         "Only the shared configuration can set it, so that no repository can trust itself.",
         example=["/home/me/project"],
     ),
     *(
-        Key(name, Kind.IGNORED, Scope.RECURSIVE, None, "Written by older releases; has no effect.")
+        ConfigKey(name, KeyKind.IGNORED, Scope.RECURSIVE, None, "Written by older releases; has no effect.")
         for name in ("profiles.overwrite", "format.output_show_template", "format.sort_profiles_order")
     ),
 )  # fmt: skip
@@ -314,11 +314,11 @@ RUNS: Final = (
 )
 """Keys that decide what programs run, with what: those of a repository hold if the user trusts it."""
 
-KEYS: Final[Mapping[str, Key]] = {row.name: row for row in _ROWS}
+KEYS: Final[Mapping[str, ConfigKey]] = {row.name: row for row in _ROWS}
 SECTIONS: Final = frozenset(name.partition(".")[0] for name in KEYS if "." in name)
 
 
-def find(name: str) -> Key:
+def find(name: str) -> ConfigKey:
     """The row of a dotted key, whatever old or free spelling it has.
 
     :raises ConfigError: if there is no such key, or it is a section; the hint names the nearest key.
@@ -338,7 +338,7 @@ def nearest(name: str) -> str:
     """A hint that names the keys spelled nearest to `name`."""
     import difflib
 
-    useful = {key.name for key in _ROWS if key.kind not in (Kind.IGNORED, Kind.SETTINGS)}
+    useful = {key.name for key in _ROWS if key.kind not in (KeyKind.IGNORED, KeyKind.SETTINGS)}
     known = sorted(useful if "." in name else useful | SECTIONS)
     last = {key.rpartition(".")[2]: key for key in known}
     close = [last[name]] if name in last else difflib.get_close_matches(name, known, n=2, cutoff=0.6)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from perun.core.config.schema import KEYS, Key, Kind, Scope
+from perun.core.config.schema import KEYS, ConfigKey, KeyKind, Scope
 from perun.core.errors import UsageError
 
 # How a project is built, as far as its files tell: what `execute.pre_run` may be set to.
@@ -370,7 +370,7 @@ def render(template: str, project_dir: Path, vcs_type: str, vcs_url: str | Path,
 
 def default_shared() -> str:
     """The text of a new `shared.yml`, with the built-in values."""
-    rows = [key for key in KEYS.values() if key.scope is not Scope.LOCAL and key.kind is not Kind.IGNORED]
+    rows = [key for key in KEYS.values() if key.scope is not Scope.LOCAL and key.kind is not KeyKind.IGNORED]
     keys = [key.name for key in rows]
     active = {name: KEYS[name].default for name in keys if KEYS[name].example is None}
     hints = {"generators.workload": _GENERATOR_EXAMPLE}
@@ -419,7 +419,7 @@ def _document(
 
 
 def _key_lines(
-    key: Key, last: str, active: Mapping[str, Any], hints: Mapping[str, Any], indent: int
+    key: ConfigKey, last: str, active: Mapping[str, Any], hints: Mapping[str, Any], indent: int
 ) -> list[str]:
     if key.name in active:
         return entry(last, active[key.name], indent)

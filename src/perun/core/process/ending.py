@@ -239,7 +239,7 @@ _SHARED: Final = 3
 """The descriptor of the shared file in the guard."""
 
 
-class Guard:
+class SignalGuard:
     """The commands that run now, as the guard knows them.
 
     Where it cannot be started commands run nevertheless, without it.
@@ -284,16 +284,16 @@ class Guard:
                 os.waitpid(self._pid, 0)
 
 
-_guard: Guard | None = None
+_guard: SignalGuard | None = None
 
 
-def guard() -> Guard | None:
+def guard() -> SignalGuard | None:
     """The guard of this process, started if it is not; None where it cannot be."""
     global _guard
     if _guard is None or _guard.owner != os.getpid():  # a forked process has its own
         _guard = None
         with contextlib.suppress(OSError, AttributeError):
-            _guard = Guard()
+            _guard = SignalGuard()
             atexit.register(_guard.end)
     return _guard
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from time import monotonic, perf_counter_ns
 from typing import Any, Final, NamedTuple
 
-from perun.core.atomic import Naming
+from perun.core.atomic import PathErrors
 from perun.core.errors import CollectorUnavailable, JobFailed
 from perun.core.process import ending
 from perun.core.process.command import Command, Run, find_executable, last_lines
@@ -157,7 +157,7 @@ _WANTS_TERMINAL: Final = (signal.SIGTTIN, signal.SIGTTOU)
 _OUTPUT_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-class Sample(NamedTuple):
+class RunSample(NamedTuple):
     """One run: real, user and system time in seconds, and the status as `wait4` gives it (0 is success).
 
     Where the run was stopped, `early` is :data:`TIMEOUT` or :data:`INTERRUPTED`, `real` the seconds until
@@ -233,7 +233,7 @@ class Execution:
     def __exit__(self, *exc: object) -> None:
         self._resources.close()
 
-    def run(self) -> Sample:
+    def run(self) -> RunSample:
         """Run the command once and wait for it; its failure is in the status.
 
         :raises JobFailed: if it cannot be started, takes longer than the timeout or wants a terminal.
@@ -248,7 +248,7 @@ class Execution:
             )
         return sample
 
-    def record(self) -> Sample:
+    def record(self) -> RunSample:
         """As :meth:`run`, but a run that is stopped by the timeout or interrupted has a sample, too.
 
         Whoever calls this keeps what was recorded by then, and raises the interruption afterwards. A second
@@ -264,7 +264,7 @@ class Execution:
             actions += [(os.POSIX_SPAWN_DUP2, pipe, number) for number in (1, 2)]
             return self._recorded({**self._spawning, "file_actions": actions})
 
-    def _recorded(self, spawning: dict[str, Any]) -> Sample:
+    def _recorded(self, spawning: dict[str, Any]) -> RunSample:
         pid = 0
         early, interruption, has_ended = "", None, False
         try:
@@ -306,7 +306,7 @@ class Execution:
                 raise self._not_started(problem) from None
             raise
         times = (end - start) / 1e9, usage.ru_utime, usage.ru_stime
-        return Sample(*times, status, early, interruption, confined)
+        return RunSample(*times, status, early, interruption, confined)
 
     def set_variable(self, name: str, value: str) -> None:
         """Give the runs from now on this variable of the environment."""
@@ -391,7 +391,7 @@ class Execution:
                 what = f"cannot read {self.command.workload!r} more than once"
                 raise JobFailed(what, REPEATABLE) from None
         for path, descriptor in self._truncated.items():
-            with Naming(path):
+            with PathErrors(path):
                 os.ftruncate(descriptor, 0)
 
     def _has_ended(self, pid: int) -> bool:

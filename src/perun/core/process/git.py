@@ -29,7 +29,7 @@ from perun.core.process import ending
 from perun.core.wording import without_secrets
 
 if TYPE_CHECKING:
-    from perun.core.process.ending import Guard
+    from perun.core.process.ending import SignalGuard
 
 _REPOSITORY_LOCAL: Final = frozenset(
     {
@@ -374,7 +374,7 @@ class _Git(subprocess.Popen[bytes]):
     """A git that runs, not guarded from the start on as what :mod:`perun.core.process.programs` starts."""
 
     shielded = False
-    _guard: Guard | None = None
+    _guard: SignalGuard | None = None
 
     def guard(self) -> None:
         """Let it end where Perun is killed, with what it has started; one that alters files is asked first,

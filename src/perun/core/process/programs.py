@@ -27,7 +27,7 @@ from typing import IO, Any, Final, NamedTuple
 from perun.core.errors import CollectorUnavailable
 from perun.core.extras import reinstall_command
 from perun.core.process import ending
-from perun.core.process.ending import GRACE, Guard, descendants, fields_of, guard, kill_group, stop
+from perun.core.process.ending import GRACE, SignalGuard, descendants, fields_of, guard, kill_group, stop
 
 _SINCE: Final = 19
 """The field after the state that has when a process was started (proc_pid_stat(5))."""
@@ -36,7 +36,7 @@ Words = Sequence[str | bytes | Path]
 Stream = int | IO[Any] | None
 
 
-class Done(NamedTuple):
+class ProgramResult(NamedTuple):
     """A program that has ended: its exit code, negative for a signal, and what it wrote."""
 
     code: int
@@ -56,7 +56,7 @@ class Program(Popen[bytes]):
     :raises OSError: if it cannot be started.
     """
 
-    _guard: Guard | None = None  # what `Popen.__del__` reads where it could not be started
+    _guard: SignalGuard | None = None  # what `Popen.__del__` reads where it could not be started
     _foreground = False
     outlives = False
 
@@ -180,7 +180,7 @@ def run(
     timeout: float = 0.0,
     grace: float = GRACE,
     **rest: Any,
-) -> Done:
+) -> ProgramResult:
     """Run a program to its end, whatever its exit code.
 
     :param environ: its whole environment; that of Perun if it is None.
@@ -205,7 +205,7 @@ def run(
             if not program.outlives:
                 program.end(grace)
             raise
-    return Done(program.returncode, out or b"", errors or b"")
+    return ProgramResult(program.returncode, out or b"", errors or b"")
 
 
 # What a command takes, its peak memory included, as a small launcher of its own sees it; and two commands
@@ -215,7 +215,7 @@ LAUNCHER: Final = Path(__file__).with_name("perun_launch")
 """The program of `native/launcher.c`, which says why there has to be one."""
 
 
-class Usage(NamedTuple):
+class ResourceUsage(NamedTuple):
     """What a launched command took: seconds of real, user and system time, its peak memory in bytes, and the
     status as `wait4` gives it.
 
@@ -273,7 +273,7 @@ def _launcher(what: str) -> str:
     return str(LAUNCHER)
 
 
-def read(result: Path) -> Usage:
+def read(result: Path) -> ResourceUsage:
     """What the last launched command took.
 
     :raises ValueError: if the file does not say it, as the launcher was killed.
@@ -282,7 +282,7 @@ def read(result: Path) -> Usage:
         real, user, system, peak, status = result.read_text(encoding="ascii").split()
     except OSError as problem:
         raise ValueError(str(problem)) from None
-    return Usage(float(real) / 1e6, int(user) / 1e6, int(system) / 1e6, int(peak), int(status))
+    return ResourceUsage(float(real) / 1e6, int(user) / 1e6, int(system) / 1e6, int(peak), int(status))
 
 
 # How fast the machine is, by the times of a loop of fixed work.

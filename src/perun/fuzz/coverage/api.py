@@ -25,7 +25,7 @@ PLACE: Final = "@@"
 """The argument, or the part of one, that stands for the input; without it the input is appended."""
 
 
-class Target(NamedTuple):
+class CoverageTarget(NamedTuple):
     """The program that is run.
 
     :ivar argv: the program and its arguments; :data:`PLACE` in them stands for the path of the input, or for
@@ -45,7 +45,7 @@ class Target(NamedTuple):
     memory: int | None = None
 
 
-class Execution(NamedTuple):
+class CoverageRun(NamedTuple):
     """What one run of a program did.
 
     :ivar code: its exit code; negative if a signal ended it, as in :mod:`subprocess`.
@@ -66,7 +66,7 @@ class Execution(NamedTuple):
 class Coverage(Protocol):
     """Runs one program on many inputs, one after the other; not to be shared by threads or processes.
 
-    :ivar unit: what :attr:`Execution.counts` counts, `"lines"` or `"edges"`.
+    :ivar unit: what :attr:`CoverageRun.counts` counts, `"lines"` or `"edges"`.
     :ivar note: what the user should know of the way it works, e.g. that no fork server can be used and why;
         empty if nothing. It is known after :meth:`start`.
     """
@@ -82,7 +82,7 @@ class Coverage(Protocol):
         """
         ...
 
-    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Execution:
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> CoverageRun:
         """Run the program on an input; all its processes are ended after `timeout` seconds.
 
         :param timeout: seconds without those in which it waits for a core while others have all of them, so

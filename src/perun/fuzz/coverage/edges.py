@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from perun.core.errors import JobFailed
 from perun.core.process import programs
 from perun.fuzz.coverage import shared
-from perun.fuzz.coverage.api import Target
-from perun.fuzz.coverage.inputs import Input
+from perun.fuzz.coverage.api import CoverageTarget
+from perun.fuzz.coverage.inputs import TargetInput
 from perun.fuzz.coverage.lines import not_compiled
-from perun.fuzz.coverage.running import Counting, Ended, ForkServer, NoServer, share
+from perun.fuzz.coverage.running import CounterCoverage, ForkServer, NoServer, RunExit, share
 from perun.fuzz.coverage.shared import Record
 
 _CAPACITY: Final = 1 << 16
@@ -28,7 +28,7 @@ _CAPACITY: Final = 1 << 16
 _FIRST_RUN: Final = 10.0
 
 
-class EdgeCoverage(Counting):
+class EdgeCoverage(CounterCoverage):
     """Counts are of edges of the graphs of functions."""
 
     unit = "edges"
@@ -36,7 +36,7 @@ class EdgeCoverage(Counting):
     def start(self) -> None:
         """Load the program, and learn how many edges it has."""
         self.close()
-        given = self._given = Input(self._target, self._scratch)
+        given = self._given = TargetInput(self._target, self._scratch)
         record = self._share(given, _CAPACITY)
         if record.edges >= _CAPACITY:
             assert self._way is not None
@@ -50,7 +50,7 @@ class EdgeCoverage(Counting):
     def _counts(self) -> NDArray[numpy.int64]:
         return self._edges.astype(numpy.int64)
 
-    def _share(self, given: Input, capacity: int) -> Record:
+    def _share(self, given: TargetInput, capacity: int) -> Record:
         """Find the way to run it, with room for so many counters; the record says how many it has."""
 
         def make(once: bool) -> Record:
@@ -79,7 +79,7 @@ _SIZE: Final = 65536
 _PRIVATE, _CREATE, _REMOVE = 0, 0o1600, 0
 
 
-class AflCoverage(Counting):
+class AflCoverage(CounterCoverage):
     """Counts are of places of AFL's map."""
 
     unit = "edges"
@@ -88,7 +88,7 @@ class AflCoverage(Counting):
         """Start the fork server of the program."""
         self.close()
         self.note = "the program was built for AFL, whose counters begin anew after 255"
-        given = self._given = Input(self._target, self._scratch)
+        given = self._given = TargetInput(self._target, self._scratch)
         if given.index:
             raise JobFailed(
                 f"{given.program} was built for AFL, whose fork server passes no arguments",
@@ -104,7 +104,7 @@ class AflCoverage(Counting):
     def _counts(self) -> NDArray[numpy.int64]:
         return self._map.astype(numpy.int64)
 
-    def _size(self, given: Input) -> int:
+    def _size(self, given: TargetInput) -> int:
         """The size of the map, as the program tells it."""
         try:
             told = programs.run(
@@ -120,12 +120,12 @@ class AflCoverage(Counting):
 
 
 class _Served:
-    """See :class:`~perun.fuzz.coverage.running.Way`.
+    """See :class:`~perun.fuzz.coverage.running.RunMode`.
 
     :raises JobFailed: if the server does not start; the segment is given back then.
     """
 
-    def __init__(self, target: Target, given: Input, segment: _Segment) -> None:
+    def __init__(self, target: CoverageTarget, given: TargetInput, segment: _Segment) -> None:
         self._given = given
         self._segment = segment
         environ = {
@@ -142,7 +142,7 @@ class _Served:
                 "run the program by hand, or build it with the flags of perun fuzz --build",
             ) from None
 
-    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Ended:
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> RunExit:
         self._segment.counts[:] = 0
         try:
             return self._server.run(timeout, until)

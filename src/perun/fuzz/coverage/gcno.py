@@ -39,7 +39,7 @@ class Arc(NamedTuple):
     flags: int
 
 
-class Graph(NamedTuple):
+class BlockGraph(NamedTuple):
     """One function: `lines[b]` are the places (file, line) of block `b`. Block 0 is the entry, 1 the exit."""
 
     key: tuple[int, int, int]
@@ -54,10 +54,10 @@ class Notes(NamedTuple):
 
     stamp: int
     folder: str
-    functions: list[Graph]
+    functions: list[BlockGraph]
 
 
-class Reader:
+class WordReader:
     """Words and strings of a file of gcc, one after the other."""
 
     def __init__(self, data: bytes, magic: bytes) -> None:
@@ -121,12 +121,12 @@ def read_notes(path: Path) -> Notes:
 
 
 def _notes(data: bytes) -> Notes:
-    reader = Reader(data, b"gcno")
+    reader = WordReader(data, b"gcno")
     if reader.release >= 12:
         reader.word()  # checksum
     folder = reader.string() if reader.release >= 9 else ""
     reader.word()  # whether blocks that were never executed are told apart
-    functions: list[Graph] = []
+    functions: list[BlockGraph] = []
     while reader.at + 8 <= len(data):
         tag = reader.word()
         end = reader.word() * reader.unit + reader.at
@@ -140,12 +140,12 @@ def _notes(data: bytes) -> Notes:
     return Notes(reader.stamp, folder, functions)
 
 
-def _function(reader: Reader) -> Graph:
+def _function(reader: WordReader) -> BlockGraph:
     key = (reader.word(), reader.word(), reader.word())
-    return Graph(key, reader.string(), 0, [], [])
+    return BlockGraph(key, reader.string(), 0, [], [])
 
 
-def _blocks(reader: Reader, end: int, graph: Graph) -> Graph:
+def _blocks(reader: WordReader, end: int, graph: BlockGraph) -> BlockGraph:
     count = reader.word()
     if graph.blocks:
         raise DamagedNotes("a function has its blocks twice")
@@ -154,7 +154,7 @@ def _blocks(reader: Reader, end: int, graph: Graph) -> Graph:
     return graph._replace(blocks=count, lines=[[] for _ in range(count)])
 
 
-def _arcs(reader: Reader, end: int, graph: Graph) -> Graph:
+def _arcs(reader: WordReader, end: int, graph: BlockGraph) -> BlockGraph:
     source = reader.word()
     while reader.at < end:
         target, flags = reader.word(), reader.word()
@@ -164,7 +164,7 @@ def _arcs(reader: Reader, end: int, graph: Graph) -> Graph:
     return graph
 
 
-def _lines(reader: Reader, end: int, graph: Graph) -> Graph:
+def _lines(reader: WordReader, end: int, graph: BlockGraph) -> BlockGraph:
     block = reader.word()
     if block >= graph.blocks:
         raise DamagedNotes("a line is of a block that there is not")
@@ -212,7 +212,7 @@ class ArcFunction(NamedTuple):
     counters: int
 
 
-class Module(NamedTuple):
+class CoverageModule(NamedTuple):
     """A program or a library: what it has of coverage.
 
     :ivar kind: `"gcov"`, `"edges"` (our own counters), `"afl"`, or `""` if it was compiled without.
@@ -232,7 +232,7 @@ class NotElf(Damaged):
     """The file is no program or library for 64-bit little-endian Linux."""
 
 
-def read_module(path: Path) -> Module:
+def read_module(path: Path) -> CoverageModule:
     """What the file at `path` has of coverage.
 
     :raises NotElf: if it is something else, e.g. a script.
@@ -255,11 +255,11 @@ class _Reader:
         self._segments = [(one.address, elf.content(one)) for one in elf.segments if one.type == PT_LOAD]
         self._relocated = dict(self._relocations())
 
-    def module(self, path: Path) -> Module:
+    def module(self, path: Path) -> CoverageModule:
         names, symbols = self._symbols(SYMBOLS)
         dynamic, _ = self._symbols(DYNAMIC_SYMBOLS)
         known = set(names) | set(dynamic)
-        return Module(
+        return CoverageModule(
             path,
             _kind(known),
             self._elf.section(".interp") is not None or self._elf.type == _SHARED,

@@ -18,12 +18,28 @@ import numpy
 
 from perun.core.errors import JobFailed, PerunError
 from perun.fuzz.coverage import shared
-from perun.fuzz.coverage.api import Target
-from perun.fuzz.coverage.gcno import ArcFunction, DamagedNotes, Module, NotElf, Reader, read_module
-from perun.fuzz.coverage.inputs import Input
-from perun.fuzz.coverage.lines import Line, line_map, not_compiled
-from perun.fuzz.coverage.running import SLOWER, Counting, Ended, ForkServer, NoServer, Way, share, spawn
-from perun.fuzz.coverage.shared import PAGE, Range, Record
+from perun.fuzz.coverage.api import CoverageTarget
+from perun.fuzz.coverage.gcno import (
+    ArcFunction,
+    CoverageModule,
+    DamagedNotes,
+    NotElf,
+    WordReader,
+    read_module,
+)
+from perun.fuzz.coverage.inputs import TargetInput
+from perun.fuzz.coverage.lines import SourceLine, line_map, not_compiled
+from perun.fuzz.coverage.running import (
+    SLOWER,
+    CounterCoverage,
+    ForkServer,
+    NoServer,
+    RunExit,
+    RunMode,
+    share,
+    spawn,
+)
+from perun.fuzz.coverage.shared import PAGE, CounterRange, Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,7 +112,7 @@ class CounterFiles:
 
 
 def _counters(data: bytes) -> tuple[int, list[tuple[tuple[int, int, int], NDArray[numpy.int64]]]]:
-    reader = Reader(data, b"gcda")
+    reader = WordReader(data, b"gcda")
     if reader.release >= 12:
         reader.word()  # checksum
     found = []
@@ -123,7 +139,7 @@ _FIRST_RUN: Final = 10.0
 """Seconds for a run with an empty input, that tells whether there are counters."""
 
 
-class GcovCoverage(Counting):
+class GcovCoverage(CounterCoverage):
     """Counts are of lines.
 
     :param notes: folders where `.gcno` files are looked for that are not where they were written.
@@ -131,27 +147,27 @@ class GcovCoverage(Counting):
 
     unit = "lines"
 
-    def __init__(self, target: Target, scratch: Path, notes: Sequence[Path] = ()) -> None:
+    def __init__(self, target: CoverageTarget, scratch: Path, notes: Sequence[Path] = ()) -> None:
         super().__init__(target, scratch)
         self._folders = notes
         self._read: Callable[[], NDArray[numpy.int64]] = _nothing
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[SourceLine]:
         """The line of each count."""
         return self._lines.lines
 
     def start(self) -> None:
         """Find the counters, and the way to run the program."""
         self.close()
-        self._given = Input(self._target, self._scratch)
+        self._given = TargetInput(self._target, self._scratch)
         self._way, functions = self._choose(self._given)
         self._lines = line_map(functions, self._folders)
 
     def _counts(self) -> NDArray[numpy.int64]:
         return self._lines.counts(self._read())
 
-    def _choose(self, given: Input) -> tuple[Way, list[ArcFunction]]:
+    def _choose(self, given: TargetInput) -> tuple[RunMode, list[ArcFunction]]:
         """The fastest way that works, and the functions in the order of its counters."""
         program = _module(given.program)
         reason = _why_files(program)
@@ -179,7 +195,7 @@ class GcovCoverage(Counting):
         self._read = way.counters
         return way, functions
 
-    def _modules(self, given: Input, program: Module | None) -> list[Module]:
+    def _modules(self, given: TargetInput, program: CoverageModule | None) -> list[CoverageModule]:
         """The program and the libraries with counters that are loaded when it starts."""
         assert program is not None
         record = Record([], 0, None, 0, once=False)
@@ -199,7 +215,7 @@ class GcovCoverage(Counting):
                 found.setdefault(path.stat().st_ino, with_counters)
         return list(found.values())
 
-    def _share(self, given: Input, modules: Sequence[Module]) -> Way | None:
+    def _share(self, given: TargetInput, modules: Sequence[CoverageModule]) -> RunMode | None:
         """A way with shared counters; None if the library does not work there, as with some sanitizers."""
         counters = _Counters(modules)
 
@@ -223,8 +239,8 @@ class GcovCoverage(Counting):
 class _Counters:
     """Where the counters of modules are in a record."""
 
-    def __init__(self, modules: Sequence[Module]) -> None:
-        self.ranges: list[Range] = []
+    def __init__(self, modules: Sequence[CoverageModule]) -> None:
+        self.ranges: list[CounterRange] = []
         self._places: list[tuple[int, int, int]] = []  # number of the range, offset in it, count
         for module in modules:
             _place(module, self.ranges, self._places)
@@ -244,7 +260,7 @@ class _Counters:
 class _Files:
     """By starting the program, and reading the files that it writes."""
 
-    def __init__(self, target: Target, given: Input, scratch: Path) -> None:
+    def __init__(self, target: CoverageTarget, given: TargetInput, scratch: Path) -> None:
         self._target = target
         self._given = given
         self._files = CounterFiles(scratch / "counters")
@@ -257,7 +273,7 @@ class _Files:
         self._files.expect(functions)
         return functions
 
-    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Ended:
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> RunExit:
         self._files.clear()
         target = self._target
         return spawn(self._given, data, target.cwd, self._environ, timeout, until, target.memory)
@@ -273,7 +289,7 @@ def _nothing() -> NDArray[numpy.int64]:
     return numpy.zeros(0, numpy.int64)
 
 
-def _module(path: Path) -> Module | None:
+def _module(path: Path) -> CoverageModule | None:
     """The program; None for a script."""
     try:
         return read_module(path)
@@ -283,7 +299,7 @@ def _module(path: Path) -> Module | None:
         raise PerunError(f"cannot read {path}: {problem.strerror}") from None
 
 
-def _why_files(program: Module | None) -> str:
+def _why_files(program: CoverageModule | None) -> str:
     """Why the library cannot be loaded into the program; empty if it probably can."""
     if program is None:
         return "it is a script"
@@ -294,7 +310,7 @@ def _why_files(program: Module | None) -> str:
     return ""
 
 
-def _environ(target: Target, record: Record) -> Mapping[str, str]:
+def _environ(target: CoverageTarget, record: Record) -> Mapping[str, str]:
     before = target.environ.get("LD_PRELOAD", "")
     return {
         **shared.environ_of(target.environ, record),
@@ -310,7 +326,7 @@ def _mapped(pid: int) -> list[Path]:
     return [path for path in map(Path, sorted(names)) if path.is_file()]
 
 
-def _with_counters(path: Path) -> Module | None:
+def _with_counters(path: Path) -> CoverageModule | None:
     """A library with counters of gcc; None for others, most of which name no counter file."""
     try:
         if b".gcda\0" not in path.read_bytes():
@@ -321,7 +337,7 @@ def _with_counters(path: Path) -> Module | None:
     return module if module.functions else None
 
 
-def _place(module: Module, ranges: list[Range], places: list[tuple[int, int, int]]) -> None:
+def _place(module: CoverageModule, ranges: list[CounterRange], places: list[tuple[int, int, int]]) -> None:
     """Add the pages of a module that have counters, and where in them these are."""
     status = os.stat(module.path)
     wanted: set[int] = set()
@@ -334,7 +350,7 @@ def _place(module: Module, ranges: list[Range], places: list[tuple[int, int, int
         if page == previous + 1:
             ranges[-1] = ranges[-1]._replace(length=ranges[-1].length + PAGE)
         else:
-            ranges.append(Range(status.st_dev, status.st_ino, page * PAGE, PAGE))
+            ranges.append(CounterRange(status.st_dev, status.st_ino, page * PAGE, PAGE))
         number_of[page] = len(ranges) - 1
         previous = page
     for function in module.functions:

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from perun.core.atomic import Naming
+from perun.core.atomic import PathErrors
 from perun.core.errors import CollectorUnavailable, JobFailed, UsageError
 from perun.core.process import programs
 from perun.core.process.command import find_executable
-from perun.fuzz.coverage.api import PLACE, Backend, Target
+from perun.fuzz.coverage.api import PLACE, Backend, CoverageTarget
 from perun.fuzz.coverage.shared import ARGUMENT_SIZE, LIBRARY
 
 
-class Input:
+class TargetInput:
     """The input of one target, in a folder of its own.
 
     :ivar argv: the words of the command; the input is written in them where :data:`PLACE` was.
@@ -25,7 +25,7 @@ class Input:
     :ivar path: the file of the input, which is there whatever the way, for programs that look at it.
     """
 
-    def __init__(self, target: Target, scratch: Path) -> None:
+    def __init__(self, target: CoverageTarget, scratch: Path) -> None:
         """
         :raises UsageError: if an argument is the input and the command has several places for it.
         :raises JobFailed: if there is no such program.
@@ -63,7 +63,7 @@ class Input:
 
         :raises OSError: if it cannot be written, with the name of its file.
         """
-        with Naming(self.path):
+        with PathErrors(self.path):
             self._write(data)
 
     def _write(self, data: bytes) -> None:
@@ -120,7 +120,7 @@ _LAST_LINES: Final = 15
 """How much of what a failed build printed is shown."""
 
 
-class Flags(NamedTuple):
+class CompilerFlags(NamedTuple):
     """What a program is compiled and linked with.
 
     :ivar flags: for each call of the compiler, those that link included; `{flags}` in the command.
@@ -133,21 +133,21 @@ class Flags(NamedTuple):
     cxx: str
 
 
-def build_flags(backend: Backend) -> Flags:
+def build_flags(backend: Backend) -> CompilerFlags:
     """What programs for a backend are compiled with; for `auto` those of gcc."""
     if backend == "sancov":
         library = shlex.quote(str(LIBRARY))
-        return Flags(
+        return CompilerFlags(
             "-g -O1 -fsanitize-coverage=trace-pc-guard -fno-sanitize-link-runtime "
             f"-Wno-unused-command-line-argument -Wl,--no-as-needed {library}",
             "clang",
             "clang++",
         )
-    return Flags("-g -O1 --coverage", "gcc", "g++")
+    return CompilerFlags("-g -O1 --coverage", "gcc", "g++")
 
 
 def build(
-    command: str, backend: Backend, cwd: Path, environ: Mapping[str, str], made: Flags | None = None
+    command: str, backend: Backend, cwd: Path, environ: Mapping[str, str], made: CompilerFlags | None = None
 ) -> None:
     """Run the user's command that builds the program, by a shell, with the flags written in it.
 
@@ -180,7 +180,7 @@ def build(
         )
 
 
-def _filled(command: str, made: Flags) -> str:
+def _filled(command: str, made: CompilerFlags) -> str:
     """The command with `{flags}`, `{cc}` and `{cxx}` replaced; other braces are the shell's."""
     filled = command
     for name, value in zip(_PLACES, (made.flags, made.cc, made.cxx), strict=True):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy
 
 from perun.core.errors import PerunError, UsageError
-from perun.fuzz.coverage.gcno import ON_TREE, ArcFunction, DamagedNotes, Graph, Notes, read_notes
+from perun.fuzz.coverage.gcno import ON_TREE, ArcFunction, BlockGraph, DamagedNotes, Notes, read_notes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,24 +29,24 @@ Terms = dict[int, int]
 """A count as a sum: how often each counter is in it."""
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a source file."""
 
     file: str
     number: int
 
 
-class Lines:
+class LineCounts:
     """How often each line is executed, of functions whose counters lie one after the other in an array.
 
     :ivar lines: the lines, in the order of the results of :meth:`counts`. A line that is in several
         functions, e.g. in instances of a template, is in it once.
     """
 
-    def __init__(self, graphs: Iterable[tuple[Graph, int]]) -> None:
+    def __init__(self, graphs: Iterable[tuple[BlockGraph, int]]) -> None:
         """:param graphs: each function with the place of its first counter."""
         rows: dict[tuple[tuple[int, int], ...], int] = {}
-        groups: dict[Line, list[tuple[int, ...]]] = defaultdict(list)
+        groups: dict[SourceLine, list[tuple[int, ...]]] = defaultdict(list)
         for graph, first in graphs:
             for place, sums in _sums(graph, first):
                 numbers = {rows.setdefault(tuple(sorted(one.items())), len(rows)) for one in sums}
@@ -86,7 +86,7 @@ class _Matrix:
         return found
 
 
-def _sums(graph: Graph, first: int) -> Iterable[tuple[Line, list[Terms]]]:
+def _sums(graph: BlockGraph, first: int) -> Iterable[tuple[SourceLine, list[Terms]]]:
     """For each line of a function the sums of which the largest one is its count, as terms of counters."""
     arcs = _solve(graph, first)
     entering: list[list[int]] = [[] for _ in range(graph.blocks)]
@@ -94,10 +94,10 @@ def _sums(graph: Graph, first: int) -> Iterable[tuple[Line, list[Terms]]]:
     for index, arc in enumerate(graph.arcs):
         leaving[arc.source].append(index)
         entering[arc.target].append(index)
-    blocks_of: dict[Line, list[int]] = defaultdict(list)
+    blocks_of: dict[SourceLine, list[int]] = defaultdict(list)
     for block, places in enumerate(graph.lines):
         for place in dict.fromkeys(places):
-            blocks_of[Line(*place)].append(block)
+            blocks_of[SourceLine(*place)].append(block)
     for line, blocks in blocks_of.items():
         sums = [_add(arcs[arc] for arc in entering[block] or leaving[block]) for block in blocks]
         if len(blocks) > 1:
@@ -113,7 +113,7 @@ def _sums(graph: Graph, first: int) -> Iterable[tuple[Line, list[Terms]]]:
         yield line, sums
 
 
-def _solve(graph: Graph, first: int) -> list[Terms]:
+def _solve(graph: BlockGraph, first: int) -> list[Terms]:
     """The count of each arc as terms of counters, the first of which is number `first`.
 
     :raises DamagedNotes: if arcs without counters are no tree, so that their counts do not follow.
@@ -198,20 +198,20 @@ def not_compiled(program: Path) -> PerunError:
     )
 
 
-def line_map(functions: Sequence[ArcFunction], folders: Sequence[Path]) -> Lines:
+def line_map(functions: Sequence[ArcFunction], folders: Sequence[Path]) -> LineCounts:
     """The lines of functions whose counters lie one after the other.
 
     :param folders: where `.gcno` files are looked for that are not where they were written.
     :raises UsageError: if one is missing, is of another build, or cannot be read.
     """
     try:
-        return Lines(_placed(functions, folders))
+        return LineCounts(_placed(functions, folders))
     except DamagedNotes as problem:
         raise UsageError(f"the notes of gcc are damaged: {problem}", "build the program again") from None
 
 
-def _placed(functions: Sequence[ArcFunction], folders: Sequence[Path]) -> Iterator[tuple[Graph, int]]:
-    known: dict[str, dict[tuple[int, int, int], Graph]] = {}
+def _placed(functions: Sequence[ArcFunction], folders: Sequence[Path]) -> Iterator[tuple[BlockGraph, int]]:
+    known: dict[str, dict[tuple[int, int, int], BlockGraph]] = {}
     first = 0
     for function in functions:
         if function.notes not in known:
@@ -223,8 +223,8 @@ def _placed(functions: Sequence[ArcFunction], folders: Sequence[Path]) -> Iterat
         first += function.counters
 
 
-def _graphs(notes: Notes) -> dict[tuple[int, int, int], Graph]:
-    def absolute(graph: Graph) -> Graph:
+def _graphs(notes: Notes) -> dict[tuple[int, int, int], BlockGraph]:
+    def absolute(graph: BlockGraph) -> BlockGraph:
         lines = [[(str(Path(notes.folder, file)), number) for file, number in block] for block in graph.lines]
         return graph._replace(lines=lines)
 

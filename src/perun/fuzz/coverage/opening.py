@@ -8,7 +8,7 @@ from pathlib import Path
 from perun.core.errors import PerunError, UsageError
 from perun.core.process.command import find_executable
 from perun.fuzz.coverage.api import BACKENDS as BACKENDS
-from perun.fuzz.coverage.api import Backend, Coverage, Target
+from perun.fuzz.coverage.api import Backend, Coverage, CoverageTarget
 from perun.fuzz.coverage.edges import AflCoverage, EdgeCoverage
 from perun.fuzz.coverage.gcno import NotElf, read_module
 from perun.fuzz.coverage.gcov import GcovCoverage
@@ -17,7 +17,7 @@ from perun.fuzz.coverage.lines import HOW_TO_COMPILE
 
 
 def open_coverage(
-    target: Target, scratch: Path, backend: Backend = "auto", *, notes: Sequence[Path] = ()
+    target: CoverageTarget, scratch: Path, backend: Backend = "auto", *, notes: Sequence[Path] = ()
 ) -> Coverage:
     """What counts the executions of a program; it is not started yet.
 

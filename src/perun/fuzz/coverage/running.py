@@ -23,8 +23,8 @@ from perun.core.errors import JobFailed
 from perun.core.process import programs
 from perun.core.process.ending import await_end, ending_of, waited
 from perun.fuzz.coverage import shared
-from perun.fuzz.coverage.api import Coverage, Execution, Outcome, Target
-from perun.fuzz.coverage.inputs import Input
+from perun.fuzz.coverage.api import Coverage, CoverageRun, CoverageTarget, Outcome
+from perun.fuzz.coverage.inputs import TargetInput
 from perun.fuzz.coverage.shared import Record
 
 _CONTROL: Final = 198
@@ -54,8 +54,8 @@ _CRASHES: Final = {
 }
 
 
-class Ended(NamedTuple):
-    """How a run ended; see :class:`~perun.fuzz.coverage.api.Execution`."""
+class RunExit(NamedTuple):
+    """How a run ended; see :class:`~perun.fuzz.coverage.api.CoverageRun`."""
 
     outcome: Outcome
     code: int
@@ -76,7 +76,7 @@ class ForkServer:
     """
 
     def __init__(
-        self, given: Input, cwd: Path, environ: Mapping[str, str], record: Record | None = None,
+        self, given: TargetInput, cwd: Path, environ: Mapping[str, str], record: Record | None = None,
         memory: int | None = None,
     ) -> None:  # fmt: skip
         """:raises NoServer: if it does not answer."""
@@ -117,7 +117,7 @@ class ForkServer:
                 raise NoServer from None
             raise
 
-    def run(self, timeout: float, until: float = math.inf) -> Ended:
+    def run(self, timeout: float, until: float = math.inf) -> RunExit:
         """Run the program once; see :meth:`~perun.fuzz.coverage.api.Coverage.run`.
 
         :raises NoServer: if the server has gone.
@@ -217,9 +217,9 @@ class ForkServer:
 
 
 def spawn(
-    given: Input, data: bytes, cwd: Path, environ: Mapping[str, str], timeout: float, until: float,
+    given: TargetInput, data: bytes, cwd: Path, environ: Mapping[str, str], timeout: float, until: float,
     memory: int | None = None, inherit: Sequence[int] = (),
-) -> Ended:  # fmt: skip
+) -> RunExit:  # fmt: skip
     """Start the program for one run; see :meth:`~perun.fuzz.coverage.api.Coverage.run`.
 
     :param memory: most bytes of address space, None for no limit.
@@ -250,7 +250,7 @@ def spawn(
 
 
 def _start(
-    given: Input, words: Sequence[str | bytes], cwd: Path, environ: Mapping[str, str],
+    given: TargetInput, words: Sequence[str | bytes], cwd: Path, environ: Mapping[str, str],
     prepare: Callable[[], None] | None = None, inherit: Sequence[int] = (),
 ) -> programs.Program:  # fmt: skip
     """Start the program; without `prepare` this takes a quarter of the time.
@@ -275,15 +275,15 @@ def _start(
         raise JobFailed(f"cannot run {given.program} in {cwd}: {problem.strerror}") from None
 
 
-def _ended(code: int, spent: float | None, seconds: float) -> Ended:
+def _ended(code: int, spent: float | None, seconds: float) -> RunExit:
     """How a run ended that took so many seconds, or was ended after it had `spent` so many.
 
     An exit code like 139 is what a shell, or a script around the program, makes of a crash.
     """
     if spent is not None:
-        return Ended("hang", code, spent)
+        return RunExit("hang", code, spent)
     crashed = code < 0 or code - 128 in _CRASHES
-    return Ended("fault" if crashed else "ok", code, seconds)
+    return RunExit("fault" if crashed else "ok", code, seconds)
 
 
 def _kill(group: int) -> None:
@@ -302,7 +302,7 @@ _OPENED: Final = 0x20  # IN_OPEN
 _READ: Final = 0x01  # IN_ACCESS
 
 
-class Watch:
+class FileWatch:
     """Watches one file, where the kernel lets us (inotify); elsewhere nothing is seen."""
 
     def __init__(self, path: Path) -> None:
@@ -330,10 +330,10 @@ SLOWER = "the program is started anew for each input, which is slower: "
 """What a note begins with."""
 
 
-class Way(Protocol):
+class RunMode(Protocol):
     """One way to run the program."""
 
-    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Ended:
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> RunExit:
         """Run it once; the input is written already, but for one that is an argument.
 
         :raises JobFailed: if it can be run no more.
@@ -345,28 +345,28 @@ class Way(Protocol):
         ...
 
 
-class Shared(NamedTuple):
+class SharedCounters(NamedTuple):
     """A way with the record that holds the counters, and what the user should know of it."""
 
-    way: Way
+    way: RunMode
     record: Record
     note: str
 
 
 def share(
-    target: Target,
-    given: Input,
+    target: CoverageTarget,
+    given: TargetInput,
     make: Callable[[bool], Record],
     environ: Callable[[Record], Mapping[str, str]],
-) -> Shared:
+) -> SharedCounters:
     """The fastest way to run the program that works.
 
     :param make: makes the record, for a program that is started anew if its argument is true.
     :param environ: the environment that tells the program of the record.
     """
-    watch = Watch(given.path)
+    watch = FileWatch(given.path)
     record = make(False)
-    copying = Copying(target, given, record, environ(record))
+    copying = ForkMode(target, given, record, environ(record))
     try:
         copying.start()
     except NoServer:
@@ -374,17 +374,19 @@ def share(
         watch.saw_something()
     else:
         if not watch.saw_something():
-            return Shared(copying, record, "")
+            return SharedCounters(copying, record, "")
         reason = "it reads its input before main"
     copying.close()
     record = make(True)
-    return Shared(Starting(target, given, record, environ(record)), record, SLOWER + reason)
+    return SharedCounters(StartMode(target, given, record, environ(record)), record, SLOWER + reason)
 
 
-class Copying:
+class ForkMode:
     """By the fork server, which is started again should it end."""
 
-    def __init__(self, target: Target, given: Input, record: Record, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, target: CoverageTarget, given: TargetInput, record: Record, environ: Mapping[str, str]
+    ) -> None:
         self._target = target
         self._given = given
         self._record = record
@@ -403,7 +405,7 @@ class Copying:
             return f"sharing its counters failed ({os.strerror(self._record.problem)})"
         return "it ends before main"
 
-    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Ended:
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> RunExit:
         """Run the program in a copy."""
         if self._given.index:
             self._record.set_argument(self._given.argument(data))
@@ -415,7 +417,7 @@ class Copying:
                 ended = self._server.run(timeout, until)
                 if ended.outcome == "hang":
                     return ended
-                return Ended(ended.outcome, ended.code, self._record.seconds)
+                return RunExit(ended.outcome, ended.code, self._record.seconds)
             except NoServer:
                 self._end()
         why = "run it by hand with the same input"
@@ -434,16 +436,18 @@ class Copying:
             self._server = None
 
 
-class Starting:
+class StartMode:
     """By starting the program for each run."""
 
-    def __init__(self, target: Target, given: Input, record: Record, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, target: CoverageTarget, given: TargetInput, record: Record, environ: Mapping[str, str]
+    ) -> None:
         self._target = target
         self._given = given
         self._record = record
         self._environ = environ
 
-    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Ended:
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> RunExit:
         """Start it; an input that is an argument is among its words."""
         self._record.clear()
         target = self._target
@@ -458,21 +462,21 @@ class Starting:
 # What all ways to count have in common: a run, and the end.
 
 
-class Counting(Coverage):
+class CounterCoverage(Coverage):
     """A coverage whose :meth:`start` sets the input and the way to run the program; where it was closed, the
     next run starts it again.
 
     :param scratch: an empty folder.
     """
 
-    def __init__(self, target: Target, scratch: Path) -> None:
+    def __init__(self, target: CoverageTarget, scratch: Path) -> None:
         self.note = ""
         self._target = target
         self._scratch = scratch
-        self._given: Input | None = None
-        self._way: Way | None = None
+        self._given: TargetInput | None = None
+        self._way: RunMode | None = None
 
-    def run(self, data: bytes, timeout: float, until: float = math.inf) -> Execution:
+    def run(self, data: bytes, timeout: float, until: float = math.inf) -> CoverageRun:
         """Run the program on `data`."""
         if self._way is None or self._given is None:
             self.start()
@@ -485,7 +489,7 @@ class Counting(Coverage):
             raise
         counts = self._counts()
         total = int(numpy.add.reduce(counts))  # as sum(), which takes twice as long for a few counts
-        return Execution(ended.outcome, ended.code, total, counts, ended.seconds)
+        return CoverageRun(ended.outcome, ended.code, total, counts, ended.seconds)
 
     def close(self) -> None:
         """End the program."""

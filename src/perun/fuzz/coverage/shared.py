@@ -29,7 +29,7 @@ _COPY: Final = struct.Struct("=iIQ")
 _COPY_OFFSET: Final = 72
 
 
-class Range(NamedTuple):
+class CounterRange(NamedTuple):
     """Pages of a module of the program, with counters: the file is known by `device` and `inode`."""
 
     device: int
@@ -49,7 +49,7 @@ class Record:
     """
 
     def __init__(
-        self, ranges: Sequence[Range], edges: int, memory: int | None, argument: int, *, once: bool
+        self, ranges: Sequence[CounterRange], edges: int, memory: int | None, argument: int, *, once: bool
     ) -> None:
         self.once = once
         self.offsets: list[int] = []

@@ -15,7 +15,7 @@ from perun.core.extras import install_command
 from perun.core.regular import read_regular
 from perun.core.wording import counted
 from perun.fuzz.pages import drawing
-from perun.fuzz.pages.drawing import Axis, Drawn, Mark, chart
+from perun.fuzz.pages.drawing import DrawingAxis, DrawnSeries, Mark, chart
 from perun.fuzz.patterns import name_of
 from perun.fuzz.results import FAULT, GRAPHS, HANG, Campaign, Result, TimeSeries
 from perun.pages import CSS, encodable, escape, page, text_beside
@@ -234,7 +234,9 @@ def _time_series(title: str, label: str, series: TimeSeries) -> str:
     names = ("Q1", "median", "Q3")
     marks = [Mark(name, one.seconds) for name, one in zip(names, series.quartiles(), strict=False)]
     x, y = [one.seconds for one in series.points], [one.value for one in series.points]
-    return chart(title, Axis("time", "s"), Axis(label), [Drawn(label, "steps", x, y)], marks)
+    return chart(
+        title, DrawingAxis("time", "s"), DrawingAxis(label), [DrawnSeries(label, "steps", x, y)], marks
+    )
 
 
 def _rules(campaign: Campaign) -> str:
@@ -302,11 +304,11 @@ def _growth_charts(growth: Mapping[str, Any]) -> str:
     for order in growth.get("orders") or ():
         unit, key = ("s", "seconds") if order["of"] == "time" else ("", "cost")
         x = [float(one["times"]) for one in points]
-        series = [Drawn("measured", "points", x, [float(one[key]) for one in points])]
+        series = [DrawnSeries("measured", "points", x, [float(one[key]) for one in points])]
         if len(order["curve"]) == len(x):
-            series.append(Drawn(order["name"], "line", x, [float(value) for value in order["curve"]]))
+            series.append(DrawnSeries(order["name"], "line", x, [float(value) for value in order["curve"]]))
         log = order["form"] != "b^n"
-        axes = Axis(label, log=log), Axis(order["of"], unit, log=True)
+        axes = DrawingAxis(label, log=log), DrawingAxis(order["of"], unit, log=True)
         title = f"Growth of {order['of']}"
         parts.append(f"<div>{chart(title, *axes, series)}</div>")
     return "".join(parts)

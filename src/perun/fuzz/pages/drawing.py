@@ -33,7 +33,7 @@ STYLE: Final = """\
 )
 
 
-class Drawn(NamedTuple):
+class DrawnSeries(NamedTuple):
     """One series: `points` have marks, a `line` goes from point to point, `steps` keep their height."""
 
     name: str
@@ -49,7 +49,7 @@ class Mark(NamedTuple):
     x: float
 
 
-class Axis(NamedTuple):
+class DrawingAxis(NamedTuple):
     """The text beside an axis, the unit of its numbers, and whether it is logarithmic."""
 
     label: str
@@ -57,7 +57,9 @@ class Axis(NamedTuple):
     log: bool = False
 
 
-def chart(title: str, x: Axis, y: Axis, series: Sequence[Drawn], marks: Sequence[Mark] = ()) -> str:
+def chart(
+    title: str, x: DrawingAxis, y: DrawingAxis, series: Sequence[DrawnSeries], marks: Sequence[Mark] = ()
+) -> str:
     """The chart as an SVG element; empty where there is nothing to draw.
 
     What a logarithmic axis cannot show, 0 and less, is left out.
@@ -79,7 +81,7 @@ def chart(title: str, x: Axis, y: Axis, series: Sequence[Drawn], marks: Sequence
 class _Scale:
     """Places of values between two places of the picture."""
 
-    def __init__(self, axis: Axis, values: Sequence[float], start: float, end: float) -> None:
+    def __init__(self, axis: DrawingAxis, values: Sequence[float], start: float, end: float) -> None:
         self.log = axis.log
         low, high = self._at(min(values)), self._at(max(values))
         if not axis.log:
@@ -108,7 +110,7 @@ class _Scale:
         return [number * step for number in numbers if number or not self.log]
 
 
-def _visible(one: Drawn, x: Axis, y: Axis) -> Drawn:
+def _visible(one: DrawnSeries, x: DrawingAxis, y: DrawingAxis) -> DrawnSeries:
     def fits(at: float, value: float) -> bool:
         drawn = (at > 0 or not x.log) and (value > 0 or not y.log)
         return drawn and math.isfinite(at) and math.isfinite(value)
@@ -117,7 +119,7 @@ def _visible(one: Drawn, x: Axis, y: Axis) -> Drawn:
     return one._replace(x=[at for at, _ in kept], y=[value for _, value in kept])
 
 
-def _axes(x: Axis, y: Axis, across: _Scale, up: _Scale) -> list[str]:
+def _axes(x: DrawingAxis, y: DrawingAxis, across: _Scale, up: _Scale) -> list[str]:
     bottom = HEIGHT - _BELOW
     parts = [f'<path class="axis" fill="none" d="M{_LEFT} {_ABOVE}V{bottom}H{WIDTH - _RIGHT}"/>']
     for value in across.ticks():
@@ -135,7 +137,7 @@ def _axes(x: Axis, y: Axis, across: _Scale, up: _Scale) -> list[str]:
     return parts
 
 
-def _number(value: float, axis: Axis) -> str:
+def _number(value: float, axis: DrawingAxis) -> str:
     return escape(readable(value, axis.unit))
 
 
@@ -149,7 +151,7 @@ def _mark(number: int, one: Mark, across: _Scale) -> str:
     return f'{line}<text {place} y="{height}">{escape(one.name)}</text>'
 
 
-def _series(one: Drawn, colour: int, across: _Scale, up: _Scale) -> list[str]:
+def _series(one: DrawnSeries, colour: int, across: _Scale, up: _Scale) -> list[str]:
     places = [(across(at), up(value)) for at, value in zip(one.x, one.y, strict=True)]
     if one.kind == "points":
         return [f'<circle class="p{colour}" cx="{at:.1f}" cy="{value:.1f}" r="3.5"/>' for at, value in places]

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.wording import listed
-from perun.history.acknowledged import Acknowledged, Acknowledgement
+from perun.history.acknowledged import Acknowledgement, Acknowledgements
 from perun.history.check.report import may_fail
 from perun.measurement.estimate import Kind
 from perun.measurement.series import SeriesName
@@ -48,7 +48,7 @@ class SeriesKey(NamedTuple):
         return SeriesName(*self[2:]).kind
 
 
-class Level(NamedTuple):
+class Segment(NamedTuple):
     """The level of a series between two changes.
 
     :param value: the median. :param low: and :param high: its interval at 95 %.
@@ -62,7 +62,7 @@ class Level(NamedTuple):
     samples: int
 
 
-class Step(NamedTuple):
+class ChangePoint(NamedTuple):
     """A change of the level of one series.
 
     :param ratio: new / old, with :param low: and :param high: its interval; NaN where the old value is not
@@ -72,7 +72,7 @@ class Step(NamedTuple):
     :param decides: whether it is definite: what is not was seen too rarely, or may be noise.
     :param leads: whether the series stands for what was measured; else it is of a part of it.
     :param votes: the detectors that see it, of those of :mod:`perun.models.change_points`.
-    :param taken_back: the version whose step takes this one back, empty if there is none; :param takes_back:
+    :param reverted_by: the version whose step takes this one back, empty if there is none; :param reverts:
         the version whose step this one takes back.
     :param moved_with: locations whose steps of the same version cancel this one: the cost moved between them.
     :param conditions: names of conditions of the machine that changed with it: it may be these, and no
@@ -80,8 +80,8 @@ class Step(NamedTuple):
     """
 
     series: SeriesKey
-    before: Level
-    after: Level
+    before: Segment
+    after: Segment
     ratio: float
     low: float
     high: float
@@ -91,8 +91,8 @@ class Step(NamedTuple):
     decides: bool
     leads: bool
     votes: tuple[str, ...] = ()
-    taken_back: str = ""
-    takes_back: str = ""
+    reverted_by: str = ""
+    reverts: str = ""
     moved_with: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
 
@@ -108,10 +108,10 @@ class Step(NamedTuple):
         if self.moved_with:
             way = "from" if self.values[1] > self.values[0] else "to"
             parts.append(f"moved {way} {listed(self.moved_with, 2)}")
-        if self.taken_back:
-            parts.append(f"taken back by {self.taken_back[:_SHORT]}")
-        if self.takes_back:
-            parts.append(f"takes back {self.takes_back[:_SHORT]}")
+        if self.reverted_by:
+            parts.append(f"taken back by {self.reverted_by[:_SHORT]}")
+        if self.reverts:
+            parts.append(f"takes back {self.reverts[:_SHORT]}")
         return ", ".join(parts)
 
     @property
@@ -134,7 +134,7 @@ class Drift(NamedTuple):
     leads: bool
 
 
-class Gone(NamedTuple):
+class SeriesEnd(NamedTuple):
     """A series that is not measured any more, though its configuration is, or one that is new.
 
     :param last: its last level, or the first one of a new series.
@@ -158,11 +158,11 @@ class VersionChanges(NamedTuple):
     version: MinorVersion
     since: MinorVersion
     possible: tuple[MinorVersion, ...]
-    steps: tuple[Step, ...]
-    gone: tuple[Gone, ...] = ()
-    doubtful: tuple[Step, ...] = ()
+    steps: tuple[ChangePoint, ...]
+    gone: tuple[SeriesEnd, ...] = ()
+    doubtful: tuple[ChangePoint, ...] = ()
 
-    def entry_of(self, step: Step, acknowledged: Acknowledged) -> Acknowledgement | None:
+    def entry_of(self, step: ChangePoint, acknowledged: Acknowledgements) -> Acknowledgement | None:
         """What acknowledges one of its steps; only what may fail needs it."""
         if not may_fail(step.verdict):
             return None

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun.core.wording import listed
-from perun.history.changes.data import Drift, History, Level, SeriesKey, Step
-from perun.history.changes.history import Points
-from perun.history.changes.remembered import Found, Judged, Remembered, digest
-from perun.measurement.changes import FEWEST_RUNS, Run, Track, drift, is_climb, may_decide, short_levels
+from perun.history.changes.data import ChangePoint, Drift, History, Segment, SeriesKey
+from perun.history.changes.history import HistoryPoints
+from perun.history.changes.remembered import ChangesCache, SeriesChanges, VersionVerdict, digest
+from perun.measurement.changes import FEWEST_RUNS, Excursion, Track, drift, is_climb, may_decide, short_levels
 from perun.measurement.comparable import Conditions, speed_of, unlike
 from perun.measurement.difference import Basis, Rules, allowing, hodges_lehmann, of_levels
-from perun.measurement.estimate import Error, Point
+from perun.measurement.estimate import Point, StandardError
 from perun.measurement.noise import WINDOW, shared
-from perun.measurement.verdict import Verdict, along, judge, severity, told
+from perun.measurement.verdict import Verdict, along, judge, reported, severity
 from perun.models import change_points
 from perun.models.two_samples.sequential import benjamini_hochberg
 from perun.profile.changes import PerformanceChange
@@ -38,20 +38,20 @@ _NORMAL: Final = 1.96
 Progress = Callable[[int, int], None]
 
 
-class Placed(NamedTuple):
+class ChangePointColumns(NamedTuple):
     """A step and the columns of the history: the last one of the old level, and the first one of the new
     one."""
 
     last: int
     first: int
-    step: Step
+    step: ChangePoint
 
 
-class Detected(NamedTuple):
+class Detection(NamedTuple):
     """The steps of all series, what drifts, how many series have one version only, and whether anything can
     be said of one that stands for what was measured."""
 
-    steps: list[Placed]
+    steps: list[ChangePointColumns]
     drifts: list[Drift]
     short: int
     says: bool
@@ -73,21 +73,26 @@ class _Seen(NamedTuple):
     :param votes: the detectors that see it. :param certain: whether it is no noise.
     """
 
-    error: Error
+    error: StandardError
     votes: tuple[str, ...]
     certain: bool
 
 
 def detect(
-    history: History, effect: float, rules: Rules, remembered: Remembered, points: Points, progress: Progress
-) -> Detected:
+    history: History,
+    effect: float,
+    rules: Rules,
+    remembered: ChangesCache,
+    points: HistoryPoints,
+    progress: Progress,
+) -> Detection:
     """The steps of each series: where neighbours differ for certain, levels that last by the vote of
     :mod:`perun.models.change_points`, and short ones.
 
     :param effect: the least change of a level, as a share of the one before.
     :param remembered: what was found before, for that effect and these rules.
     """
-    steps: list[Placed] = []
+    steps: list[ChangePointColumns] = []
     drifts: list[Drift] = []
     rows = _rows(history)
     judged = _judged(history, rows, rules, remembered, points)
@@ -98,7 +103,9 @@ def detect(
             found = searched(row.track, row.key.exact, effect, before)
         if found.points != len(row.columns) or not found.digest:
             runs = _runs(row.track, row.key.exact, found, effect, before)
-            found = Found(digest(row.track), len(row.columns), found.changes, runs, tuple(judged[row.name]))
+            found = SeriesChanges(
+                digest(row.track), len(row.columns), found.changes, runs, tuple(judged[row.name])
+            )
             remembered.keep(row.name, found)
         steps += _Steps(history, row, found, effect, rules).placed()
         if not row.key.exact and row.track.positive:
@@ -106,7 +113,7 @@ def detect(
     progress(len(rows), len(rows))
     remembered.save()
     says = any(_says(history, row, rules, points) for row in rows if row.leads)
-    return Detected(steps, drifts, len(history.keys) - len(rows), says)
+    return Detection(steps, drifts, len(history.keys) - len(rows), says)
 
 
 def _rows(history: History) -> list[_Row]:
@@ -126,10 +133,10 @@ def _rows(history: History) -> list[_Row]:
 
 
 def _judged(
-    history: History, rows: Sequence[_Row], rules: Rules, remembered: Remembered, points: Points
-) -> Mapping[str, list[Judged]]:
+    history: History, rows: Sequence[_Row], rules: Rules, remembered: ChangesCache, points: HistoryPoints
+) -> Mapping[str, list[VersionVerdict]]:
     """By the name of the series, the verdicts on versions against those before them that say something."""
-    found: defaultdict[str, list[Judged]] = defaultdict(list)
+    found: defaultdict[str, list[VersionVerdict]] = defaultdict(list)
     places: defaultdict[int, list[tuple[_Row, int]]] = defaultdict(list)
     for row in rows:
         known = remembered.before(row.name, row.track)
@@ -156,11 +163,11 @@ def _judged(
         _correct(history, rows, column, details, verdicts, rules)
         for (name, place), verdict in verdicts.items():
             if severity(verdict.change) or verdict.difference.unknown:
-                found[name].append(Judged(place, verdict))
+                found[name].append(VersionVerdict(place, verdict))
     return found
 
 
-def _verdict(history: History, row: _Row, place: int, rules: Rules, points: Points) -> Verdict | None:
+def _verdict(history: History, row: _Row, place: int, rules: Rules, points: HistoryPoints) -> Verdict | None:
     nearest_first = row.columns[place::-1]
     checksums = (history.versions[history.measured[column]].checksum for column in nearest_first)
     version, before = next(checksums), next(checksums)
@@ -172,7 +179,7 @@ def _verdict(history: History, row: _Row, place: int, rules: Rules, points: Poin
     return along(target, line, rules, larger_is_better=row.key.larger_is_better)
 
 
-def _says(history: History, row: _Row, rules: Rules, points: Points) -> bool:
+def _says(history: History, row: _Row, rules: Rules, points: HistoryPoints) -> bool:
     """Whether there are versions enough for levels, or a verdict on one of them decides."""
     if len(row.columns) >= FEWEST_RUNS:
         return True
@@ -220,7 +227,7 @@ def _correct(
             )
 
 
-def searched(track: Track, exact: bool, effect: float, before: Found | None) -> Found:
+def searched(track: Track, exact: bool, effect: float, before: SeriesChanges | None) -> SeriesChanges:
     """The levels of a series.
 
     :param exact: whether it is counted.
@@ -229,9 +236,9 @@ def searched(track: Track, exact: bool, effect: float, before: Found | None) -> 
     """
     values = track.values
     if not _has_levels(track, exact):
-        return Found("", len(values), ())
+        return SeriesChanges("", len(values), ())
     start = 0
-    old: tuple[change_points.Change, ...] = ()
+    old: tuple[change_points.LevelChange, ...] = ()
     if before is not None and before.points > change_points.LONGEST:
         start = before.points - ENOUGH
         # A level is searched from its beginning, where that is not far.
@@ -240,10 +247,10 @@ def searched(track: Track, exact: bool, effect: float, before: Found | None) -> 
         old = tuple(one for one in before.changes if one.place <= start)
     seen = change_points.change_points(values[start:], effect)
     new = [change._replace(place=change.place + start) for change in seen.changes]
-    return Found("", len(values), tuple(_jumps(values, (*old, *new))))
+    return SeriesChanges("", len(values), tuple(_jumps(values, (*old, *new))))
 
 
-def _jumps(values: Floats, changes: Sequence[change_points.Change]) -> list[change_points.Change]:
+def _jumps(values: Floats, changes: Sequence[change_points.LevelChange]) -> list[change_points.LevelChange]:
     """Those of the changes that are no part of a slope."""
     kept = list(changes)
     logs = np.log(values)
@@ -261,12 +268,14 @@ def _jumps(values: Floats, changes: Sequence[change_points.Change]) -> list[chan
         del kept[min(slopes, key=lambda number: abs(math.log(kept[number].ratio)))]
 
 
-def _runs(track: Track, exact: bool, found: Found, effect: float, before: Found | None) -> tuple[Run, ...]:
+def _runs(
+    track: Track, exact: bool, found: SeriesChanges, effect: float, before: SeriesChanges | None
+) -> tuple[Excursion, ...]:
     """The short levels beside those that last; parameters as of :func:`searched`."""
     if not _has_levels(track, exact):
         return ()
     start, least = 0, 0
-    old: list[Run] = []
+    old: list[Excursion] = []
     if before is not None and before.points > change_points.LONGEST:
         start, least = before.points - ENOUGH, before.points - ENOUGH // 2
         old = [run for run in before.runs if run.first < least]
@@ -289,7 +298,9 @@ def _has_levels(track: Track, exact: bool) -> bool:
 class _Steps:
     """The steps of one series: what detectors, runs and neighbours say of the same place is one."""
 
-    def __init__(self, history: History, row: _Row, found: Found, effect: float, rules: Rules) -> None:
+    def __init__(
+        self, history: History, row: _Row, found: SeriesChanges, effect: float, rules: Rules
+    ) -> None:
         self._history = history
         self._row = row
         self._rules = rules
@@ -297,7 +308,7 @@ class _Steps:
         self._doubtful = [one for one in found.runs if not self._is_certain(one)]
         self._seen = self._places(found)
 
-    def placed(self) -> list[Placed]:
+    def placed(self) -> list[ChangePointColumns]:
         """What is definite, and of series that stand for what was measured what is not, too."""
         count = len(self._row.columns)
         places = self._seen.keys() | {place for place, one in self._judged.items() if one.decides}
@@ -308,7 +319,7 @@ class _Steps:
         }
         if self._row.leads:
             for run in self._doubtful:
-                seen = _Seen(Error(run.error, run.freedom), (), certain=False)
+                seen = _Seen(StandardError(run.error, run.freedom), (), certain=False)
                 start = max(one for one in bounds if one <= run.first)
                 stop = min(one for one in bounds if one >= run.end)
                 if run.first not in found and run.first:
@@ -319,21 +330,21 @@ class _Steps:
                 found[place] = self._step(place - 1, place, place + 1, None)
         columns = self._row.columns
         return [
-            Placed(int(columns[place - 1]), int(columns[place]), step)
+            ChangePointColumns(int(columns[place - 1]), int(columns[place]), step)
             for place, step in sorted(found.items())
             if severity(step.verdict) or step.conditions
         ]
 
-    def _places(self, found: Found) -> dict[int, _Seen]:
+    def _places(self, found: SeriesChanges) -> dict[int, _Seen]:
         """The first points of new levels. Where neighbours differ for certain near one, it begins there."""
         places: dict[int, _Seen] = {}
         taken = [change.place for change in found.changes]
         for change in found.changes:
             place = self._nearest(change.place, change.after > change.before, taken)
             freedom = max(len(self._row.track.values) - 2, 1)
-            places[place] = _Seen(Error(change.error, freedom), change.votes, certain=True)
+            places[place] = _Seen(StandardError(change.error, freedom), change.votes, certain=True)
         ends = {
-            place: _Seen(Error(run.error, run.freedom), (), certain=True)
+            place: _Seen(StandardError(run.error, run.freedom), (), certain=True)
             for run in found.runs
             if self._is_certain(run)
             for place in (run.first, run.end)
@@ -364,12 +375,12 @@ class _Steps:
         ]
         return min(near, key=lambda other: abs(other - place), default=place)
 
-    def _is_certain(self, run: Run) -> bool:
+    def _is_certain(self, run: Excursion) -> bool:
         """Whether it was seen by several versions, or in several rounds or sessions of one."""
         rounds = self._row.track.rounds
         return run.certain and (run.end - run.first > 1 or bool(rounds[run.first] > 1))
 
-    def _step(self, start: int, place: int, stop: int, seen: _Seen | None) -> Step:
+    def _step(self, start: int, place: int, stop: int, seen: _Seen | None) -> ChangePoint:
         """The step between the levels `start` to `place` and `place` to `stop`."""
         row, track = self._row, self._row.track
         before, after = (_level(track, *ends) for ends in ((start, place), (place, stop)))
@@ -379,7 +390,7 @@ class _Steps:
             # Of two single versions the verdict on these is all there is to say.
             seen = seen._replace(certain=seen.certain and max(before.points, after.points) > 1)
             of_levels = self._of_levels(before, after, seen, self._speeds_of(start, place, stop))
-            verdict = told(of_levels, verdict if row.leads else None)
+            verdict = reported(of_levels, verdict if row.leads else None)
             decides = seen.certain and verdict.decides
         assert verdict is not None
         difference = verdict.difference
@@ -388,7 +399,7 @@ class _Steps:
         if changed:
             reason = f"it may be the machine, which changed: {listed(changed, 4)}"
             verdict, decides = verdict._replace(change=PerformanceChange.Unknown, reason=reason), False
-        return Step(
+        return ChangePoint(
             row.key, before, after, difference.ratio, verdict.low, verdict.high, difference.values,
             verdict.change, verdict.reason, decides, row.leads, seen.votes if seen else (),
             conditions=changed,
@@ -406,7 +417,7 @@ class _Steps:
         return [speed_of(_conditions_of(self._history, self._row.key, column)) for column in columns]
 
     def _of_levels(
-        self, before: Level, after: Level, seen: _Seen, speeds: tuple[Sequence[str], Sequence[str]]
+        self, before: Segment, after: Segment, seen: _Seen, speeds: tuple[Sequence[str], Sequence[str]]
     ) -> Verdict:
         values, sizes = (before.value, after.value), (before.points, after.points)
         found = of_levels(values, seen.error, sizes, self._rules)
@@ -418,7 +429,7 @@ class _Steps:
         return verdict._replace(change=doubtful, reason=f"{verdict.reason}, but it was seen once only")
 
 
-def _level(track: Track, start: int, stop: int) -> Level:
+def _level(track: Track, start: int, stop: int) -> Segment:
     """The level with the interval of the median, by the order statistics of the sign test.
 
     W. Conover: Practical Nonparametric Statistics, 3.2: ranks (n - 1.96 sqrt(n)) / 2 from either end.
@@ -428,10 +439,10 @@ def _level(track: Track, start: int, stop: int) -> Level:
     rank = max(0, math.floor((count - _NORMAL * math.sqrt(count)) / 2))
     samples = int(track.samples[start:stop].sum())
     level = float(np.median(ordered))
-    return Level(level, float(ordered[rank]), float(ordered[count - 1 - rank]), count, samples)
+    return Segment(level, float(ordered[rank]), float(ordered[count - 1 - rank]), count, samples)
 
 
-def _drifts(history: History, row: _Row, found: Found, effect: float) -> Iterable[Drift]:
+def _drifts(history: History, row: _Row, found: SeriesChanges, effect: float) -> Iterable[Drift]:
     """Whether the newest level moved little by little."""
     start = found.changes[-1].place if found.changes else 0
     ratio = drift(row.track.values[start:], effect)

@@ -20,10 +20,17 @@ import numpy as np
 from perun.core.errors import ProfileNotFound
 from perun.core.wording import listed
 from perun.history.changes import history
-from perun.history.changes.data import Changes, Gone, History, SeriesKey, Step, VersionChanges
-from perun.history.changes.detecting import Placed, detect
-from perun.history.changes.history import Points, possible
-from perun.history.changes.remembered import Remembered
+from perun.history.changes.data import (
+    ChangePoint,
+    Changes,
+    History,
+    SeriesEnd,
+    SeriesKey,
+    VersionChanges,
+)
+from perun.history.changes.detecting import ChangePointColumns, detect
+from perun.history.changes.history import HistoryPoints, possible
+from perun.history.changes.remembered import ChangesCache
 from perun.history.trend import rank, text_of
 from perun.measurement.difference import Rules
 from perun.measurement.series import CPU
@@ -32,8 +39,8 @@ from perun.models import change_points
 from perun.profile.changes import PerformanceChange
 from perun.repository import walking
 from perun.repository.repository import Repository
-from perun.store import changes as known_steps
-from perun.store.changes import KnownStep
+from perun.store import changes as changepoint_cache
+from perun.store.changes import CachedChangePoint
 
 # What the steps of single series are together.
 
@@ -47,10 +54,10 @@ TAKEN_BACK: Final = 0.25
 """The largest rest of a step that was taken back, as a share of it."""
 
 
-def by_version(history: History, steps: Iterable[Placed]) -> list[VersionChanges]:
+def by_version(history: History, steps: Iterable[ChangePointColumns]) -> list[VersionChanges]:
     """The steps by the version that brought them, the oldest first, with what went away or came there."""
     placed = _with_reverts(history, list(steps))
-    groups: defaultdict[tuple[int, int], list[Step]] = defaultdict(list)
+    groups: defaultdict[tuple[int, int], list[ChangePoint]] = defaultdict(list)
     for last, first, step in placed:
         groups[last, first].append(step)
     gone = _gone(history)
@@ -72,7 +79,7 @@ def by_version(history: History, steps: Iterable[Placed]) -> list[VersionChanges
     return found
 
 
-def _told(steps: Sequence[Step], known: Container[SeriesKey]) -> list[Step]:
+def _told(steps: Sequence[ChangePoint], known: Container[SeriesKey]) -> list[ChangePoint]:
     """The steps without those of parts of the processor time that did not change together with it."""
     words = {step.series: step.verdict for step in steps}
     hidden = {
@@ -85,12 +92,12 @@ def _told(steps: Sequence[Step], known: Container[SeriesKey]) -> list[Step]:
     return [step for step in steps if step.series not in hidden]
 
 
-def undecided(found: Sequence[VersionChanges]) -> list[tuple[VersionChanges, Step]]:
+def undecided(found: Sequence[VersionChanges]) -> list[tuple[VersionChanges, ChangePoint]]:
     """The doubtful steps that no later one takes back, the newest first."""
-    return [(one, step) for one in reversed(found) for step in one.doubtful if not step.taken_back]
+    return [(one, step) for one in reversed(found) for step in one.doubtful if not step.reverted_by]
 
 
-def deciding(doubtful: Sequence[tuple[VersionChanges, Step]]) -> str:
+def deciding(doubtful: Sequence[tuple[VersionChanges, ChangePoint]]) -> str:
     """The command that measures side by side the two versions and the command that most of these steps share;
     of several the newest ones.
 
@@ -102,12 +109,12 @@ def deciding(doubtful: Sequence[tuple[VersionChanges, Step]]) -> str:
     return shlex.join(["perun", "compare", *versions, *step.series.configuration.options])
 
 
-def _rank(step: Step) -> tuple[bool, bool, float]:
+def _rank(step: ChangePoint) -> tuple[bool, bool, float]:
     """What stands for a measurement first, degradations before improvements, the largest first."""
     return not step.leads, not step.is_degradation, -step.size
 
 
-def _with_reverts(history: History, steps: Sequence[Placed]) -> list[Placed]:
+def _with_reverts(history: History, steps: Sequence[ChangePointColumns]) -> list[ChangePointColumns]:
     """Steps that the next step of the same series takes back say so, as does that one.
 
     What is definite is looked at first: a doubtful step in between takes nothing back of it.
@@ -116,27 +123,27 @@ def _with_reverts(history: History, steps: Sequence[Placed]) -> list[Placed]:
     for doubtful in (False, True):
         by_series: defaultdict[SeriesKey, list[int]] = defaultdict(list)
         for number, one in enumerate(found):
-            if not (one.step.taken_back or one.step.takes_back) and (doubtful or one.step.decides):
+            if not (one.step.reverted_by or one.step.reverts) and (doubtful or one.step.decides):
                 by_series[one.step.series].append(number)
         for numbers in by_series.values():
             for first, second in itertools.pairwise(numbers):
                 brings, backs = found[first].step, found[second].step
-                if brings.takes_back or not _is_taken_back(brings, backs):
+                if brings.reverts or not _is_reverted(brings, backs):
                     continue
                 back = history.versions[history.measured[found[second].first]].checksum
                 brought = history.versions[history.measured[found[first].first]].checksum
-                found[first] = found[first]._replace(step=brings._replace(taken_back=back))
-                found[second] = found[second]._replace(step=backs._replace(takes_back=brought))
+                found[first] = found[first]._replace(step=brings._replace(reverted_by=back))
+                found[second] = found[second]._replace(step=backs._replace(reverts=brought))
     return found
 
 
-def _is_taken_back(brings: Step, backs: Step) -> bool:
+def _is_reverted(brings: ChangePoint, backs: ChangePoint) -> bool:
     values = brings.before.value, brings.after.value, backs.after.value
     old, new, now = map(math.log, values) if min(values) > 0 else values
     return old != new and abs(now - old) <= TAKEN_BACK * abs(new - old)
 
 
-def _moved(steps: Sequence[Step]) -> list[Step]:
+def _moved(steps: Sequence[ChangePoint]) -> list[ChangePoint]:
     """Steps of exclusive costs of one profile that cancel: the cost went from some functions to others.
 
     A larger step is compared with the sum of those in the other direction; inclusive costs hold what moved
@@ -162,13 +169,13 @@ def _moved(steps: Sequence[Step]) -> list[Step]:
     return found
 
 
-def _gone(history: History) -> dict[tuple[int, int], list[Gone]]:
+def _gone(history: History) -> dict[tuple[int, int], list[SeriesEnd]]:
     """Series that end or begin while their configuration is measured before and after, by columns."""
     there = np.isfinite(history.values)
     rows: defaultdict[tuple[object, str], list[int]] = defaultdict(list)
     for number, key in enumerate(history.keys):
         rows[key.configuration, key.machine].append(number)
-    found: defaultdict[tuple[int, int], list[Gone]] = defaultdict(list)
+    found: defaultdict[tuple[int, int], list[SeriesEnd]] = defaultdict(list)
     for numbers in rows.values():
         columns = np.flatnonzero(there[numbers].any(axis=0))
         if len(numbers) < 2 or len(columns) <= ABSENT_FOR:
@@ -180,10 +187,10 @@ def _gone(history: History) -> dict[tuple[int, int], list[Gone]]:
             values = history.values[number]
             if len(columns) - 1 - own[-1] >= ABSENT_FOR:
                 last, first = int(columns[own[-1]]), int(columns[own[-1] + 1])
-                found[last, first].append(Gone(history.keys[number], float(values[last]), False))
+                found[last, first].append(SeriesEnd(history.keys[number], float(values[last]), False))
             if own[0] >= ABSENT_FOR:
                 last, first = int(columns[own[0] - 1]), int(columns[own[0]])
-                found[last, first].append(Gone(history.keys[number], float(values[first]), True))
+                found[last, first].append(SeriesEnd(history.keys[number], float(values[first]), True))
     return dict(found)
 
 
@@ -218,7 +225,7 @@ def changes(
     # Of an older version less is known: its steps would take the place of those that are known now.
     keeps = not pattern and effect == change_points.EFFECT
     keeps = keeps and (revision is None or repo.version(None) in {one.checksum for one in read.versions})
-    points = history.Points(repo, head, (one.checksum for one in read.versions))
+    points = history.HistoryPoints(repo, head, (one.checksum for one in read.versions))
     found = found_in(repo, _matching(read, pattern), points, effect, progress, keeps=keeps)
     if since is None:
         return found
@@ -227,23 +234,23 @@ def changes(
 
 
 def found_in(
-    repo: Repository, read: History, points: Points, effect: float, progress: Progress, *, keeps: bool
+    repo: Repository, read: History, points: HistoryPoints, effect: float, progress: Progress, *, keeps: bool
 ) -> Changes:
     """The versions of a history that changed the level of a series, as :func:`changes`.
 
     :param points: of its versions. :param keeps: keep the steps by version, for lists.
     """
     rules = Rules.of(repo.config.section("degradation"))
-    remembered = Remembered(repo, effect, rules)
+    remembered = ChangesCache(repo, effect, rules)
     told = partial(progress, DETECTING)
     found = detect(read, effect, rules, remembered, points, told)
     every = by_version(read, found.steps)
     if keeps:
-        known_steps.keep(repo.store.cache, {one.checksum for one in read.versions}, _known(every))
+        changepoint_cache.keep(repo.store.cache, {one.checksum for one in read.versions}, _known(every))
     return Changes(every, read, len(read.keys), found.short, tuple(found.drifts), found.says)
 
 
-def _known(every: Sequence[VersionChanges]) -> dict[str, list[KnownStep]]:
+def _known(every: Sequence[VersionChanges]) -> dict[str, list[CachedChangePoint]]:
     """The steps as lists of versions show them."""
     found = {}
     for one in every:
@@ -254,12 +261,12 @@ def _known(every: Sequence[VersionChanges]) -> dict[str, list[KnownStep]]:
     return found
 
 
-def _known_step(step: Step, possible: tuple[str, ...]) -> KnownStep:
+def _known_step(step: ChangePoint, possible: tuple[str, ...]) -> CachedChangePoint:
     key = step.series
-    return KnownStep(
+    return CachedChangePoint(
         key.location, f"{text_of(key.configuration)} ({key.configuration.collector})",
         step.ratio, step.low, step.high, *step.values, key.unit, step.verdict.name, step.leads, possible,
-        step.taken_back, step.takes_back,
+        step.reverted_by, step.reverts,
     )  # fmt: skip
 
 

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.core.errors import DamagedStore, PerunError
+from perun.history.baseline import limiting_processor_times, summaries_by_series
 from perun.history.changes.data import Conditions as data_Conditions
 from perun.history.changes.data import History, SeriesKey
-from perun.history.earlier import by_series, limiting
 from perun.measurement.changes import MANY
 from perun.measurement.comparable import Conditions, conditions
 from perun.measurement.estimate import Point, Readings, estimate, point
@@ -35,7 +35,7 @@ from perun.repository.repository import Repository
 from perun.repository.walking import ancestors, first_parents
 from perun.store.cache import Cache
 from perun.store.series import ProfileSeries
-from perun.store.summaries import Fact, fact_of
+from perun.store.summaries import ProfileSummary, profile_summary_of
 
 # The table of what all versions measured, of whatever branch.
 #
@@ -71,7 +71,7 @@ _CELL: Final = np.dtype(list(zip(Cell._fields, _TYPES, strict=True)))
 _NOTHING: Final = Cell(np.nan, np.nan, np.nan, 0, 0, 0, 0)
 
 
-class Column(NamedTuple):
+class VersionColumn(NamedTuple):
     """What one version measured. :param state: of its index, which says whether the column still holds.
 
     :param keys: of the series; the same object for all columns of the cache that have the same ones.
@@ -94,7 +94,7 @@ def cells_of(cells: Iterable[Cell]) -> NDArray[np.void]:
     return np.array(list(cells), _CELL)
 
 
-class Table:
+class HistoryTable:
     """Columns that were read so far.
 
     :ivar row: of each series, in order. :ivar place: the column of each version.
@@ -138,7 +138,7 @@ class Table:
         there = np.any(np.isfinite(self.values), axis=0)
         return [one for one in versions if (place := self.place.get(one)) is not None and there[place]]
 
-    def add(self, columns: Mapping[str, Column]) -> None:
+    def add(self, columns: Mapping[str, VersionColumn]) -> None:
         """Add columns; those of versions that are there already are replaced."""
         if not columns:
             return
@@ -190,7 +190,7 @@ class _Kept(NamedTuple):
     headlines: tuple[int, ...]
 
 
-def load(cache: Cache, states: Mapping[str, State]) -> dict[str, Column]:
+def load(cache: Cache, states: Mapping[str, State]) -> dict[str, VersionColumn]:
     """The columns of those of the versions that the cache has in these states, in their order."""
     import msgspec
 
@@ -210,11 +210,13 @@ def load(cache: Cache, states: Mapping[str, State]) -> dict[str, Column]:
             under = {(configuration, machine): values for configuration, machine, values in one.conditions}
             under = known.setdefault(tuple(under.items()), under)  # most are measured alike
             leading = tuple(own[number] for number in one.headlines)
-            found[checksum] = Column(one.state, own, cells, under, one.incomplete, one.profiles, leading)
+            found[checksum] = VersionColumn(
+                one.state, own, cells, under, one.incomplete, one.profiles, leading
+            )
     return found
 
 
-def save(cache: Cache, columns: Mapping[str, Column]) -> None:
+def save(cache: Cache, columns: Mapping[str, VersionColumn]) -> None:
     """Keep the columns of versions."""
     import msgspec
 
@@ -259,7 +261,9 @@ def states_of(repo: Repository, versions: Iterable[MinorVersion]) -> dict[str, S
     return repo.store.indexes.states([one.checksum for one in versions])
 
 
-def along(versions: list[MinorVersion], measured: Iterable[str], table: Table, damaged: list[str]) -> History:
+def along(
+    versions: list[MinorVersion], measured: Iterable[str], table: HistoryTable, damaged: list[str]
+) -> History:
     """What these versions, the oldest first, measured by the table.
 
     :param measured: those with an index; the table may know others that had one.
@@ -275,19 +279,19 @@ def along(versions: list[MinorVersion], measured: Iterable[str], table: Table, d
 
 
 def table_of(
-    repo: Repository, states: Mapping[str, State], progress: Progress, known: Table | None = None
-) -> tuple[Table, dict[str, list[str]]]:
+    repo: Repository, states: Mapping[str, State], progress: Progress, known: HistoryTable | None = None
+) -> tuple[HistoryTable, dict[str, list[str]]]:
     """The table with the columns of these versions, and by version what cannot be read.
 
     :param states: of the indexes, as :func:`states_of`.
     :param known: the table as it was the last time; without it, it is made of what the cache has.
     """
-    table = Table() if known is None else known
+    table = HistoryTable() if known is None else known
     missing = {checksum: state for checksum, state in states.items() if not table.holds(checksum, state)}
     kept = load(repo.store.cache, missing)
     damaged: dict[str, list[str]] = {}
-    columns: dict[str, Column] = {}
-    fresh: dict[str, Column] = {}
+    columns: dict[str, VersionColumn] = {}
+    fresh: dict[str, VersionColumn] = {}
     for number, (checksum, state) in enumerate(missing.items()):
         column = kept.get(checksum)
         if column is None:
@@ -305,7 +309,7 @@ def table_of(
     return table, damaged
 
 
-def _read_version(repo: Repository, checksum: str, state: State, damaged: list[str]) -> Column:
+def _read_version(repo: Repository, checksum: str, state: State, damaged: list[str]) -> VersionColumn:
     try:
         profiles = _profiles(repo, checksum, damaged)
     except DamagedStore as problem:
@@ -316,22 +320,22 @@ def _read_version(repo: Repository, checksum: str, state: State, damaged: list[s
     under = {(one.info.configuration, one.fact.machine): one.series.conditions for one in whole}
     incomplete = dict.fromkeys(one.info.configuration for one in profiles if one.fact.incomplete)
     found = _by_key(whole)
-    series = by_series((one.info for one in whole), {one.info: one.fact for one in whole})
+    series = summaries_by_series((one.info for one in whole), {one.info: one.fact for one in whole})
     headlines = {
         (wanted.configuration, one.location)
         for wanted, facts in series.items()
-        for one in limiting(facts) or (fact.headline for fact in facts) if one is not None
+        for one in limiting_processor_times(facts) or (fact.headline for fact in facts) if one is not None
     }  # fmt: skip
     leading = tuple(key for key in found if (key.configuration, key.location) in headlines)
     cells = cells_of([cell(point(own, key.kind)) for key, own in found.items()])
-    return Column(state, tuple(found), cells, under, tuple(incomplete), len(profiles), leading)
+    return VersionColumn(state, tuple(found), cells, under, tuple(incomplete), len(profiles), leading)
 
 
 class _Known(NamedTuple):
     """A registered profile, and what the cache has of it."""
 
     info: ProfileInfo
-    fact: Fact
+    fact: ProfileSummary
     series: ProfileSeries
 
 
@@ -340,19 +344,19 @@ def _profiles(repo: Repository, minor: str, damaged: list[str]) -> list[_Known]:
     store = repo.store
     infos = [entry.info() for entry in store.indexes.read(minor)]
     checksums = dict.fromkeys(info.checksum for info in infos)
-    facts, series = store.facts.of(checksums), store.series.of(checksums)
+    facts, series = store.profile_summaries.of(checksums), store.series.of(checksums)
     for checksum in checksums:
         if checksum not in facts or checksum not in series:
             try:
                 profile = store.objects.get(checksum)
                 own = readings(profile)
                 under = conditions(profile)
-                fact, one = fact_of(profile), ProfileSeries(under, tuple(own), tuple(own.values()))
+                fact, one = profile_summary_of(profile), ProfileSeries(under, tuple(own), tuple(own.values()))
             except PerunError as problem:
                 damaged.append(problem.message)
                 continue
             facts[checksum], series[checksum] = fact, one
-            store.facts.keep({checksum: fact})
+            store.profile_summaries.keep({checksum: fact})
             store.series.keep({checksum: one})
     return [
         _Known(info, facts[info.checksum], series[info.checksum])
@@ -385,7 +389,7 @@ def cell(of: Point) -> Cell:
     )  # fmt: skip
 
 
-class Points:
+class HistoryPoints:
     """The points of series at versions, which are read as they are asked for.
 
     :param head: the newest version of the history.

@@ -14,11 +14,11 @@ from zlib import crc32
 
 import numpy as np
 
-from perun.measurement.changes import Run, Track
+from perun.measurement.changes import Excursion, Track
 from perun.measurement.difference import Rules
 from perun.measurement.verdict import Verdict
 from perun.models.change_detectors import deviation_of_differences, median
-from perun.models.change_points import Change
+from perun.models.change_points import LevelChange
 from perun.repository.repository import Repository
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ _OF_MEDIAN: Final = 1.2533
 """The standard error of a median in those of the mean, of normal values."""
 
 
-class Judged(NamedTuple):
+class VersionVerdict(NamedTuple):
     """The verdict on a version against the one before. :param place: the point of the version."""
 
     place: int
     verdict: Verdict
 
 
-class Found(NamedTuple):
+class SeriesChanges(NamedTuple):
     """What was found in the points of a series.
 
     :param digest: of the points. :param points: how many there were. :param changes: of lasting levels.
@@ -63,9 +63,9 @@ class Found(NamedTuple):
 
     digest: str
     points: int
-    changes: tuple[Change, ...]
-    runs: tuple[Run, ...] = ()
-    judged: tuple[Judged, ...] = ()
+    changes: tuple[LevelChange, ...]
+    runs: tuple[Excursion, ...] = ()
+    judged: tuple[VersionVerdict, ...] = ()
 
 
 class _Kept(NamedTuple):
@@ -73,19 +73,19 @@ class _Kept(NamedTuple):
 
     effect: float
     rules: Rules
-    found: Found
+    found: SeriesChanges
 
 
-class Remembered:
+class ChangesCache:
     """The changes of the series of one repository, for one least effect and the rules for words."""
 
     def __init__(self, repo: Repository, effect: float, rules: Rules) -> None:
         self._cache = repo.store.cache
         self._key = (effect, rules)
-        self._new: dict[str, Found] = {}
+        self._new: dict[str, SeriesChanges] = {}
         self._series = self._read()
 
-    def of(self, name: str, track: Track) -> Found | None:
+    def of(self, name: str, track: Track) -> SeriesChanges | None:
         """What holds for the series of that name; None if it is to be searched."""
         known = self.before(name, track)
         values = track.values
@@ -103,14 +103,14 @@ class Remembered:
             return None
         return known if quiet(level, new) else None
 
-    def before(self, name: str, track: Track) -> Found | None:
+    def before(self, name: str, track: Track) -> SeriesChanges | None:
         """What was found when the series was shorter; None if that is not known, or it was another one."""
         known = self._series.get(name)
         if known is None or known.points > len(track.values) or digest(track, known.points) != known.digest:
             return None
         return known
 
-    def keep(self, name: str, found: Found) -> None:
+    def keep(self, name: str, found: SeriesChanges) -> None:
         """Remember it, until :meth:`save` for this process alone."""
         self._series[name] = self._new[name] = found
 
@@ -121,7 +121,7 @@ class Remembered:
         encode = msgspec.msgpack.Encoder().encode
         self._cache.put("found", {name: encode(_Kept(*self._key, one)) for name, one in self._new.items()})
 
-    def _read(self) -> dict[str, Found]:
+    def _read(self) -> dict[str, SeriesChanges]:
         import msgspec
 
         decode = msgspec.msgpack.Decoder(_Kept).decode

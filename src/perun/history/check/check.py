@@ -11,20 +11,20 @@ from functools import partial
 from itertools import chain
 
 from perun.core.errors import DamagedStore, ProfileError
-from perun.history.check.compare import Comparer, Outcome, Pair
+from perun.history.check.compare import CheckPair, Comparer, PairOutcome
 from perun.history.check.pairing import Pairing, VersionPlan
 from perun.history.check.parallel import compare
 from perun.history.check.report import (
     DEFAULTS,
-    Acknowledging,
+    AcknowledgementFilter,
     Comparison,
     command_of,
     differing,
     without_ignored,
 )
+from perun.history.check.report import CheckExitCode as CheckExitCode
+from perun.history.check.report import ComparisonOptions as ComparisonOptions
 from perun.history.check.report import MethodResult as MethodResult
-from perun.history.check.report import Options as Options
-from perun.history.check.report import Verdict as Verdict
 from perun.history.check.report import VersionReport as VersionReport
 from perun.history.check.report import exit_code as exit_code
 from perun.history.check.report import is_degradation as is_degradation
@@ -38,7 +38,7 @@ from perun.store.changes import ChangeRecord, serialize
 # The ancestry of a version, read from the version control only as far as it is needed.
 
 
-class History:
+class Ancestry:
     """The versions that `head` (a full checksum) comes from, itself included.
 
     :param ordered: whether iteration must give children before parents; a drawn tree needs that.
@@ -173,7 +173,7 @@ def _without_change(info: DegradationInfo) -> DegradationInfo:
 def check_head(
     repo: Repository,
     minor: str | None,
-    options: Options = DEFAULTS,
+    options: ComparisonOptions = DEFAULTS,
     report: Report = silent,
     baseline: str | None = None,
     note: Callable[[str], None] = quiet,
@@ -188,7 +188,7 @@ def check_head(
     pairing = Pairing(repo, options, report, note)
     if baseline is not None:
         return _check_against(pairing, head, repo.version(baseline), options)
-    history = History(repo, head)
+    history = Ancestry(repo, head)
     version = history.get(head)
     assert version is not None
     parents = map(history.get, version.parents)
@@ -197,11 +197,11 @@ def check_head(
     return next(_reports(repo, options, [plan], stores=True))
 
 
-def _check_against(pairing: Pairing, head: str, start: str, options: Options) -> VersionReport:
+def _check_against(pairing: Pairing, head: str, start: str, options: ComparisonOptions) -> VersionReport:
     repo = pairing.repo
     version, first = repo.vcs.get_minor_version_info(head), repo.vcs.get_minor_version_info(start)
     pairing.collect_missing([version, *([first] if start != head else [])])
-    history = History(repo, start)
+    history = Ancestry(repo, start)
 
     def candidates() -> Iterator[MinorVersion]:
         return (one for one in chain((first,), history.ancestors(start)) if one.checksum != head)
@@ -215,7 +215,7 @@ def check_diff(
     repo: Repository,
     base: str,
     target: str,
-    options: Options = DEFAULTS,
+    options: ComparisonOptions = DEFAULTS,
     report: Report = silent,
     note: Callable[[str], None] = quiet,
 ) -> VersionReport:
@@ -227,7 +227,7 @@ def check_diff(
     old, new = (repo.vcs.get_minor_version_info(repo.version(one)) for one in (base, target))
     pairing.collect_missing([new, *([old] if old.checksum != new.checksum else [])])
     plan = pairing.between(old, new)
-    used = {step.baseline.configuration for step in plan.steps if isinstance(step, Pair)}
+    used = {step.baseline.configuration for step in plan.steps if isinstance(step, CheckPair)}
     try:
         unpaired = [one for one in pairing.baselines.profiles(old.checksum) if one.configuration not in used]
     except DamagedStore as problem:
@@ -240,7 +240,7 @@ def check_diff(
 def check_all(
     repo: Repository,
     minor: str | None,
-    options: Options = DEFAULTS,
+    options: ComparisonOptions = DEFAULTS,
     report: Report = silent,
     note: Callable[[str], None] = quiet,
     start: str | None = None,
@@ -252,8 +252,8 @@ def check_all(
     head = repo.version(minor)
     pairing = Pairing(repo, options, report, note)
     if pairing.collects:
-        pairing.collect_missing(list(since(repo, iter(History(repo, head, ordered=True)), start)))
-    history = History(repo, head, ordered=True, among=pairing.baselines.with_profiles)
+        pairing.collect_missing(list(since(repo, iter(Ancestry(repo, head, ordered=True)), start)))
+    history = Ancestry(repo, head, ordered=True, among=pairing.baselines.with_profiles)
 
     def plans() -> Iterator[VersionPlan]:
         for version in since(repo, iter(history), start):
@@ -267,7 +267,7 @@ def check_profiles(
     baseline: str,
     target: str,
     minor: str | None,
-    options: Options = DEFAULTS,
+    options: ComparisonOptions = DEFAULTS,
     confirm: lookup.Confirm | None = None,
 ) -> Comparison:
     """Compare two profiles, wherever they are (manual 3.2.16). Nothing is stored: no version has them.
@@ -282,37 +282,42 @@ def check_profiles(
         return Comparison(new, old, reason=reason)
     loaded = [lookup.load(repo, one) for one in found]
     outcome = Comparer(repo, options).loaded(new, *loaded)
-    return without_ignored(outcome.of(Pair(new, old)), options.ignore)
+    return without_ignored(outcome.of(CheckPair(new, old)), options.ignore)
 
 
 def _reports(
-    repo: Repository, options: Options, plans: Iterable[VersionPlan], *, stores: bool
+    repo: Repository, options: ComparisonOptions, plans: Iterable[VersionPlan], *, stores: bool
 ) -> Iterator[VersionReport]:
     """Compare the pairs of the plans.
 
     :param stores: store the changes of each version before its report is yielded.
     """
-    acknowledging = Acknowledging(repo)
-    outcomes: list[Outcome] = []
+    acknowledging = AcknowledgementFilter(repo)
+    outcomes: list[PairOutcome] = []
     for item in compare(repo, options, _items(plans)):
-        if isinstance(item, Outcome):
+        if isinstance(item, PairOutcome):
             outcomes.append(item)
             continue
         yield acknowledging.report(_finish(repo, options, item, iter(outcomes), stores=stores))
         outcomes = []
 
 
-def _items(plans: Iterable[VersionPlan]) -> Iterator[Pair | VersionPlan]:
+def _items(plans: Iterable[VersionPlan]) -> Iterator[CheckPair | VersionPlan]:
     """The pairs of each plan, then the plan."""
     for plan in plans:
-        yield from (step for step in plan.steps if isinstance(step, Pair))
+        yield from (step for step in plan.steps if isinstance(step, CheckPair))
         yield plan
 
 
 def _finish(
-    repo: Repository, options: Options, plan: VersionPlan, outcomes: Iterator[Outcome], *, stores: bool
+    repo: Repository,
+    options: ComparisonOptions,
+    plan: VersionPlan,
+    outcomes: Iterator[PairOutcome],
+    *,
+    stores: bool,
 ) -> VersionReport:
-    comparisons = [next(outcomes).of(step) if isinstance(step, Pair) else step for step in plan.steps]
+    comparisons = [next(outcomes).of(step) if isinstance(step, CheckPair) else step for step in plan.steps]
     if stores:
         try:
             store_changes(repo, plan.version, comparisons)

@@ -9,11 +9,11 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import PerunError, PluginError, ProfileError
+from perun.history.baseline import KnownSummaries, headline_series_of
 from perun.history.check.pools import Pools, Profiles
-from perun.history.check.report import Comparison, MethodResult, Options
-from perun.history.earlier import KnownFacts, wanted_of
-from perun.history.log import SeenAgain
-from perun.measurement.comparable import Conditions, Difference, conditions, differences, refused
+from perun.history.check.report import Comparison, ComparisonOptions, MethodResult
+from perun.history.log import ChangeConfirmation
+from perun.measurement.comparable import Conditions, ProfileMismatch, conditions, differences, refused
 from perun.measurement.comparison import Measurements
 from perun.measurement.estimate import Point, Readings, point
 from perun.measurement.series import SeriesName, readings
@@ -26,7 +26,7 @@ from perun.profile.amounts import larger_is_better, locations_of_larger
 from perun.profile.changes import DegradationInfo, PerformanceChange, without_doubtful, without_negligible
 from perun.profile.helpers import ProfileInfo
 from perun.profile.session import are_pairs
-from perun.profile.untraced import Alike
+from perun.profile.untraced import AlignedProfiles
 from perun.repository import jobs, postprocessing
 from perun.repository.repository import Repository
 
@@ -45,7 +45,7 @@ INSTEAD_OF = "instead_of"
 
 
 @dataclass(frozen=True)
-class Rule:
+class CheckRule:
     """A check with its parameters, and the conditions under which it is applied.
 
     `instead_of` names the check in whose place it is applied, or is empty: then it is applied in any case.
@@ -61,7 +61,7 @@ class Rule:
         return all(_meets(info, key, value) for key, value in self.conditions.items())
 
 
-def rules(repo: Repository) -> list[Rule]:
+def rules(repo: Repository) -> list[CheckRule]:
     """The rules gathered through the configuration hierarchy, the most local first.
 
     :raises ConfigError: for a wrong setting of a method. :raises PluginError: for an unknown method.
@@ -69,7 +69,7 @@ def rules(repo: Repository) -> list[Rule]:
     return [_rule(repo, entry) for entry in repo.config.gather("degradation.strategies")]
 
 
-def applicable(repo: Repository, all_rules: list[Rule], info: ProfileInfo) -> list[Rule]:
+def applicable(repo: Repository, all_rules: list[CheckRule], info: ProfileInfo) -> list[CheckRule]:
     """The rules for one profile: all that apply, or with `degradation.apply: first` the first of them, and
     what is applied in its place.
 
@@ -77,7 +77,7 @@ def applicable(repo: Repository, all_rules: list[Rule], info: ProfileInfo) -> li
     method of its own (:data:`OF_TYPES`) gets that, and besides only those of rules that are for the type or
     its collector.
     """
-    chosen: dict[str, Rule] = {}
+    chosen: dict[str, CheckRule] = {}
     only_first = repo.config.get("degradation.apply") == "first"
     if info.head.type in OF_TYPES:
         all_rules = [rule for rule in all_rules if {"type", "collector"} & rule.conditions.keys()]
@@ -97,13 +97,13 @@ def params_of(repo: Repository, check: Any) -> Any:
     return from_mapping(check.Params, repo.config.section(name), name)
 
 
-def _rule(repo: Repository, entry: Mapping[str, Any]) -> Rule:
+def _rule(repo: Repository, entry: Mapping[str, Any]) -> CheckRule:
     """The rule that the entry is; the configuration has checked its keys, and that it names a method."""
     check = repo.registry.get("check", str(entry["method"]))
     params = params_of(repo, check)
     conditions = {key: str(value) for key, value in entry.items() if key in CONDITIONS}
     other = entry.get(INSTEAD_OF)
-    return Rule(check, params, conditions, repo.registry.get("check", str(other)).name if other else "")
+    return CheckRule(check, params, conditions, repo.registry.get("check", str(other)).name if other else "")
 
 
 def _meets(info: ProfileInfo, key: str, value: str) -> bool:
@@ -125,7 +125,7 @@ MOST_BYTES: Final = 8 << 20
 """Bytes of the JSON of a profile that is read for the noise that it shows."""
 
 
-class Pair(NamedTuple):
+class CheckPair(NamedTuple):
     """Two registered profiles to compare, and the version that the baseline is of.
 
     :param more_targets: older profiles of the same version and configuration as the target, the newest first,
@@ -145,7 +145,7 @@ class Pair(NamedTuple):
     turned: bool = False
 
 
-class Outcome(NamedTuple):
+class PairOutcome(NamedTuple):
     """What became of a pair: see the fields of :class:`~perun.history.check.report.Comparison`."""
 
     results: tuple[MethodResult, ...] = ()
@@ -155,12 +155,12 @@ class Outcome(NamedTuple):
     environment: str = ""
     notes: tuple[str, ...] = ()
 
-    def of(self, pair: Pair) -> Comparison:
+    def of(self, pair: CheckPair) -> Comparison:
         """The comparison of the pair that this is the outcome of."""
         return Comparison(pair.target, pair.baseline, pair.baseline_version, **self._asdict())
 
 
-class Lines:
+class BaselinePoints:
     """The points of series at the versions before, read from profiles that are not too large to be read for
     that."""
 
@@ -170,11 +170,11 @@ class Lines:
         # A version is on the lines of several pairs.
         self._point = lru_cache(KEPT_POINTS)(self._point_of)
 
-    def of(self, pair: Pair, name: SeriesName) -> list[Point]:
+    def of(self, pair: CheckPair, name: SeriesName) -> list[Point]:
         """The points of a series along the line of the pair."""
         return [found for own in pair.line if (found := self._point(own, name, own[-1])) is not None]
 
-    def both(self, pair: Pair, name: SeriesName) -> tuple[Point, Point] | None:
+    def both(self, pair: CheckPair, name: SeriesName) -> tuple[Point, Point] | None:
         """The points of both versions of the pair; None where one of them is not known.
 
         The conditions are those of the two profiles, also where a version was measured again after these.
@@ -219,18 +219,18 @@ class Comparer:
     :raises ConfigError: where a rule is wrong. :raises PluginError: for an unknown method.
     """
 
-    def __init__(self, repo: Repository, options: Options) -> None:
+    def __init__(self, repo: Repository, options: ComparisonOptions) -> None:
         self._repo = repo
         self._rules = rules(repo)
         self._profiles = Profiles(repo)
         self._force = options.force
-        self._lines = Lines(self._profiles)
-        self._facts = KnownFacts(repo)
-        self._newer = SeenAgain(repo)
+        self._lines = BaselinePoints(self._profiles)
+        self._facts = KnownSummaries(repo)
+        self._newer = ChangeConfirmation(repo)
         settings = repo.config.section("degradation")
         self._context = CheckContext(settings, options.models_type, self._postprocess, self._profiles.cached)
 
-    def registered(self, pair: Pair, only: Sequence[Rule] = ()) -> Outcome:
+    def registered(self, pair: CheckPair, only: Sequence[CheckRule] = ()) -> PairOutcome:
         """What the checks find of two registered profiles; where one cannot be read, that is the outcome.
 
         :param only: the checks that are applied, whatever the configuration says.
@@ -244,17 +244,17 @@ class Comparer:
             try:
                 profiles[what] = self._profiles.get(info.checksum)
             except ProfileError as problem:
-                return Outcome(
+                return PairOutcome(
                     reason=f"the {what} {info.source} cannot be read: {problem.message}", error=problem
                 )
         try:
             baseline, target, notes = self._pooled(pair, **profiles)
         except ProfileError as problem:
-            return Outcome(reason=f"a profile to pool cannot be read: {problem.message}", error=problem)
+            return PairOutcome(reason=f"a profile to pool cannot be read: {problem.message}", error=problem)
         outcome = self._outcome(chosen, baseline, target, pair)
         return outcome._replace(notes=(*notes, *outcome.notes))
 
-    def sides(self, pair: Pair) -> tuple[Profile, Profile]:
+    def sides(self, pair: CheckPair) -> tuple[Profile, Profile]:
         """Baseline and target as they are compared, with all profiles of their versions.
 
         :raises ProfileError: where one cannot be read.
@@ -263,7 +263,7 @@ class Comparer:
         return self._pooled(pair, baseline, target)[:2]
 
     def _pooled(
-        self, pair: Pair, baseline: Profile, target: Profile
+        self, pair: CheckPair, baseline: Profile, target: Profile
     ) -> tuple[Profile, Profile, tuple[str, ...]]:
         # Who measured two versions side by side wants these two measurements compared.
         if are_pairs(baseline, target) or not (pair.more_targets or pair.more_baselines):
@@ -273,33 +273,33 @@ class Comparer:
         baseline = pools.pooled(pair.baseline, pair.more_baselines)
         return baseline, target, pools.notes(baseline, target)
 
-    def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> Outcome:
+    def loaded(self, target: ProfileInfo, baseline: Profile, profile: Profile) -> PairOutcome:
         """What the checks find of two profiles that are in memory."""
         chosen = applicable(self._repo, self._rules, target)
         return self._outcome(chosen, baseline, profile) if chosen else _NO_RULE
 
-    def by(self, chosen: Sequence[Rule], baseline: Profile, profile: Profile) -> Outcome:
+    def by(self, chosen: Sequence[CheckRule], baseline: Profile, profile: Profile) -> PairOutcome:
         """What these checks find of two profiles that are in memory, whatever the configuration says."""
         return self._outcome(list(chosen), baseline, profile)
 
     def _outcome(
         self,
-        chosen: list[Rule],
+        chosen: list[CheckRule],
         baseline: Profile,
         target: Profile,
-        pair: Pair | None = None,
-    ) -> Outcome:
+        pair: CheckPair | None = None,
+    ) -> PairOutcome:
         lacks = {"baseline": incomplete.text_of(baseline), "target": incomplete.text_of(target)}
         reasons = "; ".join(f"the {which} is incomplete ({why})" for which, why in lacks.items() if why)
         found = differences(baseline, target)
         environment = "; ".join(f"{one.name}: {one.baseline} and {one.target}" for one in found)
         if reasons and not self._force:
             unknown = _unknown(target, lacks["baseline"], lacks["target"])
-            return Outcome(_of_all(chosen, unknown), incomplete=reasons, environment=environment)
+            return PairOutcome(_of_all(chosen, unknown), incomplete=reasons, environment=environment)
         if found and not self._force:
             unknown = _incomparable(target, found)
-            return Outcome(_of_all(chosen, unknown), environment=environment)
-        both = Alike(baseline, target)
+            return PairOutcome(_of_all(chosen, unknown), environment=environment)
+        both = AlignedProfiles(baseline, target)
         context = self._context
         if pair is not None:
             again = partial(self._seen_again, pair)
@@ -310,19 +310,19 @@ class Comparer:
         kept = _without_replaced(chosen, results)
         applied = {result.method for result in kept if not result.reason}
         of_checks = (note for rule in chosen if rule.check.name in applied for note in _notes_of(rule.check))
-        return Outcome(kept, incomplete=reasons, environment=environment, notes=(*both.notes, *of_checks))
+        return PairOutcome(kept, incomplete=reasons, environment=environment, notes=(*both.notes, *of_checks))
 
-    def _seen_again(self, pair: Pair) -> bool:
+    def _seen_again(self, pair: CheckPair) -> bool:
         """Whether a version after both has seen the same as the newer one."""
         version, info = pair.version, pair.target
         if pair.turned:
             version = pair.baseline_version.checksum if pair.baseline_version else ""
             info = pair.baseline
         fact = self._facts.of([info]).get(info)
-        wanted = None if fact is None else wanted_of(info.configuration, fact)
+        wanted = None if fact is None else headline_series_of(info.configuration, fact)
         return wanted is not None and bool(version) and self._newer(version, wanted)
 
-    def _apply(self, rule: Rule, both: Alike, context: CheckContext) -> MethodResult:
+    def _apply(self, rule: CheckRule, both: AlignedProfiles, context: CheckContext) -> MethodResult:
         name, baseline, target = rule.check.name, both.baseline, both.target
         try:
             with errors_of(rule.check, f"the check {name!r}", PluginError):
@@ -358,7 +358,7 @@ def _unknown(target: Profile, baseline_lacks: str, target_lacks: str) -> Degrada
     )
 
 
-def _incomparable(target: Profile, found: Sequence[Difference]) -> DegradationInfo:
+def _incomparable(target: Profile, found: Sequence[ProfileMismatch]) -> DegradationInfo:
     """That the change of the whole program is unknown, as both were measured under different conditions."""
     return DegradationInfo(
         PerformanceChange.Unknown,
@@ -370,12 +370,12 @@ def _incomparable(target: Profile, found: Sequence[Difference]) -> DegradationIn
     )
 
 
-def _of_all(chosen: list[Rule], change: DegradationInfo) -> tuple[MethodResult, ...]:
+def _of_all(chosen: list[CheckRule], change: DegradationInfo) -> tuple[MethodResult, ...]:
     """The same answer of each method that is applied in any case."""
     return tuple(MethodResult(rule.check.name, (change,)) for rule in chosen if not rule.instead_of)
 
 
-def _without_replaced(chosen: list[Rule], results: list[MethodResult]) -> tuple[MethodResult, ...]:
+def _without_replaced(chosen: list[CheckRule], results: list[MethodResult]) -> tuple[MethodResult, ...]:
     """The results, each place once: what a method says in place of another only where that says nothing.
 
     Places are the same where one location names the uid and the other, in brackets, a metric of it.
@@ -403,4 +403,4 @@ _CPU: Final = " [cpu]"
 """End of a location that says how long processors worked for a command."""
 _CALLS: Final = " [calls]"
 """End of a location that says how often a function was called, but not how long that took."""
-_NO_RULE: Final = Outcome(reason="no rule of degradation.strategies applies to this profile")
+_NO_RULE: Final = PairOutcome(reason="no rule of degradation.strategies applies to this profile")

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from perun.core.config.schema import is_true
 from perun.core.errors import DamagedStore, PerunError, ProfileError
-from perun.history.check.compare import Pair
-from perun.history.check.report import Comparison, Options
+from perun.history.check.compare import CheckPair
+from perun.history.check.report import Comparison, ComparisonOptions
 from perun.measurement.comparable import COUNTED, WITHOUT_RUNS
 from perun.measurement.noise import REACH, WINDOW
 from perun.plugin.api import MinorVersion, Report
@@ -88,7 +88,7 @@ class Baselines:
         infos = lookup.registered(self._repo, checksum)
         if len(infos) < 2:
             return infos
-        facts = self._repo.store.facts.of(info.checksum for info in infos)
+        facts = self._repo.store.profile_summaries.of(info.checksum for info in infos)
         self._machines.update((key, one.machine) for key, one in facts.items())
         lacking = {info for info in infos if info.checksum in facts and facts[info.checksum].incomplete}
         whole = {info.configuration for info in infos if info not in lacking} if lacking else ()
@@ -109,7 +109,7 @@ class Baselines:
         candidates: Candidates,
         beyond: Candidates = tuple,
         more: int = 0,
-    ) -> list[Pair | DamagedStore | None]:
+    ) -> list[CheckPair | DamagedStore | None]:
         """For each target of the version its pair, what is damaged before one was found, or None where
         there is none.
 
@@ -120,7 +120,7 @@ class Baselines:
         :param beyond: versions before the last candidate, which are no candidates. :param more: how many
             versions more than usual are noted.
         """
-        found: list[Pair | DamagedStore | None] = [None] * len(targets)
+        found: list[CheckPair | DamagedStore | None] = [None] * len(targets)
         machines = list(map(self.machine, targets))
         waiting = _OpenTargets(targets, machines, self.machine, force=self._force)
         left = len(self.with_profiles) - len(self._gone)
@@ -163,7 +163,9 @@ class Baselines:
             if found[number] is None:
                 found[number] = self._pair(targets[number], profiles, None, candidate)
         return [
-            pair._replace(line=tuple(lines[number])) if isinstance(pair, Pair) and number in lines else pair
+            pair._replace(line=tuple(lines[number]))
+            if isinstance(pair, CheckPair) and number in lines
+            else pair
             for number, pair in enumerate(found)
         ]
 
@@ -173,12 +175,12 @@ class Baselines:
         baselines: Sequence[ProfileInfo],
         listed: _Listed | None,
         version: MinorVersion,
-    ) -> Pair:
+    ) -> CheckPair:
         newest, *others = baselines
         beside = None if listed is None else self._side_by_side(target, listed.profiles)
         chosen = beside or newest
         more = tuple(one for one in (newest, *others) if one is not chosen)
-        return Pair(target, chosen, version, more_baselines=more)
+        return CheckPair(target, chosen, version, more_baselines=more)
 
     def machine(self, info: ProfileInfo) -> str:
         """The class of machines that a profile is of, as times of others are other series; empty where that
@@ -186,7 +188,7 @@ class Baselines:
         if info.head.type in COUNTED | WITHOUT_RUNS:
             return ""
         if info.checksum not in self._machines:
-            known = self._repo.store.facts.of([info.checksum]).get(info.checksum)
+            known = self._repo.store.profile_summaries.of([info.checksum]).get(info.checksum)
             self._machines[info.checksum] = known.machine if known is not None else ""
         return self._machines[info.checksum]
 
@@ -341,7 +343,7 @@ class VersionPlan:
     """A version with its pairs to compare; `steps` also has the comparisons that cannot be made."""
 
     version: MinorVersion
-    steps: list[Pair | Comparison] = field(default_factory=list)
+    steps: list[CheckPair | Comparison] = field(default_factory=list)
     reason: str = ""
     failure: str = ""
     errors: list[PerunError] = field(default_factory=list)
@@ -357,7 +359,7 @@ class Pairing:
     def __init__(
         self,
         repo: Repository,
-        options: Options,
+        options: ComparisonOptions,
         report: Report,
         note: Callable[[str], None],
     ) -> None:
@@ -424,7 +426,7 @@ class Pairing:
         newest = [profiles[0] for profiles in pools.values()]
         pairs = self.baselines.find(own, newest, candidates, beyond, more)
         for (target, *older), found in zip(pools.values(), pairs, strict=True):
-            if isinstance(found, Pair):
+            if isinstance(found, CheckPair):
                 plan.steps.append(found._replace(more_targets=tuple(older), version=own))
             elif found is None:
                 plan.steps.append(Comparison(target, reason=without_baseline or self._without_baseline))
@@ -446,7 +448,7 @@ class Pairing:
         )  # fmt: skip
         if turned:
             plan.steps = [
-                one._replace(line=one.line[1:], turned=True) if isinstance(one, Pair) else one
+                one._replace(line=one.line[1:], turned=True) if isinstance(one, CheckPair) else one
                 for one in plan.steps
             ]
         return plan

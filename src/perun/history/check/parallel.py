@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Final, TypeVar
 
 from perun.core.process import programs
-from perun.history.check.compare import Comparer, Outcome, Pair
-from perun.history.check.report import Options
+from perun.history.check.compare import CheckPair, Comparer, PairOutcome
+from perun.history.check.report import ComparisonOptions
 from perun.repository.repository import Repository
 
 HELP_AFTER: Final = 0.5
@@ -31,7 +31,9 @@ MAX_WORKERS: Final = 8
 M = TypeVar("M")
 
 
-def compare(repo: Repository, options: Options, items: Iterable[Pair | M]) -> Iterator[Outcome | M]:
+def compare(
+    repo: Repository, options: ComparisonOptions, items: Iterable[CheckPair | M]
+) -> Iterator[PairOutcome | M]:
     """The outcome of each pair among the items, in their order; what is no pair is passed through.
 
     Items are taken as they are needed, and a bounded number of them ahead once other processes help.
@@ -42,7 +44,7 @@ def compare(repo: Repository, options: Options, items: Iterable[Pair | M]) -> It
     iterator = iter(items)
     spent, pairs = 0.0, 0
     for item in iterator:
-        if not isinstance(item, Pair):
+        if not isinstance(item, CheckPair):
             yield item
             continue
         begun = time.monotonic()
@@ -63,14 +65,14 @@ def compare(repo: Repository, options: Options, items: Iterable[Pair | M]) -> It
     if second is None or workers < 2:
         for chunk in together:
             for item in chunk:
-                yield comparer.registered(item) if isinstance(item, Pair) else item
+                yield comparer.registered(item) if isinstance(item, CheckPair) else item
         return
 
     with Workers(repo, options, workers, comparer) as helpers:
         for chunk, outcomes in helpers.compare(together):
             found = iter(outcomes)
             for item in chunk:
-                yield next(found) if isinstance(item, Pair) else item
+                yield next(found) if isinstance(item, CheckPair) else item
 
 
 def cores() -> int:
@@ -80,13 +82,13 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def _chunks(items: Iterator[Pair | M], size: int) -> Iterator[list[Pair | M]]:
+def _chunks(items: Iterator[CheckPair | M], size: int) -> Iterator[list[CheckPair | M]]:
     """Runs of items with `size` pairs each."""
-    chunk: list[Pair | M] = []
+    chunk: list[CheckPair | M] = []
     pairs = 0
     for item in items:
         chunk.append(item)
-        pairs += isinstance(item, Pair)
+        pairs += isinstance(item, CheckPair)
         if pairs >= size or len(chunk) >= CHUNK_ITEMS:
             yield chunk
             chunk, pairs = [], 0
@@ -116,7 +118,7 @@ class Workers:
         check raised an error, which is so raised here.
     """
 
-    def __init__(self, repo: Repository, options: Options, count: int, fallback: Comparer) -> None:
+    def __init__(self, repo: Repository, options: ComparisonOptions, count: int, fallback: Comparer) -> None:
         self._setup = tuple(repo._replace(asks=None)), options  # a worker cannot ask the user
         self._environ = dict(repo.environ)
         self._count = count
@@ -141,9 +143,11 @@ class Workers:
         for worker in self._workers:
             worker.connection.close()
 
-    def compare(self, chunks: Iterator[list[Pair | M]]) -> Iterator[tuple[list[Pair | M], list[Outcome]]]:
+    def compare(
+        self, chunks: Iterator[list[CheckPair | M]]
+    ) -> Iterator[tuple[list[CheckPair | M], list[PairOutcome]]]:
         """Each chunk with the outcomes of its pairs, in their order."""
-        window: deque[tuple[list[Pair | M], Future[list[Outcome] | None]]] = deque()
+        window: deque[tuple[list[CheckPair | M], Future[list[PairOutcome] | None]]] = deque()
         for chunk in chunks:
             window.append((chunk, self._threads.submit(self._ask, _pairs(chunk))))
             if len(window) == CHUNKS_AHEAD * self._count:
@@ -151,7 +155,7 @@ class Workers:
         while window:
             yield self._finish(*window.popleft())
 
-    def _ask(self, pairs: list[Pair]) -> list[Outcome] | None:
+    def _ask(self, pairs: list[CheckPair]) -> list[PairOutcome] | None:
         """The outcomes that an idle process finds; None if it cannot."""
         if not pairs:
             return []
@@ -162,16 +166,16 @@ class Workers:
             self._idle.put(worker)
 
     def _finish(
-        self, chunk: list[Pair | M], future: Future[list[Outcome] | None]
-    ) -> tuple[list[Pair | M], list[Outcome]]:
+        self, chunk: list[CheckPair | M], future: Future[list[PairOutcome] | None]
+    ) -> tuple[list[CheckPair | M], list[PairOutcome]]:
         outcomes = future.result()
         if outcomes is None:
             outcomes = [self._fallback.registered(pair) for pair in _pairs(chunk)]
         return chunk, outcomes
 
 
-def _pairs(chunk: list[Pair | M]) -> list[Pair]:
-    return [item for item in chunk if isinstance(item, Pair)]
+def _pairs(chunk: list[CheckPair | M]) -> list[CheckPair]:
+    return [item for item in chunk if isinstance(item, CheckPair)]
 
 
 class _Worker:
@@ -182,12 +186,12 @@ class _Worker:
         self.connection = Connection(ours)
         self._send(setup)
 
-    def ask(self, pairs: list[Pair]) -> list[Outcome] | None:
+    def ask(self, pairs: list[CheckPair]) -> list[PairOutcome] | None:
         """The outcomes of the pairs; None if the process could not compare them, or has ended."""
         if not self._send(pairs):
             return None
         try:
-            answer: list[Outcome] | None = self.connection.recv()
+            answer: list[PairOutcome] | None = self.connection.recv()
         except (EOFError, OSError, pickle.UnpicklingError, AttributeError, ImportError):
             return None
         return answer
@@ -220,7 +224,7 @@ def serve(descriptor: int) -> None:
         return
 
 
-def _answer(comparer: Comparer, pairs: Sequence[Pair]) -> bytes:
+def _answer(comparer: Comparer, pairs: Sequence[CheckPair]) -> bytes:
     try:
         return pickle.dumps([comparer.registered(pair) for pair in pairs])
     except Exception:

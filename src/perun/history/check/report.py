@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from perun.core.errors import PerunError
-from perun.history.acknowledged import Acknowledged, Acknowledgement
+from perun.history.acknowledged import Acknowledgement, Acknowledgements
 from perun.plugin.api import MinorVersion, Report
 from perun.profile.changes import DegradationInfo, PerformanceChange
 from perun.profile.helpers import ProfileInfo
@@ -21,7 +21,7 @@ Collector = Callable[
 
 
 @dataclass(frozen=True)
-class Options:
+class ComparisonOptions:
     """How to check: `force` compares profiles of other configurations and incomplete ones too,
     `compute_missing` runs the matrix where a version lacks profiles, `models_type` is handed to the checks
     that know it. A change is left out where one of the patterns of `ignore` is found in its location.
@@ -35,7 +35,7 @@ class Options:
     collector: Collector | None = None
 
 
-DEFAULTS: Final = Options()
+DEFAULTS: Final = ComparisonOptions()
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class VersionReport:
         return bool(found) and not any(found)
 
 
-class Verdict:
+class CheckExitCode:
     """The exit code of a check, gathered report by report, none of which is kept.
 
     :param fail_on: a level of :func:`is_degradation`; None where no change is a failure.
@@ -197,8 +197,8 @@ class Verdict:
 
 
 def exit_code(reports: Iterable[VersionReport | Comparison], fail_on: str | None = None) -> int:
-    """The exit code of all the reports; see :class:`Verdict`."""
-    verdict = Verdict(fail_on)
+    """The exit code of all the reports; see :class:`CheckExitCode`."""
+    verdict = CheckExitCode(fail_on)
     for report in reports:
         verdict.add(report)
     return verdict.code
@@ -271,7 +271,7 @@ def command_of(info: ProfileInfo) -> str:
 # Which of the degradations that were found are acknowledged (`perun ack`).
 
 
-class Acknowledging:
+class AcknowledgementFilter:
     """Marks what is acknowledged in the reports of one repository.
 
     The change between a baseline and a target is that of all versions in between: an entry of any of them
@@ -282,7 +282,7 @@ class Acknowledging:
 
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
-        self._known = Acknowledged.load(repo)
+        self._known = Acknowledgements.load(repo)
         self._ancestors: dict[str, frozenset[str]] = {}
 
     def report(self, report: VersionReport) -> VersionReport:

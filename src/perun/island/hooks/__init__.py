@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..recorder.base import Recorder
 from . import files, sockets, waiting
-from .imports import Patching
+from .imports import PatchingFinder
 
 TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def install(recorder: Recorder, limits: Any = None, *, all_calls: bool = False) 
     recorder.limits = limits
     files.install(recorder)
     waiting.install(recorder, all_calls)
-    patching = Patching(recorder, _PATCHES)
+    patching = PatchingFinder(recorder, _PATCHES)
 
     def uninstall() -> None:
         patching.remove()

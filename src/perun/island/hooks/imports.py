@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Patch = Callable[[Recorder, Any], None]
 
 
-class Patching:
+class PatchingFinder:
     """A finder before all others, which finds nothing itself: it has the loader of a module patch it.
 
     :param patches: of each module what is done when it has been executed; at once where it is loaded.

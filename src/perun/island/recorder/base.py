@@ -9,7 +9,7 @@ from itertools import count
 from time import monotonic_ns
 
 from .. import layout
-from .rules import Limited, Rule
+from .rules import LimitHooks, Rule
 
 TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Recorder:
         """Number and island of this thread; the island becomes another one where it is given."""
         raise NotImplementedError
 
-    def wrapped(self, original: Any, owner: type | None, rule: Rule, limited: Limited) -> Any:
+    def wrapped(self, original: Any, owner: type | None, rule: Rule, limited: LimitHooks) -> Any:
         """A function, or a method of `owner`, that calls the original and records that."""
         raise NotImplementedError
 
@@ -119,22 +119,22 @@ class Recorder:
         while self._undo:
             self._undo.pop()()
 
-    def limited(self, api: int) -> Limited:
+    def limited(self, api: int) -> LimitHooks:
         """What the limits need of calls of this API; nothing where it has no limit."""
         limits, resource = self.limits, layout.APIS[api].resource
         if limits is None or not resource:
-            return Limited()
+            return LimitHooks()
         apis = layout.APIS
         if resource in layout.COUNTED:
             if not limits.for_resource(resource):
-                return Limited()
-            return Limited(
+                return LimitHooks()
+            return LimitHooks(
                 before=lambda api: limits.acquire(apis[api].resource),
                 failed=lambda api: limits.release(apis[api].resource),
             )
         same = [one.resource for one in apis if one.name == apis[api].name]
         if not any(map(limits.for_resource, same)):
-            return Limited()
+            return LimitHooks()
 
         def after(api: int, amount: int) -> int:
             deadline: int = limits.spend(apis[api].resource, amount)
@@ -142,7 +142,7 @@ class Recorder:
                 limits.wait(deadline)
             return deadline
 
-        return Limited(after=after)
+        return LimitHooks(after=after)
 
     def new_object(self, kind: str, name: str, start: int, more: str = "") -> int:
         """Name an object that the program opened at `start`; answers with its number.

@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # the module `typing` takes longer to load than all of th
 if TYPE_CHECKING:
     from typing import Any
 
-    from .rules import Limited, Rule
+    from .rules import LimitHooks, Rule
 
 LIBRARY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_recorder.abi3.so")
 
@@ -55,7 +55,7 @@ class NativeRecorder(Recorder):
         answer: tuple[int, int] = self._library.thread_state(island)
         return answer
 
-    def wrapped(self, original: Any, owner: type | None, rule: Rule, limited: Limited) -> Any:
+    def wrapped(self, original: Any, owner: type | None, rule: Rule, limited: LimitHooks) -> Any:
         """A function, or a method of `owner`, that calls the original and records that."""
         return self._library.wrap(original, owner, _told(rule, limited))
 
@@ -74,6 +74,6 @@ class NativeRecorder(Recorder):
             self._undo.append(lambda: self._library.unwrap_next(owner))
 
 
-def _told(rule: Rule, limited: Limited) -> tuple[Any, ...]:
+def _told(rule: Rule, limited: LimitHooks) -> tuple[Any, ...]:
     """What the library is told of a call (`fill_call` of native/module.c)."""
     return rule.api, rule.amount, rule.rules, rule.describe, limited.before, limited.after, limited.failed

@@ -30,7 +30,7 @@ from .rules import (
     RAW,
     RESULT,
     WAITS,
-    Limited,
+    LimitHooks,
     Rule,
 )
 
@@ -56,7 +56,7 @@ _WRITE = layout.NUMBERS["file.write"]
 _open, _read, _pwrite, _close = os.open, os.read, os.pwrite, os.close
 
 
-class Thread:
+class ThreadRecorder:
     """What one thread records: a chunk in memory, which is written when it is full or 0.1 s old.
 
     :ivar top: number of the object of the innermost call that runs, and of `physical` and `nested` those of
@@ -181,7 +181,7 @@ class Only:
     __slots__ = ("thread",)
 
     def __init__(self) -> None:
-        self.thread: Thread | None = None
+        self.thread: ThreadRecorder | None = None
 
 
 class PureRecorder(Recorder):
@@ -216,7 +216,7 @@ class PureRecorder(Recorder):
     def close_file(self, read: int, written: int) -> None:
         """As in the base class."""
         # The functions here lose their globals while the interpreter ends, and files are still closed then.
-        last = Thread(self, 0)
+        last = ThreadRecorder(self, 0)
         last.top = OWN_WORK
         self.here().spill()
         self._header(now(), read, written)
@@ -227,13 +227,13 @@ class PureRecorder(Recorder):
         head = layout.HEADER.pack(layout.MAGIC, layout.VERSION, *about, *self._before, read, written)
         return self.write(head.ljust(layout.HEADER_SIZE, b"\0"), 0)
 
-    def here(self) -> Thread:
+    def here(self) -> ThreadRecorder:
         """The state of this thread."""
         try:
-            found: Thread = self.local.thread
+            found: ThreadRecorder = self.local.thread
         except AttributeError:
             number = next(self._threads)
-            found = self.local.thread = Thread(self, number)
+            found = self.local.thread = ThreadRecorder(self, number)
             self.only.thread = None if number else found
         return found
 
@@ -302,13 +302,13 @@ class PureRecorder(Recorder):
         known = self._kinds.get(id(thing))
         return known[0] if known else 0
 
-    def wrapped(self, original: Any, owner: type | None, rule: Rule, limited: Limited) -> Any:
+    def wrapped(self, original: Any, owner: type | None, rule: Rule, limited: LimitHooks) -> Any:
         """As in the base class."""
         call = wrapped(self, original, rule, limited)
-        return Function(call, original) if owner is None else call
+        return BuiltinStandIn(call, original) if owner is None else call
 
 
-class Function:
+class BuiltinStandIn:
     """Stands in for a built-in function: as an attribute of a class it does not become a method."""
 
     def __init__(self, call: Callable[..., Any], original: Any) -> None:
@@ -331,7 +331,7 @@ class Function:
         return str(self.__name__)
 
 
-def wrapped(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited) -> Callable[..., Any]:
+def wrapped(recorder: PureRecorder, original: Any, rule: Rule, limited: LimitHooks) -> Callable[..., Any]:
     """A function that calls the original and records that."""
     api, kind_of_amount, rules, describe = rule.api, rule.amount, rule.rules, rule.describe
     known = recorder._kinds
@@ -411,7 +411,12 @@ def wrapped(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited)
 
 
 def _absorbed(
-    thread: Thread, original: Any, rule: Rule, first: Any, arguments: tuple[Any, ...], named: dict[str, Any]
+    thread: ThreadRecorder,
+    original: Any,
+    rule: Rule,
+    first: Any,
+    arguments: tuple[Any, ...],
+    named: dict[str, Any],
 ) -> Any:
     """Call what is part of another call on the same object."""
     thread.absorbing += 1
@@ -450,7 +455,7 @@ def amount_of(kind: int, result: Any, first: Any, nested: int) -> int:
 
 
 def _described(
-    thread: Thread,
+    thread: ThreadRecorder,
     describe: Any,
     own: Any,
     arguments: tuple[Any, ...],

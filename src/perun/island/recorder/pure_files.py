@@ -13,8 +13,8 @@ from time import monotonic_ns as now
 
 from .. import layout
 from ..layout import NUMBERS
-from .pure import OBJECT, PureRecorder, Thread, wrapped
-from .rules import LENGTH_OF_RESULT, RESULT, Limited, Rule
+from .pure import OBJECT, PureRecorder, ThreadRecorder, wrapped
+from .rules import LENGTH_OF_RESULT, RESULT, LimitHooks, Rule
 
 TYPE_CHECKING = False  # the module `typing` takes longer to load than all of the recorder
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _repr(base: Any) -> Callable[[Any], str]:
     return show
 
 
-def _fast(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited) -> Callable[..., Any]:
+def _fast(recorder: PureRecorder, original: Any, rule: Rule, limited: LimitHooks) -> Callable[..., Any]:
     """As `wrapped`, for the calls that programs make most often on files: it does the same with less ado.
 
     A call is whole when it is recorded. What is recorded goes to the disk with the buffer of the file, or
@@ -129,7 +129,7 @@ def _fast(recorder: PureRecorder, original: Any, rule: Rule, limited: Limited) -
     return call
 
 
-def _inner(thread: Thread, slow: Any, original: Any, self: Any, data: tuple[Any, ...]) -> Any:
+def _inner(thread: ThreadRecorder, slow: Any, original: Any, self: Any, data: tuple[Any, ...]) -> Any:
     """A call inside of another one: it is a part of that if that is on the same file."""
     if thread.top >> 32 != self._perun_object >> 32:
         return slow(self, *data)
@@ -143,13 +143,13 @@ def _inner(thread: Thread, slow: Any, original: Any, self: Any, data: tuple[Any,
     return result
 
 
-def _failed(thread: Thread, start: int, api: int, word: int) -> None:
+def _failed(thread: ThreadRecorder, start: int, api: int, word: int) -> None:
     thread.top = 0
     thread.add(start, now(), 0, api, 0 if api == _NEXT else layout.RAISED, word >> 32)
     _noted(thread, start, word)
 
 
-def _noted(thread: Thread, start: int, word: int) -> None:
+def _noted(thread: ThreadRecorder, start: int, word: int) -> None:
     """Note what a call exchanged with the system, and write what is due."""
     if thread.physical:
         thread.add(start, start, thread.physical, layout.NOTE_PHYSICAL, 0, word >> 32)

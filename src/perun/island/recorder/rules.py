@@ -47,7 +47,7 @@ class Rule:
         self.describe = describe
 
 
-class Limited:
+class LimitHooks:
     """What is done for the limits: `before` a counted call, `after` any, and where a counted one `failed`."""
 
     __slots__ = ("after", "before", "failed")

@@ -29,7 +29,7 @@ from perun.core.wording import plural
 from perun.models import student
 from perun.models.growth import forms
 from perun.models.growth import forms as exponent
-from perun.models.growth.forms import CONSTANT, EVIDENCE, FORMS, NEAR, POWER, Centres, Line, centres
+from perun.models.growth.forms import CONSTANT, EVIDENCE, FORMS, NEAR, POWER, Centres, LinearForm, centres
 from perun.models.record import NoModel
 
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ class Curve(NamedTuple):
     """A fitted function. `exponent` is that of the form `n^b`, else None."""
 
     form: str
-    line: Line
+    line: LinearForm
     exponent: float | None = None
 
     @property
@@ -75,7 +75,7 @@ class Curve(NamedTuple):
         return forms.estimate(points, self.columns(points.x), self.line, (0.0, 1.0))
 
 
-class Order(NamedTuple):
+class OrderComparison(NamedTuple):
     """Whether the order of growth is another one.
 
     :param baseline: the best curve of each version; :param target: the same.
@@ -90,14 +90,14 @@ class Order(NamedTuple):
     reason: str = ""
 
     @property
-    def apart(self) -> bool:
+    def differs(self) -> bool:
         """Whether the exponents are surely apart by more than :data:`APART`."""
         return self.difference.low > APART or self.difference.high < -APART
 
     @property
     def changed(self) -> bool:
         """Whether the order is surely another one."""
-        return not self.reason and self.apart and self.evidence > EVIDENCE
+        return not self.reason and self.differs and self.evidence > EVIDENCE
 
     @property
     def doubtful(self) -> bool:
@@ -114,7 +114,7 @@ class Quotient(NamedTuple):
     p_value: float
 
 
-class Comparison(NamedTuple):
+class GrowthComparison(NamedTuple):
     """What is known of a pair of versions.
 
     :param baseline: the curve of the form that is best for both versions; :param target: the same.
@@ -124,7 +124,7 @@ class Comparison(NamedTuple):
     :param sizes: the common sizes. :param points: of both versions.
     """
 
-    order: Order
+    order: OrderComparison
     baseline: Curve
     target: Curve
     factor: Quotient
@@ -140,7 +140,7 @@ class NotComparable(NamedTuple):
     reason: str
 
 
-def compare(baseline: Centres, target: Centres, alpha: float) -> Comparison | NotComparable:
+def compare(baseline: Centres, target: Centres, alpha: float) -> GrowthComparison | NotComparable:
     """Compare two versions over the sizes that they have in common.
 
     :param alpha: probability with which an interval may miss.
@@ -163,12 +163,12 @@ def compare(baseline: Centres, target: Centres, alpha: float) -> Comparison | No
     if before.form != CONSTANT:
         factor = _quotient(before.slope(old), after.slope(new), freedoms, alpha)
     largest = _quotient(before.at(old, sizes[1]), after.at(new, sizes[1]), freedoms, alpha)
-    return Comparison(order, before, after, factor, level, largest, sizes, points)
+    return GrowthComparison(order, before, after, factor, level, largest, sizes, points)
 
 
 _Both = tuple[Centres, Centres]
-_Fits = tuple[Mapping[str, Line], Mapping[str, Line]]
-_Profiles = tuple[exponent.Profile, exponent.Profile]
+_Fits = tuple[Mapping[str, LinearForm], Mapping[str, LinearForm]]
+_Profiles = tuple[exponent.ResidualProfile, exponent.ResidualProfile]
 
 
 def _common(baseline: Centres, target: Centres) -> _Both:
@@ -179,7 +179,7 @@ def _common(baseline: Centres, target: Centres) -> _Both:
     return baseline.within(low, high), target.within(low, high)
 
 
-def _order(points: _Both, fits: _Fits, profiles: _Profiles, alpha: float) -> Order:
+def _order(points: _Both, fits: _Fits, profiles: _Profiles, alpha: float) -> OrderComparison:
     before, after = (_best(*one) for one in zip(points, fits, profiles, strict=True))
     level = before.form == CONSTANT, after.form == CONSTANT
     if all(level):
@@ -190,7 +190,7 @@ def _order(points: _Both, fits: _Fits, profiles: _Profiles, alpha: float) -> Ord
         difference = exponent.difference(*profiles, alpha)
         apart = min(one[-1] for one in _criteria(points, fits, profiles, together=False))
         evidence = min(one[-1] for one in _criteria(points, fits, profiles, together=True)) - apart
-    return Order(before, after, difference, evidence, _why_not(points))
+    return OrderComparison(before, after, difference, evidence, _why_not(points))
 
 
 def _why_not(points: _Both) -> str:
@@ -202,7 +202,7 @@ def _why_not(points: _Both) -> str:
     return ""
 
 
-def _best(points: Centres, fits: Mapping[str, Line], profile: exponent.Profile) -> Curve:
+def _best(points: Centres, fits: Mapping[str, LinearForm], profile: exponent.ResidualProfile) -> Curve:
     """The curve that :func:`~perun.models.growth.forms.choose` takes."""
     curves = {form: Curve(form, one) for form, one in fits.items()}
     power = _power(points, profile.best)
@@ -338,7 +338,9 @@ def _fieller(b: float, vb: float, t: float, vt: float, quantile: float) -> tuple
 # A comparison of two versions with the noise between their runs, which the points of one run do not show.
 
 
-def widened(found: Comparison, error: float, freedom: float, most: float, alpha: float) -> Comparison:
+def widened(
+    found: GrowthComparison, error: float, freedom: float, most: float, alpha: float
+) -> GrowthComparison:
     """The comparison with wider bounds of its ratios, and higher p-values.
 
     :param error: standard error of the logarithm of a ratio, by the runs, with `freedom` degrees of freedom.

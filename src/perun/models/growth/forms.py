@@ -145,25 +145,25 @@ _RESOLUTION: Final = 1e-10
 """Mean weighted square that counts as no error: 1e-5 of the values."""
 
 
-class Form(NamedTuple):
+class GrowthForm(NamedTuple):
     """f(n), and the sizes up to which it is considered."""
 
     values: Callable[[Floats], Floats]
     up_to: float = math.inf
 
 
-FORMS: Final[Mapping[str, Form]] = {
-    "log n": Form(np.log),
-    "n": Form(lambda n: n),
-    "n log n": Form(lambda n: n * np.log(n)),
-    "n^2": Form(lambda n: n**2),
-    "n^3": Form(lambda n: n**3),
-    "2^n": Form(np.exp2, _LARGEST_POWER_OF_TWO),
+FORMS: Final[Mapping[str, GrowthForm]] = {
+    "log n": GrowthForm(np.log),
+    "n": GrowthForm(lambda n: n),
+    "n log n": GrowthForm(lambda n: n * np.log(n)),
+    "n^2": GrowthForm(lambda n: n**2),
+    "n^3": GrowthForm(lambda n: n**3),
+    "2^n": GrowthForm(np.exp2, _LARGEST_POWER_OF_TWO),
 }
 """The orders that grow, the slowest first; :data:`CONSTANT` comes before them."""
 
 
-class Line(NamedTuple):
+class LinearForm(NamedTuple):
     """y = c0 + c1 f.
 
     :param rss: weighted sum of the squared residuals, at least what is taken for no error.
@@ -184,7 +184,7 @@ class Line(NamedTuple):
 
 
 def estimate(
-    points: Centres, f: Floats, fitted: Line, combination: tuple[float, float]
+    points: Centres, f: Floats, fitted: LinearForm, combination: tuple[float, float]
 ) -> tuple[float, float]:
     """a0 c0 + a1 c1 of a fit, and its variance: the larger one of that which the weights give and of HC3,
     which holds also if the weights are wrong.
@@ -210,15 +210,15 @@ def floor(points: Centres) -> float:
     return points.x.size * _RESOLUTION
 
 
-def constant(points: Centres) -> Line:
+def constant(points: Centres) -> LinearForm:
     """y = c0, the weighted mean; :param points: at least one."""
     total = float(points.weight.sum())
     c0 = float((points.weight * points.y).sum()) / total
     rss = float((points.weight * (points.y - c0) ** 2).sum())
-    return Line(c0, 0.0, max(rss, floor(points)), (1 / total, 0.0, 0.0), points.x.size)
+    return LinearForm(c0, 0.0, max(rss, floor(points)), (1 / total, 0.0, 0.0), points.x.size)
 
 
-def line(points: Centres, f: Floats) -> Line | None:
+def line(points: Centres, f: Floats) -> LinearForm | None:
     """y = c0 + c1 f; None if that is not defined, or does not grow.
 
     :param f: values of the form at the sizes, shape (k,).
@@ -227,7 +227,7 @@ def line(points: Centres, f: Floats) -> Line | None:
     return found if found is not None and found.c1 > 0 else None
 
 
-def any_line(points: Centres, f: Floats) -> Line | None:
+def any_line(points: Centres, f: Floats) -> LinearForm | None:
     """y = c0 + c1 f, also one that falls; None if f is the same everywhere, or too large for a number."""
     weight, total = points.weight, float(points.weight.sum())
     with np.errstate(all="ignore"):
@@ -239,10 +239,10 @@ def any_line(points: Centres, f: Floats) -> Line | None:
     c1 = float((weight * df * dy).sum()) / square
     rss = float((weight * (dy - c1 * df) ** 2).sum())
     variances = 1 / total + mean_f**2 / square, -mean_f / square, 1 / square
-    return Line(mean_y - c1 * mean_f, c1, max(rss, floor(points)), variances, points.x.size)
+    return LinearForm(mean_y - c1 * mean_f, c1, max(rss, floor(points)), variances, points.x.size)
 
 
-def lines(points: Centres) -> dict[str, Line]:
+def lines(points: Centres) -> dict[str, LinearForm]:
     """All forms that can be fitted, by name; :data:`CONSTANT` always is one."""
     found = {CONSTANT: constant(points)}
     for name, form in FORMS.items():
@@ -298,7 +298,7 @@ _DIFFERENCES: Final[Floats] = np.arange(1.0 - GRID.size, GRID.size, dtype=np.flo
 _NORMAL: Final = NormalDist()
 
 
-class Profile(NamedTuple):
+class ResidualProfile(NamedTuple):
     """The weighted sum of squared residuals at each exponent of :data:`GRID`, shape (281,)."""
 
     rss: Floats
@@ -327,7 +327,7 @@ class ExponentDifference(NamedTuple):
     p_value: float
 
 
-def profile(points: Centres) -> Profile:
+def profile(points: Centres) -> ResidualProfile:
     """The profile of the points; a curve that would have to fall counts as level.
 
     :param points: at least three.
@@ -344,16 +344,16 @@ def profile(points: Centres) -> Profile:
     slope = (df * dy) @ points.weight / square
     rss = ((dy - slope[:, None] * df) ** 2) @ points.weight
     level = float((dy * dy) @ points.weight)
-    return Profile(np.maximum(np.where(slope > 0, rss, level), floor(points)), points.x.size)
+    return ResidualProfile(np.maximum(np.where(slope > 0, rss, level), floor(points)), points.x.size)
 
 
-def bounds(found: Profile, alpha: float) -> tuple[float, float]:
+def bounds(found: ResidualProfile, alpha: float) -> tuple[float, float]:
     """Exponents between which the true one is with a probability of 1 - `alpha`; infinite at the ends of the
     grid."""
     return crossings(GRID, found.rise(alpha), alpha)
 
 
-def difference(baseline: Profile, target: Profile, alpha: float) -> ExponentDifference:
+def difference(baseline: ResidualProfile, target: ResidualProfile, alpha: float) -> ExponentDifference:
     """The difference of two exponents, with bounds that hold with a probability of 1 - `alpha`.
 
     How well a difference fits is how well the best pair of exponents with this difference does.

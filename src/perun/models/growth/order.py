@@ -174,12 +174,14 @@ def _powers(sizes: Floats, rate: float) -> Floats:
     return np.asarray(np.exp2(rate * (sizes - sizes[-1])))
 
 
-def _rates(points: Centres, linear: bool) -> exponent.Profile:
+def _rates(points: Centres, linear: bool) -> exponent.ResidualProfile:
     """The residuals at each of the rates."""
     level = forms.constant(points).rss
     columns = (_powers(points.x, rate) for rate in _RATES.tolist())
     fits = (next(_fit(points, EXPONENTIAL, 0.0, column, linear), None) for column in columns)
-    return exponent.Profile(np.array([level if one is None else one.rss for one in fits]), points.x.size)
+    return exponent.ResidualProfile(
+        np.array([level if one is None else one.rss for one in fits]), points.x.size
+    )
 
 
 def _chosen(points: Centres, fits: Sequence[_Fit]) -> _Fit:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from perun.models.kernel.local import (
     Floats,
     KernelEstimate,
-    Points,
+    KernelPoints,
     Regression,
     finished,
     fitted,
@@ -149,7 +149,7 @@ def best(x: Floats, y: Floats, settings: EstimatorSettings) -> float | NoModel:
     return float(middle) * _dispersion(x) * bandwidth_rate(x.size)
 
 
-def search(points: Points, settings: EstimatorSettings) -> float:
+def search(points: KernelPoints, settings: EstimatorSettings) -> float:
     """The bandwidth at which the criterion has a minimum, found downhill from the normal reference.
 
     Nelder and Mead's method from 1.06 sigma n^(-1/5) on, with the tolerances that statsmodels has too, which
@@ -173,19 +173,19 @@ def search(points: Points, settings: EstimatorSettings) -> float:
     return abs(minimum(objective, start, x_tolerance=tolerance, y_tolerance=_TOLERANCE))
 
 
-def _widest_gap(points: Points) -> float:
+def _widest_gap(points: KernelPoints) -> float:
     """The largest distance of a single point to its nearest neighbour."""
     gaps = np.diff(points.x)
     nearest = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
     return float(np.where(points.counts > 1, 0, nearest).max())
 
 
-def cross_validation(points: Points, bandwidth: float, regression: Regression) -> float:
+def cross_validation(points: KernelPoints, bandwidth: float, regression: Regression) -> float:
     """CV(h): the mean square error if each point is estimated from all others; NaN if one cannot be."""
     return float(np.mean(np.square(points.y - leave_one_out(points, bandwidth, regression))))
 
 
-def aic(points: Points, bandwidth: float, regression: Regression) -> float:
+def aic(points: KernelPoints, bandwidth: float, regression: Regression) -> float:
     """AIC_c(h) of Hurvich, Simonoff and Tsai (JRSS B 60, 1998); the trace is that of the `lc` weights.
 
     It is infinite if the trace is n - 2 or more, beyond which the formula would praise an estimate that
@@ -199,7 +199,7 @@ def aic(points: Points, bandwidth: float, regression: Regression) -> float:
     return float(np.log(error)) + (1 + trace / number) / (1 - (trace + 2) / number)
 
 
-_CRITERIA: Final[dict[str, Callable[[Points, float, Regression], float]]] = {
+_CRITERIA: Final[dict[str, Callable[[KernelPoints, float, Regression], float]]] = {
     "cv_ls": cross_validation,
     "aic": aic,
 }
@@ -302,7 +302,9 @@ def method_selection(
     return _gaussian_estimate(points, rule_of_thumb(points.x[points.group], rule), regression)
 
 
-def _gaussian_estimate(points: Points, bandwidth: float, regression: Regression) -> KernelEstimate | NoModel:
+def _gaussian_estimate(
+    points: KernelPoints, bandwidth: float, regression: Regression
+) -> KernelEstimate | NoModel:
     if not 0 < bandwidth < np.inf:
         return NoModel(f"its bandwidth would be {bandwidth:g}")
     values: Floats = fitted(points, bandwidth, regression)[0]
@@ -333,7 +335,7 @@ def ridge(x: ArrayLike, y: ArrayLike, gammas: Sequence[float]) -> KernelEstimate
     return finished(points, fitted(points, _bandwidth(gamma), "lc")[0], gamma)
 
 
-def leave_one_out_error(points: Points, gamma: float) -> float:
+def leave_one_out_error(points: KernelPoints, gamma: float) -> float:
     """Mean square error if each point is estimated from all others; infinite if one cannot be."""
     error = float(np.mean(np.square(points.y - leave_one_out(points, _bandwidth(gamma), "lc"))))
     return error if np.isfinite(error) else np.inf
@@ -449,7 +451,7 @@ def smoothing(
     return finished(points, _local_polynomial(points, size, KERNELS[kernel], order), size)
 
 
-def spread_rule(points: Points, rule: Rule) -> float:
+def spread_rule(points: KernelPoints, rule: Rule) -> float:
     """Scott's sigma n^(-1/5), or Silverman's sigma (3 n / 4)^(-1/5), for a kernel of variance 1."""
     deviation = float(np.std(points.x[points.group], ddof=1))
     return _FACTORS[rule] * deviation * bandwidth_rate(points.y.size)
@@ -461,7 +463,7 @@ def _blocks(x: Floats, reach: float) -> Iterator[tuple[slice, slice]]:
         yield rows, slice(low, high)
 
 
-def _spatial_average(points: Points, bandwidth: float, kernel: Kernel) -> Floats:
+def _spatial_average(points: KernelPoints, bandwidth: float, kernel: Kernel) -> Floats:
     values = np.empty(points.x.size)
     for rows, near in _blocks(points.x, bandwidth * kernel.reach):
         weights = kernel.weights((points.x[near] - points.x[rows, None]) / bandwidth)
@@ -469,7 +471,7 @@ def _spatial_average(points: Points, bandwidth: float, kernel: Kernel) -> Floats
     return values + points.mean
 
 
-def _local_polynomial(points: Points, bandwidth: float, kernel: Kernel, order: int) -> Floats:
+def _local_polynomial(points: KernelPoints, bandwidth: float, kernel: Kernel, order: int) -> Floats:
     """By the normal equations; if these are ill-conditioned, by an orthogonal decomposition."""
     values = np.empty(points.x.size)
     powers = np.arange(order + 1)
@@ -505,7 +507,7 @@ def _moments(z: Floats, weights: Floats, count: Floats, total: Floats, order: in
     return moments, products
 
 
-def _least_squares(z: Floats, weights: Floats, points: Points, near: slice, order: int) -> float:
+def _least_squares(z: Floats, weights: Floats, points: KernelPoints, near: slice, order: int) -> float:
     root = np.sqrt(weights * points.counts[near])
     design = np.vander(z, order + 1, increasing=True) * root[:, None]
     solution = np.linalg.lstsq(design, root * points.total[near] / points.counts[near])[0]

@@ -30,7 +30,7 @@ _EQUAL_Y: Final = 1e-12
 """Relative difference up to which an estimate is the y that all points have."""
 
 
-class Points(NamedTuple):
+class KernelPoints(NamedTuple):
     """The points of one model, those of equal x together: most measurements repeat a few sizes many times.
 
     :param x: the distinct x, ascending, shape (m,).
@@ -64,7 +64,7 @@ class KernelEstimate(NamedTuple):
     r_square: float
 
 
-def points_of(x: ArrayLike, y: ArrayLike) -> Points | NoModel:
+def points_of(x: ArrayLike, y: ArrayLike) -> KernelPoints | NoModel:
     """The points in ascending order of x, or why there can be no model of them.
 
     :param x: values of the independent variable, shape (n,); :param y: of the dependent one, shape (n,).
@@ -78,7 +78,7 @@ def points_of(x: ArrayLike, y: ArrayLike) -> Points | NoModel:
     starts = np.flatnonzero(np.concatenate(([True], xs[1:] != xs[:-1])))
     count = np.diff(np.append(starts, xs.size))
     mean = float(ys.mean())
-    return Points(
+    return KernelPoints(
         xs[starts],
         count.astype(np.float64),
         np.add.reduceat(ys - mean, starts),
@@ -126,7 +126,7 @@ def _reason_against(x: Floats, y: Floats) -> str:
 
 
 def finished(
-    points: Points, values: Floats, bandwidth: float, *, correlation: bool = False
+    points: KernelPoints, values: Floats, bandwidth: float, *, correlation: bool = False
 ) -> KernelEstimate | NoModel:
     """The model of which `values` are the estimates at the distinct x.
 
@@ -214,7 +214,7 @@ class LocalMoments(NamedTuple):
     covariance: Floats
 
 
-def moments_of_others(points: Points, bandwidth: float, slopes: bool) -> LocalMoments:
+def moments_of_others(points: KernelPoints, bandwidth: float, slopes: bool) -> LocalMoments:
     """Weighted moments of all points with another x, around each distinct x.
 
     :param bandwidth: h, above 0.
@@ -246,7 +246,7 @@ def _slopes_are_reliable(local: LocalMoments, own: Floats) -> NDArray[np.bool_]:
     return (share * variance > _MIN_VARIANCE) & (variance > _MIN_SPREAD * (local.variance + local.z**2))
 
 
-def _direct_sums(points: Points, bandwidth: float, rows: NDArray[np.intp]) -> LocalMoments:
+def _direct_sums(points: KernelPoints, bandwidth: float, rows: NDArray[np.intp]) -> LocalMoments:
     """The moments at the distinct x of these positions, weight by weight."""
     local = LocalMoments(*(np.zeros(rows.size) for _ in LocalMoments._fields))
     for part, low, high in windows(points.x, bandwidth * _UNDERFLOW, rows, _ROWS, _ELEMENTS):
@@ -269,7 +269,7 @@ def _direct_sums(points: Points, bandwidth: float, rows: NDArray[np.intp]) -> Lo
     return local
 
 
-def _box_sums(points: Points, place: Floats) -> LocalMoments:
+def _box_sums(points: KernelPoints, place: Floats) -> LocalMoments:
     """The moments by way of boxes; `place` is x in bandwidths, counted from the first one."""
     box = place.astype(np.intp)
     # Each point in its own box, which the polynomials see as -1 to 1.
@@ -340,7 +340,7 @@ _ILL_CONDITIONED: Final = 1e-6
 """Variance of z, as a share of its mean square, below which the slope is undetermined."""
 
 
-def fitted(points: Points, bandwidth: float, regression: Regression) -> tuple[Floats, Floats]:
+def fitted(points: KernelPoints, bandwidth: float, regression: Regression) -> tuple[Floats, Floats]:
     """The estimate at each distinct x, and the sum of the weights it is made of; both of shape (m,)."""
     local = moments_of_others(points, bandwidth, regression == "ll")
     own = points.total / points.counts
@@ -348,7 +348,7 @@ def fitted(points: Points, bandwidth: float, regression: Regression) -> tuple[Fl
     return values, local.weight + points.counts
 
 
-def leave_one_out(points: Points, bandwidth: float, regression: Regression) -> Floats:
+def leave_one_out(points: KernelPoints, bandwidth: float, regression: Regression) -> Floats:
     """The estimate for each point that is made of all points but itself; shape (n,).
 
     Where no other point has any weight, it is NaN for `lc`, and 0, the solution of least norm, for `ll`.

@@ -31,7 +31,7 @@ _SMALL: Final = 2.0**-250
 _LARGE: Final = 2.0**250
 
 
-class Column(NamedTuple):
+class ScaledColumn(NamedTuple):
     """A variable divided by two to the power of `exponent`; `square` is the sum of squared deviations."""
 
     deviations: Floats
@@ -40,7 +40,7 @@ class Column(NamedTuple):
     square: float
 
 
-class Line(NamedTuple):
+class RegressionLine(NamedTuple):
     """A line over two columns, in the units of the columns."""
 
     intercept: float
@@ -48,7 +48,7 @@ class Line(NamedTuple):
     r_square: float
 
 
-def column(values: Floats) -> Column:
+def column(values: Floats) -> ScaledColumn:
     """The column of finite values, shape (n,), n > 0."""
     low, high = float(values.min()), float(values.max())
     largest = max(-low, high)
@@ -56,24 +56,24 @@ def column(values: Floats) -> Column:
     if exponent:
         values = np.ldexp(values, -exponent)
     if low == high:
-        return Column(np.zeros_like(values), float(values[0]), exponent, 0.0)
+        return ScaledColumn(np.zeros_like(values), float(values[0]), exponent, 0.0)
     mean = float(values.mean())
     deviations = values - mean
     correction = float(deviations.mean())
     deviations -= correction
-    return Column(deviations, mean + correction, exponent, dot(deviations, deviations))
+    return ScaledColumn(deviations, mean + correction, exponent, dot(deviations, deviations))
 
 
-def line_over(x: Column, y: Column) -> Line:
+def line_over(x: ScaledColumn, y: ScaledColumn) -> RegressionLine:
     """The line by least squares; :param x: not all equal."""
     if not y.square:
-        return Line(y.mean, 0.0, 0.0)
+        return RegressionLine(y.mean, 0.0, 0.0)
     product = dot(x.deviations, y.deviations)
     slope = product / x.square
     correlation = product / math.sqrt(x.square) / math.sqrt(y.square)
     # Two points fit any line, which says nothing about the model.
     r_square = correlation * correlation if len(x.deviations) > 2 else 0.0
-    return Line(y.mean - slope * x.mean, slope, r_square)
+    return RegressionLine(y.mean - slope * x.mean, slope, r_square)
 
 
 def dot(one: Floats, other: Floats) -> float:
@@ -99,7 +99,7 @@ _ROUNDING: Final = 1e-18
 """Mean square, relative to the height of the curve, that is rounding: 1e-9 of the values."""
 
 
-def is_relative(y: Column, r_square: float, ln_y: Column, of_logarithms: float) -> bool:
+def is_relative(y: ScaledColumn, r_square: float, ln_y: ScaledColumn, of_logarithms: float) -> bool:
     """Whether the points scatter in proportion to the height of their curve.
 
     :param y: the values; :param r_square: of the best curve fitted to them.
@@ -114,7 +114,7 @@ def is_relative(y: Column, r_square: float, ln_y: Column, of_logarithms: float) 
     return max(relative, least) < max(constant, least)
 
 
-def explained(of: Column, values: Floats) -> float:
+def explained(of: ScaledColumn, values: Floats) -> float:
     """The share of the variance that a curve explains; negative where the mean is nearer.
 
     :param of: what the curve is to be. :param values: of the curve, shape (n,), in the units of the column;
@@ -159,12 +159,12 @@ class Fit(NamedTuple):
     points: int = 0
 
 
-def points_of(x: ArrayLike, y: ArrayLike) -> Points | NoModel:
+def points_of(x: ArrayLike, y: ArrayLike) -> FitPoints | NoModel:
     """The points to be modelled, or why there is no model of them.
 
     :param x: values of the independent variable, shape (n,); :param y: of the dependent one, shape (n,).
     """
-    points = Points(np.asarray(x, np.float64), np.asarray(y, np.float64))
+    points = FitPoints(np.asarray(x, np.float64), np.asarray(y, np.float64))
     if points.count < MIN_POINTS:
         return NoModel(f"fewer than {MIN_POINTS} points")
     if not points.finite:
@@ -174,7 +174,7 @@ def points_of(x: ArrayLike, y: ArrayLike) -> Points | NoModel:
     return points
 
 
-class Points:
+class FitPoints:
     """Points that :func:`points_of` found fit for models, or some of them.
 
     What several models need is computed once, when the first one asks.
@@ -183,7 +183,7 @@ class Points:
     def __init__(self, x: Floats, y: Floats) -> None:
         self._x = x
         self._y = y
-        self._domains: dict[tuple[bool, bool], Points] = {}
+        self._domains: dict[tuple[bool, bool], FitPoints] = {}
         self.count = len(x)
 
     @property
@@ -202,27 +202,27 @@ class Points:
         return float(self._x.max())
 
     @cached_property
-    def x(self) -> Column:
+    def x(self) -> ScaledColumn:
         """The independent variable."""
         return column(self._x)
 
     @cached_property
-    def y(self) -> Column:
+    def y(self) -> ScaledColumn:
         """The dependent variable."""
         return column(self._y)
 
     @cached_property
-    def ln_x(self) -> Column:
+    def ln_x(self) -> ScaledColumn:
         """Natural logarithms of the independent variable."""
         return column(np.log(self._x))
 
     @cached_property
-    def ln_y(self) -> Column:
+    def ln_y(self) -> ScaledColumn:
         """Natural logarithms of the dependent variable."""
         return column(np.log(self._y))
 
     @cached_property
-    def line(self) -> Line:
+    def line(self) -> RegressionLine:
         """The line over (x, y)."""
         return line_over(self.x, self.y)
 
@@ -260,7 +260,7 @@ class Points:
             values = np.exp(values) if logarithms else values
             return explained(self.y, np.ldexp(values, -self.y.exponent))
 
-    def where(self, *, positive_x: bool = False, positive_y: bool = False) -> Points:
+    def where(self, *, positive_x: bool = False, positive_y: bool = False) -> FitPoints:
         """Those of the points that are positive as asked for; the points themselves if all are."""
         needed = positive_x and self.x_start <= 0, positive_y and self._y_start <= 0
         if needed == (False, False):
@@ -270,7 +270,7 @@ class Points:
             for values, wanted in zip((self._x, self._y), needed, strict=True):
                 if wanted:
                     inside &= values > 0
-            self._domains[needed] = Points(self._x[inside], self._y[inside])
+            self._domains[needed] = FitPoints(self._x[inside], self._y[inside])
         return self._domains[needed]
 
     @cached_property
@@ -278,7 +278,7 @@ class Points:
         return float(self._y.min())
 
 
-def constant(points: Points) -> Fit | NoModel:
+def constant(points: FitPoints) -> Fit | NoModel:
     """y = b0, the mean of y.
 
     A constant has no R^2 of its own. It is rated by the linear model: with its R^2 and b1, and
@@ -295,7 +295,7 @@ def constant(points: Points) -> Fit | NoModel:
     return _fit("constant", points, points, (_times_two_to(y.mean, y.exponent), 0.0), r_square, 0.0)
 
 
-def linear(points: Points) -> Fit | NoModel:
+def linear(points: FitPoints) -> Fit | NoModel:
     """y = b0 + b1 x, a line over (x, y)."""
     x, y = points.x, points.y
     line = points.line
@@ -308,7 +308,7 @@ def linear(points: Points) -> Fit | NoModel:
     return _fit("linear", points, points, (b0, b1), line.r_square, explained)
 
 
-def logarithmic(points: Points) -> Fit | NoModel:
+def logarithmic(points: FitPoints) -> Fit | NoModel:
     """y = b0 + b1 ln x, a line over (ln x, y)."""
     inside = points.where(positive_x=True)
     if inside.count < 2 or inside.ln_x.square == 0:
@@ -321,7 +321,7 @@ def logarithmic(points: Points) -> Fit | NoModel:
     return _fit("logarithmic", points, inside, (b0, b1), line.r_square, explained)
 
 
-def power(points: Points) -> Fit | NoModel:
+def power(points: FitPoints) -> Fit | NoModel:
     """y = b0 x^b1, a line over (log x, log y); the intercept of the line is log b0."""
     inside = points.where(positive_x=True, positive_y=True)
     if inside.count < 2 or inside.ln_x.square == 0:
@@ -335,7 +335,7 @@ def power(points: Points) -> Fit | NoModel:
     return _fit("power", points, inside, (_exp(line.intercept), line.slope), line.r_square, explained)
 
 
-def exponential(points: Points) -> Fit | NoModel:
+def exponential(points: FitPoints) -> Fit | NoModel:
     """y = b0 b1^x, a line over (x, log y); its intercept is log b0, its slope log b1."""
     inside = points.where(positive_y=True)
     if inside.count < 2 or inside.x.square == 0:
@@ -348,7 +348,7 @@ def exponential(points: Points) -> Fit | NoModel:
     return _fit("exponential", points, inside, (_exp(line.intercept), _exp(rate)), line.r_square, explained)
 
 
-def quadratic(points: Points) -> Fit | NoModel:
+def quadratic(points: FitPoints) -> Fit | NoModel:
     """y = b0 + b1 x + b2 x^2, least squares on 1, x and x^2; R^2 = 1 - SSE / TSS.
 
     Fitted on polynomials that are orthogonal over the points, 1, u and q = u^2 - m - k u, where u is x
@@ -373,7 +373,7 @@ def quadratic(points: Points) -> Fit | NoModel:
     return _fit("quadratic", points, points, (b0, b1, b2), found.r_square, explained)
 
 
-MODELS: Final[Mapping[str, Callable[[Points], Fit | NoModel]]] = {
+MODELS: Final[Mapping[str, Callable[[FitPoints], Fit | NoModel]]] = {
     "constant": constant,
     "linear": linear,
     "logarithmic": logarithmic,
@@ -395,7 +395,7 @@ class _Parabola(NamedTuple):
     r_square: float
 
 
-def _parabola(x: Column, y: Column) -> _Parabola | None:
+def _parabola(x: ScaledColumn, y: ScaledColumn) -> _Parabola | None:
     width = float(max(x.deviations.max(), -x.deviations.min()))
     u = x.deviations / width
     curved = u * u
@@ -415,8 +415,8 @@ def _parabola(x: Column, y: Column) -> _Parabola | None:
 
 def _fit(
     model: str,
-    points: Points,
-    inside: Points,
+    points: FitPoints,
+    inside: FitPoints,
     coefficients: tuple[float, ...],
     r_square: float,
     explained: float,

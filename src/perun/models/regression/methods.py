@@ -13,7 +13,7 @@ import numpy as np
 
 from perun.models.growth.forms import EVIDENCE, aicc
 from perun.models.record import NoModel
-from perun.models.regression.fits import MIN_POINTS, MODELS, Fit, Floats, Points, points_of
+from perun.models.regression.fits import MIN_POINTS, MODELS, Fit, FitPoints, Floats, points_of
 
 # Which of several models of the same points is the best one (manual 2.2 and 8.2.1).
 #
@@ -49,7 +49,7 @@ _PARAMETERS: Final = {"constant": 2, "quadratic": 4}
 _RANK: Final = {model: rank for rank, model in enumerate(MODELS)}
 
 
-class Rating(NamedTuple):
+class FitQuality(NamedTuple):
     """What is known of how well a model fits.
 
     :param model: its name in :data:`~perun.models.regression.fits.MODELS`; others are less simple than these.
@@ -66,10 +66,10 @@ class Rating(NamedTuple):
     interval: tuple[float, float] = (math.nan, math.nan)
 
 
-def best_of(models: Iterable[Model], rating: Callable[[Model], Rating]) -> Model | None:
+def best_of(models: Iterable[Model], rating: Callable[[Model], FitQuality]) -> Model | None:
     """The best one; None if there is none at all."""
-    alike: dict[tuple[int, float, float], list[tuple[Rating, Model]]] = {}
-    finalists: list[tuple[Rating, Model]] = []
+    alike: dict[tuple[int, float, float], list[tuple[FitQuality, Model]]] = {}
+    finalists: list[tuple[FitQuality, Model]] = []
     for model in models:
         rated = rating(model)
         if rated.points and math.isfinite(rated.explained):
@@ -80,11 +80,11 @@ def best_of(models: Iterable[Model], rating: Callable[[Model], Rating]) -> Model
     return _of_different_points(finalists)[1] if finalists else None
 
 
-def _of_same_points(rivals: Sequence[tuple[Rating, Model]]) -> tuple[Rating, Model]:
-    def explained(rated: Rating) -> float:
+def _of_same_points(rivals: Sequence[tuple[FitQuality, Model]]) -> tuple[FitQuality, Model]:
+    def explained(rated: FitQuality) -> float:
         return 0.0 if rated.model == "constant" else rated.explained
 
-    def is_enough(rated: Rating) -> bool:
+    def is_enough(rated: FitQuality) -> bool:
         if rated.points < ENOUGH_POINTS:
             return explained(rated) > _HALF
         level = _aicc("constant", 0.0, rated.points)
@@ -93,15 +93,15 @@ def _of_same_points(rivals: Sequence[tuple[Rating, Model]]) -> tuple[Rating, Mod
     return _best(rivals, explained, is_enough)
 
 
-def _of_different_points(rivals: Sequence[tuple[Rating, Model]]) -> tuple[Rating, Model]:
+def _of_different_points(rivals: Sequence[tuple[FitQuality, Model]]) -> tuple[FitQuality, Model]:
     return _best(rivals, lambda rated: rated.r_square, lambda rated: rated.r_square > _HALF)
 
 
 def _best(
-    rivals: Sequence[tuple[Rating, Model]],
-    share: Callable[[Rating], float],
-    is_enough: Callable[[Rating], bool],
-) -> tuple[Rating, Model]:
+    rivals: Sequence[tuple[FitQuality, Model]],
+    share: Callable[[FitQuality], float],
+    is_enough: Callable[[FitQuality], bool],
+) -> tuple[FitQuality, Model]:
     ordered = sorted(rivals, key=lambda rival: _RANK.get(rival[0].model, len(_RANK)))
     others = [rival for rival in ordered if rival[0].model != "constant"]
     lines = [share(rated) for rated, _ in others if rated.model == "linear"]
@@ -122,14 +122,14 @@ def _aicc(model: str, explained: float, points: int) -> float:
     return aicc(points * math.log(max(1 - explained, ROUNDING)), points, _PARAMETERS.get(model, 3))
 
 
-class MethodResult(NamedTuple):
+class MethodModels(NamedTuple):
     """The models that a method has made, and a clause for each that it could not make: which one, and why."""
 
     fits: list[Fit]
     gaps: list[str]
 
 
-class Plan(NamedTuple):
+class RegressionOptions(NamedTuple):
     """The options of a method.
 
     :param models: names of models to be tried.
@@ -142,19 +142,19 @@ class Plan(NamedTuple):
     seed: int = 0
 
 
-def full(x: Floats, y: Floats, plan: Plan) -> MethodResult:
+def full(x: Floats, y: Floats, plan: RegressionOptions) -> MethodModels:
     """All models of all points."""
     points = points_of(x, y)
     if isinstance(points, NoModel):
         return _none_of(plan.models, points)
     made = {model: MODELS[model](points) for model in plan.models}
-    return MethodResult(
+    return MethodModels(
         [fit for fit in made.values() if isinstance(fit, Fit)],
         [f"no {model} model: {none.reason}" for model, none in made.items() if isinstance(none, NoModel)],
     )
 
 
-def initial_guess(x: Floats, y: Floats, plan: Plan) -> MethodResult:
+def initial_guess(x: Floats, y: Floats, plan: RegressionOptions) -> MethodModels:
     """One model of all points, of the kind that is the best for the first part of them in a random order.
 
     Where no model can be made of so few, the next part is added.
@@ -169,12 +169,12 @@ def initial_guess(x: Floats, y: Floats, plan: Plan) -> MethodResult:
             leader = _best_fit(candidates)
             made = MODELS[leader.model](whole)
             if isinstance(made, Fit):
-                return MethodResult([made], [])
+                return MethodModels([made], [])
             candidates.remove(leader)
     return _none_of(plan.models, whole)
 
 
-def iterative(x: Floats, y: Floats, plan: Plan) -> MethodResult:
+def iterative(x: Floats, y: Floats, plan: RegressionOptions) -> MethodModels:
     """As :func:`initial_guess`, but the best model gets only one part more of the points.
 
     Then the best one is chosen anew, until it is a model that has seen all points.
@@ -191,14 +191,14 @@ def iterative(x: Floats, y: Floats, plan: Plan) -> MethodResult:
         if fits:
             leader = _best_fit(fits.values())
             if seen[leader.model] == len(samples) - 1:
-                return MethodResult([leader], [])
+                return MethodModels([leader], [])
             growing = [leader.model]
         else:
             growing = [model for model in plan.models if seen[model] < len(samples) - 1]
     return _none_of(plan.models, samples.whole)
 
 
-def interval(x: Floats, y: Floats, plan: Plan) -> MethodResult:
+def interval(x: Floats, y: Floats, plan: RegressionOptions) -> MethodModels:
     """The best model of each of `steps` parts along x that have the same number of points, or nearly."""
     whole = points_of(x, y)
     if isinstance(whole, NoModel):
@@ -213,13 +213,13 @@ def interval(x: Floats, y: Floats, plan: Plan) -> MethodResult:
     for part_x, made in found:
         if isinstance(made, NoModel):
             gaps.setdefault(made.reason, []).append(part_x)
-    return MethodResult(
+    return MethodModels(
         [made for _, made in found if isinstance(made, Fit)],
         [f"no model of {_parts(parts, steps)}: {reason}" for reason, parts in gaps.items()],
     )
 
 
-def bisection(x: Floats, y: Floats, plan: Plan) -> MethodResult:
+def bisection(x: Floats, y: Floats, plan: RegressionOptions) -> MethodModels:
     """The best model of all points, if it is the best of both their halves along x, too.
 
     Else each half of which another model is the best is treated in the same way, and the other half is
@@ -230,10 +230,10 @@ def bisection(x: Floats, y: Floats, plan: Plan) -> MethodResult:
     best = _best_of_points(plan.models, whole)
     if isinstance(best, NoModel):
         return _none_of(plan.models, whole)
-    return MethodResult(list(_bisected(x, y, plan.models, best)), [])
+    return MethodModels(list(_bisected(x, y, plan.models, best)), [])
 
 
-METHODS: Final[Mapping[str, Callable[[Floats, Floats, Plan], MethodResult]]] = {
+METHODS: Final[Mapping[str, Callable[[Floats, Floats, RegressionOptions], MethodModels]]] = {
     "full": full,
     "iterative": iterative,
     "interval": interval,
@@ -246,7 +246,7 @@ METHODS: Final[Mapping[str, Callable[[Floats, Floats, Plan], MethodResult]]] = {
 class _GrowingSamples:
     """Points in a random order, the first `1 / steps` of them, the first `2 / steps` and so on to all."""
 
-    def __init__(self, x: Floats, y: Floats, plan: Plan) -> None:
+    def __init__(self, x: Floats, y: Floats, plan: RegressionOptions) -> None:
         self._x, self._y = x, y
         self.whole = points_of(x, y)
         steps = max(1, min(plan.steps, len(x)))
@@ -255,12 +255,12 @@ class _GrowingSamples:
         # Unlike newer generators this one promises the same order in every release of numpy.
         random = np.random.RandomState(np.random.MT19937(plan.seed))
         self._order = random.permutation(len(x))
-        self._known: dict[int, Points | NoModel] = {}
+        self._known: dict[int, FitPoints | NoModel] = {}
 
     def __len__(self) -> int:
         return len(self._sizes) + 1
 
-    def __getitem__(self, number: int) -> Points | NoModel:
+    def __getitem__(self, number: int) -> FitPoints | NoModel:
         if number == len(self._sizes):
             return self.whole
         if number not in self._known:
@@ -289,15 +289,15 @@ def _sorted(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return x[order], y[order]
 
 
-def _fits_of(models: Iterable[str], points: Points | NoModel) -> Iterator[Fit]:
-    if isinstance(points, Points):
+def _fits_of(models: Iterable[str], points: FitPoints | NoModel) -> Iterator[Fit]:
+    if isinstance(points, FitPoints):
         for model in models:
             made = MODELS[model](points)
             if isinstance(made, Fit):
                 yield made
 
 
-def _best_of_points(models: Iterable[str], points: Points | NoModel) -> Fit | NoModel:
+def _best_of_points(models: Iterable[str], points: FitPoints | NoModel) -> Fit | NoModel:
     fits = list(_fits_of(models, points))
     return _best_fit(fits) if fits else NoModel(_why(models, points))
 
@@ -306,16 +306,16 @@ def _best_fit(fits: Iterable[Fit]) -> Fit:
     found = list(fits)
     # Those of `iterative` are made of samples of the same points, some of which are larger.
     fewest = min(fit.points for fit in found)
-    best = best_of(found, lambda fit: Rating(fit.model, fit.r_square, fit.explained, fewest))
+    best = best_of(found, lambda fit: FitQuality(fit.model, fit.r_square, fit.explained, fewest))
     assert best is not None  # there is at least one
     return best
 
 
-def _none_of(models: Iterable[str], points: Points | NoModel) -> MethodResult:
-    return MethodResult([], [f"no model: {_why(models, points)}"])
+def _none_of(models: Iterable[str], points: FitPoints | NoModel) -> MethodModels:
+    return MethodModels([], [f"no model: {_why(models, points)}"])
 
 
-def _why(models: Iterable[str], points: Points | NoModel) -> str:
+def _why(models: Iterable[str], points: FitPoints | NoModel) -> str:
     if isinstance(points, NoModel):
         return points.reason
     made = [(model, MODELS[model](points)) for model in models]

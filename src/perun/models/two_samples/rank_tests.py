@@ -29,7 +29,7 @@ _VALUES_AT_ONCE: Final = 1 << 20
 _NORMAL: Final = NormalDist()
 
 
-class Compared(NamedTuple):
+class ShiftEstimates(NamedTuple):
     """What is known of the shift from baseline to target of k pairs of samples; arrays of shape (k,).
 
     :param shifts: the Hodges-Lehmann estimates. :param lows: and :param highs: bounds of each interval.
@@ -42,7 +42,7 @@ class Compared(NamedTuple):
     p_values: Floats
 
 
-def compare(baselines: Floats, targets: Floats, alpha: float, inflations: Sequence[float]) -> Compared:
+def compare(baselines: Floats, targets: Floats, alpha: float, inflations: Sequence[float]) -> ShiftEstimates:
     """Compare the k-th row of one side with the k-th of the other.
 
     :param baselines: shape (k, m). :param targets: shape (k, n); finite, neither m nor n is 0.
@@ -56,10 +56,10 @@ def compare(baselines: Floats, targets: Floats, alpha: float, inflations: Sequen
         _compare(baselines[at : at + step], targets[at : at + step], alpha, inflations[at : at + step])
         for at in range(0, len(baselines), step)
     ]
-    return parts[0] if len(parts) == 1 else Compared(*map(np.concatenate, zip(*parts, strict=True)))
+    return parts[0] if len(parts) == 1 else ShiftEstimates(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _compare(baselines: Floats, targets: Floats, alpha: float, inflations: Sequence[float]) -> Compared:
+def _compare(baselines: Floats, targets: Floats, alpha: float, inflations: Sequence[float]) -> ShiftEstimates:
     m, n = baselines.shape[1], targets.shape[1]
     differences = (targets[:, :, np.newaxis] - baselines[:, np.newaxis, :]).reshape(-1, m * n)
     statistics = (differences > 0).sum(axis=1) + (differences == 0).sum(axis=1) / 2
@@ -69,7 +69,7 @@ def _compare(baselines: Floats, targets: Floats, alpha: float, inflations: Seque
     rows, bounded = np.arange(len(differences)), below >= 0
     lows = np.where(bounded, differences[rows, below], -math.inf)
     highs = np.where(bounded, differences[rows, m * n - 1 - np.maximum(below, 0)], math.inf)
-    return Compared(medians(differences), lows, highs, p_values)
+    return ShiftEstimates(medians(differences), lows, highs, p_values)
 
 
 def _rank_sum_p_values(
@@ -115,7 +115,7 @@ def rank_sum_p_value(baseline: Floats, target: Floats, inflation: float = 1.0) -
     return float(_one(baseline, target, 0.5, inflation).p_values[0])
 
 
-def _one(baseline: Floats, target: Floats, alpha: float, inflation: float = 1.0) -> Compared:
+def _one(baseline: Floats, target: Floats, alpha: float, inflation: float = 1.0) -> ShiftEstimates:
     return compare(baseline[np.newaxis], target[np.newaxis], alpha, (inflation,))
 
 

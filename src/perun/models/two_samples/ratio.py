@@ -160,7 +160,7 @@ def of_pairs(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Ratio
     )
 
 
-class Sample(NamedTuple):
+class SampleSummary(NamedTuple):
     """What is known of one sample by itself, whatever it is compared with.
 
     :param logarithms: of the values, at most :data:`MAX_VALUES` of them, in the order of measuring.
@@ -178,7 +178,7 @@ class Sample(NamedTuple):
     drift: float
 
 
-def described(samples: Sequence[ArrayLike]) -> list[Sample]:
+def described(samples: Sequence[ArrayLike]) -> list[SampleSummary]:
     """What is known of each sample by itself; those of one size are worked on together.
 
     :param samples: each of shape (n,), positive, in the order of measuring.
@@ -187,8 +187,8 @@ def described(samples: Sequence[ArrayLike]) -> list[Sample]:
     return _described([_logarithms(sample) for sample in samples])
 
 
-def _described(samples: Sequence[Floats]) -> list[Sample]:
-    found: dict[int, Sample] = {}
+def _described(samples: Sequence[Floats]) -> list[SampleSummary]:
+    found: dict[int, SampleSummary] = {}
     for positions in _alike(sample.size for sample in samples):
         rows = np.stack([samples[position] for position in positions])
         ordered = np.sort(rows, axis=1)
@@ -205,7 +205,9 @@ def _described(samples: Sequence[Floats]) -> list[Sample]:
         for position, (values, median, deviation, modes, correlation, drift) in zip(
             positions, columns, strict=True
         ):
-            found[position] = Sample(values, rows.shape[1], median, deviation, modes, correlation, drift)
+            found[position] = SampleSummary(
+                values, rows.shape[1], median, deviation, modes, correlation, drift
+            )
     return [found[position] for position in range(len(samples))]
 
 
@@ -226,7 +228,9 @@ def of_samples(baseline: ArrayLike, target: ArrayLike, confidence: float) -> Rat
     return of_each(described([baseline]), described([target]), confidence)[0]
 
 
-def of_each(baselines: Sequence[Sample], targets: Sequence[Sample], confidence: float) -> list[Ratio]:
+def of_each(
+    baselines: Sequence[SampleSummary], targets: Sequence[SampleSummary], confidence: float
+) -> list[Ratio]:
     """The ratio of each two samples that were measured apart, as :func:`of_samples`; those of the same sizes
     are worked on together."""
     found = _of_each(baselines, targets, confidence)
@@ -238,7 +242,10 @@ def of_each(baselines: Sequence[Sample], targets: Sequence[Sample], confidence: 
 
 
 def _of_each(
-    baselines: Sequence[Sample], targets: Sequence[Sample], confidence: float, wider: float = 1.0
+    baselines: Sequence[SampleSummary],
+    targets: Sequence[SampleSummary],
+    confidence: float,
+    wider: float = 1.0,
 ) -> list[Ratio]:
     """The ratios without modes and medians.
 

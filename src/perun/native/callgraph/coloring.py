@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.native.callgraph.decode import Decoder
+from perun.native.callgraph.decode import InstructionDecoder
 from perun.native.callgraph.flow import Flow
 from perun.native.callgraph.registers import (
     ARGUMENTS,
@@ -30,8 +30,8 @@ from perun.native.callgraph.registers import (
     PASSING,
     Ints,
     Numbers,
-    Steps,
-    Table,
+    RegisterSteps,
+    StepTable,
     number_of,
 )
 
@@ -44,7 +44,7 @@ _READ, _WRITTEN = (np.uint64(number_of(name)) for name in ("read", "written"))
 _ONE: Final = np.uint64(1)
 
 
-class Blocks(NamedTuple):
+class BasicBlocks(NamedTuple):
     """The instructions of some functions. Each row is a block; those of a function come one after the other.
 
     :ivar step: for each instruction its row in the table. :ivar number: of its shape, and of what is at the
@@ -60,7 +60,7 @@ class Blocks(NamedTuple):
     length: Ints
     function: Ints
     place: Ints
-    table: Table
+    table: StepTable
 
 
 class Uses(NamedTuple):
@@ -104,7 +104,7 @@ def counted(lengths: Ints) -> Ints:
     return counts
 
 
-def uses_of(code: Blocks) -> Uses:
+def uses_of(code: BasicBlocks) -> Uses:
     """The uses of the registers of all functions."""
     width = code.table.width
     reads = _events(code, code.table.read_counts, code.table.reads)
@@ -137,7 +137,7 @@ def uses_of(code: Blocks) -> Uses:
     return Uses(numbers, incoming, fixed)
 
 
-def _events(code: Blocks, counts: Ints, columns: Ints) -> _Events:
+def _events(code: BasicBlocks, counts: Ints, columns: Ints) -> _Events:
     own = counts[code.step]
     instruction, which = np.repeat(np.arange(len(own)), own), counted(own)
     column = columns[code.step[instruction], which]
@@ -146,7 +146,7 @@ def _events(code: Blocks, counts: Ints, columns: Ints) -> _Events:
     return _Events(instruction[free], which[free], key[free])
 
 
-def _fix_arguments(code: Blocks, reads: _Events, fixed: Numbers) -> None:
+def _fix_arguments(code: BasicBlocks, reads: _Events, fixed: Numbers) -> None:
     """Number the registers of arguments that the first block of a function reads before it writes them, and
     no later than its first call."""
     calls = np.flatnonzero(code.table.is_call[code.step])
@@ -166,8 +166,8 @@ _BITS: Final = 1 << np.arange(PASSING)
 class Colors:
     """Numbers the blocks of functions whose code a decoder has decoded."""
 
-    def __init__(self, decoder: Decoder) -> None:
-        self._steps = Steps(decoder.forms)
+    def __init__(self, decoder: InstructionDecoder) -> None:
+        self._steps = RegisterSteps(decoder.forms)
         self._names: dict[str, int] = {}
 
     def of(self, functions: Sequence[tuple[Flow, Mapping[int, str]]]) -> list[bytes]:
@@ -189,7 +189,7 @@ class Colors:
         ends = np.cumsum([len(flow.blocks) for flow, _ in functions])
         return [one.tobytes() for one in np.split(numbers.astype("<u8"), ends[:-1])]
 
-    def _blocks(self, functions: Sequence[tuple[Flow, Mapping[int, str]]]) -> Blocks:
+    def _blocks(self, functions: Sequence[tuple[Flow, Mapping[int, str]]]) -> BasicBlocks:
         forms: list[int] = []
         named: dict[int, int] = {}
         blocks: list[tuple[int, int, int, int]] = []
@@ -205,7 +205,7 @@ class Colors:
         start, length, function, place = np.array(blocks, np.int64).T.copy()
         block = np.empty(len(forms), np.int64)
         block[np.repeat(start, length) + counted(length)] = np.repeat(np.arange(len(start)), length)
-        return Blocks(step, mixed(shapes), block, start, length, function, place, table)
+        return BasicBlocks(step, mixed(shapes), block, start, length, function, place, table)
 
     def _number_of(self, name: str) -> int:
         found = self._names.get(name)
@@ -226,7 +226,7 @@ def _with_equal(colors: Numbers, incoming: Flags) -> Flags:
     return found
 
 
-def _refined(code: Blocks, uses: Uses, colors: Numbers, rows: Ints) -> Numbers:
+def _refined(code: BasicBlocks, uses: Uses, colors: Numbers, rows: Ints) -> Numbers:
     """Numbers of registers that also tell apart those that are used alike, but hold other results at the ends
     of some blocks."""
     _, ends = _numbered(code, colors, rows)
@@ -238,7 +238,7 @@ def _refined(code: Blocks, uses: Uses, colors: Numbers, rows: Ints) -> Numbers:
     return np.where(uses.fixed, uses.fixed, found)
 
 
-def _numbered(code: Blocks, colors: Numbers, rows: Ints) -> tuple[Numbers, Numbers]:
+def _numbered(code: BasicBlocks, colors: Numbers, rows: Ints) -> tuple[Numbers, Numbers]:
     """For some blocks a number of the instructions, whatever their order, and of the registers as they are at
     the end; and the numbers of these, shape (blocks, registers).
 

@@ -136,7 +136,7 @@ _TAILS: Final = (4, 5, 8, 6)
 number of 1, 4 or 2 bytes."""
 
 
-class Form:
+class InstructionForm:
     """What instructions have in common that differ in the addresses they name only.
 
     :ivar operands: in Intel's syntax, with `[@]` for a place relative to the instruction (`[rip + 0x10]`),
@@ -164,7 +164,7 @@ class Form:
         self.code = code
 
 
-class Code:
+class MachineCode:
     """Decoded instructions, one after the other, without those that do nothing.
 
     :ivar start: the address of the first one. :ivar end: the address after the last one.
@@ -181,7 +181,7 @@ class Code:
         self.start = start
         self.end = end
         self.addresses: list[int] = []
-        self.forms: list[Form] = []
+        self.forms: list[InstructionForm] = []
         self.special: list[int] = []
         self.leads: dict[int, int] = {}
         self.padding: dict[int, int] = {}
@@ -206,7 +206,7 @@ class Code:
         self.end = min([self.end, *filling])
 
 
-class Decoder:
+class InstructionDecoder:
     """Decodes ranges of an image; bytes that are no instruction become one of the mnemonic `.byte`.
 
     :ivar forms: of all instructions that were decoded, by their numbers.
@@ -215,18 +215,18 @@ class Decoder:
     def __init__(self, image: Image) -> None:
         self._image = image
         self._disassembler = Disassembler()
-        self._known: dict[bytes, tuple[Form, int | None]] = {}
-        self._forms: dict[tuple[str, str], Form] = {}
+        self._known: dict[bytes, tuple[InstructionForm, int | None]] = {}
+        self._forms: dict[tuple[str, str], InstructionForm] = {}
         # By the tail and by the other bytes: what comes before a distance says where it is.
-        self._distant: dict[int, dict[bytes, Form]] = {tail: {} for tail in _TAILS}
-        self.forms: list[Form] = []
+        self._distant: dict[int, dict[bytes, InstructionForm]] = {tail: {} for tail in _TAILS}
+        self.forms: list[InstructionForm] = []
 
-    def code(self, start: int, end: int) -> Code:
+    def code(self, start: int, end: int) -> MachineCode:
         """The instructions from one address to another."""
-        code = Code(start, end)
+        code = MachineCode(start, end)
         addresses, forms, leads, special = code.addresses, code.forms, code.leads, code.special
         known, near, four = self._known, self._distant[_TAILS[0]], _INT32.unpack_from
-        form: Form | None
+        form: InstructionForm | None
         for batch in self._disassembler.batches(self._image.bytes_at(start, end - start), start):
             for number, (address, size, data) in enumerate(batch):
                 found = known.get(data[:size])
@@ -250,7 +250,9 @@ class Decoder:
                 forms.append(form)
         return code
 
-    def _found(self, address: int, data: bytes, mnemonic: str, operands: str) -> tuple[Form, int | None]:
+    def _found(
+        self, address: int, data: bytes, mnemonic: str, operands: str
+    ) -> tuple[InstructionForm, int | None]:
         """The form of an instruction, and the distance from its end to the address that it names."""
         distance: int | None = None
         if "rip" in operands and (place := _RELATIVE.search(operands)) is not None:
@@ -263,7 +265,7 @@ class Decoder:
         form = self._forms.get((mnemonic, operands))
         if form is None:
             bare, constant = self._without_constant(operands)
-            form = Form(mnemonic, operands, bare, constant, len(self.forms), data)
+            form = InstructionForm(mnemonic, operands, bare, constant, len(self.forms), data)
             self._forms[mnemonic, operands] = form
             self.forms.append(form)
         tails = [tail for tail in _TAILS if len(data) > tail and _distance(data, tail) == distance]
@@ -273,7 +275,7 @@ class Decoder:
             self._known[data] = form, distance
         return form, distance
 
-    def _distant_form(self, data: bytes) -> tuple[Form, int] | None:
+    def _distant_form(self, data: bytes) -> tuple[InstructionForm, int] | None:
         """The form of an instruction that differs from a known one in the distance only, and the distance."""
         for tail, forms in self._distant.items():
             form = forms.get(_without(data, tail))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perun.core.errors import ProfileError
-from perun.native.callgraph.graph import Call, CallGraph, GraphFunction
+from perun.native.callgraph.graph import CallEdge, CallGraph, GraphFunction
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -149,7 +149,7 @@ def recorded_graph(profile: Profile) -> CallGraph:
         "",
         entry,
         {name: GraphFunction(name, name) for name in names},
-        tuple(Call(caller, callee, "dynamic") for caller, callee in calls if caller != _OF_PROGRAM),
+        tuple(CallEdge(caller, callee, "dynamic") for caller, callee in calls if caller != _OF_PROGRAM),
         "dynamic",
     )
 
@@ -165,7 +165,7 @@ def mixed_graph(static: CallGraph, recorded: CallGraph) -> CallGraph:
         by_uid.setdefault(one.uid, []).append(one.name)
     known = {(call.caller, call.callee) for call in static.calls}
     more = {
-        Call(caller, callee, "dynamic"): None
+        CallEdge(caller, callee, "dynamic"): None
         for call in recorded.calls
         for caller in by_uid.get(call.caller, [call.caller])
         for callee in by_uid.get(call.callee, [call.callee])

@@ -10,10 +10,10 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from perun.native.callgraph.coloring import Colors
-from perun.native.callgraph.decode import CALL, JUMP, Code, Decoder, Form
+from perun.native.callgraph.decode import CALL, JUMP, InstructionDecoder, InstructionForm, MachineCode
 from perun.native.callgraph.flow import Exit, Flow, digest, flow_of, flow_text
-from perun.native.callgraph.graph import UNKNOWN, Call, CallGraph, Fingerprints, GraphFunction, Kind
-from perun.native.callgraph.image import Area, DataNames, Frame, Image, Symbol
+from perun.native.callgraph.graph import UNKNOWN, CallEdge, CallGraph, Fingerprints, GraphFunction, Kind
+from perun.native.callgraph.image import Area, DataNames, FrameDescription, Image, Symbol
 
 # Which ranges of the code belong to which function.
 #
@@ -31,14 +31,14 @@ def is_linkage(area: Area) -> bool:
     return area.executable and bool(_LINKAGE.fullmatch(area.name))
 
 
-class Pieces:
+class CodePieces:
     """The pieces of all functions of an image, with their instructions.
 
     :ivar starts: the addresses where pieces begin, in their order. :ivar owner: by start, the address of the
         function. :ivar code: by start, the instructions. :ivar symbols: by address, the best symbol.
     """
 
-    def __init__(self, image: Image, decoder: Decoder) -> None:
+    def __init__(self, image: Image, decoder: InstructionDecoder) -> None:
         self._image = image
         self._decoder = decoder
         self._leads: dict[int, list[int]] = {}
@@ -97,7 +97,7 @@ class Pieces:
             limit = min(limit, self.starts[place])
         return min(limit, self._sized.get(start, limit))
 
-    def _decoded(self, start: int) -> Code:
+    def _decoded(self, start: int) -> MachineCode:
         code = self._decoder.code(start, self._end(start))
         if start not in self._sized:
             code.drop_filling()
@@ -167,7 +167,9 @@ class Pieces:
                     self.owner[start] = max(sorted(set(owners)), key=owners.count)
 
 
-def _uncovered(frames: Iterable[Frame], ends: dict[int, int]) -> list[tuple[int, Frame]]:
+def _uncovered(
+    frames: Iterable[FrameDescription], ends: dict[int, int]
+) -> list[tuple[int, FrameDescription]]:
     """The frames that begin in no symbol, by their addresses."""
     starts = sorted(ends)
     found = []
@@ -179,7 +181,7 @@ def _uncovered(frames: Iterable[Frame], ends: dict[int, int]) -> list[tuple[int,
     return found
 
 
-def _leaving(code: Code) -> Iterator[int]:
+def _leaving(code: MachineCode) -> Iterator[int]:
     """Where calls and jumps of some code lead to beyond it, as far as they say it."""
     return (target for _, target in code.targets() if not code.start <= target < code.end)
 
@@ -200,7 +202,7 @@ class Import(NamedTuple):
 class Linkage:
     """The stubs and slots of an image."""
 
-    def __init__(self, image: Image, decoder: Decoder) -> None:
+    def __init__(self, image: Image, decoder: InstructionDecoder) -> None:
         self._image = image
         self._stubs: dict[int, Import] = {}
         for area in image.areas:
@@ -222,7 +224,7 @@ class Linkage:
         pointer = self._image.pointer_at(address)
         return Import(address=pointer) if pointer else None
 
-    def _stubs_of(self, area: Area, decoder: Decoder) -> dict[int, Import]:
+    def _stubs_of(self, area: Area, decoder: InstructionDecoder) -> dict[int, Import]:
         """The stubs of a table: each jumps through its slot, maybe after a mark (`endbr64`)."""
         found: dict[int, Import] = {}
         start = 0
@@ -300,7 +302,7 @@ class Tokens:
         before = texts.names.get(position)  # an instruction may name a place and a number
         texts.names[position] = f"{before} {name}" if before else name
 
-    def _width(self, form: Form) -> int:
+    def _width(self, form: InstructionForm) -> int:
         width = self._widths.get(form.number)
         if width is None:
             found = _WIDTH.search(form.operands)
@@ -330,8 +332,8 @@ def extract(image: Image, colors: Mapping[str, str] | None = None) -> CallGraph:
 class _Extraction:
     def __init__(self, image: Image, colors: Mapping[str, str]) -> None:
         self._image = image
-        decoder = Decoder(image)
-        self._pieces = Pieces(image, decoder)
+        decoder = InstructionDecoder(image)
+        self._pieces = CodePieces(image, decoder)
         self._linkage = Linkage(image, decoder)
         self._functions = self._pieces.functions()
         self._main = self._find_main()
@@ -344,7 +346,7 @@ class _Extraction:
 
     def graph(self) -> CallGraph:
         found: dict[str, GraphFunction] = {}
-        calls: dict[Call, None] = {}
+        calls: dict[CallEdge, None] = {}
         taken: set[str] = {self._names[to] for to in self._image.pointers.values() if to in self._names}
         taken |= self._in_data()
         for start, pieces in self._functions.items():
@@ -367,7 +369,7 @@ class _Extraction:
 
     def _function(
         self, start: int, pieces: Sequence[int], flow: Flow
-    ) -> tuple[GraphFunction, set[str], list[Call]]:
+    ) -> tuple[GraphFunction, set[str], list[CallEdge]]:
         """The function at an address, the functions that it has pointers to, and its calls."""
         symbol, name = self._symbols[start], self._names[start]
         texts = self._tokens.texts(flow)
@@ -396,30 +398,30 @@ class _Extraction:
         )  # fmt: skip
         return function, set(used.values()), list(chain.from_iterable(calls.values()))
 
-    def _calls(self, caller: str, flow: Flow, leads: Exit) -> Iterator[Call]:
+    def _calls(self, caller: str, flow: Flow, leads: Exit) -> Iterator[CallEdge]:
         """The call that an instruction is which leads out of a function."""
         kind: Kind = "direct" if leads.kind == CALL else "tail"
         if leads.target < 0:
             place = flow.places.get(leads.position)
             slot = self._linkage.slot(place) if place is not None else None
             if slot is None:
-                yield Call(caller, UNKNOWN, "indirect")
+                yield CallEdge(caller, UNKNOWN, "indirect")
             elif slot.name or slot.address in self._names:
-                yield Call(caller, self._import_name(slot), "plt")
+                yield CallEdge(caller, self._import_name(slot), "plt")
             else:
-                yield Call(caller, UNKNOWN, "indirect")
+                yield CallEdge(caller, UNKNOWN, "indirect")
             return
         stub = self._linkage.stub(leads.target)
         if stub is not None:
-            yield Call(caller, self._import_name(stub) or UNKNOWN, "plt")
+            yield CallEdge(caller, self._import_name(stub) or UNKNOWN, "plt")
             if stub.address in self._image.resolvers:
-                yield Call(caller, UNKNOWN, "indirect")
+                yield CallEdge(caller, UNKNOWN, "indirect")
             return
         callee = self._pieces.function_at(leads.target)
         if callee >= 0 and self._names[callee] != caller:
-            yield Call(caller, self._names[callee], kind)
+            yield CallEdge(caller, self._names[callee], kind)
         elif callee >= 0 and leads.target == callee:
-            yield Call(caller, caller, kind)
+            yield CallEdge(caller, caller, kind)
 
     def _import_name(self, found: Import) -> str:
         return found.name or self._names.get(self._pieces.function_at(found.address), "")

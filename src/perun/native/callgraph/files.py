@@ -11,7 +11,7 @@ from perun.core.errors import ProfileError
 from perun.native.callgraph.graph import (
     KINDS,
     UNKNOWN,
-    Call,
+    CallEdge,
     CallGraph,
     Fingerprints,
     GraphFunction,
@@ -24,7 +24,7 @@ _WIDTHS: Final = "BHIQ"
 _DIGEST: Final = 8
 """Bytes of a digest; all are 0 for none."""
 _NO_DIGEST: Final = bytes(_DIGEST).hex()
-_Made = TypeVar("_Made", Fingerprints, GraphFunction, Call)
+_Made = TypeVar("_Made", Fingerprints, GraphFunction, CallEdge)
 _STYLES: Final = {"tail": "dashed", "indirect": "dotted", "dynamic": "bold"}
 
 
@@ -189,7 +189,7 @@ def _graph(file: _File) -> CallGraph:
         file["build_id"],
         file["entry"],
         dict(zip(own, _all(GraphFunction, functions), strict=True)),
-        tuple(_all(Call, calls)),
+        tuple(_all(CallEdge, calls)),
         file["source"],
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Final, NamedTuple
 
-from perun.native.callgraph.decode import BRANCH, CALL, END, JUMP, Code, Form
+from perun.native.callgraph.decode import BRANCH, CALL, END, JUMP, InstructionForm, MachineCode
 from perun.native.callgraph.image import Image
 
 # Jump tables: where the jump of a `switch` may go.
@@ -38,7 +38,9 @@ class Tables:
     :param inside: whether an instruction of the function begins at an address.
     """
 
-    def __init__(self, image: Image, code: Sequence[Form], loads: dict[int, int], inside: Inside) -> None:
+    def __init__(
+        self, image: Image, code: Sequence[InstructionForm], loads: dict[int, int], inside: Inside
+    ) -> None:
         self._image = image
         self._code = code
         self._loads = {at: to for at, to in loads.items() if self._is_data(to)}
@@ -140,21 +142,21 @@ class Flow(NamedTuple):
         relative to its instruction.
     """
 
-    code: Sequence[Form]
+    code: Sequence[InstructionForm]
     blocks: Sequence[range]
     successors: Sequence[Sequence[int]]
     exits: dict[int, Exit]
     places: dict[int, int]
 
 
-def flow_of(image: Image, pieces: Iterable[Code]) -> Flow:
+def flow_of(image: Image, pieces: Iterable[MachineCode]) -> Flow:
     """The control flow of the function that has these pieces, the one that it is entered by first."""
     return _Walk(image, pieces).flow()
 
 
 class _Walk:
-    def __init__(self, image: Image, pieces: Iterable[Code]) -> None:
-        self._code: list[Form] = []
+    def __init__(self, image: Image, pieces: Iterable[MachineCode]) -> None:
+        self._code: list[InstructionForm] = []
         self._position_of: dict[int, int] = {}
         self._special: list[int] = []
         self._leads: dict[int, int] = {}
@@ -166,7 +168,7 @@ class _Walk:
         loads = {at: to for at, to in self._places.items() if code[at].mnemonic == "lea"}
         self._tables = Tables(image, code, loads, self._position_of.__contains__)
 
-    def _add(self, piece: Code) -> None:
+    def _add(self, piece: MachineCode) -> None:
         """Put a piece at the end of the code."""
         shift = len(self._code)
         self._position_of.update(zip(piece.addresses, count(shift), strict=False))

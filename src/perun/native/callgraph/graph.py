@@ -139,7 +139,7 @@ class GraphFunction(NamedTuple):
         return tuple(_blocks(self.flow)) if self.flow else ()
 
 
-class Call(NamedTuple):
+class CallEdge(NamedTuple):
     """One function may call another. Of a call out of the program, `callee` is no function of the graph."""
 
     caller: str
@@ -160,7 +160,7 @@ class CallGraph:
     build_id: str
     entry: str
     functions: Mapping[str, GraphFunction]
-    calls: tuple[Call, ...]
+    calls: tuple[CallEdge, ...]
     source: str = "static"
 
     def callers(self, name: str) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ class CallGraph:
         """The graph where each call through a pointer may reach every function whose address is taken."""
         callers = dict.fromkeys(call.caller for call in self.calls if call.callee == UNKNOWN)
         taken = [one.name for one in self.functions.values() if one.address_taken]
-        more = (Call(caller, callee, "indirect") for caller in callers for callee in taken)
+        more = (CallEdge(caller, callee, "indirect") for caller in callers for callee in taken)
         return replace(self, calls=tuple(dict.fromkeys([*self.calls, *more])))
 
     @cached_property

@@ -47,7 +47,7 @@ class Symbol(NamedTuple):
     part_of: str = ""
 
 
-class Frame(NamedTuple):
+class FrameDescription(NamedTuple):
     """A range of code that is unwound in one way (an entry of `.eh_frame`): a function, or a piece of one.
 
     :ivar is_piece: whether something is on the stack already where it begins, as only in a piece.
@@ -76,7 +76,7 @@ class Image(NamedTuple):
     movable: bool
     areas: Sequence[Area]
     symbols: Sequence[Symbol] = ()
-    frames: Sequence[Frame] = ()
+    frames: Sequence[FrameDescription] = ()
     objects: Sequence[tuple[int, int, str]] = ()
     imports: Mapping[int, str] = {}
     pointers: Mapping[int, int] = {}

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perun.native.callgraph.decode import CALL, END, Form
+from perun.native.callgraph.decode import CALL, END, InstructionForm
 
 FLAGS: Final = "flags"
 _WORD: Final = re.compile(r"[a-z][a-z0-9]*")
@@ -41,7 +41,7 @@ def _registers() -> dict[str, tuple[str, str]]:
 REGISTERS: Final = _registers()
 
 
-class Effects(NamedTuple):
+class RegisterEffects(NamedTuple):
     """What an instruction does, but for which registers it does it with.
 
     :ivar shape: the instruction with a placeholder for each register. :ivar reads: registers, those that the
@@ -82,7 +82,7 @@ class Operands:
         self._capstone.detail = True
         self._accesses: dict[str, _Access] = {}
 
-    def effects(self, form: Form, text: str) -> Effects:
+    def effects(self, form: InstructionForm, text: str) -> RegisterEffects:
         """The effects of the instructions of a form.
 
         :param text: the line of the form :func:`without_numbers`.
@@ -110,7 +110,7 @@ class Operands:
         if len(named) > 1 and named[-1] == named[-2] and mnemonic in _CLEARING:
             read = []
         reads, writes = (*read, *access.implied_reads), (*written, *access.implied_writes)
-        return Effects(shape, reads, writes, access.loads, access.stores)
+        return RegisterEffects(shape, reads, writes, access.loads, access.stores)
 
     def _access(self, code: bytes, registers: int) -> _Access:
         """What capstone knows of an instruction. Where that is not about `registers` registers, as its text
@@ -193,7 +193,7 @@ class _Step(NamedTuple):
     changed: int
 
 
-class Table(NamedTuple):
+class StepTable(NamedTuple):
     """The steps, a row for each; columns of registers that a step has none of are `width` and `width + 1`."""
 
     width: int
@@ -208,10 +208,10 @@ class Table(NamedTuple):
     changed: Ints
 
 
-class Steps:
+class RegisterSteps:
     """The steps of the forms of a decoder."""
 
-    def __init__(self, forms: Sequence[Form]) -> None:
+    def __init__(self, forms: Sequence[InstructionForm]) -> None:
         self._forms = forms
         self._operands = Operands()
         self._shapes: dict[str, tuple[str, int]] = {}
@@ -220,7 +220,7 @@ class Steps:
         self._numbers = np.zeros(0, np.uint64)
         self._known = 0
 
-    def of(self, forms: Ints) -> tuple[Ints, Numbers, Table]:
+    def of(self, forms: Ints) -> tuple[Ints, Numbers, StepTable]:
         """Of instructions by the numbers of their forms the rows in the table, and numbers for their shapes;
         and the table."""
         fresh = self._forms[self._known :]
@@ -230,7 +230,7 @@ class Steps:
         self._numbers = np.append(self._numbers, np.array([number for _, number in found], np.uint64))
         return self._row_of[forms], self._numbers[forms], self._table()
 
-    def _learnt(self, form: Form) -> tuple[int, int]:
+    def _learnt(self, form: InstructionForm) -> tuple[int, int]:
         """The row of a form, and the number of its shape."""
         text, numbers = without_numbers(form.line)
         known = self._shapes.get(text)
@@ -239,7 +239,7 @@ class Steps:
         shape, row = known
         return row, number_of(" ".join((shape, *numbers)))
 
-    def _shape(self, form: Form, text: str) -> tuple[str, int]:
+    def _shape(self, form: InstructionForm, text: str) -> tuple[str, int]:
         effects = self._operands.effects(form, text)
         is_call = form.kind == CALL
         reads = effects.reads + ((_MEMORY,) if effects.loads or effects.stores or is_call else ())
@@ -254,11 +254,11 @@ class Steps:
         step = _Step(is_call, read, written, added, passed, changed | _bits(reads), changed)
         return effects.shape, self._rows.setdefault(step, len(self._rows))
 
-    def _table(self) -> Table:
+    def _table(self) -> StepTable:
         steps = list(self._rows)
         width = 1 + max((column for step in steps for column in (*step.reads, *step.writes)), default=0)
         width = max(width, PASSING, 1 + max(FIXED))
-        return Table(
+        return StepTable(
             width,
             np.array([step.is_call for step in steps], np.bool_),
             _padded([step.reads for step in steps], width),

@@ -32,7 +32,7 @@ class Unsuitable(Exception):
     """The JSON, or what it holds, is not what can be read this way; another reader may say what is wrong."""
 
 
-class Rows:
+class RawRows:
     """The resources of one place of an older layout, not decoded yet."""
 
     def __init__(self, text: Raw) -> None:
@@ -176,7 +176,7 @@ class _RowsByKey(dict[tuple[Any, ...], Callable[[tuple[Any, ...]], None]]):
 
 
 def regions(data: bytes) -> dict[str, Any]:
-    """The regions of a profile in any layout, columns packed and resources of older layouts as :class:`Rows`.
+    """The regions of a profile in any layout, columns packed; resources of older ones as :class:`RawRows`.
 
     Only the JSON is checked, see :func:`perun.profile.format.validation.validate`.
 
@@ -298,7 +298,7 @@ def _snapshots(text: Raw) -> Any:
 
 
 def _place(texts: dict[str, Raw]) -> dict[str, Any]:
-    return {key: Rows(text) if key == "resources" else _decoded(text) for key, text in texts.items()}
+    return {key: RawRows(text) if key == "resources" else _decoded(text) for key, text in texts.items()}
 
 
 _READERS: Final[dict[str, Callable[[Raw], Any]]] = {

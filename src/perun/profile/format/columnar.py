@@ -25,7 +25,7 @@ from zlib import crc32
 from perun.core.errors import ProfileError
 from perun.profile.format import bulk, encoding
 from perun.profile.format import columns as seven_bits
-from perun.profile.format.columns import KINDS, MAX_NUMBERS, Chunk, CompressedColumn, is_packed, pack
+from perun.profile.format.columns import KINDS, MAX_NUMBERS, ColumnChunk, CompressedColumn, is_packed, pack
 from perun.profile.format.core import Profile
 from perun.profile.format.encoding import COMPACT, encoded
 from perun.profile.format.validation import validate
@@ -270,7 +270,7 @@ class _Directory:
         stored = []
         start = 0
         for count, size, checksum in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
-            stored.append(Chunk(count, view[start : start + size], checksum))
+            stored.append(ColumnChunk(count, view[start : start + size], checksum))
             start += size
         return CompressedColumn("d" if place.kind == "d" else "q", stored, self._layout.source)
 

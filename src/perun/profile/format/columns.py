@@ -282,7 +282,7 @@ Kind = Literal["q", "d"]
 KINDS: Final = ("q", "d")
 
 
-class Chunk(NamedTuple):
+class ColumnChunk(NamedTuple):
     """Numbers that follow each other, as :mod:`perun.profile.format.columns` stores them.
 
     :param size: count of the numbers, at most :data:`MAX_NUMBERS`. :param checksum: CRC-32 of `data`.
@@ -301,7 +301,7 @@ class CompressedColumn:
 
     __slots__ = ("_size", "_source", "chunks", "kind")
 
-    def __init__(self, kind: Kind, stored: Iterable[Chunk] = (), source: str = "") -> None:
+    def __init__(self, kind: Kind, stored: Iterable[ColumnChunk] = (), source: str = "") -> None:
         """:param source: where the chunks were read from, for messages; empty where they were made here."""
         self.kind = kind
         self.chunks = list(stored)
@@ -336,7 +336,7 @@ class CompressedColumn:
         for start in range(0, len(values), MAX_NUMBERS):
             part = values[start : start + MAX_NUMBERS]
             data = encode(part)
-            self.chunks.append(Chunk(len(part), data, crc32(data)))
+            self.chunks.append(ColumnChunk(len(part), data, crc32(data)))
             self._size += len(part)
 
     def parts(self, *, thousandths: bool = False) -> Iterator[NDArray[Any]]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from perun.core.errors import ProfileError
 from perun.profile.format import bulk
-from perun.profile.format.bulk import Rows
+from perun.profile.format.bulk import RawRows
 from perun.profile.format.columns import (
     CompressedColumn,
     StoredColumn,
@@ -29,7 +29,7 @@ from perun.profile.format.columns import (
     unpacked,
     with_stored_columns,
 )
-from perun.profile.format.grouping import COLUMNS, Group, Grouping, identity_of
+from perun.profile.format.grouping import COLUMNS, Grouping, ResourceGroup, identity_of
 from perun.profile.head import Configuration, ProfileHeader
 from perun.profile.uid import flatten, may_have_uid, too_deep
 
@@ -156,7 +156,7 @@ class Profile(MutableMapping[str, Any]):
             raise too_deep("a resource") from None
         self._merge(incoming)
 
-    def add_groups(self, groups: Iterable[Group], values: Mapping[str, int]) -> None:
+    def add_groups(self, groups: Iterable[ResourceGroup], values: Mapping[str, int]) -> None:
         """Add the resources of groups, as of another profile, which stays as it is.
 
         :param values: fields that all of these resources get besides, in columns of their own.
@@ -170,7 +170,7 @@ class Profile(MutableMapping[str, Any]):
             shape = tuple(sorted(group.constants)), tuple(sorted(columns))
             self._add(identity_of(shape, group.constants), dict(group.constants), columns)
 
-    def groups(self, uids: Container[str] | None = None) -> Iterator[Group]:
+    def groups(self, uids: Container[str] | None = None) -> Iterator[ResourceGroup]:
         """Each group of resources with its constants and columns, which are for reading only.
 
         Columns of a large profile are packed; going through them needs no dictionary per resource. Of a very
@@ -188,7 +188,7 @@ class Profile(MutableMapping[str, Any]):
             sizes = set(map(len, columns.values()))
             if len(sizes) > 1:
                 raise ProfileError(f"resources of {key!r}: the columns are of unequal length")
-            yield Group(key, constants, open_columns(columns), sizes.pop() if sizes else 1)
+            yield ResourceGroup(key, constants, open_columns(columns), sizes.pop() if sizes else 1)
 
     def all_resources(self, flatten_values: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
         """Each resource with the number of its snapshot, group by group.
@@ -245,7 +245,7 @@ class Profile(MutableMapping[str, Any]):
         incoming = Grouping(COLUMNS | self._own_columns())
         try:
             for place in places:
-                if isinstance(place.resources, Rows):
+                if isinstance(place.resources, RawRows):
                     place.resources.add_to(incoming, place)
                 else:
                     incoming.add(place.complete(place.resources))

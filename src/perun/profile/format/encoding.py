@@ -16,7 +16,7 @@ _WRITTEN_FIRST: Final = ("origin", "header", "collector_info", "postprocessors")
 """The regions of the head stand in front, in this order, so that a reader of the head stops behind them."""
 
 
-class Style(NamedTuple):
+class JsonStyle(NamedTuple):
     """How JSON is laid out.
 
     :param indent: spaces of each level; None for no line breaks.
@@ -33,7 +33,7 @@ class Style(NamedTuple):
         return "" if self.indent is None else "\n" + level * self.indent
 
 
-def encoded(regions: dict[str, Any], style: Style) -> Iterator[bytes]:
+def encoded(regions: dict[str, Any], style: JsonStyle) -> Iterator[bytes]:
     """The JSON of the regions, the head first, in pieces of about :data:`_PIECE` bytes."""
     ordered = {key: regions[key] for key in _WRITTEN_FIRST if key in regions} | regions
     parts: list[str] = []
@@ -51,7 +51,7 @@ def encoded(regions: dict[str, Any], style: Style) -> Iterator[bytes]:
     yield "".join(parts).encode("ascii")
 
 
-def _regions(regions: Mapping[str, Any], style: Style) -> Iterator[str]:
+def _regions(regions: Mapping[str, Any], style: JsonStyle) -> Iterator[str]:
     opening = "{" + style.line(1)
     for key, value in regions.items():
         yield opening + _key(key, style)
@@ -63,7 +63,7 @@ def _regions(regions: Mapping[str, Any], style: Style) -> Iterator[str]:
     yield style.line(0) + "}"
 
 
-def _groups(groups: Mapping[str, Any], style: Style) -> Iterator[str]:
+def _groups(groups: Mapping[str, Any], style: JsonStyle) -> Iterator[str]:
     opening = "{" + style.line(2)
     for key, columns in groups.items():
         yield opening + _key(key, style)
@@ -85,7 +85,7 @@ def _groups(groups: Mapping[str, Any], style: Style) -> Iterator[str]:
     yield style.line(1) + "}"
 
 
-def _numbers(parts: Iterable[Any], count: int, style: Style) -> Iterator[str]:
+def _numbers(parts: Iterable[Any], count: int, style: JsonStyle) -> Iterator[str]:
     """A packed column, which may come in parts, some numbers at a time; :param count: of all its numbers."""
     opening = "["
     encode = _fast_numbers() if count >= _FAST_NUMBERS_FROM else _plain_numbers
@@ -123,7 +123,7 @@ def _fast_numbers() -> Callable[[list[Any]], str]:
     return encoded_numbers
 
 
-def _key(key: Any, style: Style) -> str:
+def _key(key: Any, style: JsonStyle) -> str:
     if not isinstance(key, str):
         raise TypeError(f"the key {key!r} is not text")
     text: str = _json().dumps(key)
@@ -171,8 +171,8 @@ def _compact_text(value: Any, newline: str) -> str:
     return text
 
 
-PRETTY: Final = Style("  ", ", ", ": ", _pretty_text)
-COMPACT: Final = Style(None, ",", ":", _compact_text)
+PRETTY: Final = JsonStyle("  ", ", ", ": ", _pretty_text)
+COMPACT: Final = JsonStyle(None, ",", ":", _compact_text)
 
 
 def _default(value: Any) -> Any:
@@ -204,7 +204,7 @@ class InvalidStacks(Exception):
     """Numbers of frames or stacks that there are not; the text says which."""
 
 
-class Shared(NamedTuple):
+class StackConstants(NamedTuple):
     """Constants of groups with numbers in place of stacks.
 
     :param stacks: `frames`: JSON values, mostly mappings, all different; `stacks`: lists of their numbers.
@@ -230,7 +230,7 @@ def _traces(constants: Mapping[str, Any]) -> list[list[Any]]:
     ]
 
 
-def share(constants: Any) -> Shared | None:
+def share(constants: Any) -> StackConstants | None:
     """The groups with each different stack once; None where they have none, or a `trace` that is no list.
 
     :param constants: the region `resource_type_map`, of any form.
@@ -248,7 +248,9 @@ def share(constants: Any) -> Shared | None:
         }
     except (TypeError, ValueError, RecursionError):
         return None  # no JSON: who writes the profile says so
-    return Shared(found, {"frames": numbers.frames, "stacks": [list(stack) for stack in numbers.stacks]})
+    return StackConstants(
+        found, {"frames": numbers.frames, "stacks": [list(stack) for stack in numbers.stacks]}
+    )
 
 
 class _Numbers:

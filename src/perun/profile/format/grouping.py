@@ -19,7 +19,7 @@ Shape = tuple[tuple[str, ...], tuple[str, ...]]
 """Names of the constants and names of the columns of a resource, both sorted."""
 
 
-class Group(NamedTuple):
+class ResourceGroup(NamedTuple):
     """Resources that agree in all their constants; for reading only.
 
     :param key: of the group in the regions `resources` and `resource_type_map`.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NoReturn
 
 from perun.core.errors import ProfileError
-from perun.profile.format.bulk import OLD_REGIONS, Rows
+from perun.profile.format.bulk import OLD_REGIONS, RawRows
 from perun.profile.format.columns import is_stored, opened
 
 TYPE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -164,7 +164,7 @@ class _Check:
 
     def old_place(self, path: str, value: Mapping[str, Any]) -> None:
         resources = value.get("resources", _MISSING)
-        if not isinstance(resources, Rows):  # those are checked one by one, while they are decoded
+        if not isinstance(resources, RawRows):  # those are checked one by one, while they are decoded
             self.rows(f"{path}.resources", resources)
         self.models(f"{path}.models", value.get("models", []))
 

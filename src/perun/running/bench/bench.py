@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from perun.core import conditions
 from perun.core.errors import JobFailed, ProfileError
 from perun.core.process.command import find_executable, outcome
-from perun.core.process.execution import Sample
+from perun.core.process.execution import RunSample
 from perun.core.wording import plural
-from perun.history import earlier
-from perun.history.earlier import Judged, rules_of
+from perun.history import baseline
+from perun.history.baseline import BaselineComparison, rules_of
 from perun.measurement import present
 from perun.measurement.comparable import drifted
 from perun.measurement.estimate import Estimate
@@ -35,7 +35,7 @@ from perun.repository.jobs import as_known
 from perun.repository.repository import Repository
 from perun.running.bench import plan as matrix
 from perun.running.bench.measuring import CommandRuns, Measurement, Runner, measure, precision_of, runs_left
-from perun.running.bench.plan import FIRST_LOOK, Benchmark, BenchOptions, Setting, plan
+from perun.running.bench.plan import FIRST_LOOK, Benchmark, BenchOptions, SettingChange, plan
 from perun.running.compare.instruments import time_profile
 from perun.running.run import pre_run
 from perun.running.run.collecting import describe_machine
@@ -51,7 +51,7 @@ _READ: Final = 8
 
 
 @dataclass(frozen=True)
-class Result:
+class BenchResult:
     """One command.
 
     :ivar samples: its runs, in the order of measuring. :ivar value: of these runs. :ivar precision: half the
@@ -63,22 +63,24 @@ class Result:
     """
 
     benchmark: Benchmark
-    samples: Sequence[Sample]
+    samples: Sequence[RunSample]
     value: Estimate
     precision: float | None
     notes: tuple[str, ...] = ()
     ratio: Verdict | None = None
-    judged: Judged | None = None
+    judged: BaselineComparison | None = None
     profile: str = ""
 
 
-def of_series(one: CommandRuns, notes: tuple[str, ...]) -> Result:
+def of_series(one: CommandRuns, notes: tuple[str, ...]) -> BenchResult:
     """The result of a series that has a run at least."""
     assert one.value is not None
-    return Result(one.benchmark, one.samples, one.value, precision_of(one.value), notes)
+    return BenchResult(one.benchmark, one.samples, one.value, precision_of(one.value), notes)
 
 
-def with_ratios(repo: Repository, results: Sequence[Result], series: Sequence[CommandRuns]) -> list[Result]:
+def with_ratios(
+    repo: Repository, results: Sequence[BenchResult], series: Sequence[CommandRuns]
+) -> list[BenchResult]:
     """The results with their ratios to the fastest.
 
     :param series: those of the results, in their order.
@@ -94,19 +96,19 @@ def with_ratios(repo: Repository, results: Sequence[Result], series: Sequence[Co
     ]
 
 
-def fastest(results: Sequence[Result]) -> Result:
+def fastest(results: Sequence[BenchResult]) -> BenchResult:
     """The result of the smallest time; of one at least."""
     return min(results, key=lambda one: one.value.value)
 
 
 def with_earlier(
-    repo: Repository, version: MinorVersion, uncommitted: bool, result: Result, profile: Profile
-) -> Result:
+    repo: Repository, version: MinorVersion, uncommitted: bool, result: BenchResult, profile: Profile
+) -> BenchResult:
     """The result with what was measured of the same configuration on such a machine before.
 
     Uncommitted changes are compared with the version that they are made to, where it was measured.
     """
-    found = earlier.of_profile(
+    found = baseline.comparison_of_profile(
         repo, version.checksum, profile, registering=not uncommitted, itself=uncommitted
     )
     if found is None or found.verdict is None:
@@ -151,19 +153,19 @@ _RESOLUTION: Final = 1e-3
 """Share of the median below which the spread of times tells nothing."""
 
 
-def of(one: CommandRuns, whole: Measurement, options: BenchOptions) -> tuple[str, ...]:
+def notes_on(one: CommandRuns, whole: Measurement, options: BenchOptions) -> tuple[str, ...]:
     """The notes on one series of the measurement."""
     odd = [*_failures(one.samples), *_outliers(one.samples, options)]
     return (*odd, *_uncertain(one, whole, options))
 
 
-def _failures(samples: Sequence[Sample]) -> Iterator[str]:
+def _failures(samples: Sequence[RunSample]) -> Iterator[str]:
     failed = [sample.status for sample in samples if sample.status]
     if failed:
         yield f"{len(failed)} of {plural(len(samples), 'run')} failed: the first of them {outcome(failed[0])}"
 
 
-def _outliers(samples: Sequence[Sample], options: BenchOptions) -> Iterator[str]:
+def _outliers(samples: Sequence[RunSample], options: BenchOptions) -> Iterator[str]:
     seconds = [sample.real for sample in samples]
     # An outlier is as far as this from the median at least: mostly numpy need not be loaded.
     if len(seconds) < MIN_RUNS_FOR_NOTES or max(seconds) <= median(seconds) * (
@@ -206,7 +208,7 @@ Expect = Callable[[float | None], None]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BenchOutcome:
     """What was measured.
 
     :ivar version: the current version; with :ivar uncommitted: changes, whose profiles are pending. Those of
@@ -220,8 +222,8 @@ class Outcome:
     version: MinorVersion
     uncommitted: bool
     conditions: tuple[str, ...]
-    results: list[Result]
-    saved: tuple[Setting, ...] = ()
+    results: list[BenchResult]
+    saved: tuple[SettingChange, ...] = ()
     interruption: BaseException | None = None
 
 
@@ -231,7 +233,7 @@ def bench(
     report: Report = silent,
     expect: Expect = lambda seconds: None,
     rng: random.Random | None = None,
-) -> Outcome:
+) -> BenchOutcome:
     """Measure the commands in turns, and store a profile of the collector `time` for each.
 
     They run in the folder of the repository, its files as they are; `execute.pre_run` goes first, as before
@@ -264,7 +266,7 @@ def bench(
     machine_state |= found.speed.described()
     momentary = (*momentary, *drifted(machine_state))
     series = [one for one in found.series if one.samples]
-    results = [of_series(one, of(one, found, options)) for one in series]
+    results = [of_series(one, notes_on(one, found, options)) for one in series]
     profiles = [_profile(repo, one, options, machine_state, uncommitted) for one in series]
     results = with_ratios(repo, results, series)
     results = [
@@ -272,12 +274,12 @@ def bench(
         for one, profile in zip(results, profiles, strict=True)
     ]
     if found.interruption is not None:
-        return Outcome(version, uncommitted, momentary, results, interruption=found.interruption)
+        return BenchOutcome(version, uncommitted, momentary, results, interruption=found.interruption)
     wanted = [registering.SaveRequest(one, version.checksum, not uncommitted) for one in profiles]
     paths = registering.save_together(repo, wanted)
     matrix.write(repo, added)
     stored = [replace(one, profile=path.name) for one, path in zip(results, paths, strict=True)]
-    return Outcome(version, uncommitted, momentary, stored, tuple(added))
+    return BenchOutcome(version, uncommitted, momentary, stored, tuple(added))
 
 
 def _check_program(repo: Repository, benchmark: Benchmark, *, several: bool) -> None:

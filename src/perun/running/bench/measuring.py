@@ -13,7 +13,7 @@ from typing import Final
 
 from perun.core.errors import JobFailed, Terminated
 from perun.core.process.command import failed
-from perun.core.process.execution import Execution, Sample
+from perun.core.process.execution import Execution, RunSample
 from perun.core.process.programs import Speed
 from perun.measurement.estimate import Estimate, Point, Round, estimate, sample_of
 from perun.plugin.api import Run
@@ -37,12 +37,12 @@ class CommandRuns:
     """
 
     benchmark: Benchmark
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[RunSample] = field(default_factory=list)
     value: Estimate | None = None
     ready: bool = False
     _next_look: int = 1
 
-    def add(self, sample: Sample, precision: float) -> None:
+    def add(self, sample: RunSample, precision: float) -> None:
         """Another run."""
         self.samples.append(sample)
         count = len(self.samples)
@@ -124,7 +124,7 @@ class Runner:
     def __exit__(self, *exc: object) -> None:
         self._resources.close()
 
-    def measure(self, benchmark: Benchmark) -> Sample:
+    def measure(self, benchmark: Benchmark) -> RunSample:
         """One run of it.
 
         :raises JobFailed: where it fails and that is not ignored, or what goes before or after it fails.

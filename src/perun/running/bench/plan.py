@@ -220,7 +220,7 @@ _ELF: Final = b"\x7fELF"
 _Jobs = set[tuple[str, str, str]]
 
 
-class Setting(NamedTuple):
+class SettingChange(NamedTuple):
     """A key of `local.yml`, its new value, or the items that its list gets at the end, and these in words."""
 
     key: str
@@ -228,7 +228,9 @@ class Setting(NamedTuple):
     what: str
 
 
-def additions(repo: Repository, benchmarks: Sequence[Benchmark], option: str = "--save") -> list[Setting]:
+def additions(
+    repo: Repository, benchmarks: Sequence[Benchmark], option: str = "--save"
+) -> list[SettingChange]:
     """What makes the benchmarks jobs of the matrix; nothing of what is there already.
 
     :param option: what the user gave, for messages.
@@ -253,14 +255,14 @@ def additions(repo: Repository, benchmarks: Sequence[Benchmark], option: str = "
             f"leave {option} out, or change the matrix: perun config edit",
         )
     found = [
-        Setting(key, items, ", ".join(map(_shown, items)))
+        SettingChange(key, items, ", ".join(map(_shown, items)))
         for key in ("workloads", "cmds")
         if (items := new[key][len(old[key]) :])
     ]
     return [*_build(repo, benchmarks), *_collector(repo), *_registering(repo), *found]
 
 
-def with_build(repo: Repository, wanted: Iterable[Setting]) -> Repository:
+def with_build(repo: Repository, wanted: Iterable[SettingChange]) -> Repository:
     """The repository as it is once the build is among its settings; nothing is written."""
     build = next((one.value for one in wanted if one.key == BUILD), None)
     if build is None:
@@ -275,7 +277,7 @@ def with_build(repo: Repository, wanted: Iterable[Setting]) -> Repository:
     return repo._replace(config=Config(tuple(layers)))
 
 
-def write(repo: Repository, wanted: Iterable[Setting]) -> None:
+def write(repo: Repository, wanted: Iterable[SettingChange]) -> None:
     """Write the settings into `local.yml`, whose comments and order stay.
 
     :raises ConfigError: where the file cannot be changed.
@@ -295,25 +297,25 @@ def _united(old: Iterable[str], more: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*old, *more]))
 
 
-def _collector(repo: Repository) -> list[Setting]:
+def _collector(repo: Repository) -> list[SettingChange]:
     units = repo.config.get("collectors") or []
     names = [one if isinstance(one, str) else str(one["name"]) for one in units]
-    return [] if "time" in names else [Setting("collectors", [{"name": "time"}], "time")]
+    return [] if "time" in names else [SettingChange("collectors", [{"name": "time"}], "time")]
 
 
-def _registering(repo: Repository) -> list[Setting]:
+def _registering(repo: Repository) -> list[SettingChange]:
     """Profiles of the matrix are registered as that of `perun bench` is, where nobody has decided that."""
     if repo.config.origin(REGISTERS).name != "defaults":
         return []
-    return [Setting(REGISTERS, True, "true")]
+    return [SettingChange(REGISTERS, True, "true")]
 
 
-def _build(repo: Repository, benchmarks: Iterable[Benchmark]) -> list[Setting]:
+def _build(repo: Repository, benchmarks: Iterable[Benchmark]) -> list[SettingChange]:
     """How the project is built, where a command runs a compiled program of it: other versions have none."""
     if commands(repo) or not any(_is_built(repo, one) for one in benchmarks):
         return []
     build = recognise(repo.working_root, makes_programs=True)
-    return [Setting(BUILD, list(build.commands), "; ".join(build.commands))] if build else []
+    return [SettingChange(BUILD, list(build.commands), "; ".join(build.commands))] if build else []
 
 
 def _is_built(repo: Repository, benchmark: Benchmark) -> bool:

@@ -14,12 +14,30 @@ from perun.core.machine import class_of
 from perun.history.changes import history
 from perun.plugin.api import MinorVersion
 from perun.repository import bisections as journals
-from perun.repository.bisections import Journal
+from perun.repository.bisections import BisectionJournal
 from perun.repository.repository import Repository
 from perun.repository.walking import first_parents
-from perun.running.bisect.data import Bisected, BisectRequest, Like, Ratio, Seen, case_of, ends_of, resolved
-from perun.running.bisect.judging import Bounds, ByCost, ByScript, Classifier, Ends, Script, bounds, middle
-from perun.running.bisect.measuring import Copies, Measuring, UnusableEnd, copies
+from perun.running.bisect.data import (
+    BisectRequest,
+    BisectResult,
+    CostRatio,
+    VersionEvidence,
+    VersionLabel,
+    case_of,
+    ends_of,
+    resolved,
+)
+from perun.running.bisect.judging import (
+    Bounds,
+    Classifier,
+    CostClassifier,
+    EndsComparison,
+    Script,
+    ScriptClassifier,
+    bounds,
+    middle,
+)
+from perun.running.bisect.measuring import BisectMeasurement, BuiltCopies, UnusableEnd, copies
 from perun.running.bisect.quantity import quantity, stored_values
 from perun.running.compare.instruments import BudgetSpent
 from perun.running.run.collecting import describe_machine
@@ -94,7 +112,7 @@ def _unrelated(repo: Repository, good: str, bad: str) -> UsageError:
 _SPENT = "the budget is spent: give it more with --budget, the rest is kept: perun bisect --resume"
 
 
-class Watcher(NamedTuple):
+class ProgressSink(NamedTuple):
     """Who is told what happens.
 
     :param tell: what is done at the moment. :param see: what was found of a version, and between which
@@ -102,7 +120,7 @@ class Watcher(NamedTuple):
     """
 
     tell: Callable[[str], None] = lambda text: None
-    see: Callable[[Seen | None, Bounds], None] = lambda seen, found: None
+    see: Callable[[VersionEvidence | None, Bounds], None] = lambda seen, found: None
     note: Callable[[str], None] = lambda text: None
 
 
@@ -111,9 +129,9 @@ def bisect(
     asked: BisectRequest,
     *,
     resume: bool = False,
-    watcher: Watcher | None = None,
+    watcher: ProgressSink | None = None,
     rng: random.Random | None = None,
-) -> Bisected:
+) -> BisectResult:
     """Find the first version that is like the bad end.
 
     What is measured is stored, and kept in a journal until the answer is there.
@@ -123,7 +141,7 @@ def bisect(
     :raises PerunError: where an end cannot be built or measured.
     """
     repo.require_trust("bisecting versions")
-    watcher = watcher or Watcher()
+    watcher = watcher or ProgressSink()
     if resume:
         journal = journals.resume(repo)
         asked = replace(_planned(journal), budget=asked.budget)
@@ -147,7 +165,7 @@ def bisect(
     return found
 
 
-def _planned(journal: Journal) -> BisectRequest:
+def _planned(journal: BisectionJournal) -> BisectRequest:
     """What was asked for then."""
     try:
         asked = BisectRequest(**journal.plan["asked"])
@@ -181,34 +199,34 @@ class _Bisection:
         self,
         repo: Repository,
         asked: BisectRequest,
-        journal: Journal,
-        built: Copies,
-        watcher: Watcher,
+        journal: BisectionJournal,
+        built: BuiltCopies,
+        watcher: ProgressSink,
         rng: random.Random,
     ) -> None:
         self._repo = repo
         self._watcher = watcher
         self._good, self._bad = ends_of(repo, asked)
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, VersionEvidence] = {}
         self._what = asked.script
         if asked.script:
             script = Script(repo, asked.script, built, journal, asked.budget, watcher.tell)
-            self._judge: Classifier = ByScript(script)
+            self._judge: Classifier = ScriptClassifier(script)
             return
         wanted = quantity(repo, case_of(repo, asked), asked.metric, asked.location, asked.sizes)
         self._what = str(wanted)
         read = history.read(repo, asked.bad, lambda done, total: watcher.tell("reading what is stored"))
         known, metric = stored_values(read, wanted, class_of(describe_machine(repo)))
-        measuring = Measuring(repo, asked, wanted, built, journal, watcher.tell, rng)
-        self._judge = ByCost(measuring, known, metric)
+        measuring = BisectMeasurement(repo, asked, wanted, built, journal, watcher.tell, rng)
+        self._judge = CostClassifier(measuring, known, metric)
 
-    def run(self) -> Bisected:
+    def run(self) -> BisectResult:
         """The answer: the ends, the search, the confirmation, and the way into a merge."""
         line = path(self._repo, self._good.checksum, self._bad.checksum)
         try:
             ends = self._judge.ends(self._good, self._bad)
         except BudgetSpent:
-            return self._answer(Ends(None), None, why=_SPENT)
+            return self._answer(EndsComparison(None), None, why=_SPENT)
         if ends.why:
             return self._answer(ends, None, why=ends.why)
         result = self._search(line)
@@ -218,7 +236,9 @@ class _Bisection:
         merge = result.range[0] if into is not None else None
         return self._confirmed(ends, into or result, result, merge)
 
-    def _confirmed(self, ends: Ends, result: _Result, main: _Result, merge: MinorVersion | None) -> Bisected:
+    def _confirmed(
+        self, ends: EndsComparison, result: _Result, main: _Result, merge: MinorVersion | None
+    ) -> BisectResult:
         if result.spent or len(result.range) > 1:
             why = _SPENT if result.spent else self._why_range(result)
             return self._answer(ends, result, why=why, merge=merge)
@@ -242,7 +262,7 @@ class _Bisection:
         for number, version in enumerate(line[1:-1], 1):
             seen = self._judge.stored(version)
             if seen is not None:
-                is_bad[number] = seen.like is Like.BAD
+                is_bad[number] = seen.like is VersionLabel.BAD
         found = bounds(is_bad, skipped)
         for version in (line[found.low], line[found.high]):
             seen = self._judge.stored(version)
@@ -256,8 +276,8 @@ class _Bisection:
             except BudgetSpent:
                 return _Result(line, found, True)
             self._seen[seen.version.checksum] = seen
-            if seen.like in (Like.GOOD, Like.BAD):
-                is_bad[place] = seen.like is Like.BAD
+            if seen.like in (VersionLabel.GOOD, VersionLabel.BAD):
+                is_bad[place] = seen.like is VersionLabel.BAD
             else:
                 skipped.add(place)
             found = bounds(is_bad, skipped)
@@ -275,18 +295,18 @@ class _Bisection:
                 continue
             self._watcher.note(f"{result.range[0].checksum[:7]} is a merge: looking at what it brought")
             # Where they branched off is a part of what is good; it need not build.
-            if self._like(line[-1]) is Like.BAD and self._like(line[0]) is not Like.BAD:
+            if self._like(line[-1]) is VersionLabel.BAD and self._like(line[0]) is not VersionLabel.BAD:
                 return self._search(line)
         return None
 
     def _parent_to_confirm(self, result: _Result, main: _Result) -> MinorVersion:
         """The parent, or where that cannot be measured, the one of the merge that brought the change."""
         seen = self._seen.get(result.parent.checksum)
-        is_good = seen is None or seen.like is Like.GOOD
+        is_good = seen is None or seen.like is VersionLabel.GOOD
         return result.parent if is_good else main.parent
 
-    def _like(self, version: MinorVersion) -> Like:
-        known = {self._good.checksum: Like.GOOD, self._bad.checksum: Like.BAD}
+    def _like(self, version: MinorVersion) -> VersionLabel:
+        known = {self._good.checksum: VersionLabel.GOOD, self._bad.checksum: VersionLabel.BAD}
         if version.checksum in known:
             return known[version.checksum]
         seen = self._seen.get(version.checksum) or self._judge.stored(version)
@@ -294,13 +314,13 @@ class _Bisection:
             try:
                 seen = self._judge.see(version, True, 2)
             except BudgetSpent:
-                return Like.UNDECIDED
+                return VersionLabel.UNDECIDED
         self._seen[version.checksum] = seen
         return seen.like
 
     def _why_range(self, result: _Result) -> str:
         likes = [self._seen[one.checksum].like for one in result.range[:-1] if one.checksum in self._seen]
-        skipped, undecided = likes.count(Like.SKIPPED), likes.count(Like.UNDECIDED)
+        skipped, undecided = likes.count(VersionLabel.SKIPPED), likes.count(VersionLabel.UNDECIDED)
         reasons = []
         if skipped:
             reasons.append(f"{skipped} of them cannot be built or run")
@@ -310,18 +330,18 @@ class _Bisection:
 
     def _answer(
         self,
-        ends: Ends,
+        ends: EndsComparison,
         result: _Result | None,
         *,
-        ratio: Ratio | None = None,
+        ratio: CostRatio | None = None,
         confirmed: bool = False,
         why: str = "",
         merge: MinorVersion | None = None,
-    ) -> Bisected:
+    ) -> BisectResult:
         between = result.range if result else ()
         seen = tuple(self._seen.values())
-        hows = [one.how for one in seen if one.like is not Like.SKIPPED]
-        return Bisected(
+        hows = [one.how for one in seen if one.like is not VersionLabel.SKIPPED]
+        return BisectResult(
             between[0] if len(between) == 1 else None,
             between,
             result.parent if result else None,
@@ -335,7 +355,7 @@ class _Bisection:
             seen,
             len(hows) - hows.count("stored"),
             hows.count("stored"),
-            sum(one.like is Like.SKIPPED for one in seen),
+            sum(one.like is VersionLabel.SKIPPED for one in seen),
             merge,
             why,
         )

@@ -10,14 +10,14 @@ from typing import Final, NamedTuple
 
 from perun.core.errors import ProfileNotFound, UsageError
 from perun.core.wording import listed
-from perun.history.acknowledged import Acknowledged
-from perun.history.changes.data import Step, VersionChanges
+from perun.history.acknowledged import Acknowledgements
+from perun.history.changes.data import ChangePoint, VersionChanges
 from perun.history.changes.finding import changes
 from perun.plugin.api import MinorVersion
 from perun.profile.amounts import factor
 from perun.repository.repository import Repository
 from perun.running.compare.instruments import CLOCKS, PEAK
-from perun.running.compare.plan import Case, CompareOptions, cases_of, require_own
+from perun.running.compare.plan import CompareCase, CompareOptions, cases_of, require_own
 
 PER_DOUBLING: Final = "x at twice the size"
 """The unit of an order of growth: 2 of n, 4 of n^2; see :func:`perun.models.growth.comparison.doubling`."""
@@ -61,7 +61,7 @@ class BisectRequest:
     sizes: tuple[str, ...] = ()
 
 
-class Like(Enum):
+class VersionLabel(Enum):
     """What a version is like."""
 
     GOOD = "good"
@@ -70,7 +70,7 @@ class Like(Enum):
     UNDECIDED = "undecided"
 
 
-class Ratio(NamedTuple):
+class CostRatio(NamedTuple):
     """The cost of one version by that of another one.
 
     :param value: the ratio; infinite where the other one costs nothing. :param low: and :param high: its
@@ -112,7 +112,7 @@ def _order(per_doubling: float) -> str:
     return f"n^{power:.2g}"
 
 
-class Seen(NamedTuple):
+class VersionEvidence(NamedTuple):
     """What is known of one version.
 
     :param how: `end`, `stored`, `measured` or `script`.
@@ -121,14 +121,14 @@ class Seen(NamedTuple):
     """
 
     version: MinorVersion
-    like: Like
+    like: VersionLabel
     how: str
-    ratio: Ratio | None = None
+    ratio: CostRatio | None = None
     against: str = ""
     why: str = ""
 
 
-class Bisected(NamedTuple):
+class BisectResult(NamedTuple):
     """The answer.
 
     :param first: the first version with the change; None where it may be one of several, or none.
@@ -149,14 +149,14 @@ class Bisected(NamedTuple):
     first: MinorVersion | None
     range: tuple[MinorVersion, ...]
     parent: MinorVersion | None
-    ratio: Ratio | None
+    ratio: CostRatio | None
     confirmed: bool
     what: str
     kind: str
     larger_is_better: bool
     good: MinorVersion
     bad: MinorVersion
-    seen: tuple[Seen, ...]
+    seen: tuple[VersionEvidence, ...]
     measured: int
     stored: int
     skipped: int
@@ -181,7 +181,7 @@ class _Found(NamedTuple):
     """A step of the history, and the versions that may have brought it."""
 
     at: VersionChanges
-    step: Step
+    step: ChangePoint
 
 
 def resolved(repo: Repository, asked: BisectRequest, note: Note) -> BisectRequest:
@@ -211,13 +211,13 @@ def resolved(repo: Repository, asked: BisectRequest, note: Note) -> BisectReques
 
 def _newest_open(repo: Repository) -> _Found:
     """The newest degradation whose commit is not known, which nothing took back and nobody acknowledged."""
-    found, acknowledged = changes(repo), Acknowledged.load(repo)
+    found, acknowledged = changes(repo), Acknowledgements.load(repo)
     degradations = [
         _Found(at, step)
         for at in found.found
         for step in at.steps
         if step.is_degradation
-        and not (step.taken_back or step.moved_with)
+        and not (step.reverted_by or step.moved_with)
         and not acknowledged.covers_any([one.checksum for one in at.possible], step.series.location)
     ]
     # Parts, such as system time, never outvote what stands for a measurement.
@@ -252,7 +252,7 @@ def _change_of(repo: Repository, version: str, asked: BisectRequest) -> _Found |
     return None
 
 
-def _is_asked_for(step: Step, asked: BisectRequest) -> bool:
+def _is_asked_for(step: ChangePoint, asked: BisectRequest) -> bool:
     key = step.series
     own = key.configuration
     return (
@@ -262,7 +262,7 @@ def _is_asked_for(step: Step, asked: BisectRequest) -> bool:
     )
 
 
-def _names_of(step: Step) -> Iterator[str]:
+def _names_of(step: ChangePoint) -> Iterator[str]:
     """The names of a clock as the user gives them."""
     if step.series.configuration.collector == "time":
         yield from (name for name, subtype in CLOCKS.items() if subtype == step.series.subtype)
@@ -295,7 +295,7 @@ def _of_change(asked: BisectRequest, found: _Found, note: Note) -> BisectRequest
     )
 
 
-def case_of(repo: Repository, asked: BisectRequest, typed: BisectRequest | None = None) -> Case:
+def case_of(repo: Repository, asked: BisectRequest, typed: BisectRequest | None = None) -> CompareCase:
     """The one configuration that is measured: that of the job matrix where the command is one of those.
 
     :param typed: what the user asks for himself, where the rest may be that of profiles.

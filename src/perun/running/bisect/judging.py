@@ -16,15 +16,15 @@ from perun.measurement.series import Metric
 from perun.models.growth.comparison import APART as ORDERS_APART
 from perun.plugin.api import MinorVersion, Run
 from perun.profile.changes import PerformanceChange
-from perun.repository.bisections import Journal
+from perun.repository.bisections import BisectionJournal
 from perun.repository.copies import scratch_folder
 from perun.repository.repository import Repository
-from perun.running.bisect.data import Like, Ratio, Seen
+from perun.running.bisect.data import CostRatio, VersionEvidence, VersionLabel
 from perun.running.bisect.measuring import (
-    Compared,
-    Copies,
-    Measuring,
-    Skipped,
+    BisectMeasurement,
+    BuiltCopies,
+    PairComparison,
+    SkippedVersion,
     UnusableEnd,
     quotient,
     unusable_end,
@@ -45,8 +45,8 @@ class Script:
         self,
         repo: Repository,
         command: str,
-        built_in: Copies,
-        journal: Journal,
+        built_in: BuiltCopies,
+        journal: BisectionJournal,
         budget: float | None,
         tell: Callable[[str], None],
     ) -> None:
@@ -61,7 +61,7 @@ class Script:
     def is_bad(self, version: MinorVersion) -> bool:
         """Whether the script says so.
 
-        :raises Skipped: where it says 125, or the version cannot be built.
+        :raises SkippedVersion: where it says 125, or the version cannot be built.
         :raises JobFailed: where it says 128 or more, which ends the bisection.
         :raises BudgetSpent: where there is no time left for it.
         """
@@ -75,7 +75,9 @@ class Script:
             if status < ABORT:
                 self._journal.keep(status, "script", version.checksum)
         if status == SKIP:
-            raise Skipped(self._journal.known("skipped", version.checksum) or f"the script exits with {SKIP}")
+            raise SkippedVersion(
+                self._journal.known("skipped", version.checksum) or f"the script exits with {SKIP}"
+            )
         if status >= ABORT:
             raise JobFailed(
                 f"--script: {self._command!r} exits with {status} at {version.checksum[:7]}",
@@ -115,22 +117,22 @@ _GREW: Final = (PerformanceChange.SevereDegradation, PerformanceChange.Degradati
 _SHRANK: Final = (PerformanceChange.SevereOptimization, PerformanceChange.Optimization)
 
 
-class Ends(NamedTuple):
+class EndsComparison(NamedTuple):
     """What the ends say. :param why: why there is nothing to look for; empty where they differ.
 
     :param decided: whether it is certain that they do not differ.
     """
 
-    ratio: Ratio | None
+    ratio: CostRatio | None
     why: str = ""
     larger_is_better: bool = False
     kind: str = ""
 
 
-class Confirmation(NamedTuple):
+class ParentComparison(NamedTuple):
     """What a version says beside its parent. :param why: why it is not confirmed; empty where it is."""
 
-    ratio: Ratio | None
+    ratio: CostRatio | None
     why: str = ""
 
 
@@ -138,18 +140,18 @@ class Classifier(ABC):
     """Tells what versions are like."""
 
     @abstractmethod
-    def ends(self, good: MinorVersion, bad: MinorVersion) -> Ends:
+    def ends(self, good: MinorVersion, bad: MinorVersion) -> EndsComparison:
         """Whether the two differ; before anything else is asked.
 
         :raises PerunError: where one of them cannot be built or run.
         """
 
     @abstractmethod
-    def stored(self, version: MinorVersion) -> Seen | None:
+    def stored(self, version: MinorVersion) -> VersionEvidence | None:
         """What is known of the version without measuring it."""
 
     @abstractmethod
-    def see(self, version: MinorVersion, beside_bad: bool, steps: int) -> Seen:
+    def see(self, version: MinorVersion, beside_bad: bool, steps: int) -> VersionEvidence:
         """What the version is like.
 
         :param beside_bad: it is nearer to the bad end in history. :param steps: about how many more follow.
@@ -157,7 +159,7 @@ class Classifier(ABC):
         """
 
     @abstractmethod
-    def confirm(self, parent: MinorVersion, child: MinorVersion) -> Confirmation:
+    def confirm(self, parent: MinorVersion, child: MinorVersion) -> ParentComparison:
         """Whether the two differ as the ends do."""
 
     def forget_stored(self) -> bool:
@@ -165,13 +167,15 @@ class Classifier(ABC):
         return False
 
 
-class ByCost(Classifier):
+class CostClassifier(Classifier):
     """By the cost of versions beside that of the ends.
 
     :param known: stored values by checksum; :param metric: what they are, None where there are none.
     """
 
-    def __init__(self, measuring: Measuring, known: Mapping[str, float], metric: Metric | None) -> None:
+    def __init__(
+        self, measuring: BisectMeasurement, known: Mapping[str, float], metric: Metric | None
+    ) -> None:
         self._measuring = measuring
         self._limits = OF_GROWTH if measuring.is_growth else measuring.rules
         self._known = known
@@ -180,7 +184,7 @@ class ByCost(Classifier):
         self._unit = ""
         self._uses_stored = False
 
-    def ends(self, good: MinorVersion, bad: MinorVersion) -> Ends:
+    def ends(self, good: MinorVersion, bad: MinorVersion) -> EndsComparison:
         """By stored counts; else measured side by side."""
         self._good, self._bad = good, bad
         pair = self._known.get(good.checksum), self._known.get(bad.checksum)
@@ -191,41 +195,41 @@ class ByCost(Classifier):
             share = quotient(*self._costs)
             self._uses_stored = True
             self._unit = self._metric.unit
-            ratio = Ratio(share, share, share, self._costs, self._unit)
-            return Ends(ratio, "", self._metric.larger_is_better, self._metric.type)
+            ratio = CostRatio(share, share, share, self._costs, self._unit)
+            return EndsComparison(ratio, "", self._metric.larger_is_better, self._metric.type)
         ends_of = self._counted_ends if self._measuring.is_counted else self._measured_ends
         found = ends_of(good, bad)
         self._exact = found.exact
         self._costs, self._unit = found.ratio.costs, found.ratio.unit
-        ends = Ends(found.ratio, "", found.larger_is_better, found.kind)
+        ends = EndsComparison(found.ratio, "", found.larger_is_better, found.kind)
         if found.change in _GREW + _SHRANK:
             return ends
         if found.change is PerformanceChange.NoChange:
             return ends._replace(why="the ends do not differ")
         return ends._replace(why=f"it is not certain that the ends differ: {found.rule}")
 
-    def _counted_ends(self, good: MinorVersion, bad: MinorVersion) -> Compared:
+    def _counted_ends(self, good: MinorVersion, bad: MinorVersion) -> PairComparison:
         """By one run of each."""
         costs = []
         for name, version in (("good", good), ("bad", bad)):
             try:
                 costs.append(self._measuring.alone(version))
-            except Skipped as problem:
+            except SkippedVersion as problem:
                 raise unusable_end(problem, name, version) from None
         return self._measuring.compared(*costs)
 
-    def _measured_ends(self, good: MinorVersion, bad: MinorVersion) -> Compared:
+    def _measured_ends(self, good: MinorVersion, bad: MinorVersion) -> PairComparison:
         try:
             self._measuring.learn((bad, good))
             return self._measuring.pairs(good, bad, self._limits, self._measuring.left(2), "ends")
-        except Skipped as problem:
+        except SkippedVersion as problem:
             is_base = str(problem).startswith(("base (", good.checksum))
             end = ("good", good) if is_base else ("bad", bad)
             raise unusable_end(problem, *end) from None
         except JobFailed as problem:
             raise unusable_end(problem, "good", good) from None
 
-    def stored(self, version: MinorVersion) -> Seen | None:
+    def stored(self, version: MinorVersion) -> VersionEvidence | None:
         """By a stored value that is that of an end, or clearly nearer to one of them."""
         value = self._known.get(version.checksum)
         if value is None:
@@ -243,7 +247,7 @@ class ByCost(Classifier):
         used, self._uses_stored, self._known = self._uses_stored, False, {}
         return used
 
-    def see(self, version: MinorVersion, beside_bad: bool, steps: int) -> Seen:
+    def see(self, version: MinorVersion, beside_bad: bool, steps: int) -> VersionEvidence:
         """By one run where counts repeat, else by pairs of runs beside the end."""
         try:
             if self._exact:
@@ -251,8 +255,8 @@ class ByCost(Classifier):
                     self._measuring.check_known(version)
                 return self._by_value(version, self._measuring.alone(version), "measured")
             return self._beside(version, self._bad if beside_bad else self._good, steps)
-        except Skipped as problem:
-            return Seen(version, Like.SKIPPED, "measured", why=str(problem))
+        except SkippedVersion as problem:
+            return VersionEvidence(version, VersionLabel.SKIPPED, "measured", why=str(problem))
 
     def _share(self, value: float) -> tuple[float, float]:
         """Where the value is between the costs of the ends, 0 the good one and 1 the bad one, and how far the
@@ -262,33 +266,39 @@ class ByCost(Classifier):
             value, good, bad = math.log(value), math.log(good), math.log(bad)
         return (value - good) / (bad - good), abs(bad - good)
 
-    def _by_value(self, version: MinorVersion, value: float, how: str) -> Seen:
+    def _by_value(self, version: MinorVersion, value: float, how: str) -> VersionEvidence:
         share, _ = self._share(value)
-        like, near = (Like.BAD, self._bad) if share > 0.5 else (Like.GOOD, self._good)
-        cost = self._costs[like is Like.BAD]
+        like, near = (VersionLabel.BAD, self._bad) if share > 0.5 else (VersionLabel.GOOD, self._good)
+        cost = self._costs[like is VersionLabel.BAD]
         ratio = quotient(cost, value)
-        return Seen(version, like, how, Ratio(ratio, ratio, ratio, (cost, value), self._unit), near.checksum)
+        return VersionEvidence(
+            version, like, how, CostRatio(ratio, ratio, ratio, (cost, value), self._unit), near.checksum
+        )
 
-    def _beside(self, version: MinorVersion, end: MinorVersion, steps: int) -> Seen:
+    def _beside(self, version: MinorVersion, end: MinorVersion, steps: int) -> VersionEvidence:
         """By the ratio to the end: the limit is half of the way to the other end, on logarithms."""
         measuring = self._measuring
         good, bad = self._costs
         half = abs(math.log(bad / good)) / 2
         rules = measuring.rules._replace(threshold=math.expm1(half), severe=math.inf)
         found = measuring.pairs(end, version, rules, measuring.left(steps), "like")
-        seen = Seen(version, Like.UNDECIDED, "measured", found.ratio, end.checksum)
+        seen = VersionEvidence(version, VersionLabel.UNDECIDED, "measured", found.ratio, end.checksum)
         towards = (_GREW if bad > good else _SHRANK) if end == self._good else (
             _SHRANK if bad > good else _GREW
         )  # fmt: skip
         away = _SHRANK if towards is _GREW else _GREW
-        own, other = (Like.GOOD, Like.BAD) if end == self._good else (Like.BAD, Like.GOOD)
+        own, other = (
+            (VersionLabel.GOOD, VersionLabel.BAD)
+            if end == self._good
+            else (VersionLabel.BAD, VersionLabel.GOOD)
+        )
         if found.change in towards:
             return seen._replace(like=other)
         if found.change is PerformanceChange.NoChange or found.change in away:
             return seen._replace(like=own)
         return seen._replace(why=found.rule)
 
-    def confirm(self, parent: MinorVersion, child: MinorVersion) -> Confirmation:
+    def confirm(self, parent: MinorVersion, child: MinorVersion) -> ParentComparison:
         """By one run of each where counts repeat, else by pairs of runs."""
         measuring = self._measuring
         good, bad = self._costs
@@ -296,30 +306,30 @@ class ByCost(Classifier):
             if self._exact:
                 costs = measuring.alone(parent), measuring.alone(child)
                 share = quotient(*costs)
-                ratio = Ratio(share, share, share, costs, self._unit)
+                ratio = CostRatio(share, share, share, costs, self._unit)
                 limit = 1 + self._limits.exact
                 same = (share > 1) == (bad > good) and not 1 / limit <= share <= limit
-                return Confirmation(ratio, "" if same else "measured again, the two do not differ so")
+                return ParentComparison(ratio, "" if same else "measured again, the two do not differ so")
             found = measuring.pairs(parent, child, self._limits, measuring.left(0), "confirm")
-        except (Skipped, PerunError) as problem:
-            return Confirmation(None, f"it could not be measured beside its parent: {problem}")
+        except (SkippedVersion, PerunError) as problem:
+            return ParentComparison(None, f"it could not be measured beside its parent: {problem}")
         if found.change in (_GREW if bad > good else _SHRANK):
-            return Confirmation(found.ratio)
-        return Confirmation(found.ratio, f"not confirmed beside its parent: {found.rule}")
+            return ParentComparison(found.ratio)
+        return ParentComparison(found.ratio, f"not confirmed beside its parent: {found.rule}")
 
 
-class ByScript(Classifier):
+class ScriptClassifier(Classifier):
     """By the exit status of a script, as `git bisect run` has it."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
 
-    def ends(self, good: MinorVersion, bad: MinorVersion) -> Ends:
+    def ends(self, good: MinorVersion, bad: MinorVersion) -> EndsComparison:
         """The script has to call both what they are named."""
         for version, name in ((good, "good"), (bad, "bad")):
             try:
                 is_bad = self._script.is_bad(version)
-            except Skipped as problem:
+            except SkippedVersion as problem:
                 raise UnusableEnd(
                     f"the {name} end, {version.checksum[:7]}, cannot be judged: {problem}",
                     f"name another {name} version, one that builds and that --script can judge",
@@ -331,23 +341,23 @@ class ByScript(Classifier):
                     "name other versions, or correct the script: it exits with 0 for good, with 1 to 127 for "
                     "bad, but with 125 for a version that cannot be judged",
                 )
-        return Ends(None)
+        return EndsComparison(None)
 
-    def stored(self, version: MinorVersion) -> Seen | None:
+    def stored(self, version: MinorVersion) -> VersionEvidence | None:
         """Nothing."""
         return None
 
-    def see(self, version: MinorVersion, beside_bad: bool, steps: int) -> Seen:
+    def see(self, version: MinorVersion, beside_bad: bool, steps: int) -> VersionEvidence:
         """By running it once."""
         try:
-            like = Like.BAD if self._script.is_bad(version) else Like.GOOD
-        except Skipped as problem:
-            return Seen(version, Like.SKIPPED, "script", why=str(problem))
-        return Seen(version, like, "script")
+            like = VersionLabel.BAD if self._script.is_bad(version) else VersionLabel.GOOD
+        except SkippedVersion as problem:
+            return VersionEvidence(version, VersionLabel.SKIPPED, "script", why=str(problem))
+        return VersionEvidence(version, like, "script")
 
-    def confirm(self, parent: MinorVersion, child: MinorVersion) -> Confirmation:
+    def confirm(self, parent: MinorVersion, child: MinorVersion) -> ParentComparison:
         """The script has called the one good and the other one bad."""
-        return Confirmation(None)
+        return ParentComparison(None)
 
 
 # Which version is looked at next, on positions alone: 0 is the good end, the last one the bad end.

@@ -23,15 +23,22 @@ from perun.models.growth.comparison import APART
 from perun.plugin.api import MinorVersion
 from perun.profile.changes import PerformanceChange
 from perun.repository import registering
-from perun.repository.bisections import Journal
+from perun.repository.bisections import BisectionJournal
 from perun.repository.copies import scratch_folder
 from perun.repository.repository import Repository
-from perun.running.bisect.data import PER_DOUBLING, SECONDS, BisectRequest, Ratio
-from perun.running.bisect.quantity import GROWTH, NoSuchLocation, OfCalls, OneNumber, OverWorkloads, Quantity
+from perun.running.bisect.data import PER_DOUBLING, SECONDS, BisectRequest, CostRatio
+from perun.running.bisect.quantity import (
+    GROWTH,
+    CallsOrder,
+    NoSuchLocation,
+    Quantity,
+    SingleNumber,
+    WorkloadsOrder,
+)
 from perun.running.compare import compare as answers
 from perun.running.compare.decide import BASE, PairRunner, usable_cores
-from perun.running.compare.instruments import BudgetSpent, Clocks, Collected, Instrument
-from perun.running.compare.plan import CompareOptions, Plan, Side
+from perun.running.compare.instruments import BudgetSpent, Clocks, CollectorInstrument, Instrument
+from perun.running.compare.plan import CompareOptions, ComparePlan, CompareSide
 from perun.running.compare.trial import Trial, profiles_of, run, store
 from perun.running.run.builds import Builds
 from perun.running.run.collecting import describe_machine
@@ -43,7 +50,7 @@ Tell = Callable[[str], None]
 """Gets what is done at the moment."""
 
 
-class Skipped(Exception):
+class SkippedVersion(Exception):
     """A version that cannot be built or run; the text says why. :ivar hint: what to do next, where known."""
 
     def __init__(self, why: str, hint: str = "") -> None:
@@ -51,14 +58,14 @@ class Skipped(Exception):
         self.hint = hint
 
 
-class Compared(NamedTuple):
+class PairComparison(NamedTuple):
     """What the pairs of two versions say.
 
     :param change: the label of the second one. :param exact: whether all runs of a version gave the same.
     :param rule: why it is that label.
     """
 
-    ratio: Ratio
+    ratio: CostRatio
     change: PerformanceChange
     exact: bool
     rule: str
@@ -66,7 +73,7 @@ class Compared(NamedTuple):
     kind: str
 
 
-class Copies:
+class BuiltCopies:
     """Versions that are checked out and built; use :func:`copies`."""
 
     def __init__(self, builds: Builds, tell: Tell) -> None:
@@ -91,13 +98,13 @@ class Copies:
 
 
 @contextmanager
-def copies(repo: Repository, tell: Tell) -> Iterator[Copies]:
+def copies(repo: Repository, tell: Tell) -> Iterator[BuiltCopies]:
     """Versions that are built; those that a killed process has not finished are removed first."""
-    with Builds(repo, apart=True) as builds:
-        yield Copies(builds, tell)
+    with Builds(repo, separate=True) as builds:
+        yield BuiltCopies(builds, tell)
 
 
-class Measuring:
+class BisectMeasurement:
     """Measures versions, each step once: what the journal knows is not measured again.
 
     :ivar spent: seconds of measuring in this process. :ivar rules: where the words begin.
@@ -108,8 +115,8 @@ class Measuring:
         repo: Repository,
         asked: BisectRequest,
         wanted: Quantity,
-        built_in: Copies,
-        journal: Journal,
+        built_in: BuiltCopies,
+        journal: BisectionJournal,
         tell: Tell,
         rng: random.Random,
     ) -> None:
@@ -135,15 +142,15 @@ class Measuring:
         """Whether one run of a version is known to be enough, before any two were compared."""
         return bool(self._wanted.sizes)
 
-    def compared(self, old: float, new: float) -> Compared:
+    def compared(self, old: float, new: float) -> PairComparison:
         """What two counted orders of growth say."""
         share = quotient(old, new)
         change = judge(of_counts((old, new), (1, 1))).change
         if abs(math.log2(share)) < APART:
             change = PerformanceChange.NoChange
-        ratio = Ratio(share, share, share, (old, new), PER_DOUBLING)
+        ratio = CostRatio(share, share, share, (old, new), PER_DOUBLING)
         rule = f"the exponents differ by {abs(math.log2(share)):.2g}"
-        return Compared(ratio, change, True, rule, False, GROWTH)
+        return PairComparison(ratio, change, True, rule, False, GROWTH)
 
     def left(self, steps: int) -> float:
         """The seconds for the next step, where about so many follow; 0 where the budget is spent."""
@@ -168,7 +175,7 @@ class Measuring:
                         raise
                     continue
                 except JobFailed as problem:
-                    raise Skipped(f"{version.checksum}: {problem.message}", problem.hint) from None
+                    raise SkippedVersion(f"{version.checksum}: {problem.message}", problem.hint) from None
             (self._metric,) = reading.values
             self._journal.keep(list(self._metric), "metric")
             return
@@ -176,7 +183,7 @@ class Measuring:
     def alone(self, version: MinorVersion) -> float:
         """The number that one run of the version gives.
 
-        :raises Skipped: where it cannot be built or run.
+        :raises SkippedVersion: where it cannot be built or run.
         """
         known = self._known("value", version)
         if known is not None:
@@ -195,11 +202,11 @@ class Measuring:
 
     def pairs(
         self, base: MinorVersion, head: MinorVersion, rules: Rules, seconds: float, why: str
-    ) -> Compared:
+    ) -> PairComparison:
         """What pairs of runs say, with the sequential test of `perun compare`.
 
         :param why: names the step beside the two versions: `ends`, `like` or `confirm`.
-        :raises Skipped: where `head` cannot be built or run. :raises PerunError: where `base` cannot.
+        :raises SkippedVersion: where `head` cannot be built or run. :raises PerunError: where `base` cannot.
         :raises BudgetSpent: where there are no seconds left.
         """
         key = (why, base.checksum, head.checksum)
@@ -221,7 +228,7 @@ class Measuring:
     def _known(self, step: str, version: MinorVersion) -> Any:
         why = self._journal.known("skipped", version.checksum)
         if why is not None:
-            raise Skipped(why)
+            raise SkippedVersion(why)
         return self._journal.known(step, version.checksum)
 
     @contextmanager
@@ -232,7 +239,7 @@ class Measuring:
             yield
         except (JobFailed, NoSuchLocation) as problem:
             self._journal.keep(problem.message, "skipped", version.checksum)
-            raise Skipped(problem.message, problem.hint) from problem
+            raise SkippedVersion(problem.message, problem.hint) from problem
         finally:
             self.spent += time.monotonic() - begun
 
@@ -242,7 +249,7 @@ class Measuring:
         old = self._copies.folder(base)
         options = CompareOptions(base.checksum, head.checksum, most_pairs=self._asked.most_pairs)
         case = self._wanted.case
-        planned = Plan(Side("base", base), Side("head", head), (case,))
+        planned = ComparePlan(CompareSide("base", base), CompareSide("head", head), (case,))
         with self._attempt(head), self._instrument() as instrument:
             folders = {"base": [old], "head": [self._copies.folder(head)]}
             machine_state = describe_machine(self._repo)
@@ -265,13 +272,13 @@ class Measuring:
     def _instrument(self) -> Iterator[Instrument]:
         wanted = self._wanted
         if wanted.recorded is not None:
-            collected = Collected(self._repo, wanted.case, wanted.recorded, self._version_of)
+            collected = CollectorInstrument(self._repo, wanted.case, wanted.recorded, self._version_of)
             if wanted.sizes:
-                yield OverWorkloads(self._repo, wanted, self._version_of)
+                yield WorkloadsOrder(self._repo, wanted, self._version_of)
             elif wanted.is_growth:
-                yield OfCalls(collected, wanted)
+                yield CallsOrder(collected, wanted)
             else:
-                yield OneNumber(collected, wanted, self._metric)
+                yield SingleNumber(collected, wanted, self._metric)
             return
         with scratch_folder(self._repo) as scratch:
             yield Clocks(self._repo, wanted.case, (wanted.metric,), scratch, self._rng)
@@ -311,11 +318,11 @@ def quotient(old: float, new: float) -> float:
     return new / old if old else math.inf
 
 
-def _compared(data: dict[str, Any]) -> Compared:
+def _compared(data: dict[str, Any]) -> PairComparison:
     value, low, high = data["ratio"]
     old, new = data["costs"]
-    return Compared(
-        Ratio(value, low, high, (old, new), data["unit"]),
+    return PairComparison(
+        CostRatio(value, low, high, (old, new), data["unit"]),
         PerformanceChange[data["change"]],
         data["exact"],
         data["rule"],
@@ -328,7 +335,7 @@ class UnusableEnd(JobFailed):
     """An end that cannot be built or run, or is not what it is named: there is nothing to go on with."""
 
 
-def unusable_end(problem: JobFailed | Skipped, end: str, version: MinorVersion) -> UnusableEnd:
+def unusable_end(problem: JobFailed | SkippedVersion, end: str, version: MinorVersion) -> UnusableEnd:
     """The error where an end cannot be built or run. :param end: `good` or `bad`."""
     # Pairs of runs name the versions in their way.
     message = re.sub(r"^(?:(?:base|head) \(\w+\)|[0-9a-f]{40,}): ", "", str(problem))

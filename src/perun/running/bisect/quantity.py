@@ -23,15 +23,15 @@ from perun.running.compare.instruments import (
     FREE,
     PEAK,
     BudgetSpent,
-    Collected,
+    CollectorInstrument,
+    CollectorMetric,
     Reading,
-    Recorded,
     clock,
     is_printed,
     summed,
     wanted,
 )
-from perun.running.compare.plan import Case
+from perun.running.compare.plan import CompareCase
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -60,10 +60,10 @@ class Quantity(NamedTuple):
     :param sizes: workloads over which it grows, where its order of growth is wanted.
     """
 
-    case: Case
+    case: CompareCase
     metric: str
     location: str
-    recorded: Recorded | None
+    recorded: CollectorMetric | None
     sizes: tuple[str, ...] = ()
 
     @property
@@ -78,7 +78,7 @@ class Quantity(NamedTuple):
 
 
 def quantity(
-    repo: Repository, case: Case, metric: str, location: str, sizes: tuple[str, ...] = ()
+    repo: Repository, case: CompareCase, metric: str, location: str, sizes: tuple[str, ...] = ()
 ) -> Quantity:
     """What the metric of that name is.
 
@@ -104,7 +104,9 @@ def quantity(
     return Quantity(case, name, location, None if name in FREE else found.recorded[0])
 
 
-def _growth(repo: Repository, case: Case, name: str, location: str, sizes: tuple[str, ...]) -> Quantity:
+def _growth(
+    repo: Repository, case: CompareCase, name: str, location: str, sizes: tuple[str, ...]
+) -> Quantity:
     """The order of growth, over workloads or by the sizes of calls."""
     collector = name.removesuffix(GROWTH).removesuffix(":")
     if collector in FREE:
@@ -126,13 +128,13 @@ def _growth(repo: Repository, case: Case, name: str, location: str, sizes: tuple
     return Quantity(case, f"{collector}:{GROWTH}", location, found.recorded[0], sizes)
 
 
-class OneNumber:
+class SingleNumber:
     """Measures runs by a collector, and takes the one number out of each profile.
 
     :param metric: of the location, where it is known; then a profile without it counted nothing there.
     """
 
-    def __init__(self, inner: Collected, wanted: Quantity, metric: Metric | None = None) -> None:
+    def __init__(self, inner: CollectorInstrument, wanted: Quantity, metric: Metric | None = None) -> None:
         self.name = inner.name
         self._metric = metric
         self._inner = inner
@@ -266,10 +268,10 @@ def metric_of(location: str, exact: bool) -> Metric:
     return Metric(location, GROWTH, "", PER_DOUBLING, exact)
 
 
-class OfCalls:
+class CallsOrder:
     """By the sizes and the times of the calls of one run, as `trace` and `complexity` record them."""
 
-    def __init__(self, inner: Collected, wanted: Quantity) -> None:
+    def __init__(self, inner: CollectorInstrument, wanted: Quantity) -> None:
         self.name = inner.name
         self._inner = inner
         self._wanted = wanted
@@ -287,7 +289,7 @@ class OfCalls:
         return reading._replace(values={metric_of(location, False): value})
 
 
-class OverWorkloads:
+class WorkloadsOrder:
     """By what is counted with workloads of growing sizes; a run of each is one reading.
 
     What is recorded is not kept: the profiles are of other workloads than those that are asked for.
@@ -303,8 +305,8 @@ class OverWorkloads:
         for size in wanted.sizes:
             job = replace(wanted.case.job, workload=size, generated=None)
             case = wanted.case._replace(job=job)
-            collected = Collected(repo, case, wanted.recorded, version_of)
-            self._instruments.append((float(size), OneNumber(collected, wanted._replace(case=case))))
+            collected = CollectorInstrument(repo, case, wanted.recorded, version_of)
+            self._instruments.append((float(size), SingleNumber(collected, wanted._replace(case=case))))
 
     def measure(self, folder: Path, seconds: float, core: int | None = None) -> Reading:
         """Count it with each workload. :param seconds: 0 where there is no limit.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import PerunError, Terminated
 from perun.core.wording import plural
-from perun.history.check.report import Acknowledging, Comparison, MethodResult, VersionReport
+from perun.history.check.report import AcknowledgementFilter, Comparison, MethodResult, VersionReport
 from perun.measurement.comparable import drifted
 from perun.measurement.comparison import info_of
 from perun.measurement.verdict import MORE_IS_BETTER, mirrored
@@ -31,8 +31,8 @@ from perun.repository.copies import scratch_folder
 from perun.repository.repository import Repository
 from perun.running.compare.decide import (
     LEAST,
-    Decision,
     Duet,
+    MetricDecision,
     PairRunner,
     disagreements,
     duet_cores,
@@ -40,9 +40,17 @@ from perun.running.compare.decide import (
     usable_cores,
 )
 from perun.running.compare.identical import opens_any, why_identical
-from perun.running.compare.instruments import Clocks, Collected, Instrument, MetricSpec, wanted
-from perun.running.compare.plan import NOISE, SECONDS, Case, CompareOptions, Folders, Plan, prepared
-from perun.running.compare.trial import Stored, Trial, profiles_of, run, store
+from perun.running.compare.instruments import Clocks, CollectorInstrument, Instrument, MetricSpec, wanted
+from perun.running.compare.plan import (
+    NOISE,
+    SECONDS,
+    CompareCase,
+    CompareOptions,
+    ComparePlan,
+    Folders,
+    prepared,
+)
+from perun.running.compare.trial import NewestProfiles, Trial, profiles_of, run, store
 from perun.running.run.collecting import describe_machine
 from perun.running.run.pre_run import environment
 
@@ -59,7 +67,7 @@ METHOD: Final = "hodges_lehmann_ratio"
 NOT_MEASURED: Final = "not measured"
 
 
-def change_of(decision: Decision) -> DegradationInfo:
+def change_of(decision: MetricDecision) -> DegradationInfo:
     """The verdict on one metric as a check reports it."""
     metric, verdict = decision.metric, decision.verdict
     if metric.larger_is_better:
@@ -69,7 +77,11 @@ def change_of(decision: Decision) -> DegradationInfo:
 
 
 def measured(
-    plan: Plan, case: Case, trial: Trial, stored: Stored | None, about: Mapping[str, Any]
+    plan: ComparePlan,
+    case: CompareCase,
+    trial: Trial,
+    stored: NewestProfiles | None,
+    about: Mapping[str, Any],
 ) -> Comparison:
     """What a trial found.
 
@@ -86,7 +98,7 @@ def measured(
     )
 
 
-def _nothing(case: Case, trial: Trial) -> DegradationInfo:
+def _nothing(case: CompareCase, trial: Trial) -> DegradationInfo:
     """That not one pair was measured."""
     rest = f": {trial.advice}" if trial.advice else ", before one pair was measured"
     values = (NOT_MEASURED, NOT_MEASURED, "ratio")
@@ -94,33 +106,35 @@ def _nothing(case: Case, trial: Trial) -> DegradationInfo:
     return DegradationInfo(PerformanceChange.Unknown, case.job.cmd, *values, sizes=(0, 0), rule=rule)
 
 
-def identical(plan: Plan, case: Case, reason: str) -> Comparison:
+def identical(plan: ComparePlan, case: CompareCase, reason: str) -> Comparison:
     """That a configuration needs no measuring, as both sides are the same."""
     return replace(unmeasured(plan, case, reason), same=True)
 
 
-def unmeasured(plan: Plan, case: Case, reason: str, error: PerunError | None = None) -> Comparison:
+def unmeasured(
+    plan: ComparePlan, case: CompareCase, reason: str, error: PerunError | None = None
+) -> Comparison:
     """That a configuration was not measured, and why; `error` where something is wrong."""
     return Comparison(unstored(case, "time"), None, plan.base.version, reason=reason, error=error)
 
 
-def unstored(case: Case, collector: str) -> ProfileInfo:
+def unstored(case: CompareCase, collector: str) -> ProfileInfo:
     """Stands for a profile that there is not."""
     job = case.job
     return ProfileInfo("", "", ProfileHeader("", job.cmd, job.args, job.workload, collector), 0)
 
 
-def report_of(repo: Repository, plan: Plan, comparisons: list[Comparison]) -> VersionReport:
+def report_of(repo: Repository, plan: ComparePlan, comparisons: list[Comparison]) -> VersionReport:
     """The answer: the head, compared with the base in each configuration, with what is acknowledged."""
     version = plan.head.version
     if plan.head.uncommitted:
         files = len(plan.head.uncommitted)
         changes = f"uncommitted changes to {files} file{'s' * (files != 1)} on top of: {version.subject}"
         version = version._replace(desc=changes)
-    return Acknowledging(repo).report(VersionReport(version, tuple(comparisons)))
+    return AcknowledgementFilter(repo).report(VersionReport(version, tuple(comparisons)))
 
 
-def about_trial(session_id: str, plan: Plan, trial: Trial, options: CompareOptions) -> dict[str, Any]:
+def about_trial(session_id: str, plan: ComparePlan, trial: Trial, options: CompareOptions) -> dict[str, Any]:
     """How a trial was measured, as JSON data: for the headers of its profiles, and for the answer."""
     return {
         "id": session_id,
@@ -147,7 +161,7 @@ def about_trial(session_id: str, plan: Plan, trial: Trial, options: CompareOptio
     }
 
 
-def _notes(plan: Plan, trial: Trial, stored: Stored | None) -> Iterator[str]:
+def _notes(plan: ComparePlan, trial: Trial, stored: NewestProfiles | None) -> Iterator[str]:
     yield f"{plural(len(trial.pairs), 'pair')} in {readable(trial.seconds, 's')}{_how(trial)}"
     yield from _about_duet(trial)
     for one in trial.decisions:
@@ -193,7 +207,7 @@ def unlimited(seconds: float | None) -> None:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CompareOutcome:
     """The answer; `interruption` is the exception that ended the comparison before its end."""
 
     report: VersionReport
@@ -203,9 +217,9 @@ class Outcome:
 class _TrialResult(NamedTuple):
     """A trial of one configuration, and what else there is to say of it; it is judged when all are there."""
 
-    case: Case
+    case: CompareCase
     trial: Trial
-    stored: Stored | None
+    stored: NewestProfiles | None
     about: Mapping[str, Any]
     notes: tuple[str, ...]
 
@@ -221,13 +235,13 @@ class _ProgressSink(NamedTuple):
 
 def compare(
     repo: Repository,
-    planned: Plan,
+    planned: ComparePlan,
     options: CompareOptions,
     report: Report = silent,
     expect: Callable[[float | None], None] = unlimited,
     rng: random.Random | None = None,
     note: Callable[[str], None] = quiet,
-) -> Outcome:
+) -> CompareOutcome:
     """Measure each configuration of both sides in pairs, store what was measured, and judge it.
 
     A configuration whose command fails is a comparison with an error, and the others go on. An interruption
@@ -254,14 +268,14 @@ def compare(
     except (KeyboardInterrupt, Terminated) as interruption:
         session.interruption = session.interruption or interruption
     comparisons = list(_judged(planned, found, options))
-    return Outcome(report_of(repo, planned, comparisons), session.interruption)
+    return CompareOutcome(report_of(repo, planned, comparisons), session.interruption)
 
 
 def _judged(
-    planned: Plan, found: Sequence[Comparison | _TrialResult], options: CompareOptions
+    planned: ComparePlan, found: Sequence[Comparison | _TrialResult], options: CompareOptions
 ) -> Iterator[Comparison]:
     """The comparisons."""
-    decided: dict[tuple[str, str, str], list[Decision]] = {}
+    decided: dict[tuple[str, str, str], list[MetricDecision]] = {}
     for one in found:
         if isinstance(one, Comparison):
             yield one
@@ -285,7 +299,7 @@ class _Session:
     def __init__(
         self,
         repo: Repository,
-        planned: Plan,
+        planned: ComparePlan,
         options: CompareOptions,
         watched: _ProgressSink,
         rng: random.Random,
@@ -301,7 +315,7 @@ class _Session:
         self._left = SECONDS * len(planned.cases) if options.budget is None else options.budget
 
     def compare(
-        self, case: Case, metrics: MetricSpec, folders: Folders, shares: int
+        self, case: CompareCase, metrics: MetricSpec, folders: Folders, shares: int
     ) -> Iterator[Comparison | _TrialResult]:
         """The trials of one configuration: of the clocks together, and of each other metric.
 
@@ -327,7 +341,7 @@ class _Session:
                 if self.interruption is not None:
                     return
 
-    def _why_identical(self, case: Case, first: Path, second: Path, shares: int) -> str:
+    def _why_identical(self, case: CompareCase, first: Path, second: Path, shares: int) -> str:
         run_of = Run(case.job.cmd, case.job.args, case.workload, environ=environment(self._repo))
 
         def opens(run: Run, names: Collection[str]) -> bool | None:
@@ -341,7 +355,7 @@ class _Session:
         return why_identical(run_of._replace(cwd=first), run_of._replace(cwd=second), opens)
 
     def _instruments(
-        self, case: Case, metrics: MetricSpec, folders: Folders, scratch: Path
+        self, case: CompareCase, metrics: MetricSpec, folders: Folders, scratch: Path
     ) -> Iterator[Instrument]:
         versions = {folder: side.version for side in self._plan.sides for folder in folders[side.name]}
         versions |= dict.fromkeys(folders[NOISE], self._plan.base.version)
@@ -352,10 +366,15 @@ class _Session:
         if metrics.free:
             yield Clocks(self._repo, case, metrics.free, scratch, self._rng)
         for recorded in metrics.recorded:
-            yield Collected(self._repo, case, recorded, version_of)
+            yield CollectorInstrument(self._repo, case, recorded, version_of)
 
     def _tried(
-        self, case: Case, instrument: Instrument, folders: Folders, seconds: float, notes: tuple[str, ...]
+        self,
+        case: CompareCase,
+        instrument: Instrument,
+        folders: Folders,
+        seconds: float,
+        notes: tuple[str, ...],
     ) -> Comparison | _TrialResult:
         """What one instrument finds, stored; or that a command fails."""
         options, planned = self._options, self._plan
@@ -365,7 +384,7 @@ class _Session:
             duet = Duet(self._together, instrument.measure_both)
         runner = PairRunner(instrument, planned, folders, options.order, cores, self._rng, duet)
 
-        def progress(decisions: Sequence[Decision], pairs: int, most: int, left: float) -> None:
+        def progress(decisions: Sequence[MetricDecision], pairs: int, most: int, left: float) -> None:
             self._watched.report(f"{case.job}{_so_far(decisions)}", pairs, most)
             self._watched.expect(left)
 
@@ -391,19 +410,19 @@ class _Session:
 
     def _store(
         self,
-        case: Case,
+        case: CompareCase,
         trial: Trial,
         about: Mapping[str, Any],
         machine_state: Mapping[str, Any],
         newest: int,
-    ) -> Stored:
+    ) -> NewestProfiles:
         made: dict[str, list[Profile]] = {
             side.name: profiles_of(self._repo, case, trial, side, machine_state) for side in self._plan.sides
         }
         return store(self._repo, self._plan.sides, made, about, newest)
 
 
-def _so_far(decisions: Sequence[Decision]) -> str:
+def _so_far(decisions: Sequence[MetricDecision]) -> str:
     """The intervals of the metrics so far: `: real 1.02x [0.99, 1.05], cpu 1x [0.99, 1.01]`."""
     shown: list[str] = []
     for one in decisions:

@@ -28,7 +28,7 @@ from perun.models.two_samples.ratio import MIN_VALUES, Ratio, of_pairs
 from perun.models.two_samples.sequential import boundaries, level_of, nominal_levels
 from perun.profile.changes import PerformanceChange
 from perun.running.compare.instruments import Instrument, Reading, SideFailed
-from perun.running.compare.plan import NOISE, Folders, Plan
+from perun.running.compare.plan import NOISE, ComparePlan, Folders
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ EXACT_AFTER: Final = 3
 _SESSION: Final = "pairs"
 
 
-class Values(NamedTuple):
+class PairValues(NamedTuple):
     """What was measured of one metric: arrays of shape (n,), the k-th of each from the k-th pair.
 
     :param noise: once more the base; its ratio to `base` is the noise of the session.
@@ -61,7 +61,7 @@ class Values(NamedTuple):
         return of_pairs(self.base if self.beside is None else self.beside, self.noise, confidence)
 
 
-class Decision(NamedTuple):
+class MetricDecision(NamedTuple):
     """What the pairs say of one metric.
 
     :param noise: the ratio of the base to itself, None where there are too few pairs for any.
@@ -141,8 +141,8 @@ def reachable(most: int, seconds: float, per_pair: float) -> int:
 
 
 def decide(
-    series: Mapping[Metric, Values], looks: InterimPlan, rules: Rules, *, ends: bool = False
-) -> list[Decision]:
+    series: Mapping[Metric, PairValues], looks: InterimPlan, rules: Rules, *, ends: bool = False
+) -> list[MetricDecision]:
     """What the pairs so far say of each metric.
 
     :param ends: no more pairs follow.
@@ -150,10 +150,13 @@ def decide(
     return [_decision(metric, values, looks, rules, ends) for metric, values in series.items()]
 
 
-def _decision(metric: Metric, values: Values, looks: InterimPlan, rules: Rules, ends: bool) -> Decision:
+def _decision(
+    metric: Metric, values: PairValues, looks: InterimPlan, rules: Rules, ends: bool
+) -> MetricDecision:
     count = values.base.size
     strong, weak = (
-        looks.level(1 - confidence, count, ends=ends) for confidence in (rules.confidence, rules.weaker)
+        looks.level(1 - confidence, count, ends=ends)
+        for confidence in (rules.confidence, rules.maybe_confidence)
     )
     noise = values.noise_of(1 - strong)
     base, head = (_point(metric, side) for side in (values.base, values.head))
@@ -164,7 +167,7 @@ def _decision(metric: Metric, values: Values, looks: InterimPlan, rules: Rules, 
     verdict = judge(found, rules)
     counted = found.basis in (Basis.COUNTS, Basis.RUNS)
     is_settled = counted or settled(verdict, rules)
-    return Decision(metric, verdict, None if counted else noise, is_settled, (strong, weak))
+    return MetricDecision(metric, verdict, None if counted else noise, is_settled, (strong, weak))
 
 
 def _point(metric: Metric, values: Floats) -> Point:
@@ -174,7 +177,7 @@ def _point(metric: Metric, values: Floats) -> Point:
     return Point(rounds, metric.kind)
 
 
-def disagreements(decisions: Sequence[Decision]) -> Iterator[str]:
+def disagreements(decisions: Sequence[MetricDecision]) -> Iterator[str]:
     """What it means that two clocks do not say the same, for each such pair of them."""
     labels = {_clock(one.metric): _direction(one) for one in decisions}
     for (first, second), meanings in _MEANINGS.items():
@@ -188,7 +191,7 @@ def _clock(metric: Metric) -> str:
     return metric.type if metric.type == "instructions" else metric.subtype
 
 
-def _direction(decision: Decision) -> str:
+def _direction(decision: MetricDecision) -> str:
     change = decision.verdict.change
     if change is PerformanceChange.NoChange:
         return "same"
@@ -274,7 +277,7 @@ class PairRunner:
     def __init__(
         self,
         instrument: Instrument,
-        plan: Plan,
+        plan: ComparePlan,
         folders: Folders,
         order: str,
         cores: tuple[int, ...],

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from perun.core.errors import JobFailed, PluginError, UsageError
 from perun.core.process import programs
 from perun.core.process.command import failed, find_executable, last_lines
-from perun.core.process.execution import Execution, Sample, input_of, opened
+from perun.core.process.execution import Execution, RunSample, input_of, opened
 from perun.measurement.series import Metric, measurements
 from perun.plugin.api import MinorVersion, Run, silent
 from perun.repository.jobs import Job, PluginConfig, make_unit
 from perun.repository.repository import Repository
-from perun.running.compare.plan import Case
+from perun.running.compare.plan import CompareCase
 from perun.running.run import collecting
 from perun.running.run.pre_run import environment
 
@@ -41,10 +41,10 @@ _LARGEST_PLACED: Final = 4_000_000
 """Bytes of a program that are copied before each run: more would disturb it."""
 
 
-class Timed(NamedTuple):
+class TimedRun(NamedTuple):
     """One run, and the last lines of its standard error where it failed."""
 
-    sample: Sample
+    sample: RunSample
     errors: Sequence[str] = ()
 
 
@@ -82,7 +82,7 @@ class TimedRuns:
     def __exit__(self, *exc: object) -> None:
         self._execution.__exit__(*exc)
 
-    def record(self) -> Timed:
+    def record(self) -> TimedRun:
         """Run it once; that it failed or was stopped is in the sample.
 
         :raises JobFailed: if it cannot be started.
@@ -92,11 +92,11 @@ class TimedRuns:
         if sample.interruption is not None:
             raise sample.interruption
         failed = sample.status and not sample.early
-        return Timed(sample, self._execution.last_errors() if failed else ())
+        return TimedRun(sample, self._execution.last_errors() if failed else ())
 
 
 def time_profile(
-    repo: Repository, job: Job, samples: Sequence[Sample], machine_state: Mapping[str, Any], **params: Any
+    repo: Repository, job: Job, samples: Sequence[RunSample], machine_state: Mapping[str, Any], **params: Any
 ) -> Profile:
     """The profile of the time collector of runs that were timed, in their order.
 
@@ -122,7 +122,7 @@ _OF_FUNCTIONS: Final = frozenset({"memory", "instructions", "mixed"})
 """Types that are recorded function by function: here the program is compared as a whole."""
 
 
-class Recorded(NamedTuple):
+class CollectorMetric(NamedTuple):
     """A metric that a collector records: its name, or its type and subtype as `memory:peak`.
 
     :param units: the collectors that may record it, the likeliest first.
@@ -143,10 +143,10 @@ class MetricSpec(NamedTuple):
     """What is measured of one configuration: clocks and peak in the same runs, the rest in others."""
 
     free: tuple[str, ...]
-    recorded: tuple[Recorded, ...]
+    recorded: tuple[CollectorMetric, ...]
 
 
-def wanted(repo: Repository, names: Sequence[str], case: Case) -> MetricSpec:
+def wanted(repo: Repository, names: Sequence[str], case: CompareCase) -> MetricSpec:
     """Who measures the metrics of these names.
 
     :raises UsageError: where a name is no clock, no collector, and the matrix has no collector that might
@@ -155,7 +155,7 @@ def wanted(repo: Repository, names: Sequence[str], case: Case) -> MetricSpec:
     free = tuple(dict.fromkeys(name for name in names if name in FREE))
     others = dict.fromkeys(name for name in names if name not in FREE)
     return MetricSpec(
-        free, tuple(Recorded(name, tuple(_units(repo, name, case.collectors))) for name in others)
+        free, tuple(CollectorMetric(name, tuple(_units(repo, name, case.collectors))) for name in others)
     )
 
 
@@ -206,7 +206,7 @@ class Reading(NamedTuple):
     """What one run gave: a value for each metric, and the profile, where a collector made one."""
 
     values: Mapping[Metric, float]
-    sample: Sample | None = None
+    sample: RunSample | None = None
     profile: Profile | None = None
 
 
@@ -247,7 +247,7 @@ class Clocks:
     name = "time"
 
     def __init__(
-        self, repo: Repository, case: Case, names: tuple[str, ...], scratch: Path, rng: random.Random
+        self, repo: Repository, case: CompareCase, names: tuple[str, ...], scratch: Path, rng: random.Random
     ) -> None:
         self._run = Run(case.job.cmd, case.job.args, case.workload, environ=environment(repo))
         self._scratch = scratch
@@ -305,14 +305,14 @@ class Clocks:
                     return SideFailed(number, failed(run._replace(cwd=side.folder), code, lines, FIRST_WORDS))
         return failed(run, status, (), "measure in turns, without --duet")
 
-    def _timed(self, run: Run, seconds: float, engine: Sequence[str], core: int | None = None) -> Timed:
+    def _timed(self, run: Run, seconds: float, engine: Sequence[str], core: int | None = None) -> TimedRun:
         with TimedRuns(run, self._scratch, self._rng, seconds, core, engine) as runs:
             timed = runs.record()
         if timed.sample.early:
             raise BudgetSpent
         return timed
 
-    def _used(self, result: Path) -> programs.Usage:
+    def _used(self, result: Path) -> programs.ResourceUsage:
         try:
             return programs.read(result)
         except ValueError:
@@ -321,10 +321,10 @@ class Clocks:
                 "measure without --metric peak-memory and --duet",
             ) from None
 
-    def _of_usage(self, usage: programs.Usage) -> Reading:
-        return self._reading(Sample(usage.real, usage.user, usage.system, 0), float(usage.peak))
+    def _of_usage(self, usage: programs.ResourceUsage) -> Reading:
+        return self._reading(RunSample(usage.real, usage.user, usage.system, 0), float(usage.peak))
 
-    def _reading(self, sample: Sample, peak: float = 0.0) -> Reading:
+    def _reading(self, sample: RunSample, peak: float = 0.0) -> Reading:
         used = {"wall": sample.real, "cpu": sample.user + sample.system, "user": sample.user,
                 "sys": sample.system, PEAK: peak}  # fmt: skip
         return Reading({metric: used[name] for name, metric in self._metrics.items()}, sample)
@@ -353,14 +353,18 @@ def quiet(unit: PluginConfig) -> PluginConfig:
     return replace(unit, params=replace(params, output_handling="suppress"))
 
 
-class Collected:
+class CollectorInstrument:
     """What a collector records of a run; each run is a profile.
 
     The first collector of those that may record the metric that does is the one that is used.
     """
 
     def __init__(
-        self, repo: Repository, case: Case, wanted: Recorded, version_of: Callable[[Path], MinorVersion]
+        self,
+        repo: Repository,
+        case: CompareCase,
+        wanted: CollectorMetric,
+        version_of: Callable[[Path], MinorVersion],
     ) -> None:
         self.name = wanted.name
         self._repo = repo

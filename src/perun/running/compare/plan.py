@@ -84,7 +84,7 @@ CLOCKS: Final = PluginConfig("time", None)
 _SHOWN: Final = 10
 
 
-class Side(NamedTuple):
+class CompareSide(NamedTuple):
     """One of the two versions.
 
     :param uncommitted: files that are not as in the version, where the working directory is measured as it
@@ -100,7 +100,7 @@ class Side(NamedTuple):
         return f"{self.name} ({self.version.checksum[:_SHOWN]}{changes})"
 
 
-class Case(NamedTuple):
+class CompareCase(NamedTuple):
     """One command with its arguments and its workload, and the collectors that the matrix has for it.
 
     :param job: without a collector of its own.
@@ -115,21 +115,21 @@ class Case(NamedTuple):
         return self.job.generated.inputs[0].text if self.job.generated else self.job.workload
 
 
-class Plan(NamedTuple):
+class ComparePlan(NamedTuple):
     """What is compared; `note` says how the base was chosen, where the user named none."""
 
-    base: Side
-    head: Side
-    cases: tuple[Case, ...]
+    base: CompareSide
+    head: CompareSide
+    cases: tuple[CompareCase, ...]
     note: str = ""
 
     @property
-    def sides(self) -> tuple[Side, Side]:
+    def sides(self) -> tuple[CompareSide, CompareSide]:
         """Base and head."""
         return self.base, self.head
 
 
-def plan(repo: Repository, wanted: CompareOptions) -> Plan:
+def plan(repo: Repository, wanted: CompareOptions) -> ComparePlan:
     """Plan a comparison; nothing is built or measured.
 
     :raises VersionControlError: where a revision is unknown, or there is no base to be found.
@@ -144,17 +144,17 @@ def plan(repo: Repository, wanted: CompareOptions) -> Plan:
     cases = tuple(cases_of(repo, wanted))
     for case in cases:
         Run(case.job.cmd, case.job.args, case.workload).command()  # raises where it cannot be split
-    return Plan(Side("base", repo.vcs.get_minor_version_info(base)), head, cases, note)
+    return ComparePlan(CompareSide("base", repo.vcs.get_minor_version_info(base)), head, cases, note)
 
 
-def _head(repo: Repository, revision: str | None) -> Side:
+def _head(repo: Repository, revision: str | None) -> CompareSide:
     if revision is not None:
-        return Side("head", repo.vcs.get_minor_version_info(repo.version(revision)))
+        return CompareSide("head", repo.vcs.get_minor_version_info(repo.version(revision)))
     version = repo.vcs.get_minor_version_info(repo.version(None))
-    return Side("head", version, tuple(repo.vcs.changed_files()))
+    return CompareSide("head", version, tuple(repo.vcs.changed_files()))
 
 
-def _base(repo: Repository, revision: str | None, head: Side) -> tuple[str, str]:
+def _base(repo: Repository, revision: str | None, head: CompareSide) -> tuple[str, str]:
     """The version of the base, and how it was found."""
     if revision is not None:
         return repo.version(revision), ""
@@ -195,7 +195,7 @@ def _main_branch(repo: Repository) -> str:
 
 def _matrix(repo: Repository, seed: int | None) -> list[Job]:
     try:
-        return matrix(repo, seed, apart=True)
+        return matrix(repo, seed, separate=True)
     except EmptyMatrix as problem:
         hint = "name a command with --cmd (-c), or set up the job matrix: perun config edit"
         raise EmptyMatrix(problem.message, hint) from None
@@ -210,7 +210,7 @@ def require_own(repo: Repository, jobs: Iterable[Job], doing: str) -> None:
     repo.require_trust(doing, by_profiles(repo.root, repo.config, repo.environ, commands))
 
 
-def cases_of(repo: Repository, wanted: CompareOptions) -> Iterator[Case]:
+def cases_of(repo: Repository, wanted: CompareOptions) -> Iterator[CompareCase]:
     """The configurations that are measured: each once, whatever collectors the matrix has for it.
 
     :raises UsageError: where there are arguments or a workload, and no command.
@@ -218,7 +218,7 @@ def cases_of(repo: Repository, wanted: CompareOptions) -> Iterator[Case]:
     """
     if wanted.cmd:
         jobs = combine_units(
-            repo, [wanted.cmd], [wanted.args], [wanted.workload], [CLOCKS], seed=wanted.seed, apart=True
+            repo, [wanted.cmd], [wanted.args], [wanted.workload], [CLOCKS], seed=wanted.seed, separate=True
         )
     elif wanted.args or wanted.workload:
         raise UsageError(
@@ -230,10 +230,10 @@ def cases_of(repo: Repository, wanted: CompareOptions) -> Iterator[Case]:
             for job in _matrix(repo, wanted.seed)
             if needs_command(repo.registry, job.collector.name)  # of sources there is nothing to run
         ]
-    cases: dict[tuple[str, str, str], Case] = {}
+    cases: dict[tuple[str, str, str], CompareCase] = {}
     for job in jobs:
         key = (job.cmd, job.args, job.workload)
-        known = cases.get(key) or Case(replace(job, collector=CLOCKS, postprocessors=()), ())
+        known = cases.get(key) or CompareCase(replace(job, collector=CLOCKS, postprocessors=()), ())
         cases[key] = known._replace(collectors=(*known.collectors, job.collector))
     yield from cases.values()
 
@@ -248,7 +248,7 @@ Folders = Mapping[str, Sequence[Path]]
 
 @contextmanager
 def prepared(
-    repo: Repository, sides: Iterable[Side], builds: int, report: Report, *, noise: bool = False
+    repo: Repository, sides: Iterable[CompareSide], builds: int, report: Report, *, noise: bool = False
 ) -> Iterator[Folders]:
     """Working copies of the sides, each built apart; a single build of a version is kept for later.
 
@@ -260,7 +260,7 @@ def prepared(
     """
     sides = list(sides)
     found: dict[str, list[Path]] = {side.name: [] for side in sides}
-    with Builds(repo, apart=True) as cache:
+    with Builds(repo, separate=True) as cache:
         for number in range(builds):
             for place, side in enumerate(sides):
                 report(f"building {side}", len(sides) * number + place, len(sides) * builds)
@@ -272,7 +272,7 @@ def prepared(
         yield found
 
 
-def _prepare(repo: Repository, cache: Builds, side: Side, is_only: bool) -> Path:
+def _prepare(repo: Repository, cache: Builds, side: CompareSide, is_only: bool) -> Path:
     try:
         if is_only and not side.uncommitted:
             return cache.enter(side.version.checksum).folder

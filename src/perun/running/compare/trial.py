@@ -31,21 +31,21 @@ from perun.running.compare.decide import (
     BESIDE,
     EXACT_AFTER,
     FIRST_LOOK,
-    Decision,
     InterimPlan,
+    MetricDecision,
     PairRunner,
-    Values,
+    PairValues,
     decide,
     reachable,
 )
 from perun.running.compare.instruments import PEAK, BudgetSpent, Reading, clock, time_profile
-from perun.running.compare.plan import Case, Side
+from perun.running.compare.plan import CompareCase, CompareSide
 
 REPEATED: Final = 3
 """Pairs under disturbance that are repeated in any case; beyond, one for each four undisturbed ones."""
 LARGEST_BUDGET: Final = 1e7
 
-Progress = Callable[[Sequence[Decision], int, int, float], None]
+Progress = Callable[[Sequence[MetricDecision], int, int, float], None]
 """Gets what the pairs said at the last look, the pairs so far and at most, and the seconds that are left."""
 
 
@@ -66,7 +66,7 @@ class Trial:
 
     name: str
     pairs: list[Mapping[str, Reading]] = field(default_factory=list)
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: list[MetricDecision] = field(default_factory=list)
     repeated: int = 0
     disturbance: str = ""
     speed: Speed = field(default_factory=Speed)
@@ -79,7 +79,7 @@ class Trial:
     interruption: BaseException | None = None
 
     @property
-    def series(self) -> dict[Metric, Values]:
+    def series(self) -> dict[Metric, PairValues]:
         """The values of each metric that all runs gave."""
         return _series(self.pairs)
 
@@ -88,13 +88,13 @@ class Trial:
         return [pair[side] for pair in self.pairs]
 
 
-def _series(pairs: Sequence[Mapping[str, Reading]]) -> dict[Metric, Values]:
+def _series(pairs: Sequence[Mapping[str, Reading]]) -> dict[Metric, PairValues]:
     """The values of each metric that all runs of the pairs gave."""
     readings = [reading.values for pair in pairs for reading in pair.values()]
     common = [metric for metric in readings[0] if all(metric in one for one in readings)] if readings else []
     arms = (*ARMS, BESIDE) if pairs and BESIDE in pairs[0] else ARMS
     return {
-        metric: Values(*(np.array([pair[arm].values[metric] for pair in pairs]) for arm in arms))
+        metric: PairValues(*(np.array([pair[arm].values[metric] for pair in pairs]) for arm in arms))
         for metric in common
     }
 
@@ -135,7 +135,7 @@ def run(
                 f"--budget {_enough(longest, runner)}"
             )
         warm = clock()
-        watch = conditions.Watch()
+        watch = conditions.ConditionWatch()
         while left() > 0:
             if trial.pairs and trial.pairs[0][ARMS[0]].sample is not None:
                 trial.speed.visit()
@@ -217,7 +217,7 @@ def _may_be_exact(trial: Trial) -> bool:
     return len(trial.pairs) == EXACT_AFTER and all(metric.exact for metric in trial.series)
 
 
-def _is_disturbed(trial: Trial, watch: conditions.Watch, before: conditions.Moment) -> bool:
+def _is_disturbed(trial: Trial, watch: conditions.ConditionWatch, before: conditions.Moment) -> bool:
     """Whether the pair since then has to be measured again; counts it."""
     why = watch.disturbance(before, conditions.now())
     if not why or trial.repeated >= REPEATED + len(trial.pairs) // 4:
@@ -227,7 +227,7 @@ def _is_disturbed(trial: Trial, watch: conditions.Watch, before: conditions.Mome
     return True
 
 
-def _undecided(decision: Decision, pairs: int) -> Decision:
+def _undecided(decision: MetricDecision, pairs: int) -> MetricDecision:
     """The decision as that of a series which somebody has ended, so that its level does not hold."""
     rule = f"interrupted after {pairs} pairs; by then {decision.verdict.reason}"
     verdict = decision.verdict._replace(change=PerformanceChange.Unknown, reason=rule)
@@ -242,12 +242,12 @@ def _undecided(decision: Decision, pairs: int) -> Decision:
 class _Made(NamedTuple):
     """A profile of a side, and its number among those of that side."""
 
-    side: Side
+    side: CompareSide
     profile: Profile
     number: int
 
 
-class Stored(NamedTuple):
+class NewestProfiles(NamedTuple):
     """The newest profile of each side, and how many `profiles` there are of both."""
 
     base: ProfileInfo
@@ -256,7 +256,7 @@ class Stored(NamedTuple):
 
 
 def profiles_of(
-    repo: Repository, case: Case, trial: Trial, side: Side, machine_state: Mapping[str, Any]
+    repo: Repository, case: CompareCase, trial: Trial, side: CompareSide, machine_state: Mapping[str, Any]
 ) -> list[Profile]:
     """What was measured of one side: the profiles of a collector, one for each run; or one of the times of
     all runs, and before it one of their peaks of memory where these were measured."""
@@ -270,7 +270,7 @@ def profiles_of(
     return [*_peaks(times, readings, case), times]
 
 
-def _peaks(times: Profile, readings: Sequence[Reading], case: Case) -> Iterator[Profile]:
+def _peaks(times: Profile, readings: Sequence[Reading], case: CompareCase) -> Iterator[Profile]:
     """A profile of the peaks, apart from that of the times: not every comparison measures them."""
     peak = clock(case.job.cmd, PEAK)
     if not all(peak in reading.values for reading in readings):
@@ -291,11 +291,11 @@ def _peaks(times: Profile, readings: Sequence[Reading], case: Case) -> Iterator[
 
 def store(
     repo: Repository,
-    sides: Sequence[Side],
+    sides: Sequence[CompareSide],
     made: Mapping[str, Sequence[Profile]],
     about: Mapping[str, Any],
     last: int,
-) -> Stored:
+) -> NewestProfiles:
     """Store the profiles of both sides, and register those of versions; those of uncommitted changes are
     pending.
 
@@ -318,10 +318,10 @@ def store(
         one.side.name: ProfileInfo(path.name, str(path), ProfileHeader.of(one.profile), moment)
         for one, path, moment in zip(marked, paths, moments, strict=True)
     }
-    return Stored(newest["base"], newest["head"], len(marked))
+    return NewestProfiles(newest["base"], newest["head"], len(marked))
 
 
-def _marked(side: Side, profile: Profile, number: int, about: Mapping[str, Any]) -> _Made:
+def _marked(side: CompareSide, profile: Profile, number: int, about: Mapping[str, Any]) -> _Made:
     """Marked as of the session."""
     session.mark(profile, session.Session(about["id"], side.name, runs_are_rounds=True))
     details = {**about, **profile["header"][session.KEY], "uncommitted": bool(side.uncommitted)}

@@ -25,11 +25,18 @@ from perun.repository import registering
 from perun.repository.jobs import PluginConfig, make_unit
 from perun.repository.repository import Repository
 from perun.running.compare.instruments import quiet
-from perun.running.compare.plan import Case, Folders, Side
+from perun.running.compare.plan import CompareCase, CompareSide, Folders
 from perun.running.explain import costs
 from perun.running.explain.costs import OUTSIDE, FunctionKey
-from perun.running.explain.data import Cost
-from perun.running.explain.plan import ExplainOptions, Gathered, Plan, ProfilePair, SizedPair, with_workload
+from perun.running.explain.data import CostChange
+from perun.running.explain.plan import (
+    CaseEvidence,
+    ExplainOptions,
+    ExplainPlan,
+    ProfilePair,
+    SizedPair,
+    with_workload,
+)
 from perun.running.run import collecting
 from perun.running.run.collecting import VersionStatistics
 from perun.running.run.pre_run import environment
@@ -47,7 +54,7 @@ MOST: Final = 8
 """Functions whose calls are recorded."""
 
 
-def suspects(found: Gathered, sources: Sources, options: ExplainOptions) -> list[FunctionKey]:
+def suspects(found: CaseEvidence, sources: Sources, options: ExplainOptions) -> list[FunctionKey]:
     """The functions of the project whose instructions changed, the largest change first; where instructions
     are not known, those that lines of the diff are in. Only those of the location, where there is one."""
     pair = found.pairs.get("instructions")
@@ -55,7 +62,7 @@ def suspects(found: Gathered, sources: Sources, options: ExplainOptions) -> list
         return [one for one in sources.changed_functions if options.means(one)][:MOST]
     before, after = (costs.instructions(profile, sources.is_own) for profile in pair[:2])
     whole = sum(spent.amount for spent in before.values())
-    nothing = costs.Spent(0.0, {}, {})
+    nothing = costs.FunctionCost(0.0, {}, {})
     changes = {
         place: abs(after.get(place, nothing).amount - before.get(place, nothing).amount)
         for place in dict.fromkeys([*before, *after])
@@ -66,7 +73,7 @@ def suspects(found: Gathered, sources: Sources, options: ExplainOptions) -> list
     return [place for place in ranked if changes[place] and changes[place] >= least][:MOST]
 
 
-def named(found: Gathered, places: Sequence[FunctionKey], side: int) -> list[str]:
+def named(found: CaseEvidence, places: Sequence[FunctionKey], side: int) -> list[str]:
     """Those of the functions that the program of a side has, by its call graph where it is known, else by its
     instructions. :param side: 0 for the base, 1 for the head."""
     if found.graphs is not None:
@@ -95,12 +102,12 @@ def counts(profile: Profile) -> Counter[str]:
     return found
 
 
-def changed_counts(pair: ProfilePair) -> Iterator[tuple[str, Cost]]:
+def changed_counts(pair: ProfilePair) -> Iterator[tuple[str, CostChange]]:
     """The functions that both sides have and that are called more or less often; by name."""
     before, after = (counts(profile) for profile in pair[:2])
     for name in before.keys() & after.keys():
         if before[name] != after[name]:
-            yield name, Cost("calls", "", before[name], after[name], before[name])
+            yield name, CostChange("calls", "", before[name], after[name], before[name])
 
 
 COUNTING: Final = ("instructions", "memory")
@@ -111,13 +118,13 @@ LONGEST: Final = 60.0
 """Seconds after which the recording of calls ends a run, where the job matrix names no other limit."""
 
 
-def stored(repo: Repository, plan: Plan, case: Case, collects: bool) -> Gathered:
+def stored(repo: Repository, plan: ExplainPlan, case: CompareCase, collects: bool) -> CaseEvidence:
     """What is registered of both sides.
 
     :param collects: whether what is missing can be measured: then incomplete profiles, and pairs of different
         conditions, are left out; else they are taken, and said so.
     """
-    found = Gathered(case, {}, None, None, [])
+    found = CaseEvidence(case, {}, None, None, [])
     sides = [_registered(repo, side, case) for side in plan.sides]
     for collector in sorted(sides[0].keys() & sides[1].keys()):
         try:
@@ -141,7 +148,7 @@ def stored(repo: Repository, plan: Plan, case: Case, collects: bool) -> Gathered
     return found
 
 
-def _registered(repo: Repository, side: Side, case: Case) -> dict[str, ProfileInfo]:
+def _registered(repo: Repository, side: CompareSide, case: CompareCase) -> dict[str, ProfileInfo]:
     """The newest profile of each collector; of those of the same time the one without postprocessors."""
     newest: dict[str, ProfileInfo] = {}
     infos = [entry.info() for entry in repo.store.indexes.read(side.version.checksum)]
@@ -153,14 +160,14 @@ def _registered(repo: Repository, side: Side, case: Case) -> dict[str, ProfileIn
     return newest
 
 
-class Measuring:
+class ExplainMeasurement:
     """Measures what is missing in the working copies of both sides, and stores it at the end.
 
     :ivar stored: how many profiles were stored.
     """
 
     def __init__(
-        self, repo: Repository, plan: Plan, folders: Folders, options: ExplainOptions, report: Report
+        self, repo: Repository, plan: ExplainPlan, folders: Folders, options: ExplainOptions, report: Report
     ) -> None:
         self.stored = 0
         self._options = options
@@ -169,9 +176,9 @@ class Measuring:
         self._plan = plan
         self._folders = folders
         self._report = report
-        self._made: list[tuple[Side, Profile]] = []
+        self._made: list[tuple[CompareSide, Profile]] = []
 
-    def complete(self, found: Gathered, sizes: Sequence[str]) -> Gathered:
+    def complete(self, found: CaseEvidence, sizes: Sequence[str]) -> CaseEvidence:
         """The same with what was missing; what cannot be measured is said in `unseen`.
 
         :param sizes: workloads over which instructions are counted, too.
@@ -187,7 +194,7 @@ class Measuring:
             found = found._replace(graphs=self._graphs(found))
         return found
 
-    def calls(self, found: Gathered, places: Sequence[FunctionKey]) -> Gathered:
+    def calls(self, found: CaseEvidence, places: Sequence[FunctionKey]) -> CaseEvidence:
         """The same with the calls of these functions: how often, how long, and over which sizes.
 
         They are recorded by `complexity` where the job matrix has it, as that needs a build of its own, else
@@ -260,7 +267,7 @@ class Measuring:
         registering.save_together(self._repo, wanted)
         self.stored, self._made = len(wanted), []
 
-    def program(self, case: Case, side: Side) -> Path | None:
+    def program(self, case: CompareCase, side: CompareSide) -> Path | None:
         """The file that the command runs, where it is in the working copy of the side."""
         folder = self._folders[side.name][0]
         run = Run(case.job.cmd, case.job.args, case.workload, folder, environment(self._repo))
@@ -270,7 +277,7 @@ class Measuring:
             return None
         return path if path.is_relative_to(folder.resolve()) else None
 
-    def _is_python(self, case: Case) -> bool:
+    def _is_python(self, case: CompareCase) -> bool:
         folder = self._folders["head"][0]
         run = Run(case.job.cmd, case.job.args, case.workload, folder, environment(self._repo))
         name = os.path.basename(run.command().argv[0])
@@ -283,7 +290,7 @@ class Measuring:
             first = file.read(200).partition(b"\n")[0]
         return first.startswith(b"#!") and b"python" in first
 
-    def _unit(self, case: Case, collector: str, python: bool) -> PluginConfig:
+    def _unit(self, case: CompareCase, collector: str, python: bool) -> PluginConfig:
         """The collector as the job matrix has it, else with its defaults."""
         for unit in case.collectors:
             if unit.name == collector:
@@ -291,7 +298,9 @@ class Measuring:
         params = {"python": True} if python else {}
         return make_unit(self._repo, "collect", collector, params, "perun explain")
 
-    def _both(self, found: Gathered, case: Case, collector: str, python: bool) -> ProfilePair | None:
+    def _both(
+        self, found: CaseEvidence, case: CompareCase, collector: str, python: bool
+    ) -> ProfilePair | None:
         pair = []
         for side in self._plan.sides:
             try:
@@ -304,7 +313,7 @@ class Measuring:
         self._made += zip(self._plan.sides, pair, strict=True)
         return ProfilePair(pair[0], pair[1], new=True)
 
-    def _collect(self, case: Case, unit: PluginConfig, side: Side, notes: list[str]) -> Profile:
+    def _collect(self, case: CompareCase, unit: PluginConfig, side: CompareSide, notes: list[str]) -> Profile:
         job = replace(case.job, collector=quiet(unit))
 
         def report(activity: str, done: int, total: int) -> None:
@@ -317,7 +326,7 @@ class Measuring:
         report("starting", 0, 0)
         return collecting.collect(self._repo, job, side.version, self._folders[side.name][0], report, note)
 
-    def _sized(self, found: Gathered, sizes: Sequence[str], python: bool) -> SizedPair | None:
+    def _sized(self, found: CaseEvidence, sizes: Sequence[str], python: bool) -> SizedPair | None:
         """Instructions over the sizes; they are of this answer alone."""
         if not sizes or not self._is_wanted(COUNTING[0], "the sizes", found.unseen):
             return None
@@ -336,7 +345,7 @@ class Measuring:
                 return None
         return SizedPair(*sides)
 
-    def _graphs(self, found: Gathered) -> tuple[CallGraph, CallGraph] | None:
+    def _graphs(self, found: CaseEvidence) -> tuple[CallGraph, CallGraph] | None:
         """The static call graphs of both builds, which the collector `trace` extracts."""
         graphs: list[Any] = []
         for side in self._plan.sides:

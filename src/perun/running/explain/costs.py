@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from perun.core.wording import listed, plural
 from perun.measurement import present
 from perun.profile.amounts import factor, readable_pair
-from perun.profile.format.grouping import Group
+from perun.profile.format.grouping import ResourceGroup
 from perun.profile.memory import is_release, is_summary
 from perun.profile.uid import flatten
-from perun.running.explain.data import Cost, FunctionChange
+from perun.running.explain.data import CostChange, FunctionChange
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -43,7 +43,7 @@ IsOwn = Callable[[FunctionKey], bool]
 """Whether a function is one of the project."""
 
 
-class Spent(NamedTuple):
+class FunctionCost(NamedTuple):
     """What a function spends. :param parts: by function of a library. :param callers: by its caller."""
 
     amount: float
@@ -51,7 +51,7 @@ class Spent(NamedTuple):
     callers: Mapping[FunctionKey, float]
 
 
-def instructions(profile: Profile, is_own: IsOwn) -> dict[FunctionKey, Spent]:
+def instructions(profile: Profile, is_own: IsOwn) -> dict[FunctionKey, FunctionCost]:
     """The instructions of each function of the project, and of :data:`OUTSIDE`."""
     amounts: dict[FunctionKey, float] = defaultdict(float)
     parts: dict[FunctionKey, dict[FunctionKey, float]] = defaultdict(lambda: defaultdict(float))
@@ -71,7 +71,7 @@ def instructions(profile: Profile, is_own: IsOwn) -> dict[FunctionKey, Spent]:
             caller = next((place for place in above if place != charged and is_own(place)), None)
             if caller is not None:
                 callers[charged][caller] += amount
-    return {place: Spent(amount, parts[place], callers[place]) for place, amount in amounts.items()}
+    return {place: FunctionCost(amount, parts[place], callers[place]) for place, amount in amounts.items()}
 
 
 def totals(profile: Profile) -> dict[str, float]:
@@ -83,7 +83,7 @@ def totals(profile: Profile) -> dict[str, float]:
     return found
 
 
-class Allocated(NamedTuple):
+class FunctionAllocation(NamedTuple):
     """What a function allocates with one allocator; `lines` are those of its calls."""
 
     lines: tuple[int, ...] = ()
@@ -104,12 +104,12 @@ FIELDS: Final[Mapping[str, str]] = {
 """The fields of resources by metric."""
 
 
-def memory(profile: Profile, is_own: IsOwn) -> dict[tuple[FunctionKey, str], Allocated]:
+def memory(profile: Profile, is_own: IsOwn) -> dict[tuple[FunctionKey, str], FunctionAllocation]:
     """What each function of the project allocates, by the allocator; with what libraries do for it.
 
     What no function of the project calls for counts for the innermost function that is known.
     """
-    found: dict[tuple[FunctionKey, str], Allocated] = {}
+    found: dict[tuple[FunctionKey, str], FunctionAllocation] = {}
     for group in profile.groups():
         kind = str(flatten(group.constants.get("subtype", "")))
         if is_summary(group.constants) or is_release(group.constants):
@@ -118,10 +118,10 @@ def memory(profile: Profile, is_own: IsOwn) -> dict[tuple[FunctionKey, str], All
         trace = group.constants.get("trace") or [group.constants.get("uid", "")]
         own = next((record for record in trace if is_own(place_of(record))), trace[0])
         key = place_of(own), kind
-        old = found.get(key, Allocated())
+        old = found.get(key, FunctionAllocation())
         line = own.get("line") if isinstance(own, Mapping) else None
         lines = {*old.lines, line} if isinstance(line, int) and line > 0 else set(old.lines)
-        found[key] = Allocated(
+        found[key] = FunctionAllocation(
             tuple(sorted(lines)), *(before + more for before, more in zip(old[1:], sums, strict=True))
         )
     return found
@@ -136,7 +136,7 @@ def place_of(record: Any) -> FunctionKey:
     return FunctionKey(name, "" if source in _UNKNOWN else PurePosixPath(source).name)
 
 
-def _stacks(group: Group) -> Iterator[tuple[list[FunctionKey], float]]:
+def _stacks(group: ResourceGroup) -> Iterator[tuple[list[FunctionKey], float]]:
     """The call stacks of a group, each innermost first, with their amounts."""
     amounts = _numbers(group, "amount")
     traces = group.columns.get("trace")
@@ -148,7 +148,7 @@ def _stacks(group: Group) -> Iterator[tuple[list[FunctionKey], float]]:
         yield [place_of(one) for one in trace or [group.constants.get("uid", "")]], amount
 
 
-def _numbers(group: Group, name: str) -> list[float]:
+def _numbers(group: ResourceGroup, name: str) -> list[float]:
     """The values of a field; 0 for what is no number."""
     column: Any = group.columns.get(name)
     values = [group.constants.get(name, 0)] * group.size if column is None else list(column)
@@ -193,20 +193,20 @@ def order(formula: str) -> str:
     return formula.partition(" * ")[2] or "constant"
 
 
-def certainty(cost: Cost) -> str:
+def certainty(cost: CostChange) -> str:
     """`exact`, or the interval of the ratio."""
     if cost.exact:
         return "exact"
     return "{:.3g}, {:.3g}".format(*cost.bounds) if cost.bounds else "noise unknown"
 
 
-def difference(cost: Cost) -> str:
+def difference(cost: CostChange) -> str:
     """How much more or less it is, with the interval: `+5.0 % [+3.1, +6.9]`."""
     ratio = math.nan if cost.ratio is None else cost.ratio
     return present.step((cost.before, cost.after), ratio, *(cost.bounds or (ratio, ratio)), cost.unit)
 
 
-def ratio(cost: Cost) -> str:
+def ratio(cost: CostChange) -> str:
     """`1.9x`; `new` and `gone` of what is only on one side."""
     if not cost.before:
         return "new"
@@ -236,7 +236,7 @@ def _costs(one: FunctionChange) -> Iterator[str]:
             yield f"{verb} {ratio(cost)} {what} {sure}, {before} -> {after}"
 
 
-def _telling(memory: Sequence[Cost]) -> Cost:
+def _telling(memory: Sequence[CostChange]) -> CostChange:
     """The largest growth of memory, but a leak that is not small beside it: it tells more."""
     largest = max(memory, key=lambda cost: cost.share)
     return next((one for one in memory if one.metric == "leaked" and one.share > largest.share / 10), largest)

@@ -12,7 +12,7 @@ _NO_SHARE: Final = ("temporary", "calls")
 """Metrics that say nothing of how much of the program it is."""
 
 
-class Cost(NamedTuple):
+class CostChange(NamedTuple):
     """What one function, or the whole program, costs by one metric before and after.
 
     :param metric: `instructions`, `time`, or of memory `allocated`, `allocations`, `peak`, `leaked` ...
@@ -20,7 +20,7 @@ class Cost(NamedTuple):
     :param low: and :param high: the interval of the ratio; None where the metric is counted exactly.
     :param whole: what the program costs by this metric before.
     :param location: of the series that `perun check` tells it of, with its :param verdict: and the ratio
-        :param told: by it; None of what only the two profiles tell.
+        :param reported: by it; None of what only the two profiles tell.
     """
 
     metric: str
@@ -32,7 +32,7 @@ class Cost(NamedTuple):
     high: float | None = None
     location: str = ""
     verdict: PerformanceChange | None = None
-    told: float | None = None
+    reported: float | None = None
 
     @property
     def exact(self) -> bool:
@@ -42,8 +42,8 @@ class Cost(NamedTuple):
     @property
     def ratio(self) -> float | None:
         """After by before; None where there was nothing before."""
-        if self.told is not None:
-            return self.told
+        if self.reported is not None:
+            return self.reported
         return self.after / self.before if self.before else None
 
     @property
@@ -59,7 +59,7 @@ class Cost(NamedTuple):
         return (self.after - self.before) / (self.whole or max(self.before, self.after) or 1.0)
 
 
-class Part(NamedTuple):
+class CostPart(NamedTuple):
     """What a function spends in a function of a library, or of instructions below one of its callers."""
 
     name: str
@@ -67,7 +67,7 @@ class Part(NamedTuple):
     after: float
 
 
-class Site(NamedTuple):
+class AllocatorSite(NamedTuple):
     """A place that allocates. :param place: `words.c:58`. :param allocator: e.g. `malloc`."""
 
     place: str
@@ -77,7 +77,7 @@ class Site(NamedTuple):
     leaked: tuple[float, float]
 
 
-class Line(NamedTuple):
+class HunkLine(NamedTuple):
     """A line of a diff.
 
     :param mark: `+`, `-`, or a blank of one that did not change. :param old: and :param new: its number on
@@ -90,7 +90,7 @@ class Line(NamedTuple):
     text: str
 
 
-class Growth(NamedTuple):
+class GrowthChange(NamedTuple):
     """How the cost of a function grows with the input. :param changed: whether the order is surely another.
 
     :param before: and :param after: formulas. :param rule: why it is so.
@@ -121,14 +121,14 @@ class FunctionChange(NamedTuple):
     path: str
     first: int
     last: int
-    costs: tuple[Cost, ...]
-    libraries: tuple[Part, ...] = ()
-    sites: tuple[Site, ...] = ()
-    growth: Growth | None = None
+    costs: tuple[CostChange, ...]
+    libraries: tuple[CostPart, ...] = ()
+    sites: tuple[AllocatorSite, ...] = ()
+    growth: GrowthChange | None = None
     new_callers: tuple[str, ...] = ()
     gone_callers: tuple[str, ...] = ()
-    lines: tuple[Line, ...] = ()
-    near: tuple[tuple[str, Line], ...] = ()
+    lines: tuple[HunkLine, ...] = ()
+    near: tuple[tuple[str, HunkLine], ...] = ()
     moved_with: tuple[str, ...] = ()
     inlined: bool = False
 
@@ -163,7 +163,7 @@ class OtherFile(NamedTuple):
     kind: str
     added: int
     removed: int
-    lines: tuple[Line, ...] = ()
+    lines: tuple[HunkLine, ...] = ()
 
 
 class CaseReport(NamedTuple):
@@ -176,7 +176,7 @@ class CaseReport(NamedTuple):
     """
 
     name: str
-    totals: tuple[Cost, ...]
+    totals: tuple[CostChange, ...]
     functions: tuple[FunctionChange, ...]
     smaller: int
     flames: tuple[tuple[str, str], ...]

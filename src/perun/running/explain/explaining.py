@@ -24,11 +24,19 @@ from perun.profile.head import Configuration
 from perun.repository.repository import Repository
 from perun.running.compare.plan import prepared
 from perun.running.explain import costs, growing, kept
-from perun.running.explain.collecting import CALLS, Measuring, changed_counts, stored, suspects
-from perun.running.explain.costs import OUTSIDE, Allocated, FunctionKey, Spent
-from perun.running.explain.data import CaseReport, Cost, Explanation, FunctionChange, Growth, Part, Site
+from perun.running.explain.collecting import CALLS, ExplainMeasurement, changed_counts, stored, suspects
+from perun.running.explain.costs import OUTSIDE, FunctionAllocation, FunctionCost, FunctionKey
+from perun.running.explain.data import (
+    AllocatorSite,
+    CaseReport,
+    CostChange,
+    CostPart,
+    Explanation,
+    FunctionChange,
+    GrowthChange,
+)
 from perun.running.explain.kept import as_json
-from perun.running.explain.plan import ExplainOptions, Gathered, Plan, ProfilePair, SizedPair
+from perun.running.explain.plan import CaseEvidence, ExplainOptions, ExplainPlan, ProfilePair, SizedPair
 from perun.running.explain.sources import Sources
 
 if TYPE_CHECKING:
@@ -85,7 +93,12 @@ _MOST_PARTS: Final = 4
 
 
 def explain(
-    repo: Repository, planned: Plan, options: ExplainOptions, report: Report = silent, *, pages: bool = False
+    repo: Repository,
+    planned: ExplainPlan,
+    options: ExplainOptions,
+    report: Report = silent,
+    *,
+    pages: bool = False,
 ) -> Explanation:
     """Measure what is missing of both versions, and say what changed, worst first.
 
@@ -97,7 +110,9 @@ def explain(
     sides = prepared(repo, planned.sides, 1, report) if options.collects else nullcontext(None)
     count = 0
     with sides as folders:
-        measuring = Measuring(repo, planned, folders, options, report) if folders is not None else None
+        measuring = (
+            ExplainMeasurement(repo, planned, folders, options, report) if folders is not None else None
+        )
         if measuring is not None:
             found = [measuring.complete(one, options.sizes) for one in found]
         known = []
@@ -113,7 +128,7 @@ def explain(
         found = [one for one, _ in known]
         _require_some(found)
         reports, told = [], set[str]()
-        checked = growing.Checked(repo, planned.base.version, planned.head.version)
+        checked = growing.VersionsCheck(repo, planned.base.version, planned.head.version)
         for one, sources in known:
             one = one._replace(sized=one.sized or _generated(found, one))
             reports.append(_Case(repo, one, sources, options, checked, pages).report())
@@ -131,13 +146,15 @@ def explain(
     return answer
 
 
-def _programs(measuring: Measuring | None, planned: Plan, found: Gathered) -> list[Path | None]:
+def _programs(
+    measuring: ExplainMeasurement | None, planned: ExplainPlan, found: CaseEvidence
+) -> list[Path | None]:
     if measuring is None:
         return [None, None]
     return [measuring.program(found.case, side) for side in planned.sides]
 
 
-def _require_some(found: Sequence[Gathered]) -> None:
+def _require_some(found: Sequence[CaseEvidence]) -> None:
     """:raises JobFailed: where nothing is known of any configuration."""
     if not any(one.pairs for one in found):
         reasons = [reason for one in found for reason in one.unseen]
@@ -147,7 +164,7 @@ def _require_some(found: Sequence[Gathered]) -> None:
         )
 
 
-def _generated(found: Sequence[Gathered], one: Gathered) -> SizedPair | None:
+def _generated(found: Sequence[CaseEvidence], one: CaseEvidence) -> SizedPair | None:
     """The instructions of all workloads of the same generator, where it knows their sizes."""
     job = one.case.job
     if job.generated is None:
@@ -168,7 +185,7 @@ def _generated(found: Sequence[Gathered], one: Gathered) -> SizedPair | None:
     )
 
 
-def _unknown_location(wanted: str, found: Sequence[Gathered]) -> tuple[str, str]:
+def _unknown_location(wanted: str, found: Sequence[CaseEvidence]) -> tuple[str, str]:
     """What to say of a location that no report has, and the hint."""
     names: set[str] = set()
     for one in found:
@@ -188,10 +205,10 @@ class _Case:
     def __init__(
         self,
         repo: Repository,
-        found: Gathered,
+        found: CaseEvidence,
         sources: Sources,
         options: ExplainOptions,
-        checked: growing.Checked,
+        checked: growing.VersionsCheck,
         pages: bool,
     ) -> None:
         self._repo = repo
@@ -201,14 +218,14 @@ class _Case:
         self._checked = checked
         self._pages = pages
         self._unseen = list(found.unseen)
-        self._costs: dict[FunctionKey, list[Cost]] = {}
+        self._costs: dict[FunctionKey, list[CostChange]] = {}
         self._names: dict[str, set[FunctionKey]] = {}
-        self._libraries: dict[FunctionKey, tuple[Part, ...]] = {}
+        self._libraries: dict[FunctionKey, tuple[CostPart, ...]] = {}
         self._callers: dict[FunctionKey, tuple[set[str], set[str]]] = {}
-        self._sites: dict[FunctionKey, list[Site]] = {}
+        self._sites: dict[FunctionKey, list[AllocatorSite]] = {}
         self._seen_lines: dict[FunctionKey, tuple[tuple[int, ...], tuple[int, ...]]] = {}
-        self._growth: dict[FunctionKey, Growth] = {}
-        self._totals: list[Cost] = []
+        self._growth: dict[FunctionKey, GrowthChange] = {}
+        self._totals: list[CostChange] = []
 
     def report(self) -> CaseReport:
         """What is found of it."""
@@ -253,12 +270,12 @@ class _Case:
     def _instructions(self, pair: ProfilePair) -> None:
         before, after = (costs.instructions(profile, self._sources.is_own) for profile in pair[:2])
         whole = [sum(spent.amount for spent in side.values()) for side in (before, after)]
-        self._totals.append(Cost("instructions", "instr", whole[0], whole[1], whole[0]))
-        nothing = Spent(0.0, {}, {})
+        self._totals.append(CostChange("instructions", "instr", whole[0], whole[1], whole[0]))
+        nothing = FunctionCost(0.0, {}, {})
         for place in dict.fromkeys([*before, *after]):
             old, new = before.get(place, nothing), after.get(place, nothing)
             if old.amount != new.amount:
-                cost = Cost("instructions", "instr", old.amount, new.amount, whole[0])
+                cost = CostChange("instructions", "instr", old.amount, new.amount, whole[0])
                 self._costs.setdefault(place, []).append(cost)
                 self._libraries[place] = _parts(old.parts, new.parts, abs(new.amount - old.amount))
             self._names.setdefault(place.name, set()).add(place)
@@ -271,7 +288,7 @@ class _Case:
             if metric in before or metric in after:
                 whole = before.get(metric, 0.0)
                 self._totals.append(
-                    Cost(metric, _UNITS.get(metric, ""), whole, after.get(metric, 0.0), whole)
+                    CostChange(metric, _UNITS.get(metric, ""), whole, after.get(metric, 0.0), whole)
                 )
         old, new = (
             {(self._known(place), kind): one for (place, kind), one in side.items()}
@@ -282,7 +299,7 @@ class _Case:
                 amounts = _sum(old, place, metric), _sum(new, place, metric)
                 if amounts[0] != amounts[1]:
                     whole = before.get(metric, 0.0) or before.get("allocated", 0.0)
-                    cost = Cost(metric, _UNITS.get(metric, ""), *amounts, whole)
+                    cost = CostChange(metric, _UNITS.get(metric, ""), *amounts, whole)
                     self._costs.setdefault(place, []).append(cost)
         for place, allocator in dict.fromkeys([*old, *new]):
             self._compare_site(place, allocator, old.get((place, allocator)), new.get((place, allocator)))
@@ -299,14 +316,18 @@ class _Case:
         return self._sources.is_own(self._known(place))
 
     def _compare_site(
-        self, place: FunctionKey, allocator: str, before: Allocated | None, after: Allocated | None
+        self,
+        place: FunctionKey,
+        allocator: str,
+        before: FunctionAllocation | None,
+        after: FunctionAllocation | None,
     ) -> None:
-        a, b = before or Allocated(), after or Allocated()
+        a, b = before or FunctionAllocation(), after or FunctionAllocation()
         known = self._seen_lines.get(place, ((), ()))
         self._seen_lines[place] = (*known[0], *a.lines), (*known[1], *b.lines)
         if a[1:] != b[1:]:
             lines = ", ".join(map(str, b.lines or a.lines))
-            site = Site(
+            site = AllocatorSite(
                 f"{place.source}:{lines}" if lines else place.source or place.name,
                 allocator,
                 (a.allocations, b.allocations),
@@ -396,12 +417,14 @@ class _Case:
         return tuple(sorted(after - before)), tuple(sorted(before - after))
 
 
-def _sum(side: Mapping[tuple[FunctionKey, str], Allocated], place: FunctionKey, metric: str) -> float:
+def _sum(
+    side: Mapping[tuple[FunctionKey, str], FunctionAllocation], place: FunctionKey, metric: str
+) -> float:
     """What a function allocates by all allocators."""
     return sum(float(getattr(one, metric)) for (where, _), one in side.items() if where == place)
 
 
-def _rank(cost: Cost) -> int:
+def _rank(cost: CostChange) -> int:
     """What runs comes first, then memory, bytes before numbers."""
     return _OF_FUNCTIONS.index(cost.metric) + 1 if cost.metric in _OF_FUNCTIONS else 0
 
@@ -417,10 +440,10 @@ def _static_callers(graph: CallGraph, place: FunctionKey) -> set[str] | None:
 
 def _parts(
     old: Mapping[FunctionKey, float], new: Mapping[FunctionKey, float], change: float
-) -> tuple[Part, ...]:
+) -> tuple[CostPart, ...]:
     """The library functions that make up a change, the largest one first."""
     found = [
-        Part(f"{place.source}:{place.name}" if place.source else place.name,
+        CostPart(f"{place.source}:{place.name}" if place.source else place.name,
              old.get(place, 0.0), new.get(place, 0.0))
         for place in dict.fromkeys([*old, *new])
         if abs(new.get(place, 0.0) - old.get(place, 0.0)) > _LEAST_PART * change
@@ -428,7 +451,7 @@ def _parts(
     return tuple(sorted(found, key=lambda part: -abs(part.after - part.before))[:_MOST_PARTS])
 
 
-def with_moved(changed: Sequence[FunctionChange], totals: Sequence[Cost]) -> list[FunctionChange]:
+def with_moved(changed: Sequence[FunctionChange], totals: Sequence[CostChange]) -> list[FunctionChange]:
     """The same, those marked whose changes cancel each other while the program as a whole costs the same: the
     cost moved from one to the other."""
     deltas = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from perun.core.errors import PerunError
-from perun.history.check.compare import Comparer, Pair, Rule, params_of
+from perun.history.check.compare import CheckPair, CheckRule, Comparer, params_of
 from perun.history.check.pairing import Pairing
 from perun.history.check.report import DEFAULTS
 from perun.measurement.headline import headline, processor
@@ -20,7 +20,7 @@ from perun.profile.head import Configuration
 from perun.profile.uid import flatten
 from perun.repository.repository import Repository
 from perun.running.explain.costs import FunctionKey, IsOwn, instructions
-from perun.running.explain.data import Cost, Growth
+from perun.running.explain.data import CostChange, GrowthChange
 from perun.running.explain.plan import ProfilePair, SizedPair
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ _SURELY: Final = frozenset(
 )  # fmt: skip
 
 
-def growth(repo: Repository, sized: SizedPair, is_own: IsOwn) -> dict[FunctionKey, Growth]:
+def growth(repo: Repository, sized: SizedPair, is_own: IsOwn) -> dict[FunctionKey, GrowthChange]:
     """How the instructions of each function grow with the sizes of the input, by the check `growth`."""
     places: dict[str, FunctionKey] = {}
     base, head = (_over_sizes(side, is_own, places) for side in sized)
     found = {}
     for one in _changes(repo, "growth", ProfilePair(base, head)):
         if one.type in ("order", "factor", "level"):
-            found[places[one.location]] = Growth(
+            found[places[one.location]] = GrowthChange(
                 one.type == "order" and one.result in _SURELY,
                 one.result.value < 0,
                 one.from_baseline,
@@ -70,14 +70,14 @@ def _over_sizes(
     return made
 
 
-def growth_of_calls(repo: Repository, pair: ProfilePair) -> dict[str, Growth]:
+def growth_of_calls(repo: Repository, pair: ProfilePair) -> dict[str, GrowthChange]:
     """How the times of the calls of each function grow with the sizes that it works on; by name, where the
     order is surely another one."""
     found = {}
     sized = ProfilePair(_with_sizes(pair.base), _with_sizes(pair.head))
     for one in _changes(repo, "growth", sized):
         if one.type == "order" and one.result in _SURELY:
-            found[one.location] = Growth(
+            found[one.location] = GrowthChange(
                 True, one.result.value < 0, one.from_baseline, one.to_target, one.rule
             )
     return found
@@ -100,7 +100,7 @@ def _with_sizes(profile: Profile) -> Profile:
     return made
 
 
-class Checked:
+class VersionsCheck:
     """What the check `hodges_lehmann_ratio` says of all profiles of two versions, with the noise that earlier
     versions show: the same as `perun check` of the two says."""
 
@@ -108,15 +108,15 @@ class Checked:
         pairing = Pairing(repo, DEFAULTS, silent, quiet)
         machine = pairing.baselines.machine
 
-        def rank(one: Pair) -> tuple[bool, float]:
+        def rank(one: CheckPair) -> tuple[bool, float]:
             return machine(one.target) == machine(one.baseline), one.target.time
 
-        pairs = [one for one in pairing.between(base, head).steps if isinstance(one, Pair)]
+        pairs = [one for one in pairing.between(base, head).steps if isinstance(one, CheckPair)]
         pairs.sort(key=rank)  # of several machines the one that has measured both
         self._pairs = {one.target.configuration: one for one in pairs}
         check = repo.registry.get("check", _RATIO)
         self._comparer = Comparer(repo, DEFAULTS)
-        self._rule = Rule(check, params_of(repo, check), {})
+        self._rule = CheckRule(check, params_of(repo, check), {})
 
     def changes(self, configuration: Configuration) -> list[DegradationInfo]:
         """What it says of the series of a configuration; nothing where the profiles do not compare."""
@@ -125,7 +125,9 @@ class Checked:
         return [change for result in results for change in result.changes if change.type == "ratio"]
 
 
-def timed(pair: ProfilePair, changes: Sequence[DegradationInfo]) -> Iterator[tuple[FunctionKey | None, Cost]]:
+def timed(
+    pair: ProfilePair, changes: Sequence[DegradationInfo]
+) -> Iterator[tuple[FunctionKey | None, CostChange]]:
     """The costs that surely changed of a profile of times, and what stands for the program in any case.
 
     The place is None of what is of the whole program. Where this is not known, costs of functions are parts
@@ -154,12 +156,12 @@ def headlines(pair: ProfilePair) -> set[str]:
     return {one.location for one in found if one is not None}
 
 
-def cost_of(change: DegradationInfo, metric: Metric, whole: float = 0.0) -> Cost:
+def cost_of(change: DegradationInfo, metric: Metric, whole: float = 0.0) -> CostChange:
     """The cost that a change of a series is of. :param whole: of the program; 0 where it is of that."""
     old, new = change.values or (0.0, 0.0)
     low, high = change.interval or (0.0, math.inf)
     exact = metric.exact and low == high
-    return Cost(
+    return CostChange(
         _name(metric), metric.unit, old, new, whole or old, None if exact else low, None if exact else high,
         change.location, change.result, change.rate_degradation if change.p_value is not None else None,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from perun.core import atomic
 from perun.plugin.api import MinorVersion
 from perun.repository.repository import PERUN_FOLDER, Repository
 from perun.running.explain.costs import sentence
-from perun.running.explain.data import CaseReport, Cost, Explanation, FunctionChange, OtherFile
+from perun.running.explain.data import CaseReport, CostChange, Explanation, FunctionChange, OtherFile
 from perun.store import tree
 
 FOLDER: Final = "cache/explained"
@@ -101,7 +101,7 @@ def _case_data(case: CaseReport) -> dict[str, Any]:
     }
 
 
-def _cost_data(cost: Cost) -> dict[str, Any]:
+def _cost_data(cost: CostChange) -> dict[str, Any]:
     return {
         "metric": cost.metric,
         "unit": cost.unit,

@@ -11,7 +11,7 @@ from perun.plugin.api import MinorVersion, Run
 from perun.repository.jobs import Job, as_known
 from perun.repository.lookup import ends_of
 from perun.repository.repository import Repository
-from perun.running.compare.plan import CLOCKS, Case, CompareOptions, Side, cases_of, require_own
+from perun.running.compare.plan import CLOCKS, CompareCase, CompareOptions, CompareSide, cases_of, require_own
 from perun.running.explain.costs import FunctionKey
 
 if TYPE_CHECKING:
@@ -56,21 +56,21 @@ class ExplainOptions:
         return self.location in names or self.location in place.name
 
 
-class Plan(NamedTuple):
+class ExplainPlan(NamedTuple):
     """Two versions, and the configurations that are measured of both. :param notes: about the versions."""
 
-    base: Side
-    head: Side
-    cases: tuple[Case, ...]
+    base: CompareSide
+    head: CompareSide
+    cases: tuple[CompareCase, ...]
     notes: tuple[str, ...]
 
     @property
-    def sides(self) -> tuple[Side, Side]:
+    def sides(self) -> tuple[CompareSide, CompareSide]:
         """Base and head."""
         return self.base, self.head
 
 
-def plan(repo: Repository, wanted: ExplainOptions) -> Plan:
+def plan(repo: Repository, wanted: ExplainOptions) -> ExplainPlan:
     """Plan it; nothing is built or measured.
 
     :raises VersionControlError: where a version is unknown. :raises UsageError: where it has no parent, both
@@ -85,7 +85,7 @@ def plan(repo: Repository, wanted: ExplainOptions) -> Plan:
     cases = _cases(repo, wanted, base, head)
     for case in cases:
         Run(case.job.cmd, case.job.args, case.workload).command()  # raises where it cannot be split
-    return Plan(Side("base", base), Side("head", head), cases, tuple(notes))
+    return ExplainPlan(CompareSide("base", base), CompareSide("head", head), cases, tuple(notes))
 
 
 def _current(repo: Repository) -> str:
@@ -118,11 +118,11 @@ def _versions(repo: Repository, text: str) -> tuple[MinorVersion, MinorVersion, 
 
 def _cases(
     repo: Repository, wanted: ExplainOptions, base: MinorVersion, head: MinorVersion
-) -> tuple[Case, ...]:
+) -> tuple[CompareCase, ...]:
     asked = CompareOptions(cmd=wanted.cmd, args=wanted.args, workload=wanted.workload, seed=wanted.seed)
     if wanted.cmd and not wanted.collects:
         (job,) = as_known(repo, [Job(wanted.cmd, wanted.args, wanted.workload, CLOCKS)])
-        return (Case(job, ()),)
+        return (CompareCase(job, ()),)
     if wanted.cmd or wanted.args or wanted.workload:
         return tuple(cases_of(repo, asked))
     problem: ConfigError | None = None
@@ -144,16 +144,16 @@ def _cases(
     return found
 
 
-def _registered(repo: Repository, base: MinorVersion, head: MinorVersion) -> list[Case]:
+def _registered(repo: Repository, base: MinorVersion, head: MinorVersion) -> list[CompareCase]:
     """The configurations that both versions have profiles of."""
     both = [
         {(one.cmd, one.args, one.workload) for one in (entry.info().configuration for entry in entries)}
         for entries in (repo.store.indexes.read(version.checksum) for version in (base, head))
     ]
-    return [Case(Job(*key, CLOCKS), ()) for key in sorted(both[0] & both[1]) if key[0]]
+    return [CompareCase(Job(*key, CLOCKS), ()) for key in sorted(both[0] & both[1]) if key[0]]
 
 
-def with_workload(case: Case, workload: str) -> Case:
+def with_workload(case: CompareCase, workload: str) -> CompareCase:
     """The configuration with another workload."""
     return case._replace(job=replace(case.job, workload=workload, generated=None))
 
@@ -176,7 +176,7 @@ class SizedPair(NamedTuple):
     head: Sequence[tuple[float, Profile]]
 
 
-class Gathered(NamedTuple):
+class CaseEvidence(NamedTuple):
     """What is known of one configuration.
 
     :param pairs: by collector. :param sized: instructions over several sizes, None where there are none.
@@ -184,7 +184,7 @@ class Gathered(NamedTuple):
         what is missing, and why.
     """
 
-    case: Case
+    case: CompareCase
     pairs: dict[str, ProfilePair]
     sized: SizedPair | None
     graphs: tuple[CallGraph, CallGraph] | None

@@ -16,7 +16,7 @@ from perun.native.elf import MAGIC, Damaged, checked, debug_information, with_de
 from perun.plugin.api import FileDiff, MinorVersion
 from perun.repository.repository import Repository
 from perun.running.explain.costs import FunctionKey
-from perun.running.explain.data import Line, OtherFile
+from perun.running.explain.data import HunkLine, OtherFile
 
 # Where the functions of a source begin and end, by its text.
 #
@@ -42,7 +42,7 @@ _ACCESS: Final = re.compile(r"\b(?:public|private|protected)\s*:(?!:)")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
 
-class Range(NamedTuple):
+class LineRange(NamedTuple):
     """A function and its lines, the first and the last included, counted from 1."""
 
     name: str
@@ -50,7 +50,7 @@ class Range(NamedTuple):
     last: int
 
 
-def functions_of(path: str, text: str) -> list[Range]:
+def functions_of(path: str, text: str) -> list[LineRange]:
     """The functions of a source in its order; none where its language is not known, or it cannot be parsed.
 
     Names of methods are those of the source without their class, but for `Class::method` where it is written
@@ -75,7 +75,7 @@ def defined_by(text: str) -> str:
     return found[1] if found else ""
 
 
-def _python(text: str) -> Iterator[Range]:
+def _python(text: str) -> Iterator[LineRange]:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
@@ -83,7 +83,7 @@ def _python(text: str) -> Iterator[Range]:
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            yield Range(node.name, first, node.end_lineno or node.lineno)
+            yield LineRange(node.name, first, node.end_lineno or node.lineno)
 
 
 def _blank(found: re.Match[str]) -> str:
@@ -91,7 +91,7 @@ def _blank(found: re.Match[str]) -> str:
     return "\n" * found[0].count("\n") if found[0][0] in "/#" else '""'
 
 
-def _braces(text: str) -> Iterator[Range]:
+def _braces(text: str) -> Iterator[LineRange]:
     text = _HIDDEN.sub(_blank, text)
     start = 0  # of what stands before the next brace
     open_scopes = depth = 0
@@ -117,7 +117,7 @@ def _braces(text: str) -> Iterator[Range]:
             if depth:
                 depth -= 1
                 if not depth and name:
-                    yield Range(name, first, line)
+                    yield LineRange(name, first, line)
             elif open_scopes:
                 open_scopes -= 1
         if not depth:
@@ -169,7 +169,7 @@ class DebugLines(NamedTuple):
     :param has_lines: whether there is debug information at all.
     """
 
-    ranges: dict[tuple[str, str], Range]
+    ranges: dict[tuple[str, str], LineRange]
     inlined: frozenset[str]
     has_lines: bool
 
@@ -195,7 +195,7 @@ def read(path: Path, sources: Collection[str]) -> DebugLines:
 
 
 def _collect(debug: Any, sources: frozenset[str]) -> DebugLines:
-    ranges: dict[tuple[str, str], Range] = {}
+    ranges: dict[tuple[str, str], LineRange] = {}
     inlined: set[str] = set()
     own: set[str] = set()
     for unit in debug.iter_CUs():
@@ -209,7 +209,7 @@ def _collect(debug: Any, sources: frozenset[str]) -> DebugLines:
     return DebugLines(ranges, frozenset(inlined - own), True)
 
 
-def _functions(debug: Any, unit: Any) -> Iterator[tuple[Range, bool]]:
+def _functions(debug: Any, unit: Any) -> Iterator[tuple[LineRange, bool]]:
     """Each function with its lines, (0, 0) if they are not known, and whether it is inlined everywhere."""
     rows = _rows(debug, unit)
     for entry in unit.iter_DIEs():
@@ -221,10 +221,10 @@ def _functions(debug: Any, unit: Any) -> Iterator[tuple[Range, bool]]:
         low, high = _addresses(entry)
         if high <= low:
             is_inlined = entry.attributes.get("DW_AT_inline")
-            yield Range(name, 0, 0), is_inlined is not None and is_inlined.value in (1, 3)
+            yield LineRange(name, 0, 0), is_inlined is not None and is_inlined.value in (1, 3)
             continue
         lines = [line for address, line in rows if low <= address < high and line >= first]
-        yield Range(name, first or min(lines, default=0), max(lines, default=0)), False
+        yield LineRange(name, first or min(lines, default=0), max(lines, default=0)), False
 
 
 def _rows(debug: Any, unit: Any) -> list[tuple[int, int]]:
@@ -276,7 +276,7 @@ _SOURCE_ENDS: Final = frozenset(
 )
 
 
-def lines_of(one: FileDiff) -> Iterator[Line]:
+def lines_of(one: FileDiff) -> Iterator[HunkLine]:
     """The lines of all hunks of the diff of a file, in its order."""
     old = new = 0
     for text in one.patch.split("\n"):
@@ -285,17 +285,17 @@ def lines_of(one: FileDiff) -> Iterator[Line]:
         elif not (old or new) or text.startswith("\\"):
             continue  # the head of the file, or "No newline at end of file"
         elif text.startswith("+"):
-            yield Line("+", 0, new, text[1:])
+            yield HunkLine("+", 0, new, text[1:])
             new += 1
         elif text.startswith("-"):
-            yield Line("-", old, 0, text[1:])
+            yield HunkLine("-", old, 0, text[1:])
             old += 1
         elif text.startswith(" "):
-            yield Line(" ", old, new, text[1:])
+            yield HunkLine(" ", old, new, text[1:])
             old, new = old + 1, new + 1
 
 
-def within(lines: Iterable[Line], old: tuple[int, int], new: tuple[int, int]) -> list[Line]:
+def within(lines: Iterable[HunkLine], old: tuple[int, int], new: tuple[int, int]) -> list[HunkLine]:
     """The lines that lie in the range of either side; ranges include both ends, (0, 0) has no line.
 
     Empty where none of them was added or removed.
@@ -323,7 +323,7 @@ MOST_LINES: Final = 20
 _LIBRARY: Final = re.compile(r"^(?:std|__gnu_cxx|__cxxabiv1)::|^operator (?:new|delete)|^_start$|^\(")
 
 
-class Found(NamedTuple):
+class FunctionSource(NamedTuple):
     """Where a function is, and what changed there.
 
     :param path: in the newer version that has it. :param range: in that version; None if it is not known.
@@ -331,12 +331,12 @@ class Found(NamedTuple):
     """
 
     path: str
-    range: Range | None
-    lines: tuple[Line, ...]
-    near: tuple[tuple[str, Line], ...]
+    range: LineRange | None
+    lines: tuple[HunkLine, ...]
+    near: tuple[tuple[str, HunkLine], ...]
 
 
-NOWHERE = Found("", None, (), ())
+NOWHERE = FunctionSource("", None, (), ())
 
 
 class _Version:
@@ -346,7 +346,7 @@ class _Version:
         self._repo = repo
         self._version = version
         self._texts: dict[str, str] = {}
-        self._functions: dict[str, list[Range]] = {}
+        self._functions: dict[str, list[LineRange]] = {}
         self.debug: DebugLines = NONE
         self.programs: set[str] = set()
         self.changed: set[str] = set()
@@ -366,7 +366,7 @@ class _Version:
             self._texts[path] = (content or b"").decode("utf-8", "replace")
         return self._texts[path]
 
-    def functions(self, path: str) -> list[Range]:
+    def functions(self, path: str) -> list[LineRange]:
         """The functions of a file, by the debug information where it has them."""
         if path not in self._functions:
             base = PurePosixPath(path).name
@@ -379,7 +379,7 @@ class _Version:
             )
         return self._functions[path]
 
-    def find(self, place: FunctionKey, lines: Sequence[int]) -> tuple[str, Range | None]:
+    def find(self, place: FunctionKey, lines: Sequence[int]) -> tuple[str, LineRange | None]:
         """The path of a function and its lines; an empty path where no file is meant.
 
         :param lines: some that it has; by these a function without a name is found.
@@ -449,7 +449,7 @@ class Sources:
         base, head = (side.debug for side in self._sides)
         return sorted(base.inlined ^ head.inlined)
 
-    def find(self, place: FunctionKey, seen: Sequence[Sequence[int]] = ((), ())) -> Found:
+    def find(self, place: FunctionKey, seen: Sequence[Sequence[int]] = ((), ())) -> FunctionSource:
         """Where a function is, and which changed lines belong to it.
 
         :param seen: lines of it that a profile of either version has.
@@ -461,11 +461,11 @@ class Sources:
         if not path:
             return NOWHERE
         ranges = [(one.first, one.last) if one else (0, -1) for one in (old, new)]
-        lines: list[Line] = []
+        lines: list[HunkLine] = []
         for (before, after), found in self._lines.items():
             if (old_path and before == old_path) or (new_path and after == new_path):
                 lines += within(found, *ranges)
-        return Found(path, new or old, tuple(lines), self._near(old_path, old, new_path, new))
+        return FunctionSource(path, new or old, tuple(lines), self._near(old_path, old, new_path, new))
 
     @cached_property
     def changed_functions(self) -> list[FunctionKey]:
@@ -489,8 +489,8 @@ class Sources:
         }
 
     def _near(
-        self, old_path: str, old: Range | None, new_path: str, new: Range | None
-    ) -> tuple[tuple[str, Line], ...]:
+        self, old_path: str, old: LineRange | None, new_path: str, new: LineRange | None
+    ) -> tuple[tuple[str, HunkLine], ...]:
         """Changed definitions outside of functions whose names the function uses."""
         words: set[str] = set()
         for side, path, own in zip(self._sides, (old_path, new_path), (old, new), strict=True):
@@ -500,7 +500,7 @@ class Sources:
         return tuple((path, line) for path, line in self._definitions if defined_by(line.text) in words)
 
     @cached_property
-    def _definitions(self) -> list[tuple[str, Line]]:
+    def _definitions(self) -> list[tuple[str, HunkLine]]:
         """The changed lines outside of functions that define a name."""
         found = []
         for one in self.diff:
@@ -546,8 +546,8 @@ def _head_of(name: str) -> str:
     return plain.strip().rpartition(" ")[2] if "operator " not in plain else plain.strip()
 
 
-def _wider(by_text: Range, by_debug: Range | None) -> Range:
+def _wider(by_text: LineRange, by_debug: LineRange | None) -> LineRange:
     """The lines of a function that both know: macros may hide its end from the text."""
     if by_debug is None or not by_debug.first <= by_text.last or not by_text.first <= by_debug.last:
         return by_text
-    return Range(by_text.name, min(by_text.first, by_debug.first), max(by_text.last, by_debug.last))
+    return LineRange(by_text.name, min(by_text.first, by_debug.first), max(by_text.last, by_debug.last))

@@ -26,12 +26,12 @@ from perun.fuzz import folder as folders
 from perun.fuzz import pages, results, rules, seeds
 from perun.fuzz.after import understand
 from perun.fuzz.campaign import Campaign
-from perun.fuzz.coverage.api import Coverage, Target
+from perun.fuzz.coverage.api import Coverage, CoverageTarget
 from perun.fuzz.coverage.opening import open_coverage
-from perun.fuzz.executing import Executor, Here, Nobody, Pool
-from perun.fuzz.findings import BEGAN, FORMAT, Event, Journal, JournalLine
+from perun.fuzz.executing import Executor, NullExecutor, Pool, SerialExecutor
+from perun.fuzz.findings import BEGAN, FORMAT, CampaignJournal, Event, JournalLine
 from perun.fuzz.findings import read as read_journal
-from perun.fuzz.seeds import SeedFile, Settings
+from perun.fuzz.seeds import SearchSettings, SeedFile
 from perun.plugin.api import Report, silent
 from perun.repository.repository import Repository
 from perun.running.fuzz.options import FuzzFolders, FuzzOptions, entered, marked, trusted
@@ -92,7 +92,7 @@ def coverage_of(options: FuzzOptions, place: FuzzFolders, suffix: str, name: str
     """
     argv = tuple(split("command", f"{options.cmd} {options.args}"))
     way: Any = options.input
-    target = Target(argv, way, place.counting, dict(place.environ), suffix)
+    target = CoverageTarget(argv, way, place.counting, dict(place.environ), suffix)
     notes = [place.counting / one for one in (options.gcno, options.source) if one]
     scratch = place.scratch / name
     scratch.mkdir()
@@ -118,7 +118,7 @@ def unwatched(event: Event) -> None:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FuzzOutcome:
     """What there is in the end.
 
     :ivar folder: that of the results. :ivar campaign: what `results.json` holds. :ivar notes: for the user.
@@ -144,7 +144,7 @@ class _Started(NamedTuple):
 
 def fuzz(
     repo: Repository, options: FuzzOptions, watch: Watch = unwatched, report: Report = silent
-) -> Outcome:
+) -> FuzzOutcome:
     """Fuzz a program.
 
     An interruption ends the search; what was found by then is written, and the exception is in the outcome.
@@ -179,7 +179,7 @@ def resume(
     changes: Callable[[FuzzOptions], FuzzOptions],
     watch: Watch = unwatched,
     report: Report = silent,
-) -> Outcome:
+) -> FuzzOutcome:
     """Go on with a campaign that was interrupted, killed, or has ended as its time was over.
 
     :param changes: what is different now, e.g. how long it takes. :raises ProfileError: if `folder` holds
@@ -222,7 +222,7 @@ class _Session:
         self._rules = rules.for_seed(first.data, first.path, regex, dictionary=dictionary)
         self._limit = self._size_limit()
 
-    def run(self) -> Outcome:
+    def run(self) -> FuzzOutcome:
         """Prepare, search, measure, write."""
         try:
             return self._run()
@@ -232,7 +232,7 @@ class _Session:
                 problem.add_note(f"what was found by then is kept: perun fuzz -o {folder} --resume goes on")
             raise
 
-    def _run(self) -> Outcome:
+    def _run(self) -> FuzzOutcome:
         options = self._options
         split("command", f"{options.cmd} {options.args}")
         with ExitStack() as stack:
@@ -241,7 +241,7 @@ class _Session:
             rng = random.Random(self._started.random_seed)
             tester = Tester(self._repo, options, place, rng)
             executor = self._executor(place, stack)
-            journal = Journal(options.output, anew=not self._resumed)
+            journal = CampaignJournal(options.output, anew=not self._resumed)
             stack.callback(journal.close)
             if not self._resumed:
                 number = self._started.random_seed
@@ -250,7 +250,7 @@ class _Session:
             campaign = Campaign(self._rules, executor, self._settings(), tester, journal, self._random())
             return self._search(campaign, place, signals)
 
-    def _search(self, campaign: Campaign, place: FuzzFolders, signals: OneInterruption) -> Outcome:
+    def _search(self, campaign: Campaign, place: FuzzFolders, signals: OneInterruption) -> FuzzOutcome:
         interruption: BaseException | None = None
         options = self._options
         try:
@@ -270,7 +270,7 @@ class _Session:
                 written = results.load(options.output)
         signals.hold_back()
         self._notes += self._draw(written)
-        return Outcome(options.output, written, tuple(self._notes), interruption)
+        return FuzzOutcome(options.output, written, tuple(self._notes), interruption)
 
     def _events(self, campaign: Campaign) -> Iterator[Event]:
         if self._resumed:
@@ -283,13 +283,13 @@ class _Session:
         left = whole - campaign.seconds - self._for_understanding()
         yield from campaign.measure_rest(min(share * whole, most, left))
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> SearchSettings:
         options = self._options
         between = options.seed is None or not options.coverage
         share, most = _FOR_TESTS if between else _FOR_ALL_TESTS
         kept = min(share * options.seconds, most) if options.coverage else 0.0
         kept += self._for_understanding()
-        return Settings(
+        return SearchSettings(
             options.seconds - kept,
             self._limit,
             options.hang,
@@ -317,10 +317,10 @@ class _Session:
         """What runs inputs, started."""
         options = self._options
         if not options.coverage:
-            return Nobody()
+            return NullExecutor()
         self._report("starting the program", 0, 0)
         if options.jobs == 1:
-            here = Here(self._coverage(place, "counting")())
+            here = SerialExecutor(self._coverage(place, "counting")())
             stack.callback(here.close)
             return here
         makers = [self._coverage(place, f"counting-{number}") for number in range(options.jobs)]

@@ -25,7 +25,7 @@ from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Result
 from perun.repository.jobs import Job, PluginConfig
 from perun.repository.repository import KEPT_INPUTS, PERUN_FOLDER, Repository
 from perun.running.bench import plan
-from perun.running.bench.plan import Benchmark, Setting
+from perun.running.bench.plan import Benchmark, SettingChange
 from perun.running.fuzz.options import FuzzOptions, trusted
 
 ID: Final = "fuzz"
@@ -55,7 +55,7 @@ class KeptResults(NamedTuple):
 
     folder: Path
     files: tuple[KeptFile, ...]
-    settings: tuple[Setting, ...]
+    settings: tuple[SettingChange, ...]
     notes: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def safe_name(name: str) -> str:
     return f"{safe[: _LONGEST - 20]}-{mark}"
 
 
-def _settings(repo: Repository, options: FuzzOptions, start: str) -> list[Setting]:
+def _settings(repo: Repository, options: FuzzOptions, start: str) -> list[SettingChange]:
     """What the configuration lacks to measure the command with these workloads.
 
     :raises UsageError: where the job matrix cannot express it.
@@ -179,7 +179,7 @@ def _settings(repo: Repository, options: FuzzOptions, start: str) -> list[Settin
     return [*generators, *added]
 
 
-def _generator(repo: Repository, options: FuzzOptions) -> tuple[str, list[Setting]]:
+def _generator(repo: Repository, options: FuzzOptions) -> tuple[str, list[SettingChange]]:
     """The id of the generator that gives the files to jobs, and the setting that adds it where it lacks."""
     home = repo.root / PERUN_FOLDER / KEPT_INPUTS
     wanted: dict[str, Any] = {
@@ -197,7 +197,7 @@ def _generator(repo: Repository, options: FuzzOptions) -> tuple[str, list[Settin
             return name, []
         if name not in taken:
             made: Mapping[str, Any] = {"id": name, **wanted}
-            return name, [Setting(_KEY, [made], f"{name} (the files of {wanted['path']})")]
+            return name, [SettingChange(_KEY, [made], f"{name} (the files of {wanted['path']})")]
     raise AssertionError("unreachable: names do not end")
 
 

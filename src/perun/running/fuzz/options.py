@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError, UsageError
-from perun.fuzz.coverage.inputs import Flags, build
+from perun.fuzz.coverage.inputs import CompilerFlags, build
 from perun.fuzz.mutating import DEFAULT, SizeLimit
 from perun.plugin.api import MinorVersion, Report
 from perun.repository import user
 from perun.repository.copies import refuse_after_interruption, remove_leftovers, scratch_folder
 from perun.repository.repository import Repository
 from perun.repository.trust import Brought, RunnableItem
-from perun.running.compare.plan import Side, prepared
+from perun.running.compare.plan import CompareSide, prepared
 from perun.running.run import pre_run
 
 BACKENDS: Final = ("auto", "gcov", "sancov")
@@ -165,7 +165,7 @@ def of_settings(settings: Mapping[str, Any]) -> FuzzOptions:
 # With `--build` there are two copies, one that counts and one as users build it, which is measured: counting
 # takes its time, and not everywhere the same.
 
-PLAIN: Final = Flags("-O2 -g", "cc", "c++")
+PLAIN: Final = CompilerFlags("-O2 -g", "cc", "c++")
 """What the program that is measured is built with."""
 
 
@@ -192,7 +192,7 @@ def entered(repo: Repository, options: FuzzOptions, report: Report) -> Iterator[
     with ExitStack() as stack:
         if options.build or options.minor is not None:
             changed = () if options.minor is not None else tuple(repo.vcs.changed_files())
-            side = Side("head", version, changed)
+            side = CompareSide("head", version, changed)
             copies = stack.enter_context(prepared(repo, [side], 2 if options.build else 1, report))["head"]
             if options.build:
                 report("building", 0, 0)

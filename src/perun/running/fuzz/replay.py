@@ -16,9 +16,9 @@ from typing import Any, Final, Literal, NamedTuple
 from perun.core.errors import PerunError, ProfileError, UsageError
 from perun.core.regular import read_regular
 from perun.fuzz import results
-from perun.fuzz.corpus import Member
+from perun.fuzz.corpus import CorpusMember
 from perun.fuzz.coverage.api import Coverage
-from perun.fuzz.findings import Tested
+from perun.fuzz.findings import MemberTest
 from perun.fuzz.findings import read as read_journal
 from perun.fuzz.results import FAULT, HANG, SLOW, Campaign, Confirmation, Result
 from perun.plugin.api import MinorVersion, Report, silent
@@ -37,7 +37,7 @@ _LARGEST: Final = 1 << 30
 _DEGRADED: Final = "Degradation"
 
 
-class Replayed(NamedTuple):
+class ReplayResult(NamedTuple):
     """What became of one result.
 
     :param state: `repaired`: the program is no longer slow with it, or ends as it should; `improved`: it is
@@ -73,11 +73,11 @@ class Replay(NamedTuple):
 
     version: MinorVersion
     uncommitted: bool
-    results: tuple[Replayed, ...]
+    results: tuple[ReplayResult, ...]
     notes: tuple[str, ...]
 
     @property
-    def remaining(self) -> tuple[Replayed, ...]:
+    def remaining(self) -> tuple[ReplayResult, ...]:
         """What is still slow, or fails."""
         return tuple(one for one in self.results if one.state in REMAINING)
 
@@ -130,7 +130,7 @@ def replay(
         return Replay(place.version, place.uncommitted, tuple(found), tuple(notes))
 
 
-def _seeds(folder: Path) -> dict[str, Member]:
+def _seeds(folder: Path) -> dict[str, CorpusMember]:
     entries = (entry for entry in read_journal(folder) if entry.kind == "seed")
     return {member.name: member for member in (entry.member() for entry in entries)}
 
@@ -155,7 +155,7 @@ class _Again:
         self,
         folder: Path,
         campaign: Campaign,
-        seeds: dict[str, Member],
+        seeds: dict[str, CorpusMember],
         tester: Tester,
         coverage: Coverage | None,
         options: FuzzOptions,
@@ -168,7 +168,7 @@ class _Again:
         self._options = options
         self._counts: dict[str, int] = {}
 
-    def measured(self, one: Result) -> Replayed:
+    def measured(self, one: Result) -> ReplayResult:
         """One result beside its seed.
 
         :raises ProfileError: where the folder lacks one of them.
@@ -181,18 +181,18 @@ class _Again:
             data = read_regular(path, _LARGEST)
         except OSError as problem:
             raise ProfileError(f"{path} cannot be read: {problem.strerror}", "leave it out") from None
-        member = Member(seed.number + 1, Path(one.file).name, data, one.parent, one.seed, one.rules)
+        member = CorpusMember(seed.number + 1, Path(one.file).name, data, one.parent, one.seed, one.rules)
         lines = self._lines(member, seed)
         tested = self._test(member, seed, float("inf"))
         state, reason = judged(one, tested, lines)
-        return Replayed(one, state, reason, one.confirmation, tested.confirmation, one.ratio, lines)
+        return ReplayResult(one, state, reason, one.confirmation, tested.confirmation, one.ratio, lines)
 
-    def _lines(self, member: Member, seed: Member) -> float | None:
+    def _lines(self, member: CorpusMember, seed: CorpusMember) -> float | None:
         """Executed lines to those of the seed; None where they are not counted, or the run does not end."""
         counts = [self._count(one) for one in (seed, member)]
         return counts[1] / counts[0] if all(counts) and counts[0] and counts[1] else None
 
-    def _count(self, member: Member) -> int | None:
+    def _count(self, member: CorpusMember) -> int | None:
         if self._coverage is None:
             return None
         if member.name not in self._counts:
@@ -201,7 +201,7 @@ class _Again:
         return self._counts[member.name]
 
 
-def judged(one: Result, tested: Tested, lines: float | None) -> tuple[State, str]:
+def judged(one: Result, tested: MemberTest, lines: float | None) -> tuple[State, str]:
     """What became of a result.
 
     Of slow ones the times decide, by their intervals, where the campaign has measured them; else the executed

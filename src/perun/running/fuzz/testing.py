@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Final
 
 from perun.core.errors import JobFailed
 from perun.core.process.command import outcome
-from perun.core.process.execution import TIMEOUT, Sample
-from perun.fuzz.corpus import Member, change_rate
+from perun.core.process.execution import TIMEOUT, RunSample
+from perun.fuzz.corpus import CorpusMember, change_rate
 from perun.fuzz.coverage.api import PLACE
-from perun.fuzz.findings import Tested
+from perun.fuzz.findings import MemberTest
 from perun.fuzz.results import Confirmation
-from perun.history.check.compare import Comparer, Rule, params_of
+from perun.history.check.compare import CheckRule, Comparer, params_of
 from perun.history.check.report import DEFAULTS
 from perun.measurement.verdict import INCOMPARABLE
 from perun.plugin.api import Run, quiet, silent
@@ -89,7 +89,7 @@ class Tester:
         self._baselines: dict[str, Profile] = {}
         self._is_timed = self._collector.name == _TIME and not options.collector_params
 
-    def __call__(self, member: Member, seed: Member, seconds: float) -> Tested:
+    def __call__(self, member: CorpusMember, seed: CorpusMember, seconds: float) -> MemberTest:
         """Measure the member beside its seed."""
         folder = self._place.scratch / "tested"
         folder.mkdir(exist_ok=True)
@@ -97,11 +97,11 @@ class Tester:
             return self._by_time(member, seed, seconds, folder)
         return self._by_profiles(member, seed, folder)
 
-    def _by_time(self, member: Member, seed: Member, seconds: float, folder: Path) -> Tested:
+    def _by_time(self, member: CorpusMember, seed: CorpusMember, seconds: float, folder: Path) -> MemberTest:
         """Run both in turns."""
         deadline = time.monotonic() + seconds
-        slow: list[Sample] = []
-        fast: list[Sample] = []
+        slow: list[RunSample] = []
+        fast: list[RunSample] = []
         with ExitStack() as stack:
             runs = {
                 name: stack.enter_context(self._timed(self._job(one, folder / name), folder / name))
@@ -116,12 +116,12 @@ class Tester:
                         return failure
                     samples.append(sample)
                 if not self._thorough and len(slow) == _FIRST and not _is_ever_slower(fast, slow):
-                    return Tested("ok", _unchanged(fast, slow))
+                    return MemberTest("ok", _unchanged(fast, slow))
                 if time.monotonic() >= deadline:
                     break
         if len(slow) >= PAIRS:
-            return Tested("ok", self._judged_times(member, seed, fast, slow))
-        return Tested("ok", _judged_early(fast, slow))
+            return MemberTest("ok", self._judged_times(member, seed, fast, slow))
+        return MemberTest("ok", _judged_early(fast, slow))
 
     def _timed(self, job: Job, scratch: Path) -> TimedRuns:
         run = Run(job.cmd, job.args, job.workload, self._place.measured, self._place.environ)
@@ -129,12 +129,12 @@ class Tester:
         return TimedRuns(run, scratch, self._rng, hang, end_group=True, while_it_can_run=True)
 
     def _judged_times(
-        self, member: Member, seed: Member, fast: Sequence[Sample], slow: Sequence[Sample]
+        self, member: CorpusMember, seed: CorpusMember, fast: Sequence[RunSample], slow: Sequence[RunSample]
     ) -> Confirmation:
         """What the methods say of the profiles that the time collector would have made."""
         number = uuid.uuid4().hex
         profiles = []
-        sides: tuple[tuple[session.Side, Member, Sequence[Sample]], ...] = (
+        sides: tuple[tuple[session.Side, CorpusMember, Sequence[RunSample]], ...] = (
             ("base", seed, fast),
             ("head", member, slow),
         )
@@ -154,7 +154,7 @@ class Tester:
             metric=found.metric or "real",
         )
 
-    def _by_profiles(self, member: Member, seed: Member, folder: Path) -> Tested:
+    def _by_profiles(self, member: CorpusMember, seed: CorpusMember, folder: Path) -> MemberTest:
         """Collect a profile of each; that of a seed once."""
         try:
             if seed.name not in self._baselines:
@@ -162,10 +162,10 @@ class Tester:
             target = self._collected(member, folder / "found")
         except JobFailed as problem:
             # A program may fail on a mutated input, which is nothing that can be compared.
-            return Tested("ok", Confirmation("Unknown", 0.0, "", reason=problem.message))
-        return Tested("ok", self._judged(self._baselines[seed.name], target))
+            return MemberTest("ok", Confirmation("Unknown", 0.0, "", reason=problem.message))
+        return MemberTest("ok", self._judged(self._baselines[seed.name], target))
 
-    def _collected(self, member: Member, file: Path) -> Profile:
+    def _collected(self, member: CorpusMember, file: Path) -> Profile:
         place = self._place
         job = self._job(member, file)
         profile = collecting.collect(self._repo, job, place.version, place.measured, silent, quiet)
@@ -199,7 +199,7 @@ class Tester:
             reason=worst.rule or "; ".join(reasons),
         )
 
-    def _job(self, member: Member, folder: Path) -> Job:
+    def _job(self, member: CorpusMember, folder: Path) -> Job:
         """The command that reads the member, which is written to a file in `folder`."""
         folder.mkdir(exist_ok=True)
         options = self._options
@@ -219,28 +219,28 @@ class Tester:
         return Job(options.cmd, options.args, quoted, unit)
 
 
-def _rule(repo: Repository, name: str) -> Rule:
+def _rule(repo: Repository, name: str) -> CheckRule:
     check = repo.registry.get("check", name)
-    return Rule(check, params_of(repo, check), {})
+    return CheckRule(check, params_of(repo, check), {})
 
 
-def _failure(sample: Sample, hang: float) -> Tested | None:
+def _failure(sample: RunSample, hang: float) -> MemberTest | None:
     if sample.early == TIMEOUT:
-        return Tested("hang", ending=f"did not end within {hang:g} s")
+        return MemberTest("hang", ending=f"did not end within {hang:g} s")
     if os.WIFSIGNALED(sample.status):
-        return Tested("fault", ending=outcome(sample.status))
+        return MemberTest("fault", ending=outcome(sample.status))
     return None
 
 
-def _is_ever_slower(fast: Sequence[Sample], slow: Sequence[Sample]) -> bool:
+def _is_ever_slower(fast: Sequence[RunSample], slow: Sequence[RunSample]) -> bool:
     return any(two.real > _NOT_SLOWER * one.real for one, two in zip(fast, slow, strict=True))
 
 
-def _unchanged(fast: Sequence[Sample], slow: Sequence[Sample]) -> Confirmation:
+def _unchanged(fast: Sequence[RunSample], slow: Sequence[RunSample]) -> Confirmation:
     return _of_medians("NoChange", 0.0, fast, slow, f"not slower in any of {len(slow)} pairs")
 
 
-def _judged_early(fast: Sequence[Sample], slow: Sequence[Sample]) -> Confirmation | None:
+def _judged_early(fast: Sequence[RunSample], slow: Sequence[RunSample]) -> Confirmation | None:
     """What so few pairs say: a degradation where there is no doubt; None where nothing."""
     longest = max(one.real for one in fast)
     if len(slow) < _FEWEST or min(one.real for one in slow) <= _CLEARLY * longest:
@@ -252,7 +252,7 @@ def _judged_early(fast: Sequence[Sample], slow: Sequence[Sample]) -> Confirmatio
 
 
 def _of_medians(
-    change: str, rate: float, fast: Sequence[Sample], slow: Sequence[Sample], reason: str
+    change: str, rate: float, fast: Sequence[RunSample], slow: Sequence[RunSample], reason: str
 ) -> Confirmation:
     before, after = (statistics.median(one.real for one in samples) for samples in (fast, slow))
     ratio = after / max(before, 1e-9)

@@ -13,8 +13,8 @@ from perun.plugin.api import Report, silent
 from perun.repository.repository import Repository
 from perun.running.pool import places
 from perun.running.pool import worker as remote
-from perun.running.pool.dispatch import Settings
-from perun.running.pool.engine import Engine, Worker, connected
+from perun.running.pool.dispatch import PoolSettings
+from perun.running.pool.engine import PoolEngine, Worker, connected
 from perun.running.pool.places import Calibration, KnownMachines, Place
 
 
@@ -41,21 +41,21 @@ class MachineState(NamedTuple):
     waited: float = 0.0
 
 
-class Checked(NamedTuple):
+class PoolCheck(NamedTuple):
     """The machines of a pool, by name, and how many workers lack the resource `bench`."""
 
     machines: list[MachineState]
     unfit: int
 
 
-def check(repo: Repository, place: Place, *, reset: bool = False, report: Report = silent) -> Checked:
+def check(repo: Repository, place: Place, *, reset: bool = False, report: Report = silent) -> PoolCheck:
     """Calibrate each machine of the pool, one after the other.
 
     :param reset: what they take now is what later calibrations are compared with.
     :raises RemoteError: if the pool cannot be reached, or has no worker at all.
     """
     repo.require_trust("using a pool of machines", places.brought(place, repo.environ))
-    settings = Settings.of(repo)
+    settings = PoolSettings.of(repo)
     with connected(place, settings.patience) as engine:
         machines = _by_machine(engine.workers())
         unfit = engine.without_resource()
@@ -64,14 +64,14 @@ def check(repo: Repository, place: Place, *, reset: bool = False, report: Report
                 "the pool has no worker",
                 "start one: dask worker ADDRESS --nthreads 1 --resources bench=1",
             )
-        return Checked(list(_states(repo, engine, machines, settings, reset, report)), unfit)
+        return PoolCheck(list(_states(repo, engine, machines, settings, reset, report)), unfit)
 
 
 def _states(
     repo: Repository,
-    engine: Engine,
+    engine: PoolEngine,
     machines: dict[str, list[Worker]],
-    settings: Settings,
+    settings: PoolSettings,
     reset: bool,
     report: Report,
 ) -> Iterator[MachineState]:
@@ -82,7 +82,7 @@ def _states(
         found = engine.call(first.address, remote.calibrate)
         state = MachineState(name, len(workers), first.python, first.machine_class, None, 0.0, False)
         if not isinstance(found, Calibration):
-            why = found.why if isinstance(found, remote.Lost) else "its worker is gone"
+            why = found.why if isinstance(found, remote.LostJob) else "its worker is gone"
             yield state._replace(problem=why)
             continue
         if reset:

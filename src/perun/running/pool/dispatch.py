@@ -37,14 +37,21 @@ from perun.repository.repository import Repository
 from perun.running.pool import orders, places
 from perun.running.pool import orders as generated
 from perun.running.pool import worker as remote
-from perun.running.pool.engine import Ended, Engine, Worker, cannot_take_in, connected
+from perun.running.pool.engine import PoolEngine, TaskEnd, Worker, cannot_take_in, connected
 from perun.running.pool.leases import Inspector, Lease, Reservations, ScheduledTask
-from perun.running.pool.measuring import Result, error_of
-from perun.running.pool.places import Local, Place
-from perun.running.run.collecting import Keeper, Naming
-from perun.running.run.events import JobAnswered, JobFailure, MachineTold, PoolEvent, Tally, VersionSkipped
-from perun.running.run.journal import Journal
-from perun.running.run.matrix import Plan
+from perun.running.pool.measuring import JobResult, error_of
+from perun.running.pool.places import LocalPlace, Place
+from perun.running.run.collecting import Keeper, ProfileNaming
+from perun.running.run.events import (
+    JobAnswered,
+    JobFailure,
+    MachineReport,
+    PoolEvent,
+    RunTally,
+    VersionSkipped,
+)
+from perun.running.run.journal import BatchJournal
+from perun.running.run.matrix import BatchPlan
 from perun.running.run.pre_run import PreparationFailed, PreparationRecord
 
 # Commits and generated inputs of a batch on their way to the machines of a pool.
@@ -52,7 +59,7 @@ from perun.running.run.pre_run import PreparationFailed, PreparationRecord
 # The commits of a batch on their way to machines that have not got them.
 
 
-class Commits:
+class BatchCommits:
     """The versions of a batch, with their history.
 
     :raises PluginError: if the version control cannot send versions. :raises VersionControlError: if the
@@ -76,7 +83,7 @@ class Commits:
         name: str = self._vcs.first_version(self._versions)
         return name
 
-    def supply(self, engine: Engine, worker: Worker) -> bool:
+    def supply(self, engine: PoolEngine, worker: Worker) -> bool:
         """Give the machine of the worker what it lacks, once; whether it has all now.
 
         :raises RemoteError: if it cannot take it in.
@@ -92,7 +99,7 @@ class Commits:
         self._supplied.add(worker.machine)
         return True
 
-    def _send(self, engine: Engine, worker: Worker, wanted: Sequence[str], known: Sequence[str]) -> bool:
+    def _send(self, engine: PoolEngine, worker: Worker, wanted: Sequence[str], known: Sequence[str]) -> bool:
         data, tags = self._vcs.pack(wanted, known)
         try:
             told = engine.call(worker.address, remote.receive, self.project, wanted, data, tags)
@@ -120,7 +127,7 @@ class Inputs:
         self._names = sorted({name for job in jobs for name in orders.folders(orders.describe(repo, job))})
         self._supplied: set[tuple[str, str]] = set()
 
-    def supply(self, engine: Engine, worker: Worker) -> bool:
+    def supply(self, engine: PoolEngine, worker: Worker) -> bool:
         """Give the machine of the worker the files that it lacks, once; whether it has all now.
 
         :raises RemoteError: if it cannot take them in.
@@ -134,7 +141,7 @@ class Inputs:
             self._supplied.add((worker.machine, name))
         return True
 
-    def _send(self, engine: Engine, worker: Worker, name: str) -> bool:
+    def _send(self, engine: PoolEngine, worker: Worker, name: str) -> bool:
         with tempfile.TemporaryFile() as file:
             with tarfile.TarFile(fileobj=file, mode="w", dereference=True) as archive:
                 for inside, path in workloads.files_of(generated.home(self._repo) / name):
@@ -157,7 +164,7 @@ _TICK: Final = 0.5
 """Seconds after which the workers are looked at again."""
 
 
-class Settings(NamedTuple):
+class PoolSettings(NamedTuple):
     """What the configuration says of pools: seconds that a lost part is waited for, attempts of one job, and
     the percentage by which a machine may drift."""
 
@@ -166,7 +173,7 @@ class Settings(NamedTuple):
     drift: float
 
     @classmethod
-    def of(cls, repo: Repository) -> Settings:
+    def of(cls, repo: Repository) -> PoolSettings:
         """Those of the repository.
 
         :raises ConfigError: if one makes no sense.
@@ -184,12 +191,12 @@ class Settings(NamedTuple):
 
 def run(
     repo: Repository,
-    planned: Plan,
+    planned: BatchPlan,
     place: Place,
-    open_log: Callable[[], Journal],
+    open_log: Callable[[], BatchJournal],
     *,
     retry_broken: bool = False,
-    tally: Tally | None = None,
+    tally: RunTally | None = None,
     report: Report = silent,
 ) -> Generator[PoolEvent]:
     """The events of the batch, in the order in which its jobs end; errors as of
@@ -205,13 +212,13 @@ def run(
             "leave out --force-dirty, --in-place and --in-a-copy",
         )
     orders.check(repo, planned.jobs)
-    settings = Settings.of(repo)
-    commits = Commits(repo, (slot.version.checksum for slot in planned.slots))
+    settings = PoolSettings.of(repo)
+    commits = BatchCommits(repo, (slot.version.checksum for slot in planned.slots))
     # A batch that never had a pool leaves no journal: there is nothing to go on with.
     with connected(place, settings.patience) as engine, open_log() as log:
-        assert isinstance(log, Journal)
-        tally = tally or Tally(planned.slots)
-        several = not isinstance(place, Local)
+        assert isinstance(log, BatchJournal)
+        tally = tally or RunTally(planned.slots)
+        several = not isinstance(place, LocalPlace)
         batch = _Batch(repo, planned, log, engine, commits, settings, tally, report, several)
         try:
             yield from batch.skip_broken(retry_broken)
@@ -233,12 +240,12 @@ class _Batch:
     def __init__(
         self,
         repo: Repository,
-        planned: Plan,
-        log: Journal,
-        engine: Engine,
-        commits: Commits,
-        settings: Settings,
-        tally: Tally,
+        planned: BatchPlan,
+        log: BatchJournal,
+        engine: PoolEngine,
+        commits: BatchCommits,
+        settings: PoolSettings,
+        tally: RunTally,
         report: Report,
         several: bool,
     ) -> None:
@@ -254,7 +261,9 @@ class _Batch:
         self._leases = Reservations(planned.slots, _begun_on(planned, log))
         self._inputs = Inputs(repo, commits.project, planned.jobs)
         self._orders = orders.Orders(repo, self.name, commits.project)
-        self._keeper = Keeper(repo, Naming(template=planned.template), planned.register, log, planned.session)
+        self._keeper = Keeper(
+            repo, ProfileNaming(template=planned.template), planned.register, log, planned.session
+        )
         self._watch = _Watch(settings.patience, {series.machine for series in self._leases.series})
         self._skipped: set[str] = set()
         self._slots = planned.slots
@@ -300,12 +309,12 @@ class _Batch:
         order = self._orders.make(number, job, version).as_json()
         self._engine.submit(lease.worker.address, remote.measure, number, order)
 
-    def _handle(self, ended: Ended) -> Iterator[PoolEvent]:
+    def _handle(self, ended: TaskEnd) -> Iterator[PoolEvent]:
         lease = self._leases.held[ended.token]
         answer = ended.answer
-        if not isinstance(answer, Result):
-            why = answer.why if isinstance(answer, remote.Lost) else "its worker or the scheduler is gone"
-            yield from self._give_back(lease, why, counted=isinstance(answer, remote.Lost))
+        if not isinstance(answer, JobResult):
+            why = answer.why if isinstance(answer, remote.LostJob) else "its worker or the scheduler is gone"
+            yield from self._give_back(lease, why, counted=isinstance(answer, remote.LostJob))
             return
         self._leases.end(lease)
         error = error_of(answer, lease.worker.machine)
@@ -321,7 +330,7 @@ class _Batch:
             )
             yield from self._failed(lease, JobFailed(text, "perun run matrix --resume tries it again"))
             return
-        yield MachineTold(lease.worker.machine, f"{_short(lease.wanted)} is leased again: {why}")
+        yield MachineReport(lease.worker.machine, f"{_short(lease.wanted)} is leased again: {why}")
 
     def _failed(self, lease: Lease, error: PerunError) -> Iterator[PoolEvent]:
         number, version, job = lease.wanted
@@ -348,7 +357,7 @@ class _Batch:
             if numbers & {task.number for task in slot.tasks}:
                 yield self._tally.count(VersionSkipped(slot.version, error, slot.round, known))
 
-    def _done(self, lease: Lease, result: Result) -> Iterator[PoolEvent]:
+    def _done(self, lease: Lease, result: JobResult) -> Iterator[PoolEvent]:
         number, version, job = lease.wanted
         facts = result.facts
         if self._record.why_broken(version.checksum):
@@ -393,7 +402,7 @@ class _Batch:
             left = plural(len(series.left), "job")
             text = f"it measures no more: {left} of {series.job} are given to another machine"
             advice = "compare what was measured before with that only if the machines are alike"
-            yield MachineTold(old, f"{text}; {advice}", serious=True)
+            yield MachineReport(old, f"{text}; {advice}", serious=True)
 
     def _check_fit(self, workers: Sequence[Worker], fit: Sequence[Worker]) -> None:
         if workers and not fit and not self._leases.held:
@@ -439,9 +448,9 @@ class _Watch:
         """Note who is there now; tells who has come and gone."""
         now = self._clock()
         for machine in sorted(there - self._there):
-            yield MachineTold(machine, "it is there")
+            yield MachineReport(machine, "it is there")
         for machine in sorted(self._there - there):
-            yield MachineTold(machine, "it has no worker any more")
+            yield MachineReport(machine, "it has no worker any more")
         self._there = there
         self._seen |= dict.fromkeys(there, now)
         if there:
@@ -467,7 +476,7 @@ def _batch_name(journal: Path) -> str:
     return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def _begun_on(planned: Plan, log: Journal) -> Mapping[str, str]:
+def _begun_on(planned: BatchPlan, log: BatchJournal) -> Mapping[str, str]:
     """The machine that each series was on last, by its job."""
     job_of = {number: job for _, _, tasks in log.plan["stops"] for number, job in tasks}
     return {repr(planned.jobs[job_of[number]]): machine for number, machine in log.machines.items()}

@@ -17,7 +17,7 @@ from perun import __version__
 from perun.core.errors import ConfigError, PerunError, PluginError, RemoteError
 from perun.core.extras import install_command
 from perun.running.pool import places, ssh, worker
-from perun.running.pool.places import Hosts, Local, Place, Scheduler
+from perun.running.pool.places import DaskPlace, LocalPlace, Place, SshPlace
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -54,7 +54,7 @@ class Worker(NamedTuple):
     machine_class: str
 
 
-class Ended(NamedTuple):
+class TaskEnd(NamedTuple):
     """A task that has come to its end:
 
     the token it was submitted with, and what it gave; None if it is lost.
@@ -64,7 +64,7 @@ class Ended(NamedTuple):
     answer: Any
 
 
-class Engine:
+class PoolEngine:
     """A pool that is connected; use :func:`connected`.
 
     Where the scheduler cannot be reached for a while, tasks are lost, and :attr:`workers` finds none.
@@ -73,7 +73,7 @@ class Engine:
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
         self._name = name
-        self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[TaskEnd] = queue.SimpleQueue()
         self._described: dict[str, Worker] = {}
         self._futures: dict[Any, Any] = {}
 
@@ -136,7 +136,7 @@ class Engine:
         """Run the function on that worker; :meth:`next_ended` tells its end."""
         future = self._submitted(address, function, arguments)
         self._futures[token] = future
-        future.add_done_callback(lambda done: self._ended.put(Ended(token, done)))
+        future.add_done_callback(lambda done: self._ended.put(TaskEnd(token, done)))
 
     def _submitted(self, address: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         return self._client.submit(
@@ -148,7 +148,7 @@ class Engine:
             pure=False,
         )
 
-    def next_ended(self, seconds: float) -> Ended | None:
+    def next_ended(self, seconds: float) -> TaskEnd | None:
         """The next task that came to its end, waited for so long; None if there is none."""
         try:
             token, future = self._ended.get(timeout=seconds)
@@ -157,7 +157,7 @@ class Engine:
         if self._futures.get(token) is not future:
             return self.next_ended(0)  # it was dropped
         del self._futures[token]
-        return Ended(token, self._answer(future))
+        return TaskEnd(token, self._answer(future))
 
     def drop(self, token: Any) -> None:
         """Take a task back: what becomes of it is not told any more."""
@@ -229,7 +229,7 @@ def _worker(address: str, told: dict[str, Any]) -> Worker:
 
 
 @contextmanager
-def connected(place: Place, patience: float) -> Iterator[Engine]:
+def connected(place: Place, patience: float) -> Iterator[PoolEngine]:
     """A pool to submit tasks to; all that was started for it ends with the block.
 
     :param patience: seconds to wait for the scheduler, also where it is lost later.
@@ -240,13 +240,13 @@ def connected(place: Place, patience: float) -> Iterator[Engine]:
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(QUIET))
         _silence()
-        if isinstance(place, Local):
+        if isinstance(place, LocalPlace):
             client = _local(distributed, place)
-        elif isinstance(place, Hosts):
+        elif isinstance(place, SshPlace):
             client = _over_ssh(distributed, place, patience)
         else:
             client = _client(distributed, place, patience)
-        yield Engine(stack.enter_context(client), str(place))
+        yield PoolEngine(stack.enter_context(client), str(place))
 
 
 def _libraries() -> tuple[Any, Any]:
@@ -263,7 +263,7 @@ def _missing(library: str) -> PluginError:
 
 
 @contextmanager
-def _local(distributed: Any, place: Local) -> Iterator[Client]:
+def _local(distributed: Any, place: LocalPlace) -> Iterator[Client]:
     """Workers in this very process, which no port leads to: each job has a process of its own anyway."""
     cluster = distributed.LocalCluster(
         n_workers=place.workers,
@@ -282,7 +282,7 @@ def _local(distributed: Any, place: Local) -> Iterator[Client]:
 
 
 @contextmanager
-def _over_ssh(distributed: Any, place: Hosts, patience: float) -> Iterator[Client]:
+def _over_ssh(distributed: Any, place: SshPlace, patience: float) -> Iterator[Client]:
     """A scheduler in this process, which only who has its certificates can talk to, and workers by ssh."""
     listed = places.read(place.file)
     try:
@@ -306,7 +306,7 @@ def _over_ssh(distributed: Any, place: Hosts, patience: float) -> Iterator[Clien
 
 
 @contextmanager
-def _client(distributed: Any, place: Scheduler, patience: float) -> Iterator[Client]:
+def _client(distributed: Any, place: DaskPlace, patience: float) -> Iterator[Client]:
     security = _certificates(distributed, place) if place.encrypted else None
     # One that could not connect has nothing to close, and says so when it is collected.
     quiet = type("QuietClient", (distributed.Client,), {"__del__": lambda client: None})
@@ -334,7 +334,7 @@ def _client(distributed: Any, place: Scheduler, patience: float) -> Iterator[Cli
             client.close(timeout=5)
 
 
-def _certificates(distributed: Any, place: Scheduler) -> Any:
+def _certificates(distributed: Any, place: DaskPlace) -> Any:
     """What the configuration of dask names.
 
     :raises RemoteError: if it names none, or a file that is none.

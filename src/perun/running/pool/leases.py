@@ -15,9 +15,9 @@ from perun.profile.amounts import percent
 from perun.repository.jobs import Job
 from perun.repository.repository import Repository
 from perun.running.pool import worker as remote
-from perun.running.pool.engine import Engine, Worker
+from perun.running.pool.engine import PoolEngine, Worker
 from perun.running.pool.places import Calibration, KnownMachines
-from perun.running.run.events import MachineTold
+from perun.running.run.events import MachineReport
 from perun.running.run.schedule import VersionSlot
 
 
@@ -158,7 +158,7 @@ class Inspector:
         self._clock = clock
         self._last: dict[str, float] = {}
 
-    def look(self, engine: Engine, idle: Sequence[Worker]) -> Iterator[MachineTold]:
+    def look(self, engine: PoolEngine, idle: Sequence[Worker]) -> Iterator[MachineReport]:
         """Calibrate the machines of these workers that it is time for; tells which are set aside or busy."""
         for worker in idle:
             before = self._last.get(worker.machine)
@@ -173,10 +173,10 @@ class Inspector:
             drift = self._known.drift(worker.machine, worker.machine_class, found)
             if found.busy:
                 text = f"it is busy, so that what it measures scatters more: {found.busy}"
-                yield MachineTold(worker.machine, text, serious=True)
+                yield MachineReport(worker.machine, text, serious=True)
             if abs(drift) > self._limit:
                 self.aside.add(worker.machine)
-                yield MachineTold(worker.machine, _told(drift, before is not None), serious=True)
+                yield MachineReport(worker.machine, _told(drift, before is not None), serious=True)
 
 
 def _told(drift: float, measured: bool) -> str:

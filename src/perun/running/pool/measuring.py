@@ -23,9 +23,9 @@ from perun.repository.repository import Repository
 from perun.running.pool import folders, orders
 from perun.running.pool import orders as generated
 from perun.running.pool.folders import MachineLock, locked, opened
-from perun.running.pool.orders import Order
+from perun.running.pool.orders import JobOrder
 from perun.running.run import pre_run
-from perun.running.run.collecting import Naming
+from perun.running.run.collecting import ProfileNaming
 from perun.running.run.events import Event, JobAnswered, JobDone, JobFailure, VersionSkipped, VersionStarted
 from perun.running.run.execute import run_jobs
 from perun.running.run.pre_run import PreparationFailed
@@ -37,7 +37,7 @@ MAX_BUILDS: Final = 20
 """Of one project; those that were not used for the longest time go first."""
 
 
-class Builds:
+class ProjectBuilds:
     """The builds of one project, by the way that its versions are built.
 
     :param machine: shared while a version is built, so that nothing is measured meanwhile.
@@ -112,7 +112,7 @@ def _inside(build: Path, version: str, place: str) -> Path:
 MAX_RESULT: Final = 1 << 31
 
 
-class Result(NamedTuple):
+class JobResult(NamedTuple):
     """What a machine answers of a job: the facts of it, and its profile, empty if it has none.
 
     `facts` has the key `error` if it failed, and `again`: how many earlier measurements of it were lost.
@@ -127,7 +127,7 @@ class Result(NamedTuple):
         return "error" not in self.facts and not self.facts.get("lacking")
 
 
-def carry_out(order: Order, environ: Mapping[str, str]) -> None:
+def carry_out(order: JobOrder, environ: Mapping[str, str]) -> None:
     """Measure the job, and write its result; nothing is done where there is one."""
     place = TaskFolder(environ, order)
     with folders.locked(place.file(".lock")):  # a process that outlived its worker may be measuring it
@@ -139,16 +139,16 @@ def carry_out(order: Order, environ: Mapping[str, str]) -> None:
 class TaskFolder:
     """The files of one task on this machine."""
 
-    def __init__(self, environ: Mapping[str, str], order: Order) -> None:
+    def __init__(self, environ: Mapping[str, str], order: JobOrder) -> None:
         self.file: Callable[[str], Path] = lambda suffix: folders.task_file(
             environ, order.batch, order.number, suffix
         )
 
-    def result(self) -> Result | None:
+    def result(self) -> JobResult | None:
         """The result that was left, if there is one."""
         try:
             head, _, profile = read_regular(self.file(".result"), MAX_RESULT).partition(b"\n")
-            return Result(json.loads(head), profile)
+            return JobResult(json.loads(head), profile)
         except (OSError, ValueError):
             return None
 
@@ -164,29 +164,29 @@ class TaskFolder:
         with open_for_writing(self.file(".begun"), append=True) as file:
             file.write(b".")
 
-    def write(self, result: Result) -> None:
+    def write(self, result: JobResult) -> None:
         """Leave the result."""
         atomic.write(self.file(".result"), json.dumps(result.facts).encode() + b"\n" + result.profile)
         self.file(".begun").unlink(missing_ok=True)
 
 
-def _measured(order: Order, environ: Mapping[str, str], place: TaskFolder) -> Result:
+def _measured(order: JobOrder, environ: Mapping[str, str], place: TaskFolder) -> JobResult:
     again = place.begun
     machine = MachineLock(folders.machine_name(environ))
     try:
         repo = folders.project(environ, order.project, order.config)
         with machine.shared():  # reading large files would disturb what is measured
             for name in orders.folders(order.job):
-                generated.Store(repo).check(name)
+                generated.MachineFiles(repo).check(name)
         job = orders.job_of(repo, order.job)
-        versions = _Built(Builds(repo, machine), machine, order.place, place.begin)
+        versions = _Built(ProjectBuilds(repo, machine), machine, order.place, place.begin)
         slot = VersionSlot(order.version, (Task(0, job),))
-        naming = Naming(name=f"{order.batch}-{order.number}")
+        naming = ProfileNaming(name=f"{order.batch}-{order.number}")
         events = list(run_jobs(repo, [slot], versions=versions, naming=naming, register=False))
         result = _result(events)
         repo.store.pending.remove([event.path for event in events if isinstance(event, JobDone)])
     except PerunError as problem:
-        result = Result({"error": _described(problem)})
+        result = JobResult({"error": _described(problem)})
     finally:
         machine.close()
     return result._replace(facts={**result.facts, "again": again})
@@ -194,12 +194,14 @@ def _measured(order: Order, environ: Mapping[str, str], place: TaskFolder) -> Re
 
 class _Built:
     """Enters versions that are built once on a machine, one at a time; see
-    :class:`perun.running.run.execute.Versions`.
+    :class:`perun.running.run.execute.VersionSource`.
 
     :param begun: called before the first job of a version is measured.
     """
 
-    def __init__(self, builds: Builds, machine: MachineLock, place: str, begun: Callable[[], None]) -> None:
+    def __init__(
+        self, builds: ProjectBuilds, machine: MachineLock, place: str, begun: Callable[[], None]
+    ) -> None:
         self._builds = builds
         self._machine = machine
         self._place = place
@@ -232,7 +234,7 @@ class _Built:
         self.save_changes()
 
 
-def _result(events: list[Event]) -> Result:
+def _result(events: list[Event]) -> JobResult:
     facts: dict[str, Any] = {"answers": []}
     profile = b""
     for event in events:
@@ -247,7 +249,7 @@ def _result(events: list[Event]) -> Result:
                 profile = read_regular(event.path, MAX_RESULT)
             case JobFailure() | VersionSkipped():
                 facts["error"] = _described(event.error)
-    return Result(facts, profile)
+    return JobResult(facts, profile)
 
 
 def _described(error: PerunError) -> dict[str, Any]:
@@ -256,7 +258,7 @@ def _described(error: PerunError) -> dict[str, Any]:
     return {"kind": kind, "message": error.message, "hint": error.hint, "notes": notes}
 
 
-def error_of(result: Result, machine: str) -> PerunError | None:
+def error_of(result: JobResult, machine: str) -> PerunError | None:
     """The error of the job as the client raises it, which names the machine; None if it has none."""
     told = result.facts.get("error")
     if told is None:

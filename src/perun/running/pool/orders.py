@@ -86,7 +86,7 @@ def _extract(archive: tarfile.TarFile, folder: Path) -> None:
         path.chmod(member.mode & 0o700)
 
 
-class Store:
+class MachineFiles:
     """The generated files that a machine has of a project."""
 
     def __init__(self, repo: Repository) -> None:
@@ -155,7 +155,7 @@ class Store:
 FORMAT: Final = 2
 
 
-class Order(NamedTuple):
+class JobOrder(NamedTuple):
     """A job of a batch on one version, as it goes to a machine.
 
     `project` names its commits there. `place` is the folder of the Perun root in a version, `.` for the top.
@@ -176,7 +176,7 @@ class Order(NamedTuple):
         return {**self._asdict(), "version": list(self.version)}
 
 
-def read(written: Mapping[str, Any]) -> Order:
+def read(written: Mapping[str, Any]) -> JobOrder:
     """The order that was sent.
 
     :raises ConfigError: if it is of another release.
@@ -185,7 +185,7 @@ def read(written: Mapping[str, Any]) -> Order:
         raise ConfigError("the job was sent by another release of Perun", "install the same on all machines")
     date, author, email, checksum, desc, parents = written["version"]
     version = MinorVersion(date, author, email, checksum, desc, tuple(parents))
-    return Order(**{**written, "version": version})
+    return JobOrder(**{**written, "version": version})
 
 
 class Orders:
@@ -199,10 +199,10 @@ class Orders:
         execute = {key: repo.config.get(f"execute.{key}") for key in ("pre_run", "timeout")}
         self._config = {"execute": execute}
 
-    def make(self, number: int, job: Job, version: MinorVersion) -> Order:
+    def make(self, number: int, job: Job, version: MinorVersion) -> JobOrder:
         """The order of a task of the schedule."""
         described = describe(self._repo, job)
-        return Order(self._batch, number, self._project, self._place, version, described, self._config)
+        return JobOrder(self._batch, number, self._project, self._place, version, described, self._config)
 
 
 def describe(repo: Repository, job: Job) -> dict[str, Any]:

@@ -32,7 +32,7 @@ _ADDRESS: Final = re.compile(
 _LOOPBACK: Final = re.compile(r"(localhost|127(\.\d+){3}|\[::1\]):\d+")
 
 
-class Local(NamedTuple):
+class LocalPlace(NamedTuple):
     """This machine, with so many workers, which live in the process of the client."""
 
     workers: int
@@ -41,7 +41,7 @@ class Local(NamedTuple):
         return f"local:{self.workers}"
 
 
-class Scheduler(NamedTuple):
+class DaskPlace(NamedTuple):
     """A scheduler of dask.distributed that is there already; `address` is as dask writes it."""
 
     address: str
@@ -56,7 +56,7 @@ class Scheduler(NamedTuple):
         return not self.encrypted and _LOOPBACK.fullmatch(self.address.partition("://")[2]) is None
 
 
-class Hosts(NamedTuple):
+class SshPlace(NamedTuple):
     """Machines that are reached by ssh, listed in a file."""
 
     file: Path
@@ -65,7 +65,7 @@ class Hosts(NamedTuple):
         return f"ssh:{self.file}"
 
 
-Place = Local | Scheduler | Hosts
+Place = LocalPlace | DaskPlace | SshPlace
 
 
 def parsed(text: str) -> Place:
@@ -78,13 +78,13 @@ def parsed(text: str) -> Place:
         number = int(rest or 2)
         if not 1 <= number <= MAX_LOCAL:
             raise UsageError(f"--on {text}: 1 to {MAX_LOCAL} workers can be on this machine")
-        return Local(number)
+        return LocalPlace(number)
     match = _ADDRESS.fullmatch(text)
     if match is not None and 0 < int(match[3]) < 1 << 16:
         encrypted = match[1] == "dask+tls"
-        return Scheduler(f"{'tls' if encrypted else 'tcp'}://{match[2]}", encrypted)
+        return DaskPlace(f"{'tls' if encrypted else 'tcp'}://{match[2]}", encrypted)
     if kind == "ssh" and rest:
-        return Hosts(Path(rest))
+        return SshPlace(Path(rest))
     raise UsageError(f"{text!r} names no pool", f"a pool is {FORMS}; see docs/pool.md")
 
 
@@ -129,7 +129,7 @@ def brought(place: Place, environ: Mapping[str, str]) -> Brought | None:
 
     :raises ConfigError: as :func:`read`.
     """
-    if not isinstance(place, Hosts):
+    if not isinstance(place, SshPlace):
         return None
     listed = read(place.file)
     if not Registry().get("vcs", "git").tracks(place.file.resolve(), environ):

@@ -43,7 +43,7 @@ READY: Final = "perun-pool-worker"
 _LAST_LINES: Final = 5
 
 
-class Started(NamedTuple):
+class WorkerConnection(NamedTuple):
     """The connection to a worker, which keeps it alive."""
 
     process: programs.Program
@@ -51,7 +51,9 @@ class Started(NamedTuple):
 
 
 @contextmanager
-def workers(hosts: Sequence[Host], scheduler: int, security: Any, patience: float) -> Iterator[list[Started]]:
+def workers(
+    hosts: Sequence[Host], scheduler: int, security: Any, patience: float
+) -> Iterator[list[WorkerConnection]]:
     """Workers on the hosts, connected to the scheduler at that port of this machine; they end with the block.
 
     :param security: the certificates, as dask has them.
@@ -67,7 +69,7 @@ def workers(hosts: Sequence[Host], scheduler: int, security: Any, patience: floa
         yield started
 
 
-def _started(host: Host, scheduler: int, security: Any, patience: float, log: str) -> Started:
+def _started(host: Host, scheduler: int, security: Any, patience: float, log: str) -> WorkerConnection:
     for _ in range(_TRIES):
         reached, listening = random.sample(_PORTS, 2)
         here = _free_port()
@@ -88,7 +90,7 @@ def _started(host: Host, scheduler: int, security: Any, patience: float, log: st
         remote = f"exec {shlex.quote(host.python)} -P -m perun.running.pool.start"
         with open(log, "w", encoding="utf-8") as errors:
             process = _ssh([*_OPTIONS, *tunnels, "--", host.host, remote], errors)
-        one = Started(process, host)
+        one = WorkerConnection(process, host)
         if _is_ready(one, told):
             return one
         _end(one)
@@ -113,7 +115,7 @@ def _ssh(words: Sequence[str], errors: Any) -> programs.Program:
         raise RemoteError("ssh is not installed, or not on PATH", "e.g. apt install openssh-client") from None
 
 
-def _is_ready(one: Started, told: dict[str, Any]) -> bool:
+def _is_ready(one: WorkerConnection, told: dict[str, Any]) -> bool:
     """Tell the worker what it needs, by a way that nobody else sees; whether it says that it is ready."""
     process = one.process
     assert process.stdin is not None
@@ -125,7 +127,7 @@ def _is_ready(one: Started, told: dict[str, Any]) -> bool:
     return False
 
 
-def _end(one: Started) -> None:
+def _end(one: WorkerConnection) -> None:
     """End the worker: it ends when its input does, and the connection with it."""
     for stream in (one.process.stdin, one.process.stdout):
         with suppress(OSError):

@@ -22,7 +22,7 @@ from perun.core.process import programs
 from perun.core.regular import read_regular
 from perun.running.pool import folders, orders
 from perun.running.pool import orders as generated
-from perun.running.pool.measuring import Result, TaskFolder
+from perun.running.pool.measuring import JobResult, TaskFolder
 from perun.running.pool.places import Calibration
 
 _STOPPING: Final = 30.0
@@ -34,7 +34,7 @@ _running: dict[str, set[programs.Program]] = {}
 _guard: Final = threading.Lock()
 
 
-class Lost(NamedTuple):
+class LostJob(NamedTuple):
     """A job whose process ended without a result, and why."""
 
     why: str
@@ -87,18 +87,18 @@ def _received(file: Path) -> list[str]:
 
 def has_inputs(project: str, name: str) -> bool:
     """Whether the machine has the generated files of that name."""
-    return generated.Store(folders.project(os.environ, project, {})).has(name)
+    return generated.MachineFiles(folders.project(os.environ, project, {})).has(name)
 
 
 def receive_inputs(project: str, name: str, offset: int, data: bytes, last: bool) -> bool:
     """Take in a piece of the archive of generated files."""
     repo = folders.project(os.environ, project, {})
     with folders.locked(repo.root / "project.lock"):
-        generated.Store(repo).add_piece(name, offset, data, last)
+        generated.MachineFiles(repo).add_piece(name, offset, data, last)
     return True
 
 
-def measure(written: Mapping[str, Any]) -> Result | Lost:
+def measure(written: Mapping[str, Any]) -> JobResult | LostJob:
     """Measure the job of the order, in a process of its own; its result if it was measured before."""
     order = orders.read(written)
     place = TaskFolder(os.environ, order)
@@ -106,11 +106,11 @@ def measure(written: Mapping[str, Any]) -> Result | Lost:
     ended = _run_job(order.batch, {"verb": "measure", "order": dict(written)}, log)
     result = place.result()
     if result is None:
-        return Lost(f"its process {ended}: {_last_words(log)}".rstrip(": "))
+        return LostJob(f"its process {ended}: {_last_words(log)}".rstrip(": "))
     return result
 
 
-def calibrate() -> Calibration | Lost:
+def calibrate() -> Calibration | LostJob:
     """The calibration of the machine."""
     log = folders.folder(os.environ, "results") / f"calibration-{os.getpid()}.log"
     ended = _run_job("", {"verb": "calibrate"}, log)
@@ -119,7 +119,7 @@ def calibrate() -> Calibration | Lost:
     try:
         return Calibration(**json.loads(text))
     except (ValueError, TypeError):
-        return Lost(f"the calibration {ended}: {text}")
+        return LostJob(f"the calibration {ended}: {text}")
 
 
 def _run_job(batch: str, told: Mapping[str, Any], log: Path) -> str:

@@ -36,7 +36,7 @@ _POLL_INTERVAL: Final = 0.1
 """Seconds between two looks at the queue."""
 
 
-class State(NamedTuple):
+class BackgroundState(NamedTuple):
     """The state of the background: whether a worker runs, the queued versions, and the newest log if any."""
 
     working: bool
@@ -95,10 +95,10 @@ def work(repo: Repository, measure: Callable[[str], str]) -> None:
             return
 
 
-def state(repo: Repository) -> State:
+def state(repo: Repository) -> BackgroundState:
     """The current state."""
     logs = sorted(_logs(repo).glob(f"*{LOG_SUFFIX}"), key=lambda path: path.lstat().st_mtime_ns)
-    return State(_is_working(repo), waiting(repo), logs[-1] if logs else None)
+    return BackgroundState(_is_working(repo), waiting(repo), logs[-1] if logs else None)
 
 
 def wait(repo: Repository) -> None:

@@ -64,7 +64,7 @@ State = tuple[int, int, int, int, str]
 """Of a file: mode, size, when its content and when anything of it changed (ns), a digest of the content."""
 
 
-class Built(NamedTuple):
+class VersionBuild(NamedTuple):
     """A version that is ready to be measured.
 
     :param folder: the place of Perun's root in it, absolute. :param seconds: that preparing it took now.
@@ -81,12 +81,12 @@ class Builds:
 
     Callers have made sure that the user trusts the repository.
 
-    :param apart: have a folder for each version, also where two are the same but for what git tells of them.
+    :param separate: have a folder for each version, also where two are the same but for what git says.
     """
 
-    def __init__(self, repo: Repository, *, apart: bool = False) -> None:
+    def __init__(self, repo: Repository, *, separate: bool = False) -> None:
         self._repo = repo
-        self._apart = apart
+        self._separate = separate
         self._limit = _limit(repo)
         self._root = _root(repo)
         self._way = "\0".join(_way(repo))
@@ -110,7 +110,7 @@ class Builds:
             for build in held:
                 stack.callback(build.release, keep=self._limit > 0)
 
-    def enter(self, version: str) -> Built:
+    def enter(self, version: str) -> VersionBuild:
         """The version, checked out and prepared; it stays as long as nothing else needs the room.
 
         The two versions entered last always stay.
@@ -131,7 +131,7 @@ class Builds:
             names = [name for name, one in self._held.items() if one.is_kept is kept]
             for name in names[:-most]:
                 self._held.pop(name).release(keep=self._limit > 0)
-        return Built(build.place, 0.0 if reused else time.monotonic() - started, reused)
+        return VersionBuild(build.place, 0.0 if reused else time.monotonic() - started, reused)
 
     def _taken(self, version: str) -> tuple[_Build, bool]:
         """A folder with the version that nobody else uses, and whether it was built already."""
@@ -140,7 +140,7 @@ class Builds:
             name = f"{self._way}\0{content}\0{number}".encode("utf-8", "replace")
             path = self._root / hashlib.sha256(name).hexdigest()[:_LENGTH]
             held = self._held.get(path.name)
-            if held is not None and not self._apart:
+            if held is not None and not self._separate:
                 return held, True
             if held is None and (lock := _locked(path)) is not None:
                 build = _Build(self._repo, path, lock)
@@ -301,7 +301,7 @@ def _root(repo: Repository) -> Path:
     return Path(os.path.realpath(repo.root)) / PERUN_FOLDER / "cache" / "builds"
 
 
-class Kept(NamedTuple):
+class CachedBuild(NamedTuple):
     """A build that is kept: its folder, the bytes that it takes, and when it was used last (ns)."""
 
     path: Path
@@ -309,7 +309,7 @@ class Kept(NamedTuple):
     used: int
 
 
-def found(repo: Repository) -> list[Kept]:
+def found(repo: Repository) -> list[CachedBuild]:
     """The builds that are kept, by the names of their folders."""
     return [kept for path in _folders(_root(repo)) if (kept := _kept(repo, path))]
 
@@ -449,12 +449,12 @@ def _write_manifest(repo: Repository, path: Path) -> None:
     atomic.write(_manifest(path), line + b"\n" + content)
 
 
-def _kept(repo: Repository, path: Path) -> Kept | None:
+def _kept(repo: Repository, path: Path) -> CachedBuild | None:
     """What the manifest says; None where there is none that this user has written for the folder."""
     with suppress(*_UNREADABLE), open_regular(_manifest(path), _MAX_MANIFEST) as file:
         head = json.loads(file.readline(_MAX_HEAD))
         if not path.is_symlink() and _is_ours(repo, path, head):
-            return Kept(path, int(head["bytes"]), os.fstat(file.fileno()).st_mtime_ns)
+            return CachedBuild(path, int(head["bytes"]), os.fstat(file.fileno()).st_mtime_ns)
     return None
 
 

@@ -18,7 +18,7 @@ from perun.core.errors import (
     VersionControlError,
 )
 from perun.core.process.programs import speed_now
-from perun.history import earlier
+from perun.history import baseline
 from perun.measurement.comparable import COUNTED, SPEED, WITHOUT_RUNS
 from perun.plugin.api import Answer, CollectContext, Interrupted, MinorVersion, Report, Run, unheard
 from perun.plugin.loading import errors_of
@@ -243,14 +243,14 @@ def _cache(repo: Repository, name: str) -> Path | None:
 
 
 @dataclass(frozen=True)
-class Naming:
+class ProfileNaming:
     """How profiles are named: one fixed name, or a template other than the configured one."""
 
     name: str | None = None
     template: str | None = None
 
 
-UNNAMED: Final = Naming()
+UNNAMED: Final = ProfileNaming()
 
 
 class Keeper:
@@ -260,7 +260,7 @@ class Keeper:
     """
 
     def __init__(
-        self, repo: Repository, naming: Naming, registering: bool, log: StepLog, session_id: str = ""
+        self, repo: Repository, naming: ProfileNaming, registering: bool, log: StepLog, session_id: str = ""
     ) -> None:
         self._repo = repo
         self._naming = naming
@@ -298,7 +298,9 @@ class Keeper:
         registering = self._registering and not interrupted
         judged = None
         if judge:
-            judged = earlier.of_profile(self._repo, version.checksum, profile, registering=registering)
+            judged = baseline.comparison_of_profile(
+                self._repo, version.checksum, profile, registering=registering
+            )
         path = self._saved(task, profile, version, lacking, registering=registering)
         return JobDone(
             version,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from perun.core.errors import CollectorUnavailable, JobFailed, PerunError
-from perun.history.earlier import Judged
+from perun.history.baseline import BaselineComparison
 from perun.plugin.api import MinorVersion
 from perun.plugin.params import to_mapping
 from perun.profile import incomplete
@@ -75,7 +75,7 @@ class JobDone:
     notes: tuple[str, ...] = ()
     incomplete: str = ""
     phases: Mapping[str, float] = field(default_factory=dict)
-    judged: Judged | None = None
+    judged: BaselineComparison | None = None
     machine: str = ""
 
 
@@ -114,7 +114,7 @@ E = TypeVar("E", bound=Event)
 
 
 @dataclass(frozen=True)
-class MachineTold:
+class MachineReport:
     """Something happened to a machine of a pool; `serious` where it says what measurements are worth."""
 
     machine: str
@@ -122,11 +122,11 @@ class MachineTold:
     serious: bool = False
 
 
-PoolEvent = Event | MachineTold
+PoolEvent = Event | MachineReport
 """What happens where versions are measured on a pool."""
 
 
-class Tally:
+class RunTally:
     """The only count of a run: what is done, what failed, and what remains of its schedule.
 
     Events of tasks may come in another order than that of the schedule.
@@ -232,7 +232,7 @@ ANCESTORS_READ = 200
 """Ancestors of the current version whose profiles are read."""
 
 
-class Estimate(NamedTuple):
+class TimeEstimate(NamedTuple):
     """Seconds of jobs and of the preparations before them; `unknown` counts jobs of unknown duration."""
 
     jobs: float
@@ -279,7 +279,7 @@ class Forecast:
             case JobDone(job=job, seconds=seconds):
                 self._measured.setdefault(repr(job), []).append(seconds)
 
-    def estimate(self, schedule: Iterable[VersionSlot]) -> Estimate:
+    def estimate(self, schedule: Iterable[VersionSlot]) -> TimeEstimate:
         """How long the schedule takes."""
         jobs, unknown, preparations = 0.0, 0, 0
         last = None
@@ -290,7 +290,7 @@ class Forecast:
                 seconds = self.seconds(task.job)
                 jobs += seconds or 0.0
                 unknown += seconds is None
-        return Estimate(jobs, preparations * self._preparation, unknown)
+        return TimeEstimate(jobs, preparations * self._preparation, unknown)
 
 
 def _typical(job: Job, stored: Mapping[Configuration, Sequence[_Duration]]) -> float | None:

@@ -27,14 +27,14 @@ from perun.repository.jobs import Job, matrix
 from perun.repository.repository import PERUN_FOLDER, Repository
 from perun.running.run import collecting, pre_run, schedule
 from perun.running.run.builds import Builds
-from perun.running.run.collecting import UNNAMED, Keeper, Naming
+from perun.running.run.collecting import UNNAMED, Keeper, ProfileNaming
 from perun.running.run.events import (
     ChangesSaved,
     Event,
     JobAnswered,
     JobDone,
     JobFailure,
-    Tally,
+    RunTally,
     VersionSkipped,
     VersionStarted,
 )
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 # Entering a version: check it out, run `execute.pre_run` there, and record how that went.
 
 
-class Versions(Protocol):
+class VersionSource(Protocol):
     """What enters one version after the other, so that jobs can run there."""
 
     def enter(self, slot: VersionSlot) -> VersionStarted | VersionSkipped:
@@ -160,12 +160,12 @@ def run_jobs(
     schedule: Sequence[VersionSlot],
     *,
     placement: Placement = IN_A_COPY,
-    naming: Naming = UNNAMED,
+    naming: ProfileNaming = UNNAMED,
     register: bool | None = None,
     skip_broken: bool = False,
-    versions: AbstractContextManager[Versions] | None = None,
+    versions: AbstractContextManager[VersionSource] | None = None,
     open_log: Callable[[], StepLog] = StepLog,
-    tally: Tally | None = None,
+    tally: RunTally | None = None,
     rounds: Rounds | None = None,
     report: Report = silent,
     report_inside: Report = silent,
@@ -190,7 +190,7 @@ def run_jobs(
         repo.require_trust("measuring")
         saving.check_naming(repo, naming.name, naming.template)
         registering = repo.registers_after_run if register is None else register
-        tally = tally or Tally(schedule)
+        tally = tally or RunTally(schedule)
         if not schedule:
             report("done", 0, 0)
             log.end()
@@ -212,9 +212,9 @@ def run_jobs(
 def _run_slot(
     slot: VersionSlot,
     runner: _JobRunner,
-    places: Versions,
+    places: VersionSource,
     log: StepLog,
-    tally: Tally,
+    tally: RunTally,
     report: Report,
     report_inside: Report,
 ) -> Iterator[Event]:
@@ -273,7 +273,7 @@ class _JobRunner:
     """
 
     def __init__(
-        self, repo: Repository, naming: Naming, registering: bool, log: StepLog, rounds: Rounds | None
+        self, repo: Repository, naming: ProfileNaming, registering: bool, log: StepLog, rounds: Rounds | None
     ) -> None:
         self._repo = repo
         self._log = log

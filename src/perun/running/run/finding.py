@@ -12,17 +12,17 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from perun.history.earlier import Judged
+from perun.history.baseline import BaselineComparison
 from perun.measurement.verdict import is_change
 from perun.plugin.api import MinorVersion
 from perun.repository.jobs import Job
-from perun.running.run.rounds import Known
+from perun.running.run.rounds import SessionState
 
 FIRST: Final = 9
 """Versions that are measured first."""
 
 
-class Found(NamedTuple):
+class JobChange(NamedTuple):
     """A change of a job.
 
     :param since: the last version before it that was measured, :param version: the first one after it.
@@ -33,7 +33,7 @@ class Found(NamedTuple):
     since: MinorVersion
     version: MinorVersion
     between: int
-    judged: Judged
+    judged: BaselineComparison
 
 
 class _Step(NamedTuple):
@@ -41,10 +41,10 @@ class _Step(NamedTuple):
 
     first: int
     last: int
-    known: list[Known]
+    known: list[SessionState]
 
     @property
-    def changes(self) -> list[Known]:
+    def changes(self) -> list[SessionState]:
         """The jobs that have changed for certain."""
         return [one for one in self.known if _is_change(one)]
 
@@ -87,9 +87,9 @@ class Search:
         places = sorted({place for own in self._asked for place in own}, reverse=True)
         return [self._versions[place] for place in places]
 
-    def learn(self, known: Iterable[Known]) -> None:
+    def learn(self, known: Iterable[SessionState]) -> None:
         """Take in what the session says; a version of it that it says nothing of could not be measured."""
-        by_place: dict[int, list[Known]] = {}
+        by_place: dict[int, list[SessionState]] = {}
         for one in known:
             by_place.setdefault(self._place[one.version.checksum], []).append(one)
         asked, self._asked = self._asked, []
@@ -112,10 +112,10 @@ class Search:
                 else:
                     self._asked.append([step.first, middle, step.last])
 
-    def found(self) -> list[Found]:
+    def found(self) -> list[JobChange]:
         """The changes, newest first."""
         return [
-            Found(one.job, self._versions[step.first], self._versions[step.last],
+            JobChange(one.job, self._versions[step.first], self._versions[step.last],
                   step.last - step.first - 1, one.judged)
             for step in sorted(self._found, reverse=True, key=lambda step: step.last)
             for one in step.changes or [max(step.known, key=_size)]
@@ -129,13 +129,13 @@ class Search:
         return min(inside, key=lambda place: abs(place - middle), default=None)
 
 
-def _is_change(one: Known) -> bool:
+def _is_change(one: SessionState) -> bool:
     """Whether the job differs from the version before it in the session for certain."""
     verdict = one.judged and one.judged.verdict
     return verdict is not None and is_change(verdict)
 
 
-def _size(one: Known) -> float:
+def _size(one: SessionState) -> float:
     """How much it differs, whatever that is worth; 0 where it cannot be told."""
     verdict = one.judged and one.judged.verdict
     ratio = math.nan if verdict is None else verdict.difference.ratio

@@ -69,7 +69,7 @@ class UnfinishedTask(NamedTuple):
     name: str
 
 
-class Journal(StepLog):
+class BatchJournal(StepLog):
     """The journal of one batch, which this process has for itself; use :func:`create` or :func:`newest`.
 
     :ivar machines: where each task was measured, or is, that a pool was given.
@@ -191,20 +191,20 @@ class Journal(StepLog):
         self._last[number] = line[0]
 
 
-def create(folder: Path, plan: Mapping[str, Any]) -> Journal:
+def create(folder: Path, plan: Mapping[str, Any]) -> BatchJournal:
     """Create a journal; removes the oldest of those without a process.
 
     :raises NotPerunRepository: if the file system has no locks.
     """
-    return Journal(journal_file.create(folder, plan))
+    return BatchJournal(journal_file.create(folder, plan))
 
 
-def newest(folder: Path, *, to_read: bool = False) -> Journal | None:
+def newest(folder: Path, *, to_read: bool = False) -> BatchJournal | None:
     """The journal to resume, locked unless it is only read: the newest of a batch that was interrupted, else
     the newest of one that came to its end but had failures; None if there is neither."""
-    failed: Journal | None = None
+    failed: BatchJournal | None = None
     for file in journal_file.unlocked(folder, to_read=to_read):
-        journal = Journal(file)
+        journal = BatchJournal(file)
         if not journal.ended:
             if failed is not None:
                 failed.close()
@@ -216,7 +216,7 @@ def newest(folder: Path, *, to_read: bool = False) -> Journal | None:
     return failed
 
 
-def interrupted(folder: Path) -> Journal | None:
+def interrupted(folder: Path) -> BatchJournal | None:
     """The newest journal of a batch that was interrupted, to read only."""
     journal = None
     with suppress(NotPerunRepository):  # a file system without locks is no reason not to look

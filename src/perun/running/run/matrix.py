@@ -22,11 +22,11 @@ from perun.repository.repository import BATCHES, PERUN_FOLDER, Repository
 from perun.repository.user import marked
 from perun.running.run import journal as journals
 from perun.running.run import pre_run, schedule
-from perun.running.run.collecting import Naming
-from perun.running.run.events import Event, Tally
+from perun.running.run.collecting import ProfileNaming
+from perun.running.run.events import Event, RunTally
 from perun.running.run.execute import run_jobs
 from perun.running.run.finding import Search
-from perun.running.run.journal import Journal
+from perun.running.run.journal import BatchJournal
 from perun.running.run.rounds import Rounds
 from perun.running.run.schedule import Task, VersionSlot
 
@@ -55,7 +55,7 @@ class BatchOptions:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """A batch before it runs, completely checked.
 
     `slots` are to be run; those of a resumed batch are what is left of the `whole`. `session` is the id of
@@ -83,7 +83,7 @@ class Plan:
         return schedule.total(self.slots)
 
 
-def plan(repo: Repository, wanted: BatchOptions, *, rounds: bool = True) -> Plan:
+def plan(repo: Repository, wanted: BatchOptions, *, rounds: bool = True) -> BatchPlan:
     """Plan a batch; nothing is run or written, but the workloads that generators make.
 
     :param rounds: whether the runs of jobs may be spread over rounds, as they can where one machine measures.
@@ -114,14 +114,14 @@ def plan_of(
     chosen: Sequence[MinorVersion],
     *,
     rounds: bool,
-) -> Plan:
+) -> BatchPlan:
     """The plan of a batch over these versions; parameters as of :func:`plan`."""
     spread = rounds and wanted.rounds is None and len(chosen) > 1 and max(map(schedule.rounds_of, jobs)) > 1
     slots = schedule.plan_slots(jobs, chosen, schedule.rounds_of if spread else wanted.rounds or 1)
     if wanted.missing:
         slots = schedule.missing(repo, slots, whole=spread)
     budget = float(repo.config.get("execute.budget")) if wanted.budget is None else wanted.budget
-    return Plan(
+    return BatchPlan(
         tuple(jobs), tuple(slots), wanted.placement, wanted.template, repo.registers_after_run, wanted.seed,
         spread=spread, budget=max(budget, 0.0) if spread else 0.0, versions=tuple(chosen),
     )  # fmt: skip
@@ -150,7 +150,7 @@ def search(repo: Repository, wanted: BatchOptions) -> tuple[Search, Sequence[Job
     return Search(line[::-1]), jobs
 
 
-def resumable(repo: Repository) -> tuple[Plan, Journal]:
+def resumable(repo: Repository) -> tuple[BatchPlan, BatchJournal]:
     """What is left of the batch that was interrupted last, and its journal, which the caller closes.
 
     Where none was interrupted, it is what failed in the last batch that had failures.
@@ -185,11 +185,11 @@ def interrupted(repo: Repository) -> str:
 
 def run(
     repo: Repository,
-    planned: Plan,
-    journal: Journal | None = None,
+    planned: BatchPlan,
+    journal: BatchJournal | None = None,
     *,
     retry_broken: bool = False,
-    tally: Tally | None = None,
+    tally: RunTally | None = None,
     rounds: Rounds | None = None,
     report: Report = silent,
     report_inside: Report = silent,
@@ -204,7 +204,7 @@ def run(
         repo,
         planned.slots,
         placement=planned.placement,
-        naming=Naming(template=planned.template),
+        naming=ProfileNaming(template=planned.template),
         register=planned.register,
         skip_broken=not retry_broken,
         rounds=rounds or rounds_of_plan(repo, planned),
@@ -215,7 +215,7 @@ def run(
     )
 
 
-def rounds_of_plan(repo: Repository, planned: Plan) -> Rounds:
+def rounds_of_plan(repo: Repository, planned: BatchPlan) -> Rounds:
     """The session that the batch is; of a resumed one with what was measured before."""
     slots = planned.whole or planned.slots
     versions = planned.versions
@@ -225,7 +225,7 @@ def rounds_of_plan(repo: Repository, planned: Plan) -> Rounds:
     return found
 
 
-def new_journal(repo: Repository, planned: Plan) -> Journal:
+def new_journal(repo: Repository, planned: BatchPlan) -> BatchJournal:
     """The journal of a batch that begins now."""
     return journals.create(folder(repo), marked(repo.root, repo.environ, BATCHES, _to_json(planned)))
 
@@ -249,7 +249,7 @@ def _check_texts(repo: Repository) -> None:
                 raise ConfigError(f"{place}: {problem.message}", problem.hint) from None
 
 
-def _finish_tasks(repo: Repository, planned: Plan, journal: Journal) -> None:
+def _finish_tasks(repo: Repository, planned: BatchPlan, journal: BatchJournal) -> None:
     """Finish tasks whose profile was written just before the batch was interrupted: register it."""
     version_of = {task.number: slot.version for slot in planned.slots for task in slot.tasks}
     pending = repo.store.pending
@@ -268,7 +268,7 @@ def folder(repo: Repository) -> Path:
     return repo.root / PERUN_FOLDER / BATCHES
 
 
-def _to_json(planned: Plan) -> dict[str, Any]:
+def _to_json(planned: BatchPlan) -> dict[str, Any]:
     """The plan as JSON; :func:`_from_json` reads it."""
     numbers = {id(job): number for number, job in enumerate(planned.jobs)}
     return {
@@ -288,7 +288,7 @@ def _to_json(planned: Plan) -> dict[str, Any]:
     }
 
 
-def _from_json(repo: Repository, journal: Journal) -> Plan:
+def _from_json(repo: Repository, journal: BatchJournal) -> BatchPlan:
     written, what = journal.plan, f"the batch of {journal.path}"
     template = written.get("template")
     seed = written.get("seed")
@@ -301,7 +301,7 @@ def _from_json(repo: Repository, journal: Journal) -> Plan:
     try:
         slots = _slots(written, jobs, journal.added_stops)
         placement, register = Placement(**written["placement"]), bool(written["register"])
-        planned = Plan(tuple(jobs), tuple(slots), placement, template, register, seed)
+        planned = BatchPlan(tuple(jobs), tuple(slots), placement, template, register, seed)
         planned = replace(
             planned, spread=bool(written.get("spread")), budget=float(written.get("budget") or 0.0),
             versions=_versions(written),

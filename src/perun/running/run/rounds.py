@@ -17,8 +17,8 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.history import earlier
-from perun.history.earlier import Judged
+from perun.history import baseline
+from perun.history.baseline import BaselineComparison
 from perun.measurement.difference import more_needed
 from perun.measurement.noise import WINDOW
 from perun.measurement.verdict import Verdict, settled
@@ -27,7 +27,7 @@ from perun.repository import lookup, walking
 from perun.repository.jobs import Job
 from perun.repository.repository import Repository
 from perun.running.run.schedule import ROUNDS, Task, VersionSlot, configuration_of, rounds_of
-from perun.store.summaries import Fact, fact_of
+from perun.store.summaries import ProfileSummary, profile_summary_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -42,7 +42,7 @@ VISIT: Final = 0.2
 lost between visits then."""
 
 
-class Known(NamedTuple):
+class SessionState(NamedTuple):
     """What the session says of a version and a job.
 
     :param rounds: in which it was measured. :param judged: beside the nearest version before that is of the
@@ -52,7 +52,7 @@ class Known(NamedTuple):
     version: MinorVersion
     job: Job
     rounds: int
-    judged: Judged | None
+    judged: BaselineComparison | None
 
 
 class Rounds:
@@ -80,12 +80,12 @@ class Rounds:
         self.id = session_id
         self._repo = repo
         self.spread = spread
-        self._rules = earlier.rules_of(repo)
+        self._rules = baseline.rules_of(repo)
         self._versions = list(versions)
         self._budget = budget * len(self._versions)
         self._rng = rng or random.Random()
         self._spent = 0.0
-        self._facts: dict[tuple[str, int], list[Fact]] = {}
+        self._facts: dict[tuple[str, int], list[ProfileSummary]] = {}
         self._jobs = {id(one.job): one.job for slot in slots for one in slot.tasks}
         self._run_seconds: dict[int, float] = {}
         self._visit_seconds: dict[tuple[str, int], float] = {}
@@ -107,7 +107,9 @@ class Rounds:
         """The error levels of a look after that round, which counts from 0; None where nobody looks."""
         if not self.is_sequential:
             return None
-        return _level(1 - self._rules.confidence, round + 1), _level(1 - self._rules.weaker, round + 1)
+        return _level(1 - self._rules.confidence, round + 1), _level(
+            1 - self._rules.maybe_confidence, round + 1
+        )
 
     def visit(self, job: Job) -> Job:
         """The job as one visit runs it: with a share of its runs, and one to warm up."""
@@ -127,7 +129,7 @@ class Rounds:
         if not self.spread:
             return
         self._spent += seconds
-        self._facts.setdefault((version, id(job)), []).append(fact_of(profile))
+        self._facts.setdefault((version, id(job)), []).append(profile_summary_of(profile))
         self._visit_seconds[version, id(job)] = seconds
         params = profile["collector_info"].get("params")
         if isinstance(params, Mapping) and (runs := params.get("repeat")):
@@ -152,32 +154,32 @@ class Rounds:
                 self._next += len(tasks)
         return made
 
-    def known(self) -> Iterator[Known]:
+    def known(self) -> Iterator[SessionState]:
         """What the session says by now, in the order of the versions and jobs, of each beside the nearest
         version of the session before it."""
         for version, job, facts in self._measured():
-            yield Known(version, job, len(facts), self._judged(version.checksum, job))
+            yield SessionState(version, job, len(facts), self._judged(version.checksum, job))
 
-    def told(self) -> Iterator[Known]:
+    def reported(self) -> Iterator[SessionState]:
         """The same of profiles that are registered: what the whole history says, as all commands do."""
-        read = earlier.KnownFacts(self._repo)
+        read = baseline.KnownSummaries(self._repo)
         for version, of_version in groupby(self._measured(), lambda one: one[0]):
-            values = earlier.of_version(self._repo, version.checksum, read)
+            values = baseline.values_of_version(self._repo, version.checksum, read)
             wanted = {}
             measured = list(of_version)
             for _, job, facts in measured:
-                series = earlier.wanted_of(configuration_of(job), facts[-1])
+                series = baseline.headline_series_of(configuration_of(job), facts[-1])
                 if series is not None and series in values:
                     wanted[id(job)] = series
-            lines = earlier.lines(self._repo, version.checksum, wanted.values(), read)
+            lines = baseline.lines_of_ancestors(self._repo, version.checksum, wanted.values(), read)
             for _, job, facts in measured:
                 series = wanted.get(id(job))
                 judged = None
                 if series is not None:
-                    judged = earlier.judged(values[series], lines[series], self._rules)
-                yield Known(version, job, len(facts), judged)
+                    judged = baseline.compare_with_line(values[series], lines[series], self._rules)
+                yield SessionState(version, job, len(facts), judged)
 
-    def _measured(self) -> Iterator[tuple[MinorVersion, Job, list[Fact]]]:
+    def _measured(self) -> Iterator[tuple[MinorVersion, Job, list[ProfileSummary]]]:
         for version in self._versions:
             for job in self._jobs.values():
                 if facts := self._facts.get((version.checksum, id(job))):
@@ -186,7 +188,7 @@ class Rounds:
     def recall(self) -> None:
         """Take in what an earlier process has measured in this session, and stored."""
         jobs = {configuration_of(job): job for job in self._jobs.values()}
-        known = earlier.KnownFacts(self._repo)
+        known = baseline.KnownSummaries(self._repo)
         waiting = known.of(lookup.pending(self._repo)).items()
         for version in self._versions:
             own = known.of(lookup.registered(self._repo, version.checksum))
@@ -212,20 +214,20 @@ class Rounds:
         found = verdict.difference
         return bool(found.unknown) or settled(verdict, self._rules) or more_needed(found, self._rules) is None
 
-    def _judged(self, version: str, job: Job) -> Judged | None:
+    def _judged(self, version: str, job: Job) -> BaselineComparison | None:
         own = self._value(version, job)
-        line: list[tuple[str, earlier.Value]] = []
+        line: list[tuple[str, baseline.SeriesValue]] = []
         before = self._before.get(version)
         while before is not None and len(line) < WINDOW:
             if (value := self._value(before, job)) is not None:
                 line.append((before, value))
             before = self._before.get(before)
-        return None if own is None else earlier.judged(own, line, self._rules)
+        return None if own is None else baseline.compare_with_line(own, line, self._rules)
 
-    def _value(self, version: str, job: Job) -> earlier.Value | None:
+    def _value(self, version: str, job: Job) -> baseline.SeriesValue | None:
         facts = self._facts.get((version, id(job)), ())
         valued = [one for one in facts if one.headline is not None and not one.incomplete]
-        return earlier.value_of(valued) if valued else None
+        return baseline.value_of(valued) if valued else None
 
 
 def _before(repo: Repository, versions: Sequence[MinorVersion]) -> dict[str, str]:
@@ -235,7 +237,7 @@ def _before(repo: Repository, versions: Sequence[MinorVersion]) -> dict[str, str
     for checksum, parents in ((version.checksum, version.parents) for version in versions):
         before = parents[0] if parents and parents[0] in chosen else None
         if before is None:
-            walk = walking.ancestors(repo, checksum, earlier.MOST_VERSIONS)
+            walk = walking.ancestors(repo, checksum, baseline.MOST_VERSIONS)
             before = next((one.checksum for one in walk if one.checksum in chosen), None)
         if before is not None:
             found[checksum] = before

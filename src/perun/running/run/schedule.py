@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError
-from perun.history import earlier
+from perun.history import baseline
 from perun.plugin.api import MinorVersion
 from perun.plugin.params import to_mapping
 from perun.profile import incomplete, session
@@ -23,7 +23,7 @@ from perun.store.summaries import key_of
 
 if TYPE_CHECKING:
     from perun.profile.helpers import ProfileInfo
-    from perun.store.summaries import Fact
+    from perun.store.summaries import ProfileSummary
 
 
 ROUNDS: Final = 5
@@ -136,7 +136,7 @@ class _Stored:
         self._ambiguous = {configuration for configuration, number in alike.items() if number > 1}
         self._wanted = frozenset(alike)
         self._of: dict[str, dict[Configuration, list[ProfileInfo]]] = {}
-        self._facts: dict[str, dict[str, Fact]] = {}
+        self._facts: dict[str, dict[str, ProfileSummary]] = {}
 
     def count(self, version: str, job: Job) -> int:
         configuration = configuration_of(job)
@@ -156,7 +156,7 @@ class _Stored:
     def _is_whole(self, version: str, info: ProfileInfo) -> bool:
         if version not in self._facts:
             every = chain.from_iterable(self._infos(version).values())
-            self._facts[version] = self._repo.store.facts.of(map(key_of, every))
+            self._facts[version] = self._repo.store.profile_summaries.of(map(key_of, every))
         fact = self._facts[version].get(key_of(info))
         if fact is None:  # of another release, or the cache was deleted
             return not incomplete.reasons_of(lookup.head(self._repo, info))
@@ -227,7 +227,7 @@ def measured_before(repo: Repository, version: MinorVersion, jobs: Sequence[Job]
     infos = [info for info in repo.store.pending.list() if info.configuration in wanted]
     origins = {str(lookup.head(repo, info).get("origin") or "") for info in infos}
     indexes = repo.store.indexes
-    for one in walking.ancestors(repo, version.checksum, earlier.MOST_VERSIONS):
+    for one in walking.ancestors(repo, version.checksum, baseline.MOST_VERSIONS):
         own = lookup.registered(repo, one.checksum) if indexes.has(one.checksum) else ()
         if one.checksum in origins or any(info.configuration in wanted for info in own):
             return one

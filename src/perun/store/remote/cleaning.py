@@ -44,9 +44,9 @@ from typing import Final, NamedTuple
 from perun.core.errors import RemoteError
 from perun.store.remote import pack, register, snapshot
 from perun.store.remote.pack import PackSlice
-from perun.store.remote.reading import Reader
-from perun.store.remote.register import Moved, Register, RegisterEntry, Removed
-from perun.store.remote.snapshot import State
+from perun.store.remote.reading import RemoteReader
+from perun.store.remote.register import PackMove, Register, RegisterEntry, RegisterRemoval
+from perun.store.remote.snapshot import SnapshotState
 
 Progress = Callable[[int, int], None]
 """Is told how many pieces are deleted, and how many there are to delete."""
@@ -66,7 +66,7 @@ two refs that it lists to everybody who asks."""
 _TRIES: Final = 30
 
 
-class Cleaned(NamedTuple):
+class RemoteCleaningResult(NamedTuple):
     """What was done, or would be.
 
     :param deleted: the keys of the pieces that were deleted, and :param freed: the bytes of packs among them.
@@ -81,17 +81,17 @@ class Cleaned(NamedTuple):
     moved: int
 
 
-def remove(reader: Reader, entries: Collection[RegisterEntry], *, now: float) -> None:
+def remove(reader: RemoteReader, entries: Collection[RegisterEntry], *, now: float) -> None:
     """Put the record that these profiles, which are registered, are removed; their objects stay for now.
 
     :param now: seconds since 1970.
     """
-    removed = [Removed(entry, reader.union.saying(entry)) for entry in entries]
+    removed = [RegisterRemoval(entry, reader.union.saying(entry)) for entry in entries]
     if removed:
         reader.put(register.written([], removed, now=now), Register([], removed))
 
 
-def planned(reader: Reader, entries: Collection[RegisterEntry]) -> Cleaned:
+def planned(reader: RemoteReader, entries: Collection[RegisterEntry]) -> RemoteCleaningResult:
     """What a cleaning without a grace would do after these profiles were removed; nothing is changed there.
 
     The reader is of no use afterwards.
@@ -104,12 +104,12 @@ def planned(reader: Reader, entries: Collection[RegisterEntry]) -> Cleaned:
     moved = sum(place.size for name in avoided & needed.keys() for place in needed[name].values())
     keys = [key for key in sizes if key.startswith(pack.FOLDER)]
     gone = [key for key in keys if (name := key.removeprefix(pack.FOLDER)) in avoided or name not in needed]
-    return Cleaned(sorted(gone), sum(sizes[key] for key in gone), [], 0, moved)
+    return RemoteCleaningResult(sorted(gone), sum(sizes[key] for key in gone), [], 0, moved)
 
 
 def clean(
-    reader: Reader, *, grace: float, now: float, progress: Progress = lambda done, total: None
-) -> Cleaned:
+    reader: RemoteReader, *, grace: float, now: float, progress: Progress = lambda done, total: None
+) -> RemoteCleaningResult:
     """Delete what nothing needs, and make one snapshot of many registers.
 
     :param reader: one that has been refreshed. :param now: seconds since 1970.
@@ -136,17 +136,19 @@ def clean(
         # Without a grace, what was condemned just now is looked at again, and deleted.
         if grace > 0 or not wanted.condemned:
             waiting = sorted(wanted.condemned)
-            return Cleaned(deleted, freed, waiting, sum(sizes.get(key, 0) for key in waiting), moved)
+            return RemoteCleaningResult(
+                deleted, freed, waiting, sum(sizes.get(key, 0) for key in waiting), moved
+            )
     raise RemoteError(f"{reader.remote.url} is being changed all the time", "try again later")
 
 
-def _sizes(reader: Reader) -> dict[str, int]:
+def _sizes(reader: RemoteReader) -> dict[str, int]:
     """The sizes of all packs and snapshots by key."""
     folders = (pack.FOLDER, snapshot.FOLDER)
     return {one.key: one.size for folder in folders for one in reader.remote.list(folder)}
 
 
-def _read(reader: Reader) -> dict[str, int] | None:
+def _read(reader: RemoteReader) -> dict[str, int] | None:
     """The sizes, after the head, the registers and the head were read in this order.
 
     None where the head has changed meanwhile.
@@ -156,7 +158,7 @@ def _read(reader: Reader) -> dict[str, int] | None:
     return _sizes(reader) if reader.head.data == head.data else None
 
 
-def _avoided(reader: Reader, sizes: Mapping[str, int], made: Collection[str] = ()) -> set[str]:
+def _avoided(reader: RemoteReader, sizes: Mapping[str, int], made: Collection[str] = ()) -> set[str]:
     """The packs that are not there, those most of which nothing needs, and the small ones of many.
 
     What is condemned is avoided, too: what is needed of it was moved.
@@ -171,11 +173,13 @@ def _avoided(reader: Reader, sizes: Mapping[str, int], made: Collection[str] = (
     return sparse | (condemned & live.keys()) | (small if len(small) >= SMALL_PACKS else set())
 
 
-def _condemned(reader: Reader) -> set[str]:
+def _condemned(reader: RemoteReader) -> set[str]:
     return {key.removeprefix(pack.FOLDER) for key in reader.head.state.condemned}
 
 
-def _next(reader: Reader, sizes: Mapping[str, int], made: Collection[str], grace: float, now: float) -> State:
+def _next(
+    reader: RemoteReader, sizes: Mapping[str, int], made: Collection[str], grace: float, now: float
+) -> SnapshotState:
     """What the head is to say: what is condemned anew, still, and not any more; and what is dead now."""
     before = reader.head.state
     used = {pack.FOLDER + name for name in reader.union.needed(avoid=_avoided(reader, sizes, made))}
@@ -191,7 +195,7 @@ def _next(reader: Reader, sizes: Mapping[str, int], made: Collection[str], grace
     return before._replace(condemned=left, dead=tuple(sorted(packs.union(before.dead))))
 
 
-def _with_snapshot(reader: Reader, wanted: State, now: float) -> State:
+def _with_snapshot(reader: RemoteReader, wanted: SnapshotState, now: float) -> SnapshotState:
     """The same with a new snapshot, which is put, where one is due."""
     if len(reader.applied) < REGISTERS and len(wanted.dead) <= DEAD_IN_HEAD:
         return wanted
@@ -206,7 +210,7 @@ def _with_snapshot(reader: Reader, wanted: State, now: float) -> State:
 
 
 def _delete(
-    reader: Reader, sizes: Mapping[str, int], snapshots: Collection[str], progress: Progress
+    reader: RemoteReader, sizes: Mapping[str, int], snapshots: Collection[str], progress: Progress
 ) -> list[str]:
     """Delete dead packs, registers that are in the snapshot, and these snapshots; the keys of all."""
     reader.refresh()
@@ -220,7 +224,7 @@ def _delete(
     return sorted(keys)
 
 
-def _gather(reader: Reader, now: float) -> tuple[int, set[str]]:
+def _gather(reader: RemoteReader, now: float) -> tuple[int, set[str]]:
     """Copy what is needed out of packs that are to be deleted for the rest, or as they are small and many.
 
     The bytes that were copied, and the packs that they are in now.
@@ -242,7 +246,9 @@ def _gather(reader: Reader, now: float) -> tuple[int, set[str]]:
     return moved + size, made
 
 
-def _contents(reader: Reader, name: str, places: Mapping[str, PackSlice]) -> Iterator[tuple[str, bytes]]:
+def _contents(
+    reader: RemoteReader, name: str, places: Mapping[str, PackSlice]
+) -> Iterator[tuple[str, bytes]]:
     """The objects of a pack at these places; none of one that is damaged, which is left to `fsck`."""
     try:
         data = reader.remote.get(pack.FOLDER + name)
@@ -254,13 +260,13 @@ def _contents(reader: Reader, name: str, places: Mapping[str, PackSlice]) -> Ite
             yield checksum, data[place.start : place.start + place.size]
 
 
-def move(reader: Reader, objects: Sequence[tuple[str, bytes]], now: float) -> str:
+def move(reader: RemoteReader, objects: Sequence[tuple[str, bytes]], now: float) -> str:
     """Put the objects into a pack of their own, beside where they are; its name.
 
     :param now: seconds since 1970.
     """
     made = pack.packed(objects, renamed=True)
     reader.remote.put(pack.FOLDER + made.name, made.data)
-    moved = [Moved(checksum, made.places[checksum]) for checksum, _data in objects]
+    moved = [PackMove(checksum, made.places[checksum]) for checksum, _data in objects]
     reader.put(register.written([], (), moved, now=now), Register([], (), moved))
     return made.name

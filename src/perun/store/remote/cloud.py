@@ -24,13 +24,13 @@ from perun.store.remote.contract import (
     AGAIN,
     MAX_HEAD,
     MAX_PIECE,
-    Listed,
     MissingPiece,
+    PieceInfo,
     Refusal,
     Remote,
     checked,
     is_key,
-    told,
+    refusal_in,
 )
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def named(remote: Remote, bucket: str, key: str, done: str, problem: Exception) 
     :param done: what was to become of the piece: read, written, listed or removed.
     """
     text = str(problem)
-    if found := told(remote, _ANSWERS, text, bucket=bucket, key=key, done=done):
+    if found := refusal_in(remote, _ANSWERS, text, bucket=bucket, key=key, done=done):
         return found
     if isinstance(problem, FileNotFoundError):
         return remote.missing(key)
@@ -356,12 +356,14 @@ class CloudRemote(Remote):
         except _BehindTheEnd:
             return b""
 
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def list(self, prefix: str) -> Iterator[PieceInfo]:
         """As the interface describes it; what else somebody put there is passed over."""
 
-        def found() -> list[Listed]:
+        def found() -> list[PieceInfo]:
             pages = self._library.list(self._store(), prefix, chunk_size=1000)
-            return [Listed(one["path"], one["size"]) for page in pages for one in page if is_key(one["path"])]
+            return [
+                PieceInfo(one["path"], one["size"]) for page in pages for one in page if is_key(one["path"])
+            ]
 
         yield from sorted(self._again(prefix, "listed", found))
 

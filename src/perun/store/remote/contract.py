@@ -21,7 +21,7 @@ class MissingPiece(RemoteError):
     """The remote has no piece of this name."""
 
 
-class Listed(NamedTuple):
+class PieceInfo(NamedTuple):
     """A piece of a remote: its name, and its size in bytes."""
 
     key: str
@@ -73,7 +73,7 @@ class Remote(ABC):
         """`length` bytes of the piece from `start` (from 0) on; fewer where it ends before."""
 
     @abstractmethod
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def list(self, prefix: str) -> Iterator[PieceInfo]:
         """The pieces whose names begin with the prefix, which ends with `/`, ordered by name."""
 
     @abstractmethod
@@ -151,7 +151,7 @@ class Refusal(NamedTuple):
         return cls(re.compile(pattern), message, hint)
 
 
-def told(remote: Remote, known: Iterable[Refusal], text: str, **values: str) -> RemoteError | None:
+def refusal_in(remote: Remote, known: Iterable[Refusal], text: str, **values: str) -> RemoteError | None:
     """The error of the first refusal whose pattern is in the text of an answer; None if there is none.
 
     :param values: what is put in place of the names.

@@ -13,7 +13,7 @@ from typing import Final
 from perun.core import atomic, leftovers
 from perun.core.errors import RemoteError
 from perun.core.regular import TooLarge, open_regular, read_regular
-from perun.store.remote.contract import MAX_HEAD, MAX_PIECE, Listed, Remote, checked, is_key
+from perun.store.remote.contract import MAX_HEAD, MAX_PIECE, PieceInfo, Remote, checked, is_key
 
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 _LOCK: Final = ".lock"
@@ -82,7 +82,7 @@ class FileRemote(Remote):
         except TooLarge:
             raise self.too_large(key, MAX_PIECE) from None
 
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def list(self, prefix: str) -> Iterator[PieceInfo]:
         """As the interface describes it; what else somebody put into the folder is passed over."""
         found = []
         with (
@@ -94,7 +94,7 @@ class FileRemote(Remote):
                 key = prefix + entry.name
                 if is_key(key) and entry.is_file(follow_symlinks=False):
                     with suppress(FileNotFoundError):  # removed meanwhile
-                        found.append(Listed(key, entry.stat(follow_symlinks=False).st_size))
+                        found.append(PieceInfo(key, entry.stat(follow_symlinks=False).st_size))
         yield from sorted(found)
 
     def replace(self, key: str, data: bytes, expected: bytes | None) -> bool:

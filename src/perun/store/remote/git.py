@@ -27,7 +27,16 @@ from perun.core.errors import RemoteError, UsageError
 from perun.core.leftovers import is_left_over
 from perun.core.process.git import GitCommand, GitResult, Purpose
 from perun.core.wording import without_secrets
-from perun.store.remote.contract import AGAIN, MAX_PIECE, Listed, Refusal, Remote, checked, is_key, told
+from perun.store.remote.contract import (
+    AGAIN,
+    MAX_PIECE,
+    PieceInfo,
+    Refusal,
+    Remote,
+    checked,
+    is_key,
+    refusal_in,
+)
 
 # What git says of a remote that it cannot use, in words of who uses it.
 
@@ -103,7 +112,7 @@ def named(remote: Remote, key: str, done: str, answer: GitResult) -> RemoteError
     """
     text = f"{answer.stderr}\n{answer.text}"
     place = remote.url.partition(":")[2]
-    if found := told(remote, (*_ANSWERS, _SILENT), text, key=key, done=done, place=place):
+    if found := refusal_in(remote, (*_ANSWERS, _SILENT), text, key=key, done=done, place=place):
         return found
     said = next((line for line in answer.stderr.splitlines() if line.startswith(("fatal:", "error:"))), "")
     said = without_secrets(said.partition(": ")[2] or answer.stderr.strip().partition("\n")[0])
@@ -234,10 +243,10 @@ class GitRemote(Remote):
         """As the interface describes it. The whole piece is fetched, as git knows no parts of objects."""
         return self.get(key)[start : start + length]
 
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def list(self, prefix: str) -> Iterator[PieceInfo]:
         """As the interface describes it."""
         found = self._refreshed().items()
-        yield from sorted(Listed(key, piece.size) for key, piece in found if key.startswith(prefix))
+        yield from sorted(PieceInfo(key, piece.size) for key, piece in found if key.startswith(prefix))
 
     def replace(self, key: str, data: bytes, expected: bytes | None) -> bool:
         """As the interface describes it."""

@@ -14,8 +14,8 @@ from perun.core.errors import RemoteError
 from perun.store.remote import register, snapshot
 from perun.store.remote.contract import MissingPiece, Remote
 from perun.store.remote.pack import FOLDER as PACKS
-from perun.store.remote.register import Register, Union, Written
-from perun.store.remote.snapshot import SnapshotHead, State
+from perun.store.remote.register import Register, RegisterFile, RegisterUnion
+from perun.store.remote.snapshot import SnapshotHead, SnapshotState
 
 FORMAT_KEY: Final = "format"
 FORMAT: Final = b"perun-remote 1\n"
@@ -23,7 +23,7 @@ _TRIES: Final = 20
 """Times that reading begins again while others clean up, or that a change of the head is tried."""
 
 
-class Reader:
+class RemoteReader:
     """What one reader has seen of a remote.
 
     :param kept: pieces that were fetched in the past, which are what their names say.
@@ -34,14 +34,14 @@ class Reader:
 
     def __init__(self, remote: Remote, kept: Iterable[tuple[str, bytes]] = ()) -> None:
         self.remote = remote
-        self.union = Union()
-        self.head = SnapshotHead(None, State())
+        self.union = RegisterUnion()
+        self.head = SnapshotHead(None, SnapshotState())
         self.pieces: dict[str, bytes] = dict(kept)
         self._checked = False
         self._from: str | None = None  # the snapshot that the union begins with
         self.applied: set[str] = set()
 
-    def refresh(self) -> Union:
+    def refresh(self) -> RegisterUnion:
         """Read what is there now.
 
         :raises RemoteError: if the remote cannot be read, or one of its pieces is damaged.
@@ -75,7 +75,7 @@ class Reader:
         self.head = head
 
     def _begin(self, name: str | None) -> None:
-        union = Union()
+        union = RegisterUnion()
         if name is not None:
             (data,) = self._get([snapshot.FOLDER + name], snapshot.MAX)
             snapshot.apply(name, data, union)
@@ -95,13 +95,13 @@ class Reader:
         names = [register.FOLDER + name for name in self.applied]
         return sorted([*names, snapshot.FOLDER + self._from] if self._from else names)
 
-    def put(self, saying: Written, said: Register) -> None:
+    def put(self, saying: RegisterFile, said: Register) -> None:
         """Put a register, and take in what it says."""
         self.remote.put(register.FOLDER + saying.name, saying.data)
         self.pieces[register.FOLDER + saying.name] = saying.data
         self._apply(saying.name, said)
 
-    def change(self, state_now: State) -> bool:
+    def change(self, state_now: SnapshotState) -> bool:
         """Replace the head by this state, if it is still as it was read last; whether that was done.
 
         Where it is not, another one has changed it meanwhile: read again.

@@ -57,7 +57,7 @@ class RegisterEntry(NamedTuple):
     name: str
 
 
-class Added(NamedTuple):
+class RegisterAddition(NamedTuple):
     """A profile that is registered: where its object is, and the whole time of its file (ns)."""
 
     entry: RegisterEntry
@@ -65,14 +65,14 @@ class Added(NamedTuple):
     place: PackSlice
 
 
-class Removed(NamedTuple):
+class RegisterRemoval(NamedTuple):
     """A profile that is removed, as far as these registers have registered it."""
 
     entry: RegisterEntry
     registers: tuple[str, ...]
 
 
-class Moved(NamedTuple):
+class PackMove(NamedTuple):
     """That an object is in a pack, beside where it was put."""
 
     checksum: str
@@ -82,12 +82,12 @@ class Moved(NamedTuple):
 class Register(NamedTuple):
     """The content of a register."""
 
-    added: Sequence[Added]
-    removed: Sequence[Removed] = ()
-    moved: Sequence[Moved] = ()
+    added: Sequence[RegisterAddition]
+    removed: Sequence[RegisterRemoval] = ()
+    moved: Sequence[PackMove] = ()
 
 
-class Written(NamedTuple):
+class RegisterFile(NamedTuple):
     """A register that can be put: its name and its bytes."""
 
     name: str
@@ -95,8 +95,12 @@ class Written(NamedTuple):
 
 
 def written(
-    added: Iterable[Added], removed: Iterable[Removed] = (), moved: Iterable[Moved] = (), *, now: float
-) -> Written:
+    added: Iterable[RegisterAddition],
+    removed: Iterable[RegisterRemoval] = (),
+    moved: Iterable[PackMove] = (),
+    *,
+    now: float,
+) -> RegisterFile:
     """The register that says so; `now`: seconds since 1970, for people."""
     lines: list[object] = [{"perun-register": 1, "time": int(now), "nonce": secrets.token_hex(8)}]
     lines += (["+", *one.entry[:3], one.file_time, one.entry.name, *one.place] for one in added)
@@ -105,9 +109,9 @@ def written(
     return _named(lines)
 
 
-def _named(lines: Iterable[object]) -> Written:
+def _named(lines: Iterable[object]) -> RegisterFile:
     data = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode()
-    return Written(hashlib.sha256(data).hexdigest(), data)
+    return RegisterFile(hashlib.sha256(data).hexdigest(), data)
 
 
 def parse(name: str, data: bytes) -> Register:
@@ -161,25 +165,25 @@ def _malformed(name: str, why: str) -> RemoteError:
 def _read(lines: Sequence[bytes]) -> Register:
     """What the lines say. They are decoded and checked column by column: a remote may have 100,000."""
     by_sign = grouped(lines)
-    added: list[Added] = []
+    added: list[RegisterAddition] = []
     if rows := columns(by_sign[b"+"], tuple[str, str, str, int, int, str, str, int, int]):
         _signs, minors, checksums, times, file_times, names, packs, starts, sizes = rows
         entries = entries_of(minors, checksums, times, names)
         places = made_of(PackSlice, names_of(packs), starts, sizes)
         check_numbers(1 << 62, starts, sizes)
         check_numbers(1 << 63, file_times)
-        added = list(made_of(Added, entries, file_times, places))
-    removed: list[Removed] = []
+        added = list(made_of(RegisterAddition, entries, file_times, places))
+    removed: list[RegisterRemoval] = []
     if rows := columns(by_sign[b"-"], tuple[str, str, str, int, str, tuple[str, ...]]):
         _signs, minors, checksums, times, names, registers = rows
         entries = entries_of(minors, checksums, times, names)
         names_of([one for some in registers for one in some])
-        removed = list(map(Removed, entries, registers))
-    moved: list[Moved] = []
+        removed = list(map(RegisterRemoval, entries, registers))
+    moved: list[PackMove] = []
     if rows := columns(by_sign[b"@"], tuple[str, str, str, int, int]):
         _signs, checksums, packs, starts, sizes = rows
         check_numbers(1 << 62, starts, sizes)
-        moved = list(map(Moved, checksums_of(checksums), map(PackSlice, names_of(packs), starts, sizes)))
+        moved = list(map(PackMove, checksums_of(checksums), map(PackSlice, names_of(packs), starts, sizes)))
     return Register(added, removed, moved)
 
 
@@ -274,7 +278,7 @@ Tag = tuple[str, int]
 _file_time = itemgetter(1)
 
 
-class Union:
+class RegisterUnion:
     """What a set of registers says together. Applying one twice, or in another order, changes nothing.
 
     A profile is registered where a register says so that no removal names, and its object is in a pack that
@@ -317,11 +321,11 @@ class Union:
         """Take in that the profile is removed, as far as these have registered it."""
         self._removed.setdefault(entry, set()).update(registers)
 
-    def __iter__(self) -> Iterator[Added]:
+    def __iter__(self) -> Iterator[RegisterAddition]:
         """The profiles that are registered, each with the earliest time of its file and its first place."""
         for entry in self._added:
             if (tags := self._tags(entry)) and (place := self.where(entry.checksum)):
-                yield Added(entry, min(map(_file_time, tags)), place)
+                yield RegisterAddition(entry, min(map(_file_time, tags)), place)
 
     def __contains__(self, entry: RegisterEntry) -> bool:
         return bool(self._tags(entry)) and self.where(entry.checksum) is not None

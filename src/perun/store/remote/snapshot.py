@@ -25,14 +25,14 @@ from perun.core.errors import RemoteError
 from perun.store.remote import register
 from perun.store.remote.contract import MAX_HEAD, MissingPiece, Remote, is_key
 from perun.store.remote.pack import PackSlice
-from perun.store.remote.register import Union, Written
+from perun.store.remote.register import RegisterFile, RegisterUnion
 
 FOLDER: Final = "snapshots/"
 MAX: Final = 1 << 30
 """Bytes of the largest snapshot that is read."""
 
 
-def written(union: Union, dead: Collection[str], *, now: float) -> Written:
+def written(union: RegisterUnion, dead: Collection[str], *, now: float) -> RegisterFile:
     """The snapshot of all that the union says; `now`: seconds since 1970, for people.
 
     :param dead: all packs that are dead when it is that of the remote.
@@ -49,10 +49,10 @@ def written(union: Union, dead: Collection[str], *, now: float) -> Written:
         "dead": sorted(dead),
     }
     data = (json.dumps(first, separators=(",", ":")) + "\n" + body).encode()
-    return Written(hashlib.sha256(data).hexdigest(), data)
+    return RegisterFile(hashlib.sha256(data).hexdigest(), data)
 
 
-def _lines(union: Union, registers: dict[str, int], packs: dict[str, int]) -> Iterator[list[object]]:
+def _lines(union: RegisterUnion, registers: dict[str, int], packs: dict[str, int]) -> Iterator[list[object]]:
     def number(pack: str) -> int:
         return packs.setdefault(pack, len(packs))
 
@@ -72,7 +72,7 @@ def _lines(union: Union, registers: dict[str, int], packs: dict[str, int]) -> It
             yield ["@", checksum, number(place.pack), place.start, place.size]
 
 
-def apply(name: str, data: bytes, union: Union) -> None:
+def apply(name: str, data: bytes, union: RegisterUnion) -> None:
     """Take what the snapshot of this name says into the union. Nothing of it is trusted.
 
     :raises RemoteError: if it is not the snapshot of this name, or none.
@@ -91,7 +91,7 @@ def apply(name: str, data: bytes, union: Union) -> None:
         raise RemoteError(f"the snapshot {name[:12]} cannot be read: {problem}", hint) from None
 
 
-def _apply(first: dict[str, Any], lines: Sequence[bytes], union: Union) -> None:
+def _apply(first: dict[str, Any], lines: Sequence[bytes], union: RegisterUnion) -> None:
     registers = register.names_of([str(one) for one in first["registers"]])
     packs = register.names_of([str(one) for one in first["packs"]])
     dead = register.names_of([str(one) for one in first["dead"]])
@@ -137,7 +137,7 @@ def _apply(first: dict[str, Any], lines: Sequence[bytes], union: Union) -> None:
 KEY: Final = "heads/gc"
 
 
-class State(NamedTuple):
+class SnapshotState(NamedTuple):
     """What the head says.
 
     :param condemned: keys of packs and snapshots that nothing needed at a time, in seconds since 1970.
@@ -155,7 +155,7 @@ class SnapshotHead(NamedTuple):
     """The head as it was read: its bytes, None where there is none, and what they say."""
 
     data: bytes | None
-    state: State
+    state: SnapshotState
 
 
 def read(remote: Remote) -> SnapshotHead:
@@ -166,11 +166,11 @@ def read(remote: Remote) -> SnapshotHead:
     try:
         data = remote.get(KEY, MAX_HEAD)
     except MissingPiece:
-        return SnapshotHead(None, State())
+        return SnapshotHead(None, SnapshotState())
     return SnapshotHead(data, _parsed(data))
 
 
-def replace(remote: Remote, before: SnapshotHead, state: State) -> SnapshotHead | None:
+def replace(remote: Remote, before: SnapshotHead, state: SnapshotState) -> SnapshotHead | None:
     """Make `state` that of the remote, of the next generation, if it is `before` now; None if it is not."""
     now = state._replace(generation=before.state.generation + 1)
     lines = {
@@ -184,7 +184,7 @@ def replace(remote: Remote, before: SnapshotHead, state: State) -> SnapshotHead 
     return SnapshotHead(data, now) if remote.replace(KEY, data, before.data) else None
 
 
-def _parsed(data: bytes) -> State:
+def _parsed(data: bytes) -> SnapshotState:
     version = register.version_of(data, "perun-gc")
     if version not in (None, 1):
         raise register.newer(KEY, version)
@@ -197,7 +197,7 @@ def _parsed(data: bytes) -> State:
             raise ValueError("no key")
         if snapshot is not None:
             register.names_of([str(snapshot)])
-        return State(int(found["generation"]), snapshot, condemned, dead)
+        return SnapshotState(int(found["generation"]), snapshot, condemned, dead)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         hint = f"restore {KEY} from a copy of the remote"
         raise RemoteError(f"{KEY} of the remote cannot be read", hint) from None

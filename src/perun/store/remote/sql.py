@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from perun.core.errors import RemoteError
 from perun.core.extras import LINE
-from perun.store.remote.contract import AGAIN, MAX_PIECE, Listed, Refusal, Remote, checked, is_key, told
+from perun.store.remote.contract import (
+    AGAIN,
+    MAX_PIECE,
+    PieceInfo,
+    Refusal,
+    Remote,
+    checked,
+    is_key,
+    refusal_in,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Engine, Select, Table
@@ -90,7 +99,7 @@ def named(remote: Remote, key: str, done: str, problem: Exception) -> RemoteErro
     text = _said(problem)
     # Of a connection that fails the driver tells where to before it tells why.
     said = text.rpartition("FATAL:")[2].strip()[:_ROOM]
-    return told(remote, _ANSWERS, text, key=key, done=done, said=said) or RemoteError(
+    return refusal_in(remote, _ANSWERS, text, key=key, done=done, said=said) or RemoteError(
         f"{remote.url}: {key} cannot be {done}: {said}",
         "see that the database is there, and that you may use it",
     )
@@ -207,7 +216,7 @@ class SqlRemote(Remote):
 
         return self._found(key, self._reading(key, "read", get, None))
 
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def list(self, prefix: str) -> Iterator[PieceInfo]:
         """As the interface describes it."""
         import sqlalchemy as sql
 
@@ -220,7 +229,7 @@ class SqlRemote(Remote):
             asked = sql.select(key, size).where(key > after, key.startswith(prefix, autoescape=True))
             page = asked.order_by(key).limit(_AT_ONCE)
             rows: Sequence[Any] = self._reading(prefix, "listed", partial(_all, page), ())
-            yield from (Listed(name, size) for name, size in rows if is_key(name))
+            yield from (PieceInfo(name, size) for name, size in rows if is_key(name))
             if len(rows) < _AT_ONCE:
                 return
             after = rows[-1][0]

@@ -13,9 +13,9 @@ from perun.store.remote import pack, register, snapshot
 from perun.store.remote.cleaning import move
 from perun.store.remote.contract import MissingPiece, Remote
 from perun.store.remote.pack import PackSlice, in_parallel
-from perun.store.remote.reading import FORMAT_KEY, Reader, check_format
-from perun.store.remote.register import RegisterEntry, Union
-from perun.store.remote.snapshot import SnapshotHead, State
+from perun.store.remote.reading import FORMAT_KEY, RemoteReader, check_format
+from perun.store.remote.register import RegisterEntry, RegisterUnion
+from perun.store.remote.snapshot import SnapshotHead, SnapshotState
 
 Verify = Callable[[str, bytes], None]
 """Raises an error where the bytes are not the object of a checksum."""
@@ -55,8 +55,8 @@ class Verifier:
         self._limit = 2 * limit + pack.TARGET
         self._progress = progress
         self._now = now
-        self._union = Union()
-        self._head = SnapshotHead(None, State())
+        self._union = RegisterUnion()
+        self._head = SnapshotHead(None, SnapshotState())
         self._is_whole = True  # whether all registers could be read
 
     def run(self) -> Iterator[RemoteFinding]:
@@ -88,7 +88,7 @@ class Verifier:
                 snapshot.apply(name, data, self._union)
             except RemoteError as problem:
                 self._is_whole = False
-                self._union = Union()
+                self._union = RegisterUnion()
                 key, forget = snapshot.FOLDER + name, self._forget_snapshot
                 yield RemoteFinding("error", key, f"{problem.message}; {problem.hint}", repair=forget)
 
@@ -215,7 +215,7 @@ class Repair:
 
         :raises RemoteError: if others change the remote all the time.
         """
-        reader = Reader(self._remote)
+        reader = RemoteReader(self._remote)
         reader.refresh()
         needed = reader.union.needed().get(name, {})
         whole = self._whole(name, needed)

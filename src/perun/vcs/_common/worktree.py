@@ -12,7 +12,7 @@ from pathlib import Path
 from shutil import move
 from typing import Final, NamedTuple
 
-from perun.core.atomic import Naming, process_mark
+from perun.core.atomic import PathErrors, process_mark
 from perun.core.errors import VersionControlError
 from perun.core.leftovers import is_left_over, remove_folder
 from perun.core.process.git import GitCommand
@@ -211,7 +211,7 @@ def _is_whole(notes: Path) -> bool:
 
 
 def _write(file: Path, text: str) -> None:
-    with Naming(file):
+    with PathErrors(file):
         file.write_bytes(os.fsencode(text))
 
 

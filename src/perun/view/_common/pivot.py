@@ -274,7 +274,7 @@ def aggregated(function: str, what: str, *, single: bool) -> str:
     return what if single and name in _SAME_OF_ONE else _OF_FUNCTION[name].format(what)
 
 
-class Key(NamedTuple):
+class ResourceKey(NamedTuple):
     """A key of the resources as the user gave it.
 
     :param name: the key, e.g. `uid`. :param option: the option that names it, for messages.
@@ -310,7 +310,9 @@ class Pivot(NamedTuple):
     notes: tuple[str, ...]
 
 
-def pivot_of(resources: Resources, function: str, of: str, columns: Key, rows: Key | None) -> Pivot:
+def pivot_of(
+    resources: Resources, function: str, of: str, columns: ResourceKey, rows: ResourceKey | None
+) -> Pivot:
     """The function of the key `of`, for each pair of bins of the other two keys.
 
     :param function: one of :data:`perun.view._common.pivot.FUNCTIONS`.
@@ -320,7 +322,7 @@ def pivot_of(resources: Resources, function: str, of: str, columns: Key, rows: K
     """
     values = resources.operands(of, "--of", function)
 
-    def bins(key: Key) -> Bins:
+    def bins(key: ResourceKey) -> Bins:
         return bins_of(resources, key.name, key.option, function, values, key.limit)
 
     across = bins(columns)

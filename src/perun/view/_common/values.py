@@ -15,7 +15,7 @@ from perun.plugin.params import nearest
 from perun.profile.factory import Profile
 from perun.profile.memory import SIZES, is_summary
 from perun.profile.query import all_numerical_resource_fields_of
-from perun.profile.table import DictionaryEncoded, Mixed, Numbers, assembled, table_of
+from perun.profile.table import DictionaryColumn, MixedColumn, NumberColumn, assembled, table_of
 from perun.view._common import Codes, Floats, np
 
 _ALIASES: Final = {"snapshot": "snapshots"}
@@ -73,11 +73,11 @@ class Resources:
         :raises UsageError: if no resource has the key, or a number in it.
         """
         column = self._column(key, option)
-        if isinstance(column, Numbers):
+        if isinstance(column, NumberColumn):
             values = column.values.astype(np.float64)
             if column.missing is not None:
                 values[column.missing] = np.nan
-        elif isinstance(column, DictionaryEncoded):
+        elif isinstance(column, DictionaryColumn):
             known = np.array([*map(_number, column.values), math.nan])
             values = known[column.codes]
         else:
@@ -113,15 +113,15 @@ class Resources:
 
     def _categories_of(self, key: str, option: str) -> Categories:
         column = self._column(key, option)
-        if isinstance(column, Numbers) and column.values.dtype != bool:
+        if isinstance(column, NumberColumn) and column.values.dtype != bool:
             values, codes = np.unique(column.values, return_inverse=True)
             if column.missing is not None:
                 codes[column.missing] = -1
             return _ordered(codes, values.tolist())
-        if isinstance(column, DictionaryEncoded):
+        if isinstance(column, DictionaryColumn):
             return _ordered(column.codes.astype(np.intp), list(column.values))
-        cells = column.values if isinstance(column, Mixed) else column.values.tolist()
-        if isinstance(column, Numbers) and column.missing is not None:
+        cells = column.values if isinstance(column, MixedColumn) else column.values.tolist()
+        if isinstance(column, NumberColumn) and column.missing is not None:
             cells = [None if absent else one for one, absent in zip(cells, column.missing, strict=True)]
         return _ordered(*_coded(cells))
 
@@ -154,7 +154,7 @@ class Resources:
         """The keys whose values are numbers."""
         return list(all_numerical_resource_fields_of(self.profile))
 
-    def _column(self, key: str, option: str) -> Numbers | DictionaryEncoded | Mixed:
+    def _column(self, key: str, option: str) -> NumberColumn | DictionaryColumn | MixedColumn:
         pieces = self._columns.get(_ALIASES.get(key, key))
         if pieces is None:
             hint = nearest(key, self.keys)

@@ -69,14 +69,14 @@ NEW, CHANGED, RENAMED, SAME = "new", "changed", "renamed", ""
 """What happened to a function since the baseline."""
 
 
-class Change(NamedTuple):
+class FunctionRemark(NamedTuple):
     """What happened to a function: one of the words above, and a sentence that says more."""
 
     what: str
     why: str
 
 
-class Shown(NamedTuple):
+class GraphView(NamedTuple):
     """A graph with all that is shown of it.
 
     :ivar calls: of each function, how often it was called in the profile; none where that is not known.
@@ -87,14 +87,14 @@ class Shown(NamedTuple):
     graph: CallGraph
     calls: Mapping[str, int]
     pairs: Mapping[tuple[str, str], int]
-    changes: Mapping[str, Change]
+    changes: Mapping[str, FunctionRemark]
     removed: tuple[str, ...]
     baseline: str
 
 
 def shown_graph(
     profile: Profile, params: CallGraphParams, statistics: Statistics | None, note: Callable[[str], None]
-) -> Shown:
+) -> GraphView:
     """The graph that the options ask for.
 
     :raises ProfileError: where the profile has no calls, and no graph is kept.
@@ -111,7 +111,7 @@ def shown_graph(
         graph = mixed_graph(static, recorded_graph(profile))
     calls, pairs = _counts(graph, recorded)
     changes, removed, version = _changes(graph, static, name, params, statistics, note)
-    return Shown(graph, calls, pairs, changes, removed, version)
+    return GraphView(graph, calls, pairs, changes, removed, version)
 
 
 def focused(graph: CallGraph, wanted: str) -> str:
@@ -184,7 +184,7 @@ def _changes(
     params: CallGraphParams,
     statistics: Statistics | None,
     note: Callable[[str], None],
-) -> tuple[dict[str, Change], tuple[str, ...], str]:
+) -> tuple[dict[str, FunctionRemark], tuple[str, ...], str]:
     if params.baseline == "none" or static is None or statistics is None:
         if params.baseline not in ("", "none"):
             raise UsageError(
@@ -207,9 +207,11 @@ def _changes(
         note(f"changes since {version[:10]} are not marked: {problem.message}")
         return {}, (), ""
     delta = difference(static, before, params.mode)
-    changes = {one: Change(NEW if why == "it is new" else CHANGED, why) for one, why in delta.changed.items()}
+    changes = {
+        one: FunctionRemark(NEW if why == "it is new" else CHANGED, why) for one, why in delta.changed.items()
+    }
     for one, old in delta.renamed.items():
-        changes.setdefault(one, Change(RENAMED, f"it was called {old}"))
+        changes.setdefault(one, FunctionRemark(RENAMED, f"it was called {old}"))
     renamed = set(delta.renamed.values())
     removed = tuple(one for one in before.functions if one not in static.functions and one not in renamed)
     return changes, removed, version
@@ -221,7 +223,7 @@ MAX_LINES: Final = 1000
 """Lines of the tree before it is cut off."""
 
 
-def summary(shown: Shown) -> str:
+def summary(shown: GraphView) -> str:
     """One line that says what the graph is."""
     graph = shown.graph
     levels = graph.levels()
@@ -239,7 +241,7 @@ def summary(shown: Shown) -> str:
     return "; ".join(parts)
 
 
-def tree(shown: Shown, focus: str, levels: int) -> Iterator[str]:
+def tree(shown: GraphView, focus: str, levels: int) -> Iterator[str]:
     """The lines of the tree of what `focus` calls, `levels` deep.
 
     Without a focus it begins with the entry and with what nothing calls, and is as deep as it needs.
@@ -275,7 +277,7 @@ def _roots(graph: CallGraph) -> list[str]:
     return roots or list(graph.functions)[:1]
 
 
-def _notes(shown: Shown, name: str) -> list[str]:
+def _notes(shown: GraphView, name: str) -> list[str]:
     """What the line of a function says behind its name."""
     notes = []
     change = shown.changes.get(name)
@@ -319,7 +321,7 @@ class CallGraphView:
         )
 
 
-def document(shown: Shown) -> dict[str, Any]:
+def document(shown: GraphView) -> dict[str, Any]:
     """The data of the page: functions by number, as columns, and calls as columns of numbers."""
     graph = shown.graph
     functions = list(graph.functions.values())

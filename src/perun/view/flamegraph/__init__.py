@@ -20,7 +20,7 @@ from perun.view.flamegraph.stacks import (
     COUNT,
     Stack,
     Stacks,
-    Tree,
+    StackTree,
     chrome_trace,
     folded,
     speedscope,
@@ -248,7 +248,7 @@ def _write_page(profile: Profile, stacks: Stacks, params: FlameParams, out: Text
     if params.diff:
         profiles.append(_baseline(profile, params, ctx))
         found.append(_stacks(profiles[1], params, ctx))
-    tree = Tree(
+    tree = StackTree(
         [
             known.amounts if mode.of == params.of else amounts_of(one, mode.of)
             for mode in shown
@@ -283,7 +283,7 @@ def _write_page(profile: Profile, stacks: Stacks, params: FlameParams, out: Text
     )
 
 
-def _colour(tree: Tree, params: FlameParams) -> str:
+def _colour(tree: StackTree, params: FlameParams) -> str:
     if params.diff:
         return "change"
     if params.colour != "auto":

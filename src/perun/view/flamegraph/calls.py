@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.profile.format.columns import is_packed
 from perun.profile.format.core import Profile
-from perun.profile.format.grouping import Group
+from perun.profile.format.grouping import ResourceGroup
 from perun.profile.uid import flatten
 from perun.view._common import np
 
@@ -82,14 +82,14 @@ class ThreadId(NamedTuple):
     thread: Hashable
 
 
-class Thread(NamedTuple):
+class ThreadCalls(NamedTuple):
     """The calls of one thread as columns with a row for each call, in the order in which they began.
 
     :param id: the thread and its process.
     :param start: when each began, in the unit of the profile times `scale`. :param end: when it ended.
     :param scale: the factor that makes `start` and `end` whole numbers; 1 where they are floats.
-    :param frame: index into :attr:`Calls.frames`. :param caller: that of the caller which the resource names,
-        or NONE.
+    :param frame: index into :attr:`ProfileCalls.frames`. :param caller: that of the caller which the resource
+        names, or NONE.
     :param value: the requested number of each call, NaN where it has none.
     :param exclusive: of a corrected profile what each call took itself, in the unit of the profile times
         `scale`; the calls are in the order of `call-order` then. None of others.
@@ -131,7 +131,7 @@ def is_corrected(profile: Profile) -> bool:
     return isinstance(region, Mapping) and "overhead" in region and not normalized
 
 
-class Calls:
+class ProfileCalls:
     """The calls of a profile.
 
     :ivar frames: the frames to which calls refer by index.
@@ -150,7 +150,7 @@ class Calls:
     def __bool__(self) -> bool:
         return bool(self._parts)
 
-    def add(self, group: Group, of: str = "amount") -> None:
+    def add(self, group: ResourceGroup, of: str = "amount") -> None:
         """Add those resources of a group that are calls.
 
         :param of: the key of the number that becomes the value of each call; `count` is 1 for each.
@@ -181,7 +181,7 @@ class Calls:
         """The threads that have calls, in the order of the profile."""
         return list(self._parts)
 
-    def threads(self) -> Iterator[Thread]:
+    def threads(self) -> Iterator[ThreadCalls]:
         """Yield the threads in the order of the profile; each is removed, to need less memory."""
         for thread in self.thread_ids:
             parts = self._parts.pop(thread)
@@ -203,7 +203,7 @@ class Calls:
         return number
 
 
-def call_tree(thread: Thread) -> CallTree:
+def call_tree(thread: ThreadCalls) -> CallTree:
     """Merge the calls of a thread by their call stacks; calls that overlap in part have the same caller."""
     if thread.exclusive is not None:
         return _tree_by_callers(thread, thread.exclusive)
@@ -244,7 +244,7 @@ def call_tree(thread: Thread) -> CallTree:
     return CallTree(tree.parent, tree.frame, node_of, exclusive, tree.too_deep)
 
 
-def _tree_by_callers(thread: Thread, exclusive: NDArray[Any]) -> CallTree:
+def _tree_by_callers(thread: ThreadCalls, exclusive: NDArray[Any]) -> CallTree:
     """The tree of calls in the order in which they began, each below the innermost one of its `caller`.
 
     Where several calls of the caller are running, one within another, the innermost is taken whose callees
@@ -326,7 +326,7 @@ class _Nodes:
         return absent
 
 
-def _thread(thread: ThreadId, columns: dict[str, NDArray[Any]], *, corrected: bool) -> Thread:
+def _thread(thread: ThreadId, columns: dict[str, NDArray[Any]], *, corrected: bool) -> ThreadCalls:
     exclusive = columns.pop("exclusive")
     corrected = corrected and not any(np.isnan(one).any() for one in (exclusive, columns["order"]))
     start, amount, scale = _scaled(columns.pop("start"), columns.pop("amount"))
@@ -338,7 +338,7 @@ def _thread(thread: ThreadId, columns: dict[str, NDArray[Any]], *, corrected: bo
     by_time = np.argsort(order, kind="stable") if corrected else np.lexsort(ordered)
     del order, ordered
     frame, caller, value = (columns.pop(name)[by_time] for name in ("frame", "caller", "value"))
-    return Thread(
+    return ThreadCalls(
         *(thread, start[by_time], end[by_time], scale, frame, caller, value),
         exclusive[by_time] * (scale / _NS_PER_US) if corrected else None,
     )
@@ -366,14 +366,14 @@ def _whole(numbers: NDArray[Any], scale: int) -> NDArray[np.int64] | None:
     return rounded.astype(np.int64) if close.all() else None
 
 
-def _slack(thread: Thread) -> float:
+def _slack(thread: ThreadCalls) -> float:
     """By how much a call may end after its caller, because the sum of start and duration is rounded."""
     if thread.end.dtype.kind == "i":
         return 0
     return _ULPS * float(np.spacing(np.abs(thread.end).max()))
 
 
-def _first(group: Group, names: Iterable[str]) -> Hashable:
+def _first(group: ResourceGroup, names: Iterable[str]) -> Hashable:
     """The value of the first of these keys that the group has as a constant; None if it has none."""
     found: Hashable = next(
         (flatten(group.constants[name]) for name in names if name in group.constants), None
@@ -381,7 +381,7 @@ def _first(group: Group, names: Iterable[str]) -> Hashable:
     return found
 
 
-def _numbers(group: Group, name: str) -> NDArray[Any]:
+def _numbers(group: ResourceGroup, name: str) -> NDArray[Any]:
     """The number of each resource under a key; NaN where it has none."""
     values: Any = group.columns.get(name)
     if values is None:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError, UsageError
 from perun.profile.format.core import Profile
-from perun.profile.format.grouping import COLUMNS, Group
+from perun.profile.format.grouping import COLUMNS, ResourceGroup
 from perun.profile.memory import RELEASES, is_release, is_summary
 from perun.view._common import np
 from perun.view.flamegraph.calls import (
     MAX_AMOUNT,
-    Calls,
     CallTree,
     Frame,
-    Thread,
+    ProfileCalls,
+    ThreadCalls,
     ThreadId,
     call_tree,
     frame_of,
@@ -71,7 +71,7 @@ def stacks_of(profile: Profile, of: str = "amount") -> Stacks:
             "name another key with --of; the profile has: " + ", ".join(known),
         )
     sums = _Sums()
-    calls = Calls(corrected=is_corrected(profile))
+    calls = ProfileCalls(corrected=is_corrected(profile))
     for group in groups:
         if "trace" in group.constants or "trace" in group.columns:
             _add_traces(sums, group, of)
@@ -109,7 +109,7 @@ class _Sums:
             self.amounts[stack] = self.amounts.get(stack, 0) + amount
 
 
-def _add_traces(sums: _Sums, group: Group, of: str) -> None:
+def _add_traces(sums: _Sums, group: ResourceGroup, of: str) -> None:
     known: dict[int, Stack] = {}
     for trace, subtype, amount in zip(
         *(_values(group, name) for name in ("trace", "subtype", of)), strict=False
@@ -122,7 +122,7 @@ def _add_traces(sums: _Sums, group: Group, of: str) -> None:
         sums.add(known[id(trace)], amount)
 
 
-def _add_nested(sums: _Sums, calls: Calls, of: str) -> None:
+def _add_nested(sums: _Sums, calls: ProfileCalls, of: str) -> None:
     for thread in calls.threads():
         tree = call_tree(thread)
         sums.too_deep += tree.too_deep
@@ -170,13 +170,13 @@ def _is_amount(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= MAX_AMOUNT  # false for NaN
 
 
-def _values(group: Group, name: str) -> Iterable[Any]:
+def _values(group: ResourceGroup, name: str) -> Iterable[Any]:
     if name in group.columns:
         return group.columns[name]
     return repeat(group.constants.get(name, 1 if name == COUNT else None), group.size)
 
 
-def _numbers(group: Group) -> Iterator[str]:
+def _numbers(group: ResourceGroup) -> Iterator[str]:
     for name in group.columns:
         if name in COLUMNS:
             yield name
@@ -188,7 +188,7 @@ def _numbers(group: Group) -> Iterator[str]:
 # Call stacks of one or two profiles, merged into one tree for the page.
 
 
-class Tree:
+class StackTree:
     """A tree of calls: a node for each call stack, callers before their callees.
 
     :ivar frames: the different frames.
@@ -353,7 +353,7 @@ def chrome_trace(profile: Profile, *, name: str, unit: str, exporter: str) -> It
             f"--format chrome needs amounts of time; those of the profile are in {unit}",
             "choose another --format: html, folded or speedscope",
         )
-    calls = Calls()
+    calls = ProfileCalls()
     for group in profile.groups():
         if "trace" not in group.constants and "trace" not in group.columns:
             has_size = group.constants.get("size-source") != _NO_SIZE
@@ -367,7 +367,7 @@ def chrome_trace(profile: Profile, *, name: str, unit: str, exporter: str) -> It
     return _pieces(calls, name, _MICROSECONDS[unit], exporter)
 
 
-def _pieces(calls: Calls, name: str, factor: float, exporter: str) -> Iterator[str]:
+def _pieces(calls: ProfileCalls, name: str, factor: float, exporter: str) -> Iterator[str]:
     import json
 
     yield f'{{"displayTimeUnit":"ns","otherData":{json.dumps({"exporter": exporter})},"traceEvents":[\n'
@@ -400,7 +400,7 @@ def _thread_name(id: ThreadId) -> str:
     return "main thread" if id.thread == id.process else f"thread {id.thread}"
 
 
-def _events(thread: Thread, names: list[str], pid: int, tid: int, factor: float) -> Iterator[str]:
+def _events(thread: ThreadCalls, names: list[str], pid: int, tid: int, factor: float) -> Iterator[str]:
     # Written without the json module, which takes several times as long for millions of events.
     head = f',\n{{"ph":"X","pid":{pid},"tid":{tid},"name":'
     for first in range(0, len(thread.start), _BATCH):

@@ -41,7 +41,7 @@ class Region(NamedTuple):
     rows: int
 
 
-class Layout(NamedTuple):
+class AddressLayout(NamedTuple):
     """The places of addresses on the page.
 
     :param row_size: bytes in a row, a power of two; each row starts at a multiple of it.
@@ -66,7 +66,7 @@ class Layout(NamedTuple):
         return [address + shifts[bisect_right(starts, address // self.row_size) - 1] for address in addresses]
 
 
-def layout_of(spans: Sequence[tuple[int, int]]) -> Layout:
+def layout_of(spans: Sequence[tuple[int, int]]) -> AddressLayout:
     """The layout for memory at `spans`, each an address and a positive size in bytes; at least one."""
     pieces = _pieces(spans)
     # The next power of two: row boundaries are round addresses then, which a reader can compare.
@@ -84,11 +84,11 @@ def layout_of(spans: Sequence[tuple[int, int]]) -> Layout:
     for start, end in rows:
         regions.append(Region(start, row, end - start + 1))
         row += end - start + 1
-    return Layout(row_size, regions)
+    return AddressLayout(row_size, regions)
 
 
 def counts_of(
-    spans: Sequence[tuple[int, int]], layout: Layout, times: Iterable[int] | None = None
+    spans: Sequence[tuple[int, int]], layout: AddressLayout, times: Iterable[int] | None = None
 ) -> tuple[int, list[int]]:
     """The size of a cell in bytes, and the number of allocations of each cell, row by row.
 
@@ -169,7 +169,7 @@ class HeapMapView:
 
 
 def document(profile: Profile, found: Lifetimes) -> dict[str, Any]:
-    """The data of the page: chunks as columns, with places of :class:`~perun.view.heapmap.Layout`.
+    """The data of the page: chunks as columns, with places of :class:`~perun.view.heapmap.AddressLayout`.
 
     Sizes are in the unit of the profile (bytes). Addresses are text, as numbers of JavaScript have 53 bits
     only.

@@ -13,7 +13,7 @@ from perun.profile.factory import Profile
 from perun.view._common.files import destination, write_pieces
 from perun.view.tableof.layout import lines_of
 from perun.view.tableof.table import (
-    Table,
+    ColumnTable,
     asks_for_summaries,
     known,
     matching,
@@ -171,7 +171,7 @@ def is_plain(format: str) -> bool:
     return format in _PLAIN or format.endswith(("_grid", "_outline"))
 
 
-def _chosen(profile: Profile, params: TableParams) -> tuple[Table, int]:
+def _chosen(profile: Profile, params: TableParams) -> tuple[ColumnTable, int]:
     """The rows to show, with all columns, and how many more there are."""
     if params.kind == "models":
         table = models_of(profile)

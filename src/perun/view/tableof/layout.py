@@ -16,9 +16,9 @@ from operator import sub
 from typing import Any, Final, NamedTuple
 
 from perun.profile.format.columns import is_packed
-from perun.profile.table import Piece
+from perun.profile.table import ColumnRun
 from perun.view._common.screen import printable
-from perun.view.tableof.table import Table, known
+from perun.view.tableof.table import ColumnTable, known
 
 _PIPE_IS_SPECIAL: Final = frozenset({"asciidoc", "github", "jira", "pipe"})
 """Formats in which `|` is the border of a cell unless a backslash precedes it."""
@@ -65,7 +65,7 @@ class _Column(NamedTuple):
     :param width: of the column. :param behind: the most characters from the decimal point on.
     """
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[ColumnRun]
     text: Callable[[Any], str]
     exact: bool
     alignment: str
@@ -74,7 +74,7 @@ class _Column(NamedTuple):
     behind: int
 
 
-def lines_of(table: Table, names: Sequence[str], format: str) -> Iterator[str]:
+def lines_of(table: ColumnTable, names: Sequence[str], format: str) -> Iterator[str]:
     """The table as pieces of text, each of many rows; the last one ends with a line break.
 
     Memory is needed for some thousand rows, however many there are.
@@ -164,7 +164,7 @@ def _texts(format: str, empty: str = "") -> Callable[[Any], str]:
     return text
 
 
-def _column(pieces: Sequence[Piece], format: str, least: int, *, first: bool) -> _Column:
+def _column(pieces: Sequence[ColumnRun], format: str, least: int, *, first: bool) -> _Column:
     declared = _alignment(pieces)
     alignment = "left" if format == _WITHOUT_ALIGNMENT else declared
     empty = _EMPTY_IN_FRONT if first and format == _RST else ""
@@ -290,14 +290,14 @@ def _wide() -> Callable[[str], int] | None:
     return count
 
 
-def _alignment(pieces: Iterable[Piece]) -> str:
+def _alignment(pieces: Iterable[ColumnRun]) -> str:
     kinds = {kind for piece in pieces for kind in _kinds(piece)} - {type(None)}
     if not kinds or not kinds <= {int, float}:
         return "left"
     return "decimal" if float in kinds else "right"
 
 
-def _kinds(piece: Piece) -> Iterable[type]:
+def _kinds(piece: ColumnRun) -> Iterable[type]:
     if piece.values is None:
         return (type(piece.value),)
     if is_packed(piece.values):

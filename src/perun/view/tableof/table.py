@@ -17,7 +17,7 @@ from perun.profile.factory import Profile
 from perun.profile.format.columns import is_packed
 from perun.profile.memory import SUMMARIES, is_summary
 from perun.profile.query import all_items_of
-from perun.profile.table import Piece, table_of
+from perun.profile.table import ColumnRun, table_of
 
 _SNAPSHOT = "snapshot"
 _SNAPSHOTS = "snapshots"
@@ -29,7 +29,7 @@ def asks_for_summaries(rules: Iterable[tuple[str, str]]) -> bool:
     return any(key == "uid:memory" or (key == "subtype" and value in SUMMARIES) for key, value in rules)
 
 
-class Table(NamedTuple):
+class ColumnTable(NamedTuple):
     """Columns of equal length.
 
     :param size: number of rows. :param columns: name to the pieces that are the whole column, one after the
@@ -37,7 +37,7 @@ class Table(NamedTuple):
     """
 
     size: int
-    columns: Mapping[str, Sequence[Piece]]
+    columns: Mapping[str, Sequence[ColumnRun]]
 
     @property
     def names(self) -> list[str]:
@@ -51,7 +51,7 @@ class Table(NamedTuple):
             for piece in self.columns[name]
         )
 
-    def taken(self, rows: Sequence[int], names: Iterable[str]) -> Table:
+    def taken(self, rows: Sequence[int], names: Iterable[str]) -> ColumnTable:
         """The table of some rows in their order, with the columns of these names."""
         columns = {}
         for name in names:
@@ -59,51 +59,53 @@ class Table(NamedTuple):
             first = pieces[0].value
             kind = type(first)
             if all(one.values is None and type(one.value) is kind and one.value == first for one in pieces):
-                columns[name] = [Piece(0, len(rows), value=first)]
+                columns[name] = [ColumnRun(0, len(rows), value=first)]
                 continue
             values = list(self.values(name))
-            columns[name] = [Piece(0, len(rows), values=[values[row] for row in rows])]
-        return Table(len(rows), columns)
+            columns[name] = [ColumnRun(0, len(rows), values=[values[row] for row in rows])]
+        return ColumnTable(len(rows), columns)
 
-    def head(self, size: int) -> Table:
+    def head(self, size: int) -> ColumnTable:
         """The first rows."""
         columns = {name: list(_head(pieces, size)) for name, pieces in self.columns.items()}
-        return Table(min(size, self.size), columns)
+        return ColumnTable(min(size, self.size), columns)
 
 
-def resources_of(profile: Profile, *, summaries: bool = False) -> Table:
+def resources_of(profile: Profile, *, summaries: bool = False) -> ColumnTable:
     """The resources of the profile, with flat keys such as `uid:function`.
 
     :param summaries: whether resources of a memory profile that sum others up have rows, too.
     """
     leave_out = None if summaries else is_summary
     table = table_of(profile, leave_out=leave_out)
-    columns: dict[str, Sequence[Piece]] = {
+    columns: dict[str, Sequence[ColumnRun]] = {
         name: pieces for name, pieces in table.columns.items() if name != _SNAPSHOTS
     }
     groups = (one for one in profile.groups() if one.size and not (leave_out and leave_out(one.constants)))
     snapshots = [
-        piece if _SNAPSHOT in (*constants, *own) else Piece(piece.start, piece.size)
+        piece if _SNAPSHOT in (*constants, *own) else ColumnRun(piece.start, piece.size)
         for piece, (_, constants, own, _) in zip(table.columns.get(_SNAPSHOTS, ()), groups, strict=True)
     ]
     if any(piece.values is not None or piece.value is not None for piece in snapshots):
         columns[_SNAPSHOT] = snapshots
-    return Table(table.size, columns)
+    return ColumnTable(table.size, columns)
 
 
-def models_of(profile: Profile) -> Table:
+def models_of(profile: Profile) -> ColumnTable:
     """The models of the profile, with a column for each coefficient such as `coeffs:b0`."""
     return from_rows([_model_row(model) for _, model in profile.all_models()])
 
 
-def from_rows(rows: Sequence[Mapping[str, Any]]) -> Table:
+def from_rows(rows: Sequence[Mapping[str, Any]]) -> ColumnTable:
     """A table with a column for each key of the rows."""
     keys = dict.fromkeys(chain.from_iterable(rows))
     size = len(rows)
-    return Table(size, {key: [Piece(0, size, values=[row.get(key) for row in rows])] for key in keys})
+    return ColumnTable(
+        size, {key: [ColumnRun(0, size, values=[row.get(key) for row in rows])] for key in keys}
+    )
 
 
-def matching(table: Table, rules: Sequence[tuple[str, str]]) -> Sequence[int]:
+def matching(table: ColumnTable, rules: Sequence[tuple[str, str]]) -> Sequence[int]:
     """The numbers of the rows that have, for each key of the rules, one of its values, in ascending order.
 
     :param rules: pairs of a key and a value; a number equals any spelling of it.
@@ -120,7 +122,7 @@ def matching(table: Table, rules: Sequence[tuple[str, str]]) -> Sequence[int]:
     return rows
 
 
-def ordered(table: Table, rows: Sequence[int], keys: Sequence[str]) -> Sequence[int]:
+def ordered(table: ColumnTable, rows: Sequence[int], keys: Sequence[str]) -> Sequence[int]:
     """The rows sorted by the keys, the first one first: numbers by value, then texts, then missing values.
 
     :raises UsageError: if no row has one of the keys.
@@ -132,7 +134,7 @@ def ordered(table: Table, rows: Sequence[int], keys: Sequence[str]) -> Sequence[
     return rows
 
 
-def known(table: Table, key: str, action: str) -> str:
+def known(table: ColumnTable, key: str, action: str) -> str:
     """The key.
 
     :raises UsageError: if no row has it, with `action` in the message.
@@ -142,7 +144,7 @@ def known(table: Table, key: str, action: str) -> str:
     return key
 
 
-def _head(pieces: Iterable[Piece], size: int) -> Iterator[Piece]:
+def _head(pieces: Iterable[ColumnRun], size: int) -> Iterator[ColumnRun]:
     for piece in pieces:
         if piece.start >= size:
             return
@@ -196,7 +198,7 @@ def _equals(value: object, text: str) -> bool:
     return str(value) == text
 
 
-def _sort_values(table: Table, key: str) -> Sequence[Any]:
+def _sort_values(table: ColumnTable, key: str) -> Sequence[Any]:
     """What the rows are compared by, one for each."""
     pieces = table.columns[key]
     if all(piece.values is not None and is_packed(piece.values) for piece in pieces):

@@ -14,7 +14,7 @@ from perun.plugin.api import NO_VIEW_CONTEXT, ViewContext
 from perun.plugin.params import param
 from perun.profile.amounts import readable
 from perun.profile.factory import Profile
-from perun.profile.island import NO_OBJECT, SEVERAL, Timeline, Usage, timeline_of, usage_of
+from perun.profile.island import NO_OBJECT, SEVERAL, ObjectUsage, Timeline, timeline_of, usage_of
 from perun.view._common import chart_view, command_line
 from perun.view._common.files import needs_page, write_interactive_page, write_or_print
 from perun.view._common.screen import printable
@@ -62,11 +62,11 @@ class _Sum(NamedTuple):
     unit: str
 
 
-def summary(usage: Iterable[Usage]) -> Iterator[str]:
+def summary(usage: Iterable[ObjectUsage]) -> Iterator[str]:
     """The lines: where the time of all threads and of each went, and what was used of each object."""
     rows = list(usage)
     runs = max((row.order for row in rows), default=1)
-    threads: dict[str, list[Usage]] = defaultdict(list)
+    threads: dict[str, list[ObjectUsage]] = defaultdict(list)
     for row in rows:
         threads[row.thread].append(row)
     yield "Where the time went" + (f", mean of {counted(runs, 'run')}" if runs > 1 else "")
@@ -92,7 +92,7 @@ def summary(usage: Iterable[Usage]) -> Iterator[str]:
     yield from _rest(len(largest) - _OBJECTS, "object")
 
 
-def _of_thread(name: str, rows: Sequence[Usage], runs: int) -> Iterator[str]:
+def _of_thread(name: str, rows: Sequence[ObjectUsage], runs: int) -> Iterator[str]:
     kinds = _sums(rows, ("type", "subtype"), runs)
     live = sum(one.seconds for one in kinds.values())
     yield f"  {printable(name)}: {readable(live, 's')}"
@@ -109,7 +109,7 @@ def _rest(count: int, noun: str) -> Iterator[str]:
         yield f"  and {counted(count, noun)} more"
 
 
-def _sums(rows: Iterable[Usage], keys: Sequence[str], runs: int) -> dict[tuple[str, ...], _Sum]:
+def _sums(rows: Iterable[ObjectUsage], keys: Sequence[str], runs: int) -> dict[tuple[str, ...], _Sum]:
     found: dict[tuple[str, ...], _Sum] = {}
     for row in rows:
         key = tuple(getattr(row, name) for name in keys)
@@ -219,14 +219,14 @@ def pieces_of(timeline: Timeline, form: str, name: str) -> Iterable[str]:
     )
 
 
-def _spans(timeline: Timeline) -> Iterator[writers.Span]:
+def _spans(timeline: Timeline) -> Iterator[writers.CallSpan]:
     """The entries in the order of their starts."""
     from perun.island import timeline as writers
 
     apis = [Api(one.name, one.type, one.subtype, "", one.unit, False) for one in timeline.apis]
     others = {SEVERAL: "(several)", NO_OBJECT: ""}
     for entry in sorted(timeline.entries(), key=lambda entry: entry.start):
-        yield writers.Span(
+        yield writers.CallSpan(
             timeline.threads[entry.thread].process,
             entry.thread,
             apis[entry.api],

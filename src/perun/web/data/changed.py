@@ -15,14 +15,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perun.core.errors import DamagedStore, PerunError, ProfileNotFound
-from perun.history.changes.data import Level, SeriesKey
+from perun.history.changes.data import Segment, SeriesKey
 from perun.history.trend import text_of
 from perun.measurement import present
 from perun.profile.amounts import percent, readable_pair
 from perun.running.explain import kept
 from perun.web.data import form
 from perun.web.data.naming import identity, name_of, short, shorts, title_of
-from perun.web.data.state import Placed, State
+from perun.web.data.state import VersionChangePoint, WebState
 
 Reported = Callable[[str], bool]
 """Whether there is a comparison of a pair of versions, `A..B`."""
@@ -35,7 +35,7 @@ AROUND: Final = 20
 """Values on either side of a change."""
 
 
-def change_list(state: State, reported: Reported) -> form.ChangeList:
+def change_list(state: WebState, reported: Reported) -> form.ChangeList:
     """The piece `changes`. :param reported: of which pairs there is a comparison."""
     placed = state.changes[:MOST_CHANGES]
     made = [shown(state, one, reported, number < PICTURED) for number, one in enumerate(placed)]
@@ -43,7 +43,9 @@ def change_list(state: State, reported: Reported) -> form.ChangeList:
     return form.ChangeList(made, len(state.changes), doubtful)
 
 
-def shown(state: State, placed: Placed, reported: Reported, pictured: bool = False) -> form.Change:
+def shown(
+    state: WebState, placed: VersionChangePoint, reported: Reported, pictured: bool = False
+) -> form.Change:
     """One change. :param pictured: with the values around it."""
     known = placed.of.version.checksum, placed.step.series
     if known not in state.shown:
@@ -53,7 +55,7 @@ def shown(state: State, placed: Placed, reported: Reported, pictured: bool = Fal
     return replace(found, report=reported(pair_of(placed)), spark=around)
 
 
-def _shown(state: State, placed: Placed) -> form.Change:
+def _shown(state: WebState, placed: VersionChangePoint) -> form.Change:
     """The change without what is told of its report, and without a picture."""
     of, step, entry = placed
     key = step.series
@@ -64,33 +66,33 @@ def _shown(state: State, placed: Placed) -> form.Change:
         step.is_degradation, step.verdict.name, short(step.ratio), [short(step.low), short(step.high)],
         _level(step.before), _level(step.after),
         form.Acknowledged(entry.until or None, entry.because or None) if entry else None,
-        step.taken_back, step.takes_back, list(step.moved_with), list(step.conditions), step.remark,
+        step.reverted_by, step.reverts, list(step.moved_with), list(step.conditions), step.remark,
         report=False, spark=None, decides=step.decides, word=present.NAMES[step.verdict],
         text=present.step(step.values, step.ratio, step.low, step.high, key.unit),
         sides=list(readable_pair(*step.values, key.unit)), name=name_of(key, state.names),
     )  # fmt: skip
 
 
-def pair_of(placed: Placed) -> str:
+def pair_of(placed: VersionChangePoint) -> str:
     """The comparison of the versions before and after a change: `A..B`."""
     return f"{placed.of.since.checksum}..{placed.of.version.checksum}"
 
 
-def worst_first(changes: Iterable[Placed]) -> list[Placed]:
+def worst_first(changes: Iterable[VersionChangePoint]) -> list[VersionChangePoint]:
     """What got worse and is not acknowledged first, the largest first."""
     return sorted(changes, key=_rank)
 
 
-def _rank(one: Placed) -> tuple[bool, bool, bool, float]:
+def _rank(one: VersionChangePoint) -> tuple[bool, bool, bool, float]:
     step = one.step
-    return one.entry is not None, not step.is_degradation, bool(step.taken_back), -step.size
+    return one.entry is not None, not step.is_degradation, bool(step.reverted_by), -step.size
 
 
-def _level(level: Level) -> form.Level:
+def _level(level: Segment) -> form.Level:
     return form.Level(short(level.value), [short(level.low), short(level.high)], level.points)
 
 
-def _around(state: State, key: SeriesKey, position: int) -> form.Around:
+def _around(state: WebState, key: SeriesKey, position: int) -> form.Around:
     row = state.table.row[key]
     points = state.points_main(row)
     place = int(np.searchsorted(points, position))
@@ -176,13 +178,13 @@ class _Answer(Struct):
     others: list[_Other]
 
 
-def positions(state: State) -> list[int]:
+def positions(state: WebState) -> list[int]:
     """The positions of the versions that were explained, ascending, the newest ones."""
     found = (state.place_of(one) for one in kept.versions(state.repo))
     return sorted(one for one in found if one >= 0)[-MOST_FUNCTIONS:]
 
 
-def stamp(state: State, checksum: str) -> object:
+def stamp(state: WebState, checksum: str) -> object:
     """What is another one when the version was explained again."""
     with suppress(OSError):
         status = os.stat(kept.path_of(state.repo, checksum))
@@ -190,13 +192,13 @@ def stamp(state: State, checksum: str) -> object:
     return None
 
 
-def damaged(state: State, position: int, problem: PerunError) -> form.Explained:
+def damaged(state: WebState, position: int, problem: PerunError) -> form.Explained:
     """The piece that says in a site why there is none. :param problem: that it could not be made by."""
     version = state.ref(position)
     return form.Explained(version, version, [problem.message], [], [])
 
 
-def explained(state: State, checksum: str) -> form.Explained:
+def explained(state: WebState, checksum: str) -> form.Explained:
     """The piece `explained/CHECKSUM`.
 
     :raises ProfileNotFound: if the version was not explained. :raises DamagedStore: if what was kept of it
@@ -216,7 +218,7 @@ def explained(state: State, checksum: str) -> form.Explained:
     return form.Explained(_ref(state, found.base), _ref(state, found.head), found.notes, cases, others)
 
 
-def _ref(state: State, version: _Version) -> form.Ref:
+def _ref(state: WebState, version: _Version) -> form.Ref:
     place = state.place_of(version.checksum)
     if place >= 0:
         return state.ref(place)

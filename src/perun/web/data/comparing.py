@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from perun.core.errors import PerunError, ProfileNotFound, UsageError
-from perun.history.check.compare import Comparer, Pair
+from perun.history.check.compare import CheckPair, Comparer
 from perun.history.check.pairing import Pairing
 from perun.history.check.report import DEFAULTS, Comparison
 from perun.history.trend import text_of
@@ -28,7 +28,7 @@ from perun.running.explain import explaining
 from perun.running.explain.plan import ProfilePair
 from perun.web.data import form
 from perun.web.data.naming import short, shorts
-from perun.web.data.state import State
+from perun.web.data.state import WebState
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -53,7 +53,7 @@ def versions_of(repo: Repository, name: str) -> tuple[MinorVersion, MinorVersion
     return old, new
 
 
-def compare(state: State, name: str) -> form.Comparison:
+def compare(state: WebState, name: str) -> form.Comparison:
     """The piece `compare/A..B`; nothing is measured.
 
     :raises UsageError: if it does not name two versions. :raises VersionControlError: if one is unknown.
@@ -78,18 +78,18 @@ def compare(state: State, name: str) -> form.Comparison:
     return form.Comparison(_ref(state, old), _ref(state, new), notes, cases)
 
 
-def _ref(state: State, version: MinorVersion) -> form.Ref:
+def _ref(state: WebState, version: MinorVersion) -> form.Ref:
     place = state.place_of(version.checksum)
     if place >= 0:
         return state.ref(place)
     return form.Ref(-1, version.checksum, 0, version.author, version.subject)
 
 
-def _pairs(repo: Repository, old: MinorVersion, new: MinorVersion, notes: list[str]) -> list[Pair]:
+def _pairs(repo: Repository, old: MinorVersion, new: MinorVersion, notes: list[str]) -> list[CheckPair]:
     """What compares. :param notes: gets what does not, and why."""
     plan = Pairing(repo, DEFAULTS, silent, quiet).between(old, new)
     notes += [problem.message for problem in plan.errors]
-    return [step for step in plan.steps if isinstance(step, Pair)]
+    return [step for step in plan.steps if isinstance(step, CheckPair)]
 
 
 def _doubts(comparison: Comparison) -> list[str]:
@@ -101,7 +101,7 @@ def _title(configuration: Configuration) -> str:
     return f"{text_of(configuration)} ({configuration.collector})"
 
 
-def _case(state: State, comparison: Comparison, base: Profile, head: Profile, flame: str) -> form.Case:
+def _case(state: WebState, comparison: Comparison, base: Profile, head: Profile, flame: str) -> form.Case:
     configuration = comparison.target.configuration
     sides = Measurements(base), Measurements(head)
     before, after = (one.series for one in sides)

@@ -26,7 +26,7 @@ from perun.web.data import form
 from perun.web.data.changed import Reported, change_list, explained, shown, worst_first
 from perun.web.data.naming import bucket_size, is_whole, medians, name_of, shorts, title_of, words_of
 from perun.web.data.series import listed, points, points_piece, series_list, series_page, spark
-from perun.web.data.state import Group, Placed, State
+from perun.web.data.state import SeriesGroup, VersionChangePoint, WebState
 from perun.web.data.versions import CHUNK, commits, coverage, history, message, site, values
 
 # The overview: what became of the project since the last tag, and what changed lately.
@@ -38,7 +38,7 @@ ROWS: Final = 400
 """Rows of the grid: the most important ones."""
 
 
-def grid(state: State) -> form.Grid:
+def grid(state: WebState) -> form.Grid:
     """The piece `grid`: the whole main line in at most 400 columns."""
     every = [(one, row) for one in state.groups.values() for row in one.rows]
     wanted = every[:ROWS]
@@ -49,7 +49,7 @@ def grid(state: State) -> form.Grid:
 
 
 def rows(
-    state: State, wanted: Sequence[tuple[Group, int]], positions: NDArray[np.intp], size: int
+    state: WebState, wanted: Sequence[tuple[SeriesGroup, int]], positions: NDArray[np.intp], size: int
 ) -> list[form.Row]:
     """The medians of each `size` of the positions, a row for each row of the table."""
     if not (wanted and positions.size):
@@ -88,10 +88,10 @@ class _State(NamedTuple):
         worst first.
     """
 
-    group: Group
+    group: SeriesGroup
     row: int
     kind: str
-    left: list[Placed]
+    left: list[VersionChangePoint]
 
     @property
     def acknowledged(self) -> bool:
@@ -99,7 +99,7 @@ class _State(NamedTuple):
         return self.kind == "worse" and all(one.entry for one in self.left if one.step.is_degradation)
 
 
-def overview(state: State, reported: Reported) -> form.Overview:
+def overview(state: WebState, reported: Reported) -> form.Overview:
     """The piece `overview`. :param reported: of which pairs there is a comparison."""
     since = _since(state)
     leading = [one for one in state.changes if one.step.leads]
@@ -117,7 +117,7 @@ def overview(state: State, reported: Reported) -> form.Overview:
     )
 
 
-def _since(state: State) -> _Since:
+def _since(state: WebState) -> _Since:
     """The newest tag of the main line with as many measured versions behind it as tell a level; else the
     beginning. Of the others nothing could be said but that it cannot be judged."""
     measured = state.measured_main
@@ -126,10 +126,10 @@ def _since(state: State) -> _Since:
     return _Since(*main[-1]) if main else _Since("", -1)
 
 
-def _became(state: State, since: _Since, later: Sequence[Placed]) -> list[_State]:
+def _became(state: WebState, since: _Since, later: Sequence[VersionChangePoint]) -> list[_State]:
     """What became of each row of the table that stands for what was measured; parts of it are told
     elsewhere."""
-    changes: defaultdict[int, list[Placed]] = defaultdict(list)
+    changes: defaultdict[int, list[VersionChangePoint]] = defaultdict(list)
     for one in later:
         changes[state.table.row[one.step.series]].append(one)
     keys, leading = state.table.keys, state.found.history.leading
@@ -144,10 +144,12 @@ def _became(state: State, since: _Since, later: Sequence[Placed]) -> list[_State
     ]
 
 
-def _row_state(group: Group, row: int, changes: Sequence[Placed], *, judged: bool) -> _State:
+def _row_state(
+    group: SeriesGroup, row: int, changes: Sequence[VersionChangePoint], *, judged: bool
+) -> _State:
     """:param judged: whether enough versions are measured to say that nothing changed."""
     brought = {one.of.version.checksum for one in changes}
-    left = worst_first(one for one in changes if not (one.step.taken_back or one.step.takes_back in brought))
+    left = worst_first(one for one in changes if not (one.step.reverted_by or one.step.reverts in brought))
     if left:
         return _State(group, row, "worse" if any(one.step.is_degradation for one in left) else "better", left)
     return _State(group, row, "same" if judged or changes else "unknown", [])
@@ -161,7 +163,7 @@ def _rank(one: _State) -> tuple[bool, int, float]:
     return one.acknowledged, _ORDER[one.kind], -one.left[0].step.size if one.left else 0.0
 
 
-def _verdict(state: State, since: _Since, became: Sequence[_State]) -> form.Verdict:
+def _verdict(state: WebState, since: _Since, became: Sequence[_State]) -> form.Verdict:
     count = {kind: sum(one.kind == kind for one in became) for kind in _ORDER}
     acknowledged = sum(one.acknowledged for one in became)
     tag = None
@@ -200,7 +202,7 @@ def _verdict(state: State, since: _Since, became: Sequence[_State]) -> form.Verd
     )  # fmt: skip
 
 
-def _heat(state: State, since: _Since, became: Sequence[_State]) -> form.Heat:
+def _heat(state: WebState, since: _Since, became: Sequence[_State]) -> form.Heat:
     """Versions at even distances from a few before the verdict begins up to the newest one, of those that
     have a value of one of the rows."""
     main = state.there_main
@@ -214,7 +216,7 @@ def _heat(state: State, since: _Since, became: Sequence[_State]) -> form.Heat:
     return form.Heat([state.ref(int(one)) for one in positions], rows(state, shown_rows, positions, 1))
 
 
-def _benchmarks(state: State, became: Sequence[_State], reported: Reported) -> list[form.Benchmark]:
+def _benchmarks(state: WebState, became: Sequence[_State], reported: Reported) -> list[form.Benchmark]:
     """What stands for each command, with all its workloads in one line; the worst first."""
     main = state.there_main
     lines: defaultdict[SeriesKey, list[_State]] = defaultdict(list)
@@ -237,7 +239,7 @@ def _benchmarks(state: State, became: Sequence[_State], reported: Reported) -> l
     return found
 
 
-def _member(state: State, one: _State, reported: Reported) -> form.Member:
+def _member(state: WebState, one: _State, reported: Reported) -> form.Member:
     values, places = spark(state, one.row, state.points_main(one.row), SPARK)
     own = one.group.key.configuration
     parts = [other for other in state.of_configuration[own] if other != one.group.id]
@@ -269,7 +271,7 @@ class Pieces:
     :ivar reported: of which pairs of versions there is a comparison; of all where a server answers.
     """
 
-    state: State
+    state: WebState
     name: str
     served: bool = True
     reported: Reported = lambda pair: True

@@ -25,7 +25,7 @@ from perun.web.data.naming import (
     shorts,
     title_of,
 )
-from perun.web.data.state import Group, State
+from perun.web.data.state import SeriesGroup, WebState
 
 PIECE: Final = 1024
 """Positions of one piece of points: what is older than the newest of them never changes again."""
@@ -40,20 +40,20 @@ RELATED: Final = 30
 Positions = NDArray[np.intp]
 
 
-def series_list(state: State) -> form.SeriesList:
+def series_list(state: WebState) -> form.SeriesList:
     """The piece `series`."""
     groups = list(state.groups.values())
     return form.SeriesList([listed(state, one) for one in groups[:MOST]], max(0, len(groups) - MOST))
 
 
-def listed(state: State, group: Group) -> form.Series:
+def listed(state: WebState, group: SeriesGroup) -> form.Series:
     """A series as lists have it."""
     if group.id not in state.listed:
         state.listed[group.id] = _listed(state, group)
     return state.listed[group.id]
 
 
-def _listed(state: State, group: Group) -> form.Series:
+def _listed(state: WebState, group: SeriesGroup) -> form.Series:
     key = group.key
     row = state.main_row(group)
     points = state.points_main(row)
@@ -82,14 +82,14 @@ def text_of_value(value: float, half: float, unit: str) -> str:
     return present.value(Estimate(value, low, low + 2 * half, 1), unit)
 
 
-def spark(state: State, row: int, points: Positions, most: int) -> tuple[form.Numbers, list[int]]:
+def spark(state: WebState, row: int, points: Positions, most: int) -> tuple[form.Numbers, list[int]]:
     """At most so many medians of the values at the points, and the position of the first of each."""
     size = bucket_size(len(points), most)
     values = medians(state.table.values[row, state.columns[points]], size)
     return shorts(values), points[::size].tolist()
 
 
-def series_page(state: State, name: str, reported: Reported) -> form.SeriesPage:
+def series_page(state: WebState, name: str, reported: Reported) -> form.SeriesPage:
     """The piece `series/ID`. :param reported: of which pairs there is a comparison.
 
     :raises ProfileNotFound: if there is no such series.
@@ -111,12 +111,12 @@ def series_page(state: State, name: str, reported: Reported) -> form.SeriesPage:
     )
 
 
-def tail_of(state: State) -> int:
+def tail_of(state: WebState) -> int:
     """The position from which on points are part of the page of a series, and not of a piece of their own."""
     return len(state.commits.versions) // TAIL * TAIL
 
 
-def points_piece(state: State, name: str, number: int) -> form.Points:
+def points_piece(state: WebState, name: str, number: int) -> form.Points:
     """The piece `series/ID/K`.
 
     :raises ProfileNotFound: if there is no such series.
@@ -125,7 +125,7 @@ def points_piece(state: State, name: str, number: int) -> form.Points:
     return points(state, name, first, min(first + PIECE, tail_of(state)) - 1)
 
 
-def points(state: State, name: str, first: int, last: int) -> form.Points:
+def points(state: WebState, name: str, first: int, last: int) -> form.Points:
     """The points at positions `first` to `last`, both included.
 
     :raises ProfileNotFound: if there is no such series.
@@ -140,7 +140,7 @@ def points(state: State, name: str, first: int, last: int) -> form.Points:
     return form.Points(found)
 
 
-def group_of(state: State, name: str) -> Group:
+def group_of(state: WebState, name: str) -> SeriesGroup:
     """The series with that id.
 
     :raises ProfileNotFound: if there is none.
@@ -150,7 +150,7 @@ def group_of(state: State, name: str) -> Group:
     return state.groups[name]
 
 
-def _on_lines(state: State, row: int) -> list[tuple[int, Positions]]:
+def _on_lines(state: WebState, row: int) -> list[tuple[int, Positions]]:
     """The positions of the values of a row by branch, the main line first."""
     own = state.points(row)
     lines = state.lines[own]
@@ -163,7 +163,7 @@ def _numbers(values: NDArray[np.integer]) -> list[int]:
     return found
 
 
-def line_of(state: State, row: int, line: int, own: Positions) -> form.Line:
+def line_of(state: WebState, row: int, line: int, own: Positions) -> form.Line:
     """The points of a row of the table at the positions, of one branch."""
     columns = state.columns[own]
     values = state.table.values[row, columns]

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perun.core.errors import ConfigError, VersionControlError
-from perun.history.acknowledged import Acknowledged, Acknowledgement
+from perun.history.acknowledged import Acknowledgement, Acknowledgements
 from perun.history.changes import history
-from perun.history.changes.data import Changes, SeriesKey, Step, VersionChanges
+from perun.history.changes.data import ChangePoint, Changes, SeriesKey, VersionChanges
 from perun.history.changes.finding import found_in
-from perun.history.changes.history import Table
+from perun.history.changes.history import HistoryTable
 from perun.models import change_points
 from perun.plugin.api import MinorVersion
 from perun.profile.head import Configuration, shortest
@@ -32,7 +32,7 @@ MAIN: Final = 0
 
 
 @dataclass(frozen=True)
-class Commits:
+class CommitOrder:
     """Versions in the order of time, parents before their children; the place of one is its position.
 
     :ivar line: of each version, the branch that it is on, a place in `branches`; 0 is the line of `head`.
@@ -72,7 +72,7 @@ class Commits:
         return self.versions[self.main[-1]] if self.main.size else None
 
 
-def known(repo: Repository, revision: str | None) -> Commits:
+def known(repo: Repository, revision: str | None) -> CommitOrder:
     """The versions that are known from `revision`, HEAD if None; none before the first version.
 
     :raises VersionControlError: if there is no version of that name.
@@ -82,7 +82,7 @@ def known(repo: Repository, revision: str | None) -> Commits:
     except VersionControlError as problem:
         if revision is not None:
             raise
-        return Commits(problem=problem.message)
+        return CommitOrder(problem=problem.message)
     branches = _branches(repo)[:MOST_BRANCHES]
     heads = dict.fromkeys((head, *(checksum for _, checksum in branches)))
     seen = {one.checksum: one for one in repo.vcs.walk_together([*heads])}
@@ -145,7 +145,7 @@ def _ancestors(seen: Mapping[str, MinorVersion], head: str) -> set[str]:
     return found
 
 
-def _merged(lines: list[_Line], tags: Iterable[tuple[str, str]]) -> Commits:
+def _merged(lines: list[_Line], tags: Iterable[tuple[str, str]]) -> CommitOrder:
     """The lines as one list in the order of time; a version is never older than its parent."""
     late: dict[str, str] = {}
     keyed: list[tuple[str, int, int]] = []
@@ -159,7 +159,7 @@ def _merged(lines: list[_Line], tags: Iterable[tuple[str, str]]) -> Commits:
     versions = tuple(lines[number].versions[-place] for _, number, place in keyed)
     place_of = {one.checksum: place for place, one in enumerate(versions)}
     found = sorted((place_of[checksum], name) for name, checksum in tags if checksum in place_of)
-    return Commits(
+    return CommitOrder(
         versions,
         tuple(number for _, number, _ in keyed),
         tuple(line.name for line in lines),
@@ -172,7 +172,7 @@ Progress = Callable[[str, int, int], None]
 """Called with what is done, `versions` or `series`, how many are done, and of how many."""
 
 
-class Group(NamedTuple):
+class SeriesGroup(NamedTuple):
     """A series on all machines. :param rows: of the table, one for each machine."""
 
     id: str
@@ -180,16 +180,16 @@ class Group(NamedTuple):
     rows: tuple[int, ...]
 
 
-class Placed(NamedTuple):
+class VersionChangePoint(NamedTuple):
     """A step with the version that brought it; :param entry: what acknowledges it."""
 
     of: VersionChanges
-    step: Step
+    step: ChangePoint
     entry: Acknowledgement | None
 
 
 @dataclass(frozen=True)
-class State:
+class WebState:
     """What is stored. :ivar indexed: the checksums of versions with profiles.
 
     :ivar found: the changes along the main line.
@@ -198,11 +198,11 @@ class State:
     """
 
     repo: Repository
-    commits: Commits
-    table: Table
+    commits: CommitOrder
+    table: HistoryTable
     indexed: frozenset[str]
     found: Changes
-    acknowledged: Acknowledged
+    acknowledged: Acknowledgements
     problems: tuple[str, ...]
     damaged: Mapping[str, str]
     listed: dict[str, Series] = field(default_factory=dict)
@@ -249,13 +249,13 @@ class State:
         return found
 
     @cached_property
-    def groups(self) -> dict[str, Group]:
+    def groups(self) -> dict[str, SeriesGroup]:
         """The series by their ids, those that were measured in a known version; the important ones first."""
         rows: dict[SeriesKey, list[int]] = {}
         keys = self.table.keys
         for number in np.flatnonzero(self.there.any(axis=1)).tolist():
             rows.setdefault(keys[number]._replace(machine=""), []).append(number)
-        made = [Group(identity(key), key, tuple(own)) for key, own in rows.items()]
+        made = [SeriesGroup(identity(key), key, tuple(own)) for key, own in rows.items()]
         changed = {one.id: len(self.changes_of.get(one.id, ())) for one in made}
         made.sort(key=lambda one: (not is_whole(one.key), -changed[one.id], one.key))
         return {one.id: one for one in made}
@@ -302,23 +302,25 @@ class State:
         return {name: number for number, name in enumerate(self.machines)}
 
     @cached_property
-    def changes(self) -> list[Placed]:
+    def changes(self) -> list[VersionChangePoint]:
         """All definite steps, the newest first."""
         return [
-            Placed(one, step, one.entry_of(step, self.acknowledged))
+            VersionChangePoint(one, step, one.entry_of(step, self.acknowledged))
             for one in reversed(self.found.found)
             for step in one.steps
         ]
 
     @cached_property
-    def doubtful(self) -> list[Placed]:
+    def doubtful(self) -> list[VersionChangePoint]:
         """The others, the newest first."""
-        return [Placed(one, step, None) for one in reversed(self.found.found) for step in one.doubtful]
+        return [
+            VersionChangePoint(one, step, None) for one in reversed(self.found.found) for step in one.doubtful
+        ]
 
     @cached_property
-    def changes_of(self) -> dict[str, list[Placed]]:
+    def changes_of(self) -> dict[str, list[VersionChangePoint]]:
         """The same by the id of the series."""
-        found: defaultdict[str, list[Placed]] = defaultdict(list)
+        found: defaultdict[str, list[VersionChangePoint]] = defaultdict(list)
         for one in self.changes:
             found[identity(one.step.series)].append(one)
         return dict(found)
@@ -332,7 +334,7 @@ class State:
         one = self.commits.versions[position]
         return Ref(position, one.checksum, int(self.commits.dates[position]), one.author, one.subject)
 
-    def main_row(self, group: Group) -> int:
+    def main_row(self, group: SeriesGroup) -> int:
         """The row of the machine that the series was measured on last along the main line."""
         if len(group.rows) == 1:
             return group.rows[0]
@@ -353,8 +355,8 @@ def load(
     repo: Repository,
     revision: str | None = None,
     progress: Progress = lambda what, done, total: None,
-    before: State | None = None,
-) -> State:
+    before: WebState | None = None,
+) -> WebState:
     """What is stored now. :param revision: the version whose first parents are the main line, HEAD if None.
 
     :param before: the state as it was the last time: what did not change is not read again.
@@ -371,13 +373,13 @@ def load(
     problems = [message for own in damaged.values() for message in own]
     problems += [commits.problem] if commits.problem else []
     try:
-        acknowledged = Acknowledged.load(repo)
+        acknowledged = Acknowledgements.load(repo)
     except ConfigError as problem:
         problems.append(problem.message)
-        acknowledged = Acknowledged()
+        acknowledged = Acknowledgements()
     main = [commits.versions[place] for place in commits.main]
-    points = history.Points(repo, main[-1].checksum if main else "", (one.checksum for one in main))
+    points = history.HistoryPoints(repo, main[-1].checksum if main else "", (one.checksum for one in main))
     read = history.along(main, indexed, table, problems)
     found = found_in(repo, read, points, change_points.EFFECT, progress, keeps=revision is None)
     first = {checksum: own[0] for checksum, own in damaged.items()}
-    return State(repo, commits, table, frozenset(indexed), found, acknowledged, tuple(problems), first)
+    return WebState(repo, commits, table, frozenset(indexed), found, acknowledged, tuple(problems), first)

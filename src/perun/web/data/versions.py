@@ -29,7 +29,7 @@ from perun.web.data.form import Running
 from perun.web.data.naming import deltas, halves, short, shorts
 from perun.web.data.naming import identity as identity_of
 from perun.web.data.series import PIECE
-from perun.web.data.state import State
+from perun.web.data.state import WebState
 
 # What is measured at the moment, as the journals of batches tell it.
 
@@ -85,7 +85,7 @@ PAGES: Final = {
 MOST_PROBLEMS: Final = 50
 
 
-def site(state: State, *, name: str, served: bool) -> form.Site:
+def site(state: WebState, *, name: str, served: bool) -> form.Site:
     """The piece `site`. :param name: of the state. :param served: whether a server answers."""
     commits = state.commits
     head = commits.head
@@ -115,7 +115,7 @@ def site(state: State, *, name: str, served: bool) -> form.Site:
     )
 
 
-def _hint(state: State) -> str:
+def _hint(state: WebState) -> str:
     if not state.commits.versions:
         return "commit something, and measure it: perun run matrix"
     if state.measured.size:
@@ -125,7 +125,7 @@ def _hint(state: State) -> str:
     return "measure this version: perun run matrix"
 
 
-def history(state: State) -> form.History:
+def history(state: WebState) -> form.History:
     """The piece `history`."""
     commits = state.commits
     measured = np.full(len(commits.versions), ".")
@@ -136,7 +136,7 @@ def history(state: State) -> form.History:
     )  # fmt: skip
 
 
-def commits(state: State, chunk: int) -> form.Commits:
+def commits(state: WebState, chunk: int) -> form.Commits:
     """The piece `commits/K`."""
     first = chunk * CHUNK
     tags: defaultdict[int, list[str]] = defaultdict(list)
@@ -146,7 +146,7 @@ def commits(state: State, chunk: int) -> form.Commits:
     return form.Commits(first, [_commit(state, place, tags[place]) for place in range(first, last)])
 
 
-def _commit(state: State, position: int, tags: list[str]) -> form.Commit:
+def _commit(state: WebState, position: int, tags: list[str]) -> form.Commit:
     one = state.commits.versions[position]
     damaged = state.damaged.get(one.checksum, "")
     profiles: list[form.Profile] = []
@@ -165,9 +165,9 @@ def _commit(state: State, position: int, tags: list[str]) -> form.Commit:
     )  # fmt: skip
 
 
-def _profiles(state: State, checksum: str) -> list[form.Profile]:
+def _profiles(state: WebState, checksum: str) -> list[form.Profile]:
     infos = [entry.info() for entry in state.repo.store.indexes.read(checksum)]
-    known = state.repo.store.facts.of(info.checksum for info in infos)
+    known = state.repo.store.profile_summaries.of(info.checksum for info in infos)
     found = []
     for info in infos:
         one = known.get(info.checksum)
@@ -193,7 +193,7 @@ def _checked(record: ChangeRecord) -> form.Checked:
     )  # fmt: skip
 
 
-def values(state: State, chunk: int) -> form.Values:
+def values(state: WebState, chunk: int) -> form.Values:
     """The piece `values/K`: rows of the series that were measured in the chunk.
 
     They are in the order in which they were first measured: which are important changes with each version,
@@ -231,7 +231,7 @@ MOST_KEPT: Final = 200
 COMMAND: Final = "perun run --crawl-parents matrix --missing"
 
 
-def coverage(state: State) -> form.Coverage:
+def coverage(state: WebState) -> form.Coverage:
     """The piece `coverage`."""
     main = state.commits.main
     cells: defaultdict[tuple[Configuration, str], list[tuple[int, int]]] = defaultdict(list)
@@ -263,7 +263,7 @@ def coverage(state: State) -> form.Coverage:
     return form.Coverage(rows, deltas(main), missing, _fuzzed(state, rows))
 
 
-def _fuzzed(state: State, rows: Sequence[form.Covered]) -> list[form.Fuzzed]:
+def _fuzzed(state: WebState, rows: Sequence[form.Covered]) -> list[form.Fuzzed]:
     """The workloads that fuzzing found and that are kept, by name."""
     found = []
     with suppress(OSError), os.scandir(state.repo.root / PERUN_FOLDER / KEPT_INPUTS) as files:

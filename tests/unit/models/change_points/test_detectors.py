@@ -18,7 +18,7 @@ from perun.models.change_detectors import (
     deviation_of_differences,
     kernel_changes,
 )
-from perun.models.change_points import DETECTORS, spikes
+from perun.models.change_points import DETECTORS, outliers
 
 
 def stepped(seed: int, count: int = 60, size: float = 1.0, at: int = 30) -> np.ndarray:
@@ -161,7 +161,7 @@ def test_a_slope_is_no_jump():
 def test_one_or_two_points_far_away_are_spikes_and_three_are_a_level(places, expected):
     values = np.random.default_rng(9).normal(0, 0.01, 60)
     values[places] += 1
-    assert np.flatnonzero(spikes(values)).tolist() == expected
+    assert np.flatnonzero(outliers(values)).tolist() == expected
 
 
 def test_the_noise_is_measured_beside_a_step():

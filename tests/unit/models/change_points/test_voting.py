@@ -66,7 +66,7 @@ def test_spikes_are_no_change() -> None:
     values[[20, 50, 51, 99]] *= 3
     found = change_points(values)
     assert found.changes == []
-    assert np.flatnonzero(found.spikes).tolist() == [20, 50, 51, 99]
+    assert np.flatnonzero(found.outliers).tolist() == [20, 50, 51, 99]
 
 
 @pytest.mark.parametrize("bad", [[1.0, 0.0], [1.0, -1.0], [1.0, float("nan")], [float("inf")]], ids=str)

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from perun.models.growth.comparison import Comparison, NotComparable, compare
+from perun.models.growth.comparison import GrowthComparison, NotComparable, compare
 from perun.models.growth.forms import centres
 
 Array = np.ndarray
@@ -32,12 +32,12 @@ NOISES: Final[Mapping[str, Callable[[np.random.Generator, Array], Array]]] = {
 }
 
 
-def compared(seed: int, x: Array, noise: str, old: Curve, new: Curve, factor: float = 1) -> Comparison:
+def compared(seed: int, x: Array, noise: str, old: Curve, new: Curve, factor: float = 1) -> GrowthComparison:
     generator = np.random.default_rng(seed)
     baseline = centres(x, NOISES[noise](generator, old(x)))
     target = centres(x, NOISES[noise](generator, factor * new(x)))
     found = compare(baseline, target, 0.01)
-    assert isinstance(found, Comparison)
+    assert isinstance(found, GrowthComparison)
     return found
 
 
@@ -118,4 +118,4 @@ def test_sizes_that_cannot_be_compared() -> None:
 def test_extreme_values_are_compared(value: float) -> None:
     x = np.repeat(np.arange(1.0, 20), 5)
     found = compare(centres(x, np.full_like(x, value)), centres(x, np.full_like(x, value)), 0.01)
-    assert isinstance(found, Comparison) and not found.order.changed and found.level.p_value == 1
+    assert isinstance(found, GrowthComparison) and not found.order.changed and found.level.p_value == 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final
 
-from perun.cli.answers.check.wording import Answer, Page
+from perun.cli.answers.check.wording import CheckAnswer, Page
 
 FORMATS: Final = {
-    "text": "Text",
+    "text": "CheckText",
     "manual": "Manual",
     "json": "Json",
     "markdown": "Markdown",
@@ -18,8 +18,8 @@ FORMATS: Final = {
 """The class that answers in each format; it stands in the module of that name."""
 
 
-def answer_in(name: str, page: Page) -> Answer:
+def answer_in(name: str, page: Page) -> CheckAnswer:
     """The answer in one of :data:`FORMATS`, which begins on `page`."""
     module = import_module(f"perun.cli.answers.check.{name}")
-    answer: Answer = getattr(module, FORMATS[name])(page)
+    answer: CheckAnswer = getattr(module, FORMATS[name])(page)
     return answer

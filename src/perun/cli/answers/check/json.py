@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from perun.cli.answers.check.wording import Page, Tally, troubles_of
+from perun.cli.answers.check.wording import CheckTally, Page, troubles_of
 from perun.cli.answers.data import change_data, finite
 from perun.cli.answers.steps import entry_data
 from perun.cli.table import clean, one_line
@@ -19,7 +19,7 @@ class Json:
 
     def __init__(self, page: Page) -> None:
         self._page = page
-        self._tally = Tally()
+        self._tally = CheckTally()
         self._troubles: list[dict[str, str]] = []
         self._unpaired: list[dict[str, Any]] = []
         self._separator = "\n"

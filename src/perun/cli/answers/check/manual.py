@@ -17,8 +17,8 @@ from perun.cli.answers.changes import (
     style_of,
 )
 from perun.cli.answers.check.wording import (
+    CheckTally,
     Page,
-    Tally,
     command_of,
     conditions_of,
     confidence_of,
@@ -28,7 +28,7 @@ from perun.cli.answers.check.wording import (
     troubles_of,
     units_of,
 )
-from perun.cli.graph import ChangeKind, Graph, Rows
+from perun.cli.graph import ChangeKind, CommitGraph, GraphRows
 from perun.cli.table import one_line
 from perun.core.errors import PerunError, ProfileError
 from perun.core.wording import plural
@@ -44,7 +44,7 @@ _DAMAGED: Final = ("damaged:", "bold red")
 _FAILED: Final = ("failed:", "bold red")
 
 
-class Tree(ABC):
+class VersionTree(ABC):
     """Prints versions as they are checked. Of a single one also each profile that was not compared, and each
     method that could not be applied, is named; of a history they are counted, as they repeat.
 
@@ -56,8 +56,8 @@ class Tree(ABC):
     def __init__(self, page: Page) -> None:
         self._page = page
         self._every = page.single or page.verbose
-        self._graph = Graph(paint=page.paint)
-        self._tally = Tally()
+        self._graph = CommitGraph(paint=page.paint)
+        self._tally = CheckTally()
         self._plain = 0
         self._plain_prefix = ""
         self._told = False
@@ -106,7 +106,7 @@ class Tree(ABC):
             pairs = f"{plural(count, 'pair')}{', first' if count > 1 else ''}"
             self._page.say(f"'{method}' not applied to {pairs}: {one_line(reason)}")
 
-    def _heading(self, report: VersionReport, rows: Rows, found: list[PerformanceChange]) -> None:
+    def _heading(self, report: VersionReport, rows: GraphRows, found: list[PerformanceChange]) -> None:
         """The line of the version: checksum, subject, how many changes."""
         paint, version = self._page.paint, report.version
         summary = "".join(f" {paint(mark, style)}" for mark, style in marks(found))
@@ -176,7 +176,7 @@ def _failure(error: PerunError) -> tuple[str, str]:
 NAME_WIDTH: Final = max(map(len, NAMES.values()))
 
 
-class Manual(Tree):
+class Manual(VersionTree):
     """Two lines for each change that each method found, with the texts of the method."""
 
     MARK = "> "

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from perun.cli.answers.changes import importance, is_worse, name_of, sides_of
 from perun.cli.answers.check.wording import (
+    CheckTally,
     Page,
-    Tally,
     command_of,
     confidence_of,
     is_severe,
@@ -65,7 +65,7 @@ class Markdown:
 
     def __init__(self, page: Page) -> None:
         self._page = page
-        self._tally = Tally()
+        self._tally = CheckTally()
         self._sections: list[_Section] = []
         self._kept = 0
         self._number = 0
@@ -167,14 +167,14 @@ def _list(title: str, lines: list[str]) -> str:
     return f"**{title}**\n\n" + "".join(f"- {item}\n" for item in items) + "\n"
 
 
-def _summary(tally: Tally) -> str:
+def _summary(tally: CheckTally) -> str:
     if tally.compared:
         return f"{plain_text(tally.summary())}."
     label, _, reasons = tally.summary().partition(": ")
     return f"{label[0].upper()}{label[1:]}: {code(reasons)}"
 
 
-def _title(tally: Tally) -> str:
+def _title(tally: CheckTally) -> str:
     counts = tally.counts
     if tally.nothing_compared:
         return "Performance: nothing compared"

@@ -20,8 +20,8 @@ from urllib.parse import quote
 from perun import __version__
 from perun.cli.answers.changes import importance, is_worse, name_of
 from perun.cli.answers.check.wording import (
+    CheckTally,
     Page,
-    Tally,
     command_of,
     is_severe,
     once_of,
@@ -49,7 +49,7 @@ class Sarif:
 
     def __init__(self, page: Page) -> None:
         self._page = page
-        self._tally = Tally()
+        self._tally = CheckTally()
         self._rules: dict[str, int] = {}
         self._separator = "\n"
         head = f'{{"$schema": {json.dumps(SCHEMA)}, "version": "2.1.0", "runs": [{{"results": ['

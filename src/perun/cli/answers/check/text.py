@@ -25,7 +25,7 @@ from perun.cli.answers.changes import (
     sides_of,
     style_for,
 )
-from perun.cli.answers.check.manual import Tree
+from perun.cli.answers.check.manual import VersionTree
 from perun.cli.answers.check.wording import (
     Page,
     command_of,
@@ -56,7 +56,7 @@ WITH_CALLS: Final = frozenset({"complexity", "instructions", "memory", "trace"})
 _PYTHON: Final = re.compile(r"(?:\S*/)?(?:python[\d.]*|[^\s/]+\.py)(?:\s|$)")
 
 
-class Following:
+class ExplainHint:
     """Keeps the most important change of all that is added, and says which command explains it."""
 
     def __init__(self, page: Page) -> None:
@@ -198,16 +198,16 @@ class _Line(NamedTuple):
     remark: str = ""
 
 
-class Text(Tree):
+class CheckText(VersionTree):
     """A table for each pair of profiles; with `verbose` also what did not change, and why it was decided.
     What is not certain is counted at the end, but that of two profiles or of a comparison made for this."""
 
     def __init__(self, page: Page) -> None:
         super().__init__(page)
-        self._following = Following(page)
+        self._following = ExplainHint(page)
 
     def version(self, report: VersionReport) -> None:
-        """One version of the tree, as :class:`Tree` prints it."""
+        """One version of the tree, as :class:`VersionTree` prints it."""
         super().version(report)
         for comparison in report.comparisons:
             self._following.add(comparison, report.version)

@@ -207,7 +207,7 @@ class Page(NamedTuple):
         self.out.write(text + "\n")
 
 
-class Answer(Protocol):
+class CheckAnswer(Protocol):
     """Gets versions, or pairs of profiles that belong to none, as they are checked; then the end.
 
     An answer does not keep them: its memory does not grow with the history.
@@ -237,7 +237,7 @@ class Counts(NamedTuple):
     inconclusive: int
 
 
-class Tally:
+class CheckTally:
     """Counts what was compared and found."""
 
     def __init__(self) -> None:

@@ -19,23 +19,23 @@ from perun.collect._calls.optimizations.methods import (
     timed_sampling,
 )
 from perun.collect._calls.optimizations.plan import (
-    Choice,
-    Decision,
-    Earlier,
-    Effect,
+    CallStatistics,
+    EarlierProfiles,
+    MethodEffect,
     Optimization,
+    ProbeSwitching,
     Report,
-    Row,
-    Seen,
-    Switching,
+    ReportRow,
+    TraceChoice,
+    TraceDecision,
 )
-from perun.collect._calls.optimizations.settings import COMPLEXITIES, METHODS, Method, Settings
+from perun.collect._calls.optimizations.settings import COMPLEXITIES, METHODS, Method, OptimizationSettings
 from perun.core import atomic
 from perun.core.errors import PerunError, ProfileError, UsageError, VersionControlError
 from perun.core.wording import counted
 from perun.native.callgraph.difference import GraphDifference
 from perun.native.callgraph.files import from_values, to_data, to_dot, to_values
-from perun.native.callgraph.graph import Call, CallGraph, file_name, graph_name
+from perun.native.callgraph.graph import CallEdge, CallGraph, file_name, graph_name
 from perun.native.elf import read_elf
 from perun.native.image import static_graph
 from perun.plugin.api import Answer, NoProfile
@@ -66,14 +66,14 @@ _CLASSES: Final = {
 """What each of `COMPLEXITIES` is as a class of bounds."""
 
 
-class Previous(NamedTuple):
+class PreviousGraph(NamedTuple):
     """The call graph of an earlier version."""
 
     version: str
     graph: CallGraph
 
 
-class Resources:
+class OptimizationResources:
     """Finds and keeps what the optimisations of one run of a program need.
 
     :param program: path of the program. :param note: told what cannot be used and why.
@@ -122,7 +122,7 @@ class Resources:
         statistics.save(self._graph_name, to_values(graph))
         return graph
 
-    def typed(self, graph: CallGraph, seen: Mapping[str, Seen], kind: str) -> CallGraph:
+    def typed(self, graph: CallGraph, seen: Mapping[str, CallStatistics], kind: str) -> CallGraph:
         """The graph of another type: with the calls that were recorded, in place of those of the machine code
         (`dynamic`) or besides these (`mixed`)."""
         from dataclasses import replace
@@ -130,7 +130,7 @@ class Resources:
         if kind == "static":
             return graph
         recorded = [
-            Call(caller, name, "dynamic")
+            CallEdge(caller, name, "dynamic")
             for name, one in seen.items()
             for caller in one.callers
             if caller in graph.functions
@@ -142,7 +142,7 @@ class Resources:
         more = tuple(call for call in recorded if (call.caller, call.callee) not in known)
         return replace(graph, calls=(*graph.calls, *more) if kind == "mixed" else more, source=kind)
 
-    def previous(self, settings: Settings) -> Previous | None:
+    def previous(self, settings: OptimizationSettings) -> PreviousGraph | None:
         """The call graph of the nearest ancestor that has one, or of `diff-version`.
 
         :raises UsageError: where that version has none, or there is no such version.
@@ -164,12 +164,12 @@ class Resources:
         if found is None:
             return None
         try:
-            return Previous(found[0], from_values(found[1]))
+            return PreviousGraph(found[0], from_values(found[1]))
         except ProfileError as problem:
             self._note(f"the call graph of {found[0][:10]} is not used: {problem.message}")
             return None
 
-    def earlier(self, graph: CallGraph) -> Earlier:
+    def earlier(self, graph: CallGraph) -> EarlierProfiles:
         """What is known of the functions of the graph from earlier profiles."""
         by_uid: dict[str, list[str]] = {}
         for function in graph.functions.values():
@@ -183,9 +183,9 @@ class Resources:
             callers = {name: calls for caller, calls in one.callers.items() for name in named(caller)}
             seen.update(dict.fromkeys(named(uid), one._replace(callers=callers)))
         bounds = {name: kind for uid, kind in self._bounds().items() for name in named(uid)}
-        return Earlier(seen, bounds)
+        return EarlierProfiles(seen, bounds)
 
-    def seen(self) -> dict[str, Seen]:
+    def seen(self) -> dict[str, CallStatistics]:
         """What was recorded of functions earlier, by their uids."""
         if self._statistics is None or self._params.optimization_cache_off:
             return {}
@@ -237,7 +237,7 @@ def complexity_of(growth: Growth) -> str:
     return next(reached, COMPLEXITIES[-1])
 
 
-def seen_of(profile: Profile) -> dict[str, Seen]:
+def seen_of(profile: Profile) -> dict[str, CallStatistics]:
     """What a profile of calls says of each function, by its uid; of sampled ones calls are counted up."""
     import numpy as np
 
@@ -259,18 +259,18 @@ def seen_of(profile: Profile) -> dict[str, Seen]:
             continue
         low, median, high = np.percentile(amounts, (25, 50, 75)).tolist()
         calls = len(amounts) * sampling.get(uid, 1)
-        seen[uid] = Seen(calls, round(median, 3), round(high - low, 3), callers.get(uid, {}))
+        seen[uid] = CallStatistics(calls, round(median, 3), round(high - low, 3), callers.get(uid, {}))
     return seen
 
 
-def _from_values(values: Mapping[str, Any]) -> dict[str, Seen]:
-    """What :meth:`Resources.update` kept; what is no such thing is left out."""
+def _from_values(values: Mapping[str, Any]) -> dict[str, CallStatistics]:
+    """What :meth:`OptimizationResources.update` kept; what is no such thing is left out."""
     found = {}
     for uid, row in values.items():
         try:
             calls, median, iqr, callers = row
             counts = {str(caller): int(count) for caller, count in callers.items()}
-            found[uid] = Seen(int(calls), float(median), float(iqr), counts)
+            found[uid] = CallStatistics(int(calls), float(median), float(iqr), counts)
         except (TypeError, ValueError, AttributeError):
             continue
     return found
@@ -293,10 +293,10 @@ OPTIMIZATIONS: Final[dict[Method, Optimization]] = {
 def choose(
     graph: CallGraph,
     previous: CallGraph | None,
-    earlier: Earlier,
-    settings: Settings,
+    earlier: EarlierProfiles,
+    settings: OptimizationSettings,
     named: Set[str] = frozenset(),
-) -> Choice:
+) -> TraceChoice:
     """Apply the methods of the settings in the order of :data:`METHODS`.
 
     A function that changed since the earlier version is dropped by none, whatever the methods are, and
@@ -306,7 +306,7 @@ def choose(
     :param named: the functions that the user named.
     """
     if not settings.methods:
-        return Choice({name: Decision(True) for name in graph.functions})
+        return TraceChoice({name: TraceDecision(True) for name in graph.functions})
     found = difference_of(graph, previous, settings) if previous is not None else GraphDifference({}, {})
     effects = {
         method: OPTIMIZATIONS[method](graph, previous, earlier, settings)
@@ -316,11 +316,11 @@ def choose(
     decisions = {}
     for name in graph.functions:
         if name in found.changed:
-            decision = Decision(True, "diff-tracing", found.changed[name])
+            decision = TraceDecision(True, "diff-tracing", found.changed[name])
         elif name in named:
-            decision = Decision(True, "", "it is named by --func")
+            decision = TraceDecision(True, "", "it is named by --func")
         elif name == graph.entry:
-            decision = Decision(True, "", "the program begins with it")
+            decision = TraceDecision(True, "", "the program begins with it")
         else:
             decision = _first_drop(name, effects)
         sampling = max(effect.sampling.get(name, 1) for effect in effects.values())
@@ -328,7 +328,7 @@ def choose(
         if decision.kept and name != graph.entry and (name not in found.changed or name in earlier.seen):
             decision = decision._replace(sampling=sampling)
         decisions[name] = decision
-    return Choice(
+    return TraceChoice(
         decisions,
         _switching(effects),
         found.changed,
@@ -337,21 +337,23 @@ def choose(
     )
 
 
-def _first_drop(name: str, effects: dict[Method, Effect]) -> Decision:
+def _first_drop(name: str, effects: dict[Method, MethodEffect]) -> TraceDecision:
     for method, effect in effects.items():
         if name in effect.dropped:
-            return Decision(False, method, effect.dropped[name])
-    return Decision(True)
+            return TraceDecision(False, method, effect.dropped[name])
+    return TraceDecision(True)
 
 
-def _switching(effects: dict[Method, Effect]) -> Switching:
+def _switching(effects: dict[Method, MethodEffect]) -> ProbeSwitching:
     threshold = max((one.switching.threshold for one in effects.values()), default=0)
     reattach = any(one.switching.reattach for one in effects.values())
     period = max((one.switching.period for one in effects.values()), default=0.0)
-    return Switching(threshold, reattach, period)
+    return ProbeSwitching(threshold, reattach, period)
 
 
-def _lacks(settings: Settings, graph: CallGraph, previous: CallGraph | None, earlier: Earlier) -> list[str]:
+def _lacks(
+    settings: OptimizationSettings, graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles
+) -> list[str]:
     """What methods lacked, so that they dropped nothing."""
     lacks = [f"{name} has no effect, as {method} is not on" for name, method in settings.idle]
     drops = {"cg-shaping", "baseline-static", "baseline-dynamic"}
@@ -374,7 +376,7 @@ def _lacks(settings: Settings, graph: CallGraph, previous: CallGraph | None, ear
     return lacks
 
 
-class Candidate(NamedTuple):
+class TraceCandidate(NamedTuple):
     """A function that would be traced.
 
     :ivar uid: its name in the profile. :ivar address: in the program; -1 of a function of another file.
@@ -402,16 +404,16 @@ class GraphRequest(NamedTuple):
 NOTHING_ASKED: Final = GraphRequest()
 
 
-class Applied(NamedTuple):
+class OptimizationResult(NamedTuple):
     """What was decided. :ivar decisions: of each candidate. :ivar notes: for the user."""
 
-    decisions: tuple[Decision, ...]
+    decisions: tuple[TraceDecision, ...]
     report: Report
-    resources: Resources
+    resources: OptimizationResources
     notes: tuple[str, ...]
 
     @property
-    def switching(self) -> Switching:
+    def switching(self) -> ProbeSwitching:
         """What the engine does while the program runs."""
         return self.report.choice.switching
 
@@ -436,11 +438,11 @@ def apply(
     run: Run,
     program: str,
     collector: str,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[TraceCandidate],
     params: OptimizationParams,
     ctx: CollectContext,
     request: GraphRequest = NOTHING_ASKED,
-) -> Applied:
+) -> OptimizationResult:
     """Decide on each candidate, and answer what the parameters ask.
 
     :raises NoProfile: where they ask for answers alone.
@@ -450,7 +452,7 @@ def apply(
     if request.file:
         _check_name(request.file)
     notes: list[str] = []
-    resources = Resources(run, program, collector, params, ctx.statistics, notes.append)
+    resources = OptimizationResources(run, program, collector, params, ctx.statistics, notes.append)
     if params.optimization_reset_cache:
         resources.reset()
     settings = params.settings()
@@ -468,10 +470,10 @@ def apply(
     name_of = _naming(graph)
     named = frozenset(name_of(one) for one in candidates if one.named)
     choice = choose(typed, previous.graph if previous else None, earlier, settings, named)
-    unknown = Decision(True, "", "it is not in the call graph of the program")
+    unknown = TraceDecision(True, "", "it is not in the call graph of the program")
     found = tuple(_sampled(choice.decisions.get(name_of(one), unknown), one) for one in candidates)
     rows = tuple(
-        Row(one.uid, *decision[:3], decision.sampling if decision.kept else 1)
+        ReportRow(one.uid, *decision[:3], decision.sampling if decision.kept else 1)
         for one, decision in zip(candidates, found, strict=True)
     )
     report = Report(rows, settings, choice, typed.source, previous.version if previous else "")
@@ -480,20 +482,20 @@ def apply(
     if params.dry_run:
         raise NoProfile
     told = () if params.explain else _notes(report)
-    return Applied(found, report, resources, (*notes, *told))
+    return OptimizationResult(found, report, resources, (*notes, *told))
 
 
-def _sampled(decision: Decision, candidate: Candidate) -> Decision:
+def _sampled(decision: TraceDecision, candidate: TraceCandidate) -> TraceDecision:
     """What the user said of sampling has precedence."""
     return decision._replace(sampling=candidate.sampling) if candidate.sampling > 1 else decision
 
 
-def _naming(graph: CallGraph) -> Callable[[Candidate], str]:
+def _naming(graph: CallGraph) -> Callable[[TraceCandidate], str]:
     """What tells the name of a candidate in the graph; empty for a function that it does not have."""
     by_address = {one.address: one.name for one in graph.functions.values() if one.address}
     by_symbol = {one.symbol: one.name for one in graph.functions.values() if one.symbol}
 
-    def name(candidate: Candidate) -> str:
+    def name(candidate: TraceCandidate) -> str:
         if candidate.address < 0:
             return ""
         return by_address.get(candidate.address) or by_symbol.get(candidate.symbol, "")

@@ -7,14 +7,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.collect._calls.optimizations.plan import Earlier, Effect, Seen, Switching
+from perun.collect._calls.optimizations.plan import (
+    CallStatistics,
+    EarlierProfiles,
+    MethodEffect,
+    ProbeSwitching,
+)
 from perun.collect._calls.optimizations.settings import COMPLEXITIES, is_small
 from perun.native.callgraph.difference import GraphDifference, difference
 from perun.native.callgraph.graph import levels_from
 from perun.profile.amounts import readable
 
 if TYPE_CHECKING:
-    from perun.collect._calls.optimizations.settings import Settings
+    from perun.collect._calls.optimizations.settings import OptimizationSettings
     from perun.native.callgraph.graph import CallGraph
 
 
@@ -22,11 +27,11 @@ if TYPE_CHECKING:
 
 
 def diff_tracing(
-    graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: Settings
-) -> Effect:
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
+) -> MethodEffect:
     """Drop what did not change since the earlier version (manual 3.3.1)."""
     if previous is None:
-        return Effect()
+        return MethodEffect()
     found = difference_of(graph, previous, settings)
     keeps_leaves = settings.flag("diff-keep-leaf", is_small(graph))
     dropped = {}
@@ -35,10 +40,10 @@ def diff_tracing(
             continue
         before = found.renamed.get(name)
         dropped[name] = f"it did not change, and was called {before}" if before else "it did not change"
-    return Effect(dropped)
+    return MethodEffect(dropped)
 
 
-def difference_of(graph: CallGraph, previous: CallGraph, settings: Settings) -> GraphDifference:
+def difference_of(graph: CallGraph, previous: CallGraph, settings: OptimizationSettings) -> GraphDifference:
     """The :func:`difference` that the settings mean."""
     return difference(graph, previous, settings.value("diff-cfg-mode"), settings.flag("diff-inspect-all"))
 
@@ -90,7 +95,9 @@ def _with_given(graph: CallGraph) -> dict[str, int]:
     return levels_from(graph.entry, leads_to)
 
 
-def cg_shaping(graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: Settings) -> Effect:
+def cg_shaping(
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
+) -> MethodEffect:
     """Keep a projection of the graph: its upper levels, its lower ones, or all that calls lead to.
 
     What no call leads to is dropped by no mode but `match`: it costs nothing if that is true, and the calls
@@ -99,9 +106,9 @@ def cg_shaping(graph: CallGraph, previous: CallGraph | None, earlier: Earlier, s
     mode = settings.value("cg-mode")
     levels = levels_of(graph)
     if not graph.levels():  # without an entry nothing is known of levels
-        return Effect()
+        return MethodEffect()
     if mode == "match":
-        return Effect(
+        return MethodEffect(
             {
                 name: f"no call leads to it from {graph.entry}"
                 for name in graph.functions
@@ -118,18 +125,18 @@ def cg_shaping(graph: CallGraph, previous: CallGraph | None, earlier: Earlier, s
         where = "only pointers lead to it, which counts as" if name in levels.by_pointer else "it is on"
         side = "first" if mode == "top-down" else "last"
         dropped[name] = f"{where} level {level} of {levels.number}, the {side} {kept} are kept"
-    return Effect(dropped)
+    return MethodEffect(dropped)
 
 
 def baseline_static(
-    graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: Settings
-) -> Effect:
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
+) -> MethodEffect:
     """Drop functions whose static bound is low, but for those on the first levels."""
     levels = levels_of(graph)
     top = settings.number("static-keep-top", max(math.ceil(levels.number / 10), _branching(levels.of) + 1))
     limit = settings.value("static-complexity")
     allowed = COMPLEXITIES[: COMPLEXITIES.index(limit) + 1]
-    return Effect(
+    return MethodEffect(
         {
             name: f"its bound is {earlier.bounds[name]}"
             for name, level in levels.of.items()
@@ -159,8 +166,8 @@ _STEPS: Final = {"constant": 2.0, "logarithmic": 2.0, "linear": 1.5}
 
 
 def baseline_dynamic(
-    graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: Settings
-) -> Effect:
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
+) -> MethodEffect:
     """Drop what is called very often, often and with short or regular times, or what only its caller's time
     holds."""
     dropped: dict[str, str] = {}
@@ -179,10 +186,10 @@ def baseline_dynamic(
         if above is not None and caller not in dropped and seen.median >= WRAPPED * above.median > 0:
             share = min(seen.median / above.median, 1.0)
             dropped[name] = f"it takes {share:.0%} of the time of {caller}, its only caller"
-    return Effect(dropped)
+    return MethodEffect(dropped)
 
 
-def _too_often(seen: Seen, settings: Settings) -> str:
+def _too_often(seen: CallStatistics, settings: OptimizationSettings) -> str:
     calls = f"it was called {seen.calls:,} times"
     if seen.calls > settings.hard:
         return f"{calls}, more than {settings.hard:,}"
@@ -196,8 +203,8 @@ def _too_often(seen: Seen, settings: Settings) -> str:
 
 
 def dynamic_sampling(
-    graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: Settings
-) -> Effect:
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
+) -> MethodEffect:
     """Sample each function so that about `dyn-sample-threshold` of its calls are recorded.
 
     Where nothing was recorded yet the deeper ones are sampled more, as they are called more often.
@@ -215,7 +222,7 @@ def dynamic_sampling(
             wanted = _power(base, levels.get(name, 0))
         if wanted > 1:
             sampling[name] = min(wanted, MAX_SAMPLING)
-    return Effect(sampling=sampling)
+    return MethodEffect(sampling=sampling)
 
 
 def _power(base: float, exponent: int) -> int:
@@ -228,16 +235,16 @@ def _power(base: float, exponent: int) -> int:
 
 
 def dynamic_probing(
-    graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: Settings
-) -> Effect:
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
+) -> MethodEffect:
     """Have the engine probe a function no longer once it has recorded so many calls of it."""
-    return Effect(
-        switching=Switching(settings.number("probing-threshold", 0), settings.flag("probing-reattach"))
+    return MethodEffect(
+        switching=ProbeSwitching(settings.number("probing-threshold", 0), settings.flag("probing-reattach"))
     )
 
 
 def timed_sampling(
-    graph: CallGraph, previous: CallGraph | None, earlier: Earlier, settings: Settings
-) -> Effect:
+    graph: CallGraph, previous: CallGraph | None, earlier: EarlierProfiles, settings: OptimizationSettings
+) -> MethodEffect:
     """Have the engine switch all probes but that of the entry off and on by a timer."""
-    return Effect(switching=Switching(period=float(settings.value("timed-sample-freq"))))
+    return MethodEffect(switching=ProbeSwitching(period=float(settings.value("timed-sample-freq"))))

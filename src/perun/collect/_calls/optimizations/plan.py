@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from perun.plugin.api import Answer
 
 if TYPE_CHECKING:
-    from perun.collect._calls.optimizations.settings import Settings
+    from perun.collect._calls.optimizations.settings import OptimizationSettings
     from perun.native.callgraph.graph import CallGraph
 
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class Seen(NamedTuple):
+class CallStatistics(NamedTuple):
     """What was recorded of a function: all its calls, the median and the interquartile range of their times
     in microseconds, and how many came from which caller."""
 
@@ -29,17 +29,17 @@ class Seen(NamedTuple):
     callers: Mapping[str, int] = NOTHING
 
 
-class Earlier(NamedTuple):
+class EarlierProfiles(NamedTuple):
     """What is known of functions from earlier profiles, by their names in the graph.
 
     :ivar seen: what was recorded. :ivar bounds: the class of the static bound, one of `COMPLEXITIES`.
     """
 
-    seen: Mapping[str, Seen] = NOTHING
+    seen: Mapping[str, CallStatistics] = NOTHING
     bounds: Mapping[str, str] = NOTHING
 
 
-class Switching(NamedTuple):
+class ProbeSwitching(NamedTuple):
     """What an engine does while the program runs.
 
     :ivar threshold: recorded calls after which a function is no longer probed; 0 for no limit.
@@ -53,21 +53,23 @@ class Switching(NamedTuple):
     period: float = 0.0
 
 
-class Effect(NamedTuple):
+class MethodEffect(NamedTuple):
     """What one method wants: functions to drop with the reasons, functions to sample, and what the engine
     does."""
 
     dropped: Mapping[str, str] = NOTHING
     sampling: Mapping[str, int] = NOTHING
-    switching: Switching = Switching()
+    switching: ProbeSwitching = ProbeSwitching()
 
 
-Optimization = Callable[["CallGraph", "CallGraph | None", Earlier, "Settings"], Effect]
+Optimization = Callable[
+    ["CallGraph", "CallGraph | None", EarlierProfiles, "OptimizationSettings"], MethodEffect
+]
 """A method: from the graph of the version, that of the earlier version (None where none is known), what
 earlier profiles say, and the settings."""
 
 
-class Decision(NamedTuple):
+class TraceDecision(NamedTuple):
     """Whether a function is traced, by which method that was decided, and why; one call in `sampling` is
     recorded."""
 
@@ -77,7 +79,7 @@ class Decision(NamedTuple):
     sampling: int = 1
 
 
-class Choice(NamedTuple):
+class TraceChoice(NamedTuple):
     """All decisions by the names of functions, and what the engine does while the program runs.
 
     :ivar changed: the functions that changed since the earlier version, with what changed; no method drops
@@ -85,8 +87,8 @@ class Choice(NamedTuple):
     :ivar renamed: new names to old ones. :ivar notes: what a method lacked.
     """
 
-    decisions: Mapping[str, Decision] = NOTHING
-    switching: Switching = Switching()
+    decisions: Mapping[str, TraceDecision] = NOTHING
+    switching: ProbeSwitching = ProbeSwitching()
     changed: Mapping[str, str] = NOTHING
     renamed: Mapping[str, str] = NOTHING
     notes: tuple[str, ...] = ()
@@ -100,7 +102,7 @@ class Choice(NamedTuple):
 # What is told of the optimisations: in the profile, and by `--explain` as text and as JSON.
 
 
-class Row(NamedTuple):
+class ReportRow(NamedTuple):
     """One function of the program: its uid, whether it is traced, which method decided that, why, and of how
     many calls one is recorded."""
 
@@ -115,9 +117,9 @@ class Report(NamedTuple):
     """What was chosen. :ivar previous: the version whose call graph was compared; empty where there is
     none."""
 
-    rows: tuple[Row, ...]
-    settings: Settings
-    choice: Choice
+    rows: tuple[ReportRow, ...]
+    settings: OptimizationSettings
+    choice: TraceChoice
     graph: str
     previous: str = ""
 
@@ -177,7 +179,7 @@ def _told(counts: Mapping[str, int]) -> str:
     return f"; {', '.join(parts)}" if parts else ""
 
 
-def _line(row: Row, width: int) -> str:
+def _line(row: ReportRow, width: int) -> str:
     word = "traced " if row.traced else "dropped"
     sampled = f"1 in {row.sampling:,} calls" if row.sampling > 1 else ""
     why: Iterable[str] = (f"{row.method}: {row.reason}" if row.method else row.reason, sampled)

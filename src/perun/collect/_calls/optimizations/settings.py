@@ -64,7 +64,7 @@ AUTOMATIC: Final = -1
 """A number that is chosen from the graph."""
 
 
-class Parameter(NamedTuple):
+class OptimizationParameter(NamedTuple):
     """A parameter of `--optimization-args`.
 
     :ivar default: its type is that of the values. :ivar choices: the values that a text may have.
@@ -80,20 +80,20 @@ class Parameter(NamedTuple):
     automatic: str = ""
 
 
-PARAMETERS: Final[Mapping[str, Parameter]] = {
-    "diff-version": Parameter(
+PARAMETERS: Final[Mapping[str, OptimizationParameter]] = {
+    "diff-version": OptimizationParameter(
         "diff-tracing", "", "the version to compare with", automatic="nearest with a call graph"
     ),
-    "diff-cfg-mode": Parameter(
+    "diff-cfg-mode": OptimizationParameter(
         "diff-tracing",
         "color",
         "what of two control-flow graphs must be equal",
         ("soft", "semistrict", "strict", "color"),
     ),
-    "diff-inspect-all": Parameter(
+    "diff-inspect-all": OptimizationParameter(
         "diff-tracing", 1, "compare control-flow graphs too, not only callees", ("0", "1")
     ),
-    "diff-keep-leaf": Parameter(
+    "diff-keep-leaf": OptimizationParameter(
         "diff-tracing",
         AUTOMATIC,
         "keep unchanged functions that call no other",
@@ -101,16 +101,16 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
         0,
         "0, or 1 with at most 20 functions",
     ),
-    "cg-mode": Parameter(
+    "cg-mode": OptimizationParameter(
         "cg-shaping",
         "top-down",
         "which part of the graph is kept",
         ("match", "bottom-up", "top-down"),
     ),
-    "cg-proj-levels": Parameter(
+    "cg-proj-levels": OptimizationParameter(
         "cg-shaping", AUTOMATIC, "how many levels are kept", (), 1, "max(round(levels / 2), 2)"
     ),
-    "cg-proj-keep-leaf": Parameter(
+    "cg-proj-keep-leaf": OptimizationParameter(
         "cg-shaping",
         AUTOMATIC,
         "keep functions that call no other",
@@ -118,10 +118,10 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
         0,
         "0, or 1 with at most 20 functions",
     ),
-    "static-complexity": Parameter(
+    "static-complexity": OptimizationParameter(
         "baseline-static", "constant", "the highest bound that is not traced", COMPLEXITIES
     ),
-    "static-keep-top": Parameter(
+    "static-keep-top": OptimizationParameter(
         "baseline-static",
         AUTOMATIC,
         "how many levels from the top are kept in any case",
@@ -129,7 +129,7 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
         0,
         "max(ceil(levels / 10), first branching level + 1)",
     ),
-    "dyn-base-soft-threshold": Parameter(
+    "dyn-base-soft-threshold": OptimizationParameter(
         "baseline-dynamic",
         AUTOMATIC,
         "calls from which on short or regular functions are dropped",
@@ -137,22 +137,22 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
         1,
         "1000 with the pipeline basic, else 10000",
     ),
-    "dyn-base-hard-threshold": Parameter(
+    "dyn-base-hard-threshold": OptimizationParameter(
         "baseline-dynamic", AUTOMATIC, "calls from which on any function is dropped", (), 1, "100 x soft"
     ),
-    "dyn-sample-step": Parameter(
+    "dyn-sample-step": OptimizationParameter(
         "dynamic-sampling", 2.0, "a function of level n, not seen yet, is sampled 1 in step^n", (), 1
     ),
-    "dyn-sample-threshold": Parameter(
+    "dyn-sample-threshold": OptimizationParameter(
         "dynamic-sampling", 1_000, "about so many calls of a function are recorded", (), 1
     ),
-    "probing-threshold": Parameter(
+    "probing-threshold": OptimizationParameter(
         "dynamic-probing", 100_000, "calls after which a function is no longer probed", (), 1
     ),
-    "probing-reattach": Parameter(
+    "probing-reattach": OptimizationParameter(
         "dynamic-probing", 0, "probe it again, for 20,000 calls each time", ("0", "1")
     ),
-    "timed-sample-freq": Parameter(
+    "timed-sample-freq": OptimizationParameter(
         "timed-sampling", 1.0, "seconds after which probes are switched on or off", (), 0.001
     ),
 }
@@ -163,7 +163,7 @@ _COMPARING: Final = ("diff-version", "diff-cfg-mode", "diff-inspect-all")
 """The parameters that tell which functions changed."""
 
 
-class Settings(NamedTuple):
+class OptimizationSettings(NamedTuple):
     """What the user chose.
 
     :ivar methods: the chosen ones, in the order of :data:`METHODS`. :ivar values: parameters that he gave.
@@ -221,7 +221,7 @@ def make_settings(
     on: Sequence[str] = (),
     off: Sequence[str] = (),
     arguments: Iterable[tuple[str, str]] = (),
-) -> Settings:
+) -> OptimizationSettings:
     """The settings that options mean: the methods of the pipeline, those of `on`, without those of `off`.
 
     :param arguments: names and values of :data:`PARAMETERS`; of several of one name the last counts.
@@ -240,7 +240,7 @@ def make_settings(
         )
     chosen = {*PIPELINES[pipeline], *on} - set(off)
     values = {name: _value(name, text) for name, text in arguments}
-    return Settings(tuple(one for one in METHODS if one in chosen), values, pipeline)
+    return OptimizationSettings(tuple(one for one in METHODS if one in chosen), values, pipeline)
 
 
 def is_small(graph: CallGraph) -> bool:
@@ -329,7 +329,7 @@ class OptimizationParams:
                 "add --dry-run; a profile holds the same in its region trace, under optimization",
             )
 
-    def settings(self) -> Settings:
+    def settings(self) -> OptimizationSettings:
         """The chosen methods with their parameters.
 
         :raises UsageError: names what is unknown, or of a wrong value.

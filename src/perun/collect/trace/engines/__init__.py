@@ -8,15 +8,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from perun.collect._calls.events import Calls
-from perun.collect.trace.plan import Plan
+from perun.collect.trace.plan import TracePlan
 from perun.core.errors import CollectorUnavailable
-from perun.core.process.execution import TIMEOUT, Execution, Output, Sample
+from perun.core.process.execution import TIMEOUT, Execution, Output, RunSample
 from perun.plugin.api import Run
 from perun.profile.amounts import readable
 from perun.profile.incomplete import Incomplete
 
 if TYPE_CHECKING:
-    from perun.collect.trace.engines.calibration import Correction
+    from perun.collect.trace.engines.calibration import TimeCorrection
 
 OUTPUTS = {"default": Output.SHOW, "capture": Output.COPY, "suppress": Output.DISCARD}
 """The values of `--output-handling`."""
@@ -35,14 +35,14 @@ class EngineContext(NamedTuple):
     output: str
     timeout: float
     cached: bool = True
-    follow: Callable[[str], Plan] | None = None
+    follow: Callable[[str], TracePlan] | None = None
 
     def execute(
         self,
         engine: Sequence[str],
         environ: Mapping[str, str],
         is_over: Callable[[int], bool] | None = None,
-    ) -> Ended:
+    ) -> EngineExit:
         """Have the engine run the command; after a timeout or an interruption it can still write its files.
 
         :param engine: the command line of the engine, the measured command included. :param is_over: see
@@ -55,21 +55,21 @@ class EngineContext(NamedTuple):
             run, self.folder, self.timeout, output=output, engine=engine, single_run=True, is_over=is_over
         ) as execution:
             sample = execution.record()
-            return Ended(sample, [line for line in execution.last_errors() if line])
+            return EngineExit(sample, [line for line in execution.last_errors() if line])
 
 
-class Ended(NamedTuple):
+class EngineExit(NamedTuple):
     """How an engine ended, and the last lines that it and the command wrote to standard error."""
 
-    sample: Sample
+    sample: RunSample
     errors: list[str]
 
 
-class Recorded(NamedTuple):
+class TraceRecording(NamedTuple):
     """What an engine recorded.
 
     :ivar calls: in batches of one thread each; the numbers of functions are positions in the plan.
-    :ivar sample: the run; its status is that of the measured command. :ivar errors: see :class:`Ended`.
+    :ivar sample: the run; its status is that of the measured command. :ivar errors: see :class:`EngineExit`.
     :ivar processes: thread id to process id, as far as known; complete once all calls of the thread are read.
     :ivar sampled: the numbers of the functions that the engine has sampled itself.
     :ivar lacks: what the recording lacks; complete once all calls are read.
@@ -78,12 +78,12 @@ class Recorded(NamedTuple):
     """
 
     calls: Iterator[Calls]
-    sample: Sample
+    sample: RunSample
     errors: Sequence[str] = ()
     processes: Mapping[int, int] = MappingProxyType({})
     sampled: Set[int] = frozenset()
     lacks: Sequence[Incomplete] = ()
-    plan: Plan | None = None
+    plan: TracePlan | None = None
     switched_off: Set[int] = frozenset()
 
     def process(self, calls: Calls) -> int:
@@ -91,7 +91,7 @@ class Recorded(NamedTuple):
         return self.processes.get(int(calls.thread[0]), 0) if len(calls) else 0
 
 
-def nothing_recorded(engine: str, sample: Sample, why: str, hint: str) -> CollectorUnavailable:
+def nothing_recorded(engine: str, sample: RunSample, why: str, hint: str) -> CollectorUnavailable:
     """The error of an engine that recorded nothing.
 
     :param why: the reason, unless the time limit was too short.
@@ -105,7 +105,7 @@ def nothing_recorded(engine: str, sample: Sample, why: str, hint: str) -> Collec
     return CollectorUnavailable(f"{engine} recorded nothing{why}", hint)
 
 
-class Engine(Protocol):
+class TraceEngine(Protocol):
     """What records calls.
 
     :cvar switches: the optimisations that it does not support while the program runs, each with the reason.
@@ -121,15 +121,15 @@ class Engine(Protocol):
     method: str
     missed: int
     lost: int
-    correction: Correction | None
+    correction: TimeCorrection | None
 
     def __init__(self, environ: Mapping[str, str], cache: Path | None = None) -> None: ...
 
-    def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
+    def unavailable(self, plan: TracePlan | None = None) -> tuple[str, str]:
         """Why it cannot run on this machine, or not with this plan, and what to do; empty texts if it can."""
         ...
 
-    def record(self, plan: Plan, context: EngineContext) -> Recorded:
+    def record(self, plan: TracePlan, context: EngineContext) -> TraceRecording:
         """Run the command and record it.
 
         :raises CollectorUnavailable: where the engine fails, or does not support the plan.

@@ -22,18 +22,18 @@ from perun.collect._calls.calibration import (
     ROUNDS,
     UNCERTAIN,
     CalibrationCalls,
-    Costs,
+    CalibrationCosts,
     cost_of,
     made,
     region,
 )
 from perun.collect._calls.calibration import notes as notes_of
 from perun.collect._calls.events import UNKNOWN, Calls
-from perun.collect._calls.overhead import Cost, Overhead
+from perun.collect._calls.overhead import CallCost, Overhead
 from perun.collect._calls.sizes import Size, Term
 from perun.collect._common.recordings import Words, words
 from perun.collect.trace.engines import EngineContext
-from perun.collect.trace.plan import Pair, Plan, Probe
+from perun.collect.trace.plan import Probe, ProbePair, TracePlan
 from perun.core.errors import PerunError
 from perun.core.wording import counted
 from perun.native.binary import Binary, Usdt
@@ -41,7 +41,7 @@ from perun.native.columns import Ints
 from perun.plugin.api import Run
 
 if TYPE_CHECKING:
-    from perun.collect.trace.engines import Engine
+    from perun.collect.trace.engines import TraceEngine
 
 
 _MAX_READS: Final = 6
@@ -55,7 +55,7 @@ _PAIRS: Final = {"pair emulated": ("calibration_pair", 1), "pair stepped": ("cal
 """Of pairs of probes the function, and where the second probe is, in bytes."""
 
 
-class Way(NamedTuple):
+class ProbeMode(NamedTuple):
     """How a function is recorded, as far as the cost of it depends on that.
 
     :param is_emulated: whether the kernel emulates the probed instruction.
@@ -70,31 +70,31 @@ class Way(NamedTuple):
         return f"{'emulated' if self.is_emulated else 'stepped'}, {size}"
 
     @classmethod
-    def of(cls, probe: Probe, is_emulated: bool) -> Way:
+    def of(cls, probe: Probe, is_emulated: bool) -> ProbeMode:
         """The way of a probe."""
         if probe.size is None:
             return cls(is_emulated, -1)
         return cls(is_emulated, min(sum(len(term.offsets) for term in probe.size.terms), _MAX_READS))
 
 
-class Correction(NamedTuple):
+class TimeCorrection(NamedTuple):
     """What is subtracted from the times of a recording, and how it was found.
 
     :param overhead: None where the times are as they were recorded. :param why_not: why so.
     """
 
     overhead: Overhead | None
-    costs: Mapping[str, Cost] = {}
+    costs: Mapping[str, CallCost] = {}
     ways: Sequence[str] = ()
     why_not: str = ""
 
 
-def summary(engine: Engine, names: Sequence[str]) -> dict[str, Any]:
+def summary(engine: TraceEngine, names: Sequence[str]) -> dict[str, Any]:
     """The key `overhead` of the region `trace` of the profile, once all calls are decoded.
 
     :param names: the names of the functions in the profile, by their numbers.
     """
-    found = engine.correction or Correction(None, why_not=f"the engine {engine.name} is not calibrated")
+    found = engine.correction or TimeCorrection(None, why_not=f"the engine {engine.name} is not calibrated")
     if found.overhead is None:
         return {"why-not": found.why_not}
     return region(found.costs, found.ways, found.overhead.by_function(names))
@@ -106,13 +106,13 @@ def notes(found: Mapping[str, Any]) -> list[str]:
 
 
 def correction(
-    engine: Engine,
-    plan: Plan,
+    engine: TraceEngine,
+    plan: TracePlan,
     context: EngineContext,
-    ways: Sequence[Way],
+    ways: Sequence[ProbeMode],
     cache: Path | None,
     sampled: Set[int] = frozenset(),
-) -> Correction:
+) -> TimeCorrection:
     """What to subtract from the times of a plan; measured unless that was done since the machine started.
 
     :param ways: of each probe of the plan. :param sampled: numbers of those that the engine samples itself.
@@ -120,28 +120,28 @@ def correction(
     names = [str(way) for way in ways]
     names += [_PAIR_KINDS[any(one.provider for one in pair.start)] for pair in plan.pairs]
     needed = [*names, *(_PLAIN if sampled else ()), *((_LEFT_OUT,) if sampled else ())]
-    by_name = {str(way): way for way in (*ways, Way(False, -1), Way(True, -1))}
+    by_name = {str(way): way for way in (*ways, ProbeMode(False, -1), ProbeMode(True, -1))}
     throws = "at returns" if plan.throws else ""
     recorder = " ".join((engine.name, engine.method, throws, os.uname().release))
 
-    def measure(missing: Sequence[str]) -> dict[str, Cost]:
+    def measure(missing: Sequence[str]) -> dict[str, CallCost]:
         return _measured(engine, plan.throws, context, missing, by_name)
 
     if not PROGRAM.is_file():
-        return Correction(None, why_not=f"{PROGRAM.name} was not built when Perun was installed")
+        return TimeCorrection(None, why_not=f"{PROGRAM.name} was not built when Perun was installed")
     try:
-        costs = Costs(cache, recorder, PROGRAM).of(needed, measure)
+        costs = CalibrationCosts(cache, recorder, PROGRAM).of(needed, measure)
     except (PerunError, OSError) as problem:
-        return Correction(None, why_not=str(problem))
+        return TimeCorrection(None, why_not=str(problem))
     if not costs.keys() >= set(needed):
-        return Correction(None, why_not=f"calls of the program {PROGRAM.name} are missing")
+        return TimeCorrection(None, why_not=f"calls of the program {PROGRAM.name} are missing")
     found = [costs[name] for name in names]
     for number in sampled:
         found[number] = _with_left_out(found[number], ways[number], plan.probes[number].sampling, costs)
-    return Correction(Overhead(found), costs, names)
+    return TimeCorrection(Overhead(found), costs, names)
 
 
-def _with_left_out(cost: Cost, way: Way, sampling: int, costs: Mapping[str, Cost]) -> Cost:
+def _with_left_out(cost: CallCost, way: ProbeMode, sampling: int, costs: Mapping[str, CallCost]) -> CallCost:
     """The cost of a recorded call and of those that sampling left out since the one before.
 
     They are time of the caller. A probe costs them as much more as a recorded call where it is not emulated.
@@ -151,12 +151,16 @@ def _with_left_out(cost: Cost, way: Way, sampling: int, costs: Mapping[str, Cost
     if not way.is_emulated:
         each += max(stepped.inside + stepped.outside - emulated.inside - emulated.outside, 0.0)
     spread = max(left_out.spread, UNCERTAIN * each)
-    return Cost(cost.inside, cost.outside + (sampling - 1) * each, cost.spread + (sampling - 1) * spread)
+    return CallCost(cost.inside, cost.outside + (sampling - 1) * each, cost.spread + (sampling - 1) * spread)
 
 
 def _measured(
-    engine: Engine, throws: bool, context: EngineContext, missing: Sequence[str], ways: Mapping[str, Way]
-) -> dict[str, Cost]:
+    engine: TraceEngine,
+    throws: bool,
+    context: EngineContext,
+    missing: Sequence[str],
+    ways: Mapping[str, ProbeMode],
+) -> dict[str, CallCost]:
     """Record the program with an engine of the same kind."""
     folder = context.folder / "calibration"
     folder.mkdir(exist_ok=True)
@@ -168,10 +172,10 @@ def _measured(
             Probe(binary.path, binary.find(name)[0], None, 1) for name in (BARE, LOOP, LOOPED)
         )
     others = (bare, loop, looped._replace(sampling=_SAMPLING)) if _LEFT_OUT in missing else (bare,)
-    plan = Plan((*known.values(), *others), tuple(pairs.values()), throws, bare.path)
+    plan = TracePlan((*known.values(), *others), tuple(pairs.values()), throws, bare.path)
     recorder = type(engine)(context.run.environ)
     recorder.method = engine.method
-    recorder.correction = Correction(None)
+    recorder.correction = TimeCorrection(None)
     run = Run(str(PROGRAM), f"{ROUNDS} {CALLS}", "", cwd=context.run.cwd, environ=context.run.environ)
     recorded = recorder.record(plan, EngineContext(run, folder, "suppress", _SECONDS))
     calls = Calls.joined(list(recorded.calls))
@@ -195,20 +199,20 @@ class _Places:
     def __init__(self, binary: Binary) -> None:
         self._binary = binary
 
-    def probe(self, way: Way) -> Probe:
+    def probe(self, way: ProbeMode) -> Probe:
         """A function that is recorded in a way; each number of reads has its own."""
         kind = "emulated" if way.is_emulated else "stepped"
         function = self._binary.find(f"calibration_{kind}_{way.reads + 1}")[0]
         return Probe(self._binary.path, function, _size(way.reads), 1)
 
-    def pair(self, name: str) -> Pair:
+    def pair(self, name: str) -> ProbePair:
         """Two probes in a function, with no instruction that does anything between them."""
         symbol, distance = _PAIRS[name]
         one = self._binary.find(symbol)[0]
         start, end = (
             Usdt("", symbol, one.address + shift, one.offset + shift, 0, "") for shift in (0, distance)
         )
-        return Pair(self._binary.path, (start,), (end,), symbol, 1)
+        return ProbePair(self._binary.path, (start,), (end,), symbol, 1)
 
 
 def _size(reads: int) -> Size | None:
@@ -228,7 +232,7 @@ NOT_READ: Final = -(1 << 63)
 """The sum of a size whose memory could not be read."""
 
 
-class Piece:
+class RecordingPiece:
     """A piece of a recording; the reader sets `consumed` to the number of words of its complete records."""
 
     def __init__(self, values: Words) -> None:
@@ -236,12 +240,12 @@ class Piece:
         self.consumed = 0
 
 
-def pieces(file: Path) -> Iterator[Piece]:
+def pieces(file: Path) -> Iterator[RecordingPiece]:
     """The words of a file, piece by piece; the next piece begins with what was not consumed of the last."""
     with open(file, "rb") as stream:
         rest = np.zeros(0, np.uint64)
         for piece in words(stream, PIECE):
-            joined = Piece(np.concatenate([rest, piece]))
+            joined = RecordingPiece(np.concatenate([rest, piece]))
             yield joined
             rest = joined.values[joined.consumed :]
 

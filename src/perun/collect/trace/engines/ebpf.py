@@ -21,19 +21,19 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from perun.collect._calls.events import UNKNOWN, Calls, Events, Nesting
+from perun.collect._calls.events import UNKNOWN, CallEvents, Calls, Nesting
 from perun.collect._calls.sizes import Size
-from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
+from perun.collect.trace.engines import EngineContext, TraceRecording, nothing_recorded
 from perun.collect.trace.engines.calibration import (
-    Correction,
-    Way,
+    ProbeMode,
+    TimeCorrection,
     boundaries,
     correction,
     pieces,
     sizes_from_sums,
 )
-from perun.collect.trace.engines.following import Code, Following, read_code
-from perun.collect.trace.plan import Plan, Probe
+from perun.collect.trace.engines.following import LoaderFollower, ProbeAddresses, read_code
+from perun.collect.trace.plan import Probe, TracePlan
 from perun.core.errors import CollectorUnavailable
 from perun.core.extras import reinstall_command
 from perun.core.process import programs
@@ -85,13 +85,13 @@ class EbpfEngine:
         self.notes: list[str] = []
         self.missed = self.lost = 0
         self.method = ""
-        self.correction: Correction | None = None
+        self.correction: TimeCorrection | None = None
         self._environ = environ
         self._cache = cache
         self._uncaught = 0
 
-    def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
-        """See :meth:`Engine.unavailable`: checks the build, the kernel, privileges and the plan."""
+    def unavailable(self, plan: TracePlan | None = None) -> tuple[str, str]:
+        """See :meth:`TraceEngine.unavailable`: checks the build, the kernel, privileges and the plan."""
         if os.uname().machine != "x86_64":
             return f"it needs x86-64, but this machine is {os.uname().machine}", ""
         if not all((self.folder / name).is_file() for name in ("perun_trace", "trace.bpf.o")):
@@ -116,7 +116,7 @@ class EbpfEngine:
             )
         return "", ""
 
-    def record(self, plan: Plan, context: EngineContext) -> Recorded:
+    def record(self, plan: TracePlan, context: EngineContext) -> TraceRecording:
         """Run the command with probes."""
         if len(plan.probes) + len(plan.pairs) > MAX_FUNCTIONS:
             raise CollectorUnavailable(
@@ -137,7 +137,7 @@ class EbpfEngine:
         argv = [str(loader), self.method or self.forced_method, *paths, *context.run.command().argv]
         if context.follow:
             text_of = self._text_of(plan, code)
-            with Following(context.folder, context.follow, text_of, len(plan.probes)) as more:
+            with LoaderFollower(context.folder, context.follow, text_of, len(plan.probes)) as more:
                 sample, errors = context.execute(argv, context.run.environ)
             plan = plan._replace(probes=(*plan.probes, *more.probes))
         else:
@@ -170,7 +170,7 @@ class EbpfEngine:
         sampled = _sampled(plan, code)
         sample = sample._replace(status=int(totals["status"]))
         followed = plan if context.follow else None
-        return Recorded(
+        return TraceRecording(
             self._calls(plan, records),
             sample,
             errors,
@@ -179,17 +179,19 @@ class EbpfEngine:
             switched_off=_switched_off(summary),
         )
 
-    def _correct(self, plan: Plan, context: EngineContext, code: Mapping[str, Code]) -> None:
+    def _correct(self, plan: TracePlan, context: EngineContext, code: Mapping[str, ProbeAddresses]) -> None:
         """Find out what recording costs, unless that is known."""
-        ways = [Way.of(one, _is_emulated(one, code.get(one.path))) for one in plan.probes]
+        ways = [ProbeMode.of(one, _is_emulated(one, code.get(one.path))) for one in plan.probes]
         sampled = _sampled(plan, code)
         self.correction = self.correction or correction(self, plan, context, ways, self._cache, sampled)
 
-    def _text_of(self, plan: Plan, code: dict[str, Code]) -> Callable[[Sequence[Probe], int], str]:
+    def _text_of(
+        self, plan: TracePlan, code: dict[str, ProbeAddresses]
+    ) -> Callable[[Sequence[Probe], int], str]:
         """What gives the text for the loader of further probes, whose machine code is added to `code`."""
 
         def text(probes: Sequence[Probe], first: int) -> str:
-            more = Plan(tuple(probes), (), True, plan.program)
+            more = TracePlan(tuple(probes), (), True, plan.program)
             if first + len(probes) > MAX_FUNCTIONS:
                 raise CollectorUnavailable(f"more than {MAX_FUNCTIONS:,} functions would be traced")
             if self.method == SINGLE_EVENTS and 2 * first + _events(more) > MAX_EVENTS:
@@ -199,7 +201,7 @@ class EbpfEngine:
 
         return text
 
-    def _code(self, plan: Plan) -> dict[str, Code]:
+    def _code(self, plan: TracePlan) -> dict[str, ProbeAddresses]:
         """Where to probe in each file; empty without a disassembler.
 
         :raises CollectorUnavailable: if the program throws exceptions, which needs a disassembler.
@@ -217,7 +219,7 @@ class EbpfEngine:
             for path in {probe.path for probe in plan.probes}
         }
 
-    def _calls(self, plan: Plan, file: Path) -> Iterator[Calls]:
+    def _calls(self, plan: TracePlan, file: Path) -> Iterator[Calls]:
         nestings: dict[int, Nesting] = {}
         overhead = self.correction.overhead if self.correction else None
         # Decodes a piece by array operations: the words of the records, then the events of each thread.
@@ -248,7 +250,7 @@ class EbpfEngine:
             if len(has_size):
                 sums = values[at[has_size] + 2].view(np.int64)
                 size[has_size] = _sizes(specs, function[has_size], sums)
-            events = Events(time, function, entry, size)
+            events = CallEvents(time, function, entry, size)
             order = np.argsort(thread, kind="stable")
             threads, starts = np.unique(thread[order], return_index=True)
             for number, rows in zip(threads.tolist(), np.split(order, starts[1:]), strict=True):
@@ -277,7 +279,7 @@ class _Pauses:
     def __init__(self) -> None:
         self._so_far: dict[int, int] = {}
 
-    def left_out(self, thread: int, events: Events) -> Events:
+    def left_out(self, thread: int, events: CallEvents) -> CallEvents:
         """The events of a thread without the records of pauses, as if there had been none."""
         before = self._so_far.get(thread, 0)
         is_pause = events.function == PAUSE
@@ -297,7 +299,7 @@ class _UnpairedProbes:
         self._last: dict[tuple[int, int], int] = {}
         self._count = 0
 
-    def separated(self, thread: int, events: Events) -> tuple[Events, Calls]:
+    def separated(self, thread: int, events: CallEvents) -> tuple[CallEvents, Calls]:
         """The events of all other probes, and the calls between the hits of these probes."""
         is_hit = np.isin(events.function, self.functions)
         rest = events.where(~is_hit)
@@ -329,7 +331,7 @@ class _Unwinding:
         self._open: list[tuple[int, int]] = []
         self._stack = 0
 
-    def completed(self, events: Events) -> Events:
+    def completed(self, events: CallEvents) -> CallEvents:
         """The events with missing exits added, and records of the stack pointer removed."""
         kept: list[tuple[int, int, bool, int]] = []
         for time, function, entry, size in zip(*(column.tolist() for column in events), strict=True):
@@ -350,7 +352,7 @@ class _Unwinding:
             kept.append((time, function, entry, size))
         columns = list(zip(*kept, strict=True)) or [()] * 4
         times, functions, entries, sizes = columns
-        return Events(
+        return CallEvents(
             np.array(times, np.int64),
             np.array(functions, np.int64),
             np.array(entries, np.bool_),
@@ -374,14 +376,14 @@ def _untraced(programs: Sequence[str], refused: Mapping[str, str] | None) -> str
     return f"programs that the command executed and that are not traced: {listed(found)}"
 
 
-def _sampled(plan: Plan, code: Mapping[str, Code]) -> frozenset[int]:
+def _sampled(plan: TracePlan, code: Mapping[str, ProbeAddresses]) -> frozenset[int]:
     """The numbers of the functions whose calls the kernel samples."""
     return frozenset(
         number for number, probe in enumerate(plan.probes) if _is_sampled(probe, code.get(probe.path))
     )
 
 
-def _plan_text(plan: Plan, code: Mapping[str, Code], first: int = 0) -> str:
+def _plan_text(plan: TracePlan, code: Mapping[str, ProbeAddresses], first: int = 0) -> str:
     """The plan in the format of `read_plan()` in native/plan.c.
 
     :param first: the number of its first probe.
@@ -416,7 +418,7 @@ def _plan_text(plan: Plan, code: Mapping[str, Code], first: int = 0) -> str:
     return "".join(f"F {path}\n" + "".join(f"{line}\n" for line in own) for path, own in lines.items())
 
 
-def _switching_text(plan: Plan) -> str:
+def _switching_text(plan: TracePlan) -> str:
     """The lines of the plan that say what the loader does while the program runs."""
     threshold, again, period = plan.switching
     lines = []
@@ -446,7 +448,7 @@ def _size_line(number: int, size: Size | None, follow: bool) -> str:
     return f"S {number} {place} {int(follow)} {len(size.terms)} {' '.join(terms)}"
 
 
-def _entry(probe: Probe, code: Code | None) -> int:
+def _entry(probe: Probe, code: ProbeAddresses | None) -> int:
     """The address of the instruction to probe for the entry of a function; -1 where the kernel cannot."""
     return code.entries.get(probe.function.address, -1) if code else _after_endbr64(probe)
 
@@ -464,12 +466,12 @@ def _after_endbr64(probe: Probe) -> int:
     return probe.function.address + skipped if is_probeable(code[skipped:]) else -1
 
 
-def _is_sampled(probe: Probe, code: Code | None) -> bool:
+def _is_sampled(probe: Probe, code: ProbeAddresses | None) -> bool:
     """Whether the kernel samples the calls of a function: it counts by threads, which goroutines are not."""
     return probe.sampling > 1 and not (code is not None and code.is_go)
 
 
-def _is_emulated(probe: Probe, code: Code | None) -> bool:
+def _is_emulated(probe: Probe, code: ProbeAddresses | None) -> bool:
     """Whether the kernel emulates the instruction with the probe, so that it costs less."""
     if code is not None:
         return probe.function.address in code.emulated
@@ -502,7 +504,7 @@ def _find_method(loader: Path, wanted: str) -> tuple[str, str]:
     return done.stdout.decode("utf-8", "replace").strip(), why or f"its loader ended with status {done.code}"
 
 
-def _events(plan: Plan) -> int:
+def _events(plan: TracePlan) -> int:
     """The number of single events that the probes of a plan need."""
     return 2 * len(plan.probes) + sum(len(pair.start) + len(pair.end) for pair in plan.pairs)
 

@@ -15,7 +15,7 @@ from threading import Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from perun.collect.trace.plan import Plan, Probe
+from perun.collect.trace.plan import Probe, TracePlan
 from perun.core.atomic import write_all
 from perun.core.errors import PerunError
 from perun.core.process import ending, programs
@@ -30,7 +30,7 @@ ANSWER: Final = "answer"
 _READ: Final = 1 << 16
 
 
-class Following:
+class LoaderFollower:
     """Answers the loader from entering to leaving the context.
 
     :ivar probes: of all programs that were followed, in the order of their numbers.
@@ -40,7 +40,7 @@ class Following:
     def __init__(
         self,
         folder: Path,
-        plan_of: Callable[[str], Plan],
+        plan_of: Callable[[str], TracePlan],
         text_of: Callable[[Sequence[Probe], int], str],
         count: int,
     ) -> None:
@@ -149,7 +149,7 @@ _GO_LIMIT: Final = "(%r14)"
 _EXTENDING: Final = {"cltq": "rax", "cwtl": "rax", "cbtw": "rax", "cltd": "rdx", "cqto": "rdx", "cwtd": "rdx"}
 
 
-class Code(NamedTuple):
+class ProbeAddresses(NamedTuple):
     """Where to probe functions, by the addresses of the functions.
 
     :ivar entries: the instruction for the entry; without the functions for which the kernel refuses probes.
@@ -249,7 +249,7 @@ class _Function:
         return any(self.start < target <= place for target in self.targets)
 
 
-def read_code(path: str, probes: Sequence[Probe], tool: str) -> Code:
+def read_code(path: str, probes: Sequence[Probe], tool: str) -> ProbeAddresses:
     """Disassemble the functions of probes in a file.
 
     :param tool: path of `objdump`.
@@ -261,7 +261,7 @@ def read_code(path: str, probes: Sequence[Probe], tool: str) -> Code:
         for probe in probes
     }
     if not functions:
-        return Code({}, {})
+        return ProbeAddresses({}, {})
     with Binary(path) as binary:
         is_go = binary.is_go
     ordered = [functions[start] for start in sorted(functions)]
@@ -272,7 +272,7 @@ def read_code(path: str, probes: Sequence[Probe], tool: str) -> Code:
         _read(parts, ordered, only_jumps=True)
     entries = {one.start: place for one in ordered if (place := one.entry()) != NOWHERE}
     emulated = {start for start, place in entries.items() if functions[start].is_emulated(place)}
-    return Code(entries, {one.start: one.exits for one in ordered}, frozenset(emulated), is_go)
+    return ProbeAddresses(entries, {one.start: one.exits for one in ordered}, frozenset(emulated), is_go)
 
 
 def _needed(size: Size | None) -> frozenset[str]:

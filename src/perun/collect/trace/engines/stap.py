@@ -17,9 +17,9 @@ from shutil import which
 from typing import ClassVar, Final
 
 from perun.collect._calls.sizes import Size, Term
-from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
+from perun.collect.trace.engines import EngineContext, TraceRecording, nothing_recorded
 from perun.collect.trace.engines.ebpf import EbpfEngine
-from perun.collect.trace.plan import Plan
+from perun.collect.trace.plan import TracePlan
 from perun.core.process.command import outcome
 from perun.native.parameters import REGISTERS
 
@@ -68,8 +68,8 @@ class StapEngine(EbpfEngine):
         super().__init__(environ, cache)
         self._tool = which("stap", path=environ.get("PATH", os.defpath)) or ""
 
-    def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
-        """See :meth:`Engine.unavailable`: checks for SystemTap, what the kernel needs for it, and root."""
+    def unavailable(self, plan: TracePlan | None = None) -> tuple[str, str]:
+        """See :meth:`TraceEngine.unavailable`: checks for SystemTap, what the kernel needs, and root."""
         if os.uname().machine != "x86_64":
             return f"it needs x86-64, but this machine is {os.uname().machine}", ""
         if not self._tool:
@@ -86,7 +86,7 @@ class StapEngine(EbpfEngine):
             return "its probes crash programs that throw exceptions", "trace it with --engine ebpf"
         return "", ""
 
-    def record(self, plan: Plan, context: EngineContext) -> Recorded:
+    def record(self, plan: TracePlan, context: EngineContext) -> TraceRecording:
         """Run the command under SystemTap."""
         script, lines, records = (context.folder / name for name in ("trace.stp", "trace.txt", "records"))
         script.write_text(script_of(plan), "utf-8", "surrogateescape")
@@ -106,10 +106,10 @@ class StapEngine(EbpfEngine):
         _convert(lines, records)
         with contextlib.suppress(OSError, ValueError):  # where the command was stopped it is not written
             sample = sample._replace(status=int(status.read_text("ascii")))
-        return Recorded(self._calls(plan, records), sample, errors)
+        return TraceRecording(self._calls(plan, records), sample, errors)
 
 
-def script_of(plan: Plan) -> str:
+def script_of(plan: TracePlan) -> str:
     """The script for `stap`, which traces the command and its child processes.
 
     It writes a line `time thread number kind sum` for each entry (kind 0, or 2 with the sum of a size) and

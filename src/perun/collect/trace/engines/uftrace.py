@@ -14,20 +14,20 @@ from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from perun.collect._calls.events import UNKNOWN, Calls, Events, Nesting
+from perun.collect._calls.events import UNKNOWN, CallEvents, Calls, Nesting
 from perun.collect._calls.sizes import Size
-from perun.collect.trace.engines import EngineContext, Recorded, nothing_recorded
+from perun.collect.trace.engines import EngineContext, TraceRecording, nothing_recorded
 from perun.collect.trace.engines.calibration import (
-    Correction,
-    Piece,
-    Way,
+    ProbeMode,
+    RecordingPiece,
+    TimeCorrection,
     boundaries,
     correction,
     pieces,
     sizes_from_sums,
 )
 from perun.collect.trace.engines.uftrace_safety import KEPT, NO_DEBUG_INFORMATION, unsafe_functions, unwinds
-from perun.collect.trace.plan import Plan, Probe
+from perun.collect.trace.plan import Probe, TracePlan
 from perun.core.errors import CollectorUnavailable
 from perun.core.process.command import failed
 from perun.core.process.ending import descendants, fields_of
@@ -46,7 +46,7 @@ DEEPEST: Final = 1023
 """The greatest depth of a call that uftrace records; it is in bits 6 to 15 of the second word."""
 
 
-class Session(NamedTuple):
+class ProgramSession(NamedTuple):
     """The program that a process runs from a time on.
 
     :param start: nanoseconds. :param bases: of each traced file, what its addresses are moved by.
@@ -56,14 +56,14 @@ class Session(NamedTuple):
     bases: dict[str, int]
 
 
-class Decoder:
+class UftraceDecoder:
     """Decodes the records of one thread to events.
 
     :ivar lost: number of records that uftrace reports as lost.
     :ivar deepest: the functions with calls at the greatest depth that uftrace records.
     """
 
-    def __init__(self, probes: Sequence[Probe], sessions: Sequence[Session], epoch: int) -> None:
+    def __init__(self, probes: Sequence[Probe], sessions: Sequence[ProgramSession], epoch: int) -> None:
         self.lost = 0
         self.deepest: set[int] = set()
         self._sessions = sessions
@@ -75,7 +75,7 @@ class Decoder:
             [probe.size is not None and not follows_pointers(probe.size) for probe in probes], np.bool_
         )
 
-    def events(self, words: Piece) -> tuple[Events, int]:
+    def events(self, words: RecordingPiece) -> tuple[CallEvents, int]:
         """The events of a piece, and the number of words of its complete records."""
         values = words.values
         at, used = boundaries(values, 2)
@@ -98,7 +98,7 @@ class Decoder:
         deep = ((head >> np.uint64(6)) & np.uint64(DEEPEST)) == np.uint64(DEEPEST)
         if deep.any():
             self.deepest.update(np.unique(function[deep]).tolist())
-        return Events(time - self._epoch, function, entry, size), used
+        return CallEvents(time - self._epoch, function, entry, size), used
 
     def _functions(self, time: Ints, address: Ints) -> Ints:
         """The numbers of the functions at addresses, -1 for functions that are not traced."""
@@ -123,7 +123,7 @@ class Decoder:
         return size
 
 
-def _table(probes: Sequence[Probe], session: Session) -> tuple[Ints, Ints, Ints]:
+def _table(probes: Sequence[Probe], session: ProgramSession) -> tuple[Ints, Ints, Ints]:
     """The address ranges of the probed functions and their numbers, in the order of the addresses."""
     rows = sorted(
         (session.bases[probe.path] + probe.function.address, probe.function.size, number)
@@ -146,12 +146,12 @@ def argument_of(size: Size) -> str:
     return f"arg1/x64%stack+{size.stack // 8}"
 
 
-def read_tasks(data: Path, paths: set[str]) -> tuple[dict[int, list[Session]], dict[int, int]]:
+def read_tasks(data: Path, paths: set[str]) -> tuple[dict[int, list[ProgramSession]], dict[int, int]]:
     """The sessions of each process in the order of time, and the process of each thread.
 
     :param data: the folder that uftrace wrote. :param paths: the files that are traced.
     """
-    sessions: dict[int, list[Session]] = {}
+    sessions: dict[int, list[ProgramSession]] = {}
     tasks: dict[int, int] = {}
     for line in (data / "task.txt").read_text("utf-8", "replace").splitlines():
         kind, _, rest = line.partition(" ")
@@ -159,7 +159,7 @@ def read_tasks(data: Path, paths: set[str]) -> tuple[dict[int, list[Session]], d
         if kind == "SESS":
             pid = int(fields["pid"])
             bases = _bases(data / f"sid-{fields['sid']}.map", paths)
-            sessions.setdefault(pid, []).append(Session(_nanoseconds(fields["timestamp"]), bases))
+            sessions.setdefault(pid, []).append(ProgramSession(_nanoseconds(fields["timestamp"]), bases))
         elif kind == "TASK":
             tasks[int(fields["tid"])] = int(fields["pid"])
         elif kind == "FORK":
@@ -232,13 +232,13 @@ class UftraceEngine:
         self.method = ""
         self._tool = which("uftrace", path=path) or ""
         self._disassembler = which("objdump", path=path) or ""
-        self.correction: Correction | None = None
+        self.correction: TimeCorrection | None = None
         self._cache = cache
         self._careful = careful
         self._deepest: set[int] = set()
         self._unsafe: dict[int, str] | None = None
 
-    def unavailable(self, plan: Plan | None = None) -> tuple[str, str]:
+    def unavailable(self, plan: TracePlan | None = None) -> tuple[str, str]:
         """Whether uftrace is missing, or would change what the program does."""
         if not self._tool:
             return "uftrace is not installed", "install it with: apt-get install uftrace"
@@ -246,7 +246,7 @@ class UftraceEngine:
             return f"it needs x86-64, but this machine is {os.uname().machine}", ""
         return self._refusal(plan) if plan else ("", "")
 
-    def _refusal(self, plan: Plan) -> tuple[str, str]:
+    def _refusal(self, plan: TracePlan) -> tuple[str, str]:
         if plan.throws:
             return (
                 "it crashes programs that throw exceptions",
@@ -272,7 +272,7 @@ class UftraceEngine:
             )
         return "", ""
 
-    def _left_out(self, plan: Plan) -> dict[int, str]:
+    def _left_out(self, plan: TracePlan) -> dict[int, str]:
         """The positions of the probes that cannot be recorded safely or at all, with the reasons."""
         if self._unsafe is None:
             self._unsafe = unsafe_functions(plan.probes, self._disassembler, self._cache)
@@ -281,12 +281,12 @@ class UftraceEngine:
                     self._unsafe[number] = f"they are shorter than the {MIN_SIZE} bytes that it replaces"
         return self._unsafe
 
-    def record(self, plan: Plan, context: EngineContext) -> Recorded:
+    def record(self, plan: TracePlan, context: EngineContext) -> TraceRecording:
         """Run the command under uftrace."""
         why, hint = self._refusal(plan)
         if why:
             raise CollectorUnavailable(f"uftrace cannot trace this program: {why}", hint)
-        ways = [Way.of(probe, is_emulated=True) for probe in plan.probes]
+        ways = [ProbeMode.of(probe, is_emulated=True) for probe in plan.probes]
         self.correction = self.correction or correction(self, plan, context, ways, self._cache)
         data, log = context.folder / "uftrace", context.folder / "uftrace.log"
         if plan.pairs:
@@ -342,9 +342,9 @@ class UftraceEngine:
                 "uftrace recorded all the time, and the profile has the calls that began while "
                 "timed-sampling was on: the profile is smaller, but the run is no faster; use --engine ebpf"
             )
-        return Recorded(calls, sample, ended.errors, processes, lacks=lacks, switched_off=off)
+        return TraceRecording(calls, sample, ended.errors, processes, lacks=lacks, switched_off=off)
 
-    def _note_what_is_missing(self, plan: Plan) -> None:
+    def _note_what_is_missing(self, plan: TracePlan) -> None:
         """Note the functions that are left out, and those whose sizes are."""
         for text in _by_reason(plan.probes, self._left_out(plan)):
             self.notes.append(f"uftrace did not trace {text}")
@@ -359,7 +359,7 @@ class UftraceEngine:
                 "order of the calls stands for them; --engine ebpf records them"
             )
 
-    def _note_what_is_not_patched(self, plan: Plan, log: Path) -> None:
+    def _note_what_is_not_patched(self, plan: TracePlan, log: Path) -> None:
         """Note the functions that uftrace could not patch, which its log tells."""
         patched = _patched(log)
         missing = [
@@ -373,7 +373,7 @@ class UftraceEngine:
                 "instructions; use --engine ebpf"
             )
 
-    def _options(self, plan: Plan) -> list[str]:
+    def _options(self, plan: TracePlan) -> list[str]:
         """The options that name the functions to patch and the parameters to record.
 
         :raises CollectorUnavailable: where they are longer than a command line may be.
@@ -401,7 +401,7 @@ class UftraceEngine:
         return patched + arguments
 
     def _calls(
-        self, plan: Plan, data: Path, processes: dict[int, int], lacks: list[Incomplete]
+        self, plan: TracePlan, data: Path, processes: dict[int, int], lacks: list[Incomplete]
     ) -> Iterator[Calls]:
         sessions, tasks = read_tasks(data, {probe.path for probe in plan.probes})
         processes.update(tasks)
@@ -410,7 +410,7 @@ class UftraceEngine:
         for thread in threads:
             known = sessions.get(tasks.get(thread, thread), [])
             if known:
-                decoder = Decoder(plan.probes, known, epoch)
+                decoder = UftraceDecoder(plan.probes, known, epoch)
                 yield from self._thread(thread, data / f"{thread}.dat", decoder)
         if self._deepest:
             names = listed([plan.probes[number].function.name for number in sorted(self._deepest)], _NAMED)
@@ -420,7 +420,7 @@ class UftraceEngine:
             )
             lacks.append(Incomplete(f"calls deeper than {DEEPEST + 1:,} within each other are missing"))
 
-    def _thread(self, thread: int, file: Path, decoder: Decoder) -> Iterator[Calls]:
+    def _thread(self, thread: int, file: Path, decoder: UftraceDecoder) -> Iterator[Calls]:
         nesting = Nesting(thread, self.correction.overhead if self.correction else None)
         last = 0
         for words in pieces(file):
@@ -480,7 +480,7 @@ def _sleeps(pid: int) -> int:
     return int(found[1]) if found else 0
 
 
-def _timed(pieces: Iterator[Calls], plan: Plan) -> Iterator[Calls]:
+def _timed(pieces: Iterator[Calls], plan: TracePlan) -> Iterator[Calls]:
     """The calls that began while the timer had recording on, and all of the entry."""
     period = max(round(plan.switching.period * 1e9), 1)
     for calls in pieces:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import profiles
-from perun.history import earlier
-from perun.history.earlier import Judged, KnownFacts, Line, Value, Wanted
-from perun.history.log import LogValue, WithValues
+from perun.history import baseline
+from perun.history.baseline import BaselineComparison, HeadlineSeries, KnownSummaries, Line, SeriesValue
+from perun.history.log import LogValue, LogValues
 from perun.measurement.difference import DEFAULTS
 from perun.measurement.estimate import Kind, Point, Round, Sample, point_of_headlines
 from perun.measurement.noise import WINDOW
@@ -24,7 +24,7 @@ from perun.store.pending import link, unlink
 
 HERE = {"architecture": "x86_64", "cpu": {"model": "M 1", "total": 4}}
 CLASS = "M 1, 4 processors, x86_64"
-WANTED = Wanted(Configuration("time", "./app", "", "in", ()), CLASS, "real time", "s")
+WANTED = HeadlineSeries(Configuration("time", "./app", "", "in", ()), CLASS, "real time", "s")
 
 
 def profile_of(
@@ -75,18 +75,18 @@ class Project:
         linked = link(self.repo.store, version, [(profile, f"{self._number}.perf", self._number)])
         return linked.added[0].checksum
 
-    def line(self, version: str = "HEAD", wanted: Wanted = WANTED, **options: Any) -> Line:
+    def line(self, version: str = "HEAD", wanted: HeadlineSeries = WANTED, **options: Any) -> Line:
         checksum = self.git.git("rev-parse", version)
-        return earlier.lines(self.repo, checksum, [wanted], **options)[wanted]
+        return baseline.lines_of_ancestors(self.repo, checksum, [wanted], **options)[wanted]
 
-    def before(self, version: str = "HEAD", wanted: Wanted = WANTED, **options: Any) -> str:
+    def before(self, version: str = "HEAD", wanted: HeadlineSeries = WANTED, **options: Any) -> str:
         """The version before; empty if there is none."""
         return next((checksum for checksum, _ in self.line(version, wanted, **options)), "")
 
-    def judged(self, amounts: Iterable[float], used: float = 0.0, **options: Any) -> Judged:
+    def judged(self, amounts: Iterable[float], used: float = 0.0, **options: Any) -> BaselineComparison:
         """What was measured of HEAD, and is not stored."""
         profile = profile_of(amounts, used=used)
-        found = earlier.of_profile(self.repo, self.git.head, profile, **options)
+        found = baseline.comparison_of_profile(self.repo, self.git.head, profile, **options)
         assert found is not None
         return found
 
@@ -120,7 +120,7 @@ def test_the_version_before_is_the_nearest_that_has_the_series(project: Project,
     assert project.before(wanted=other) == line[2]
     assert project.before("HEAD~3") == ""
     assert project.before(itself=True) == line[3]
-    several = earlier.lines(project.repo, line[3], [WANTED, other])
+    several = baseline.lines_of_ancestors(project.repo, line[3], [WANTED, other])
     assert {one: found[0][0] for one, found in several.items()} == {WANTED: line[1], other: line[2]}
 
 
@@ -173,7 +173,7 @@ def test_the_rules_are_those_of_the_repository(project: Project, line: list[str]
     assert project.judged([1.5, 1.51, 1.52], registering=True).verdict.change.name == "Unknown"
     config.set_value(project.repo, "degradation.hodges_lehmann_ratio.apart", "0.05", scope="local")
     project.repo = open_repository(project.git.path, os.environ)
-    assert earlier.rules_of(project.repo).apart == 0.05
+    assert baseline.rules_of(project.repo).unpaired_tolerance == 0.05
     assert project.judged([1.5, 1.51, 1.52], registering=True).verdict.change.name == "SevereDegradation"
 
 
@@ -255,9 +255,9 @@ def test_a_bounded_number_of_ancestors_is_looked_at(project: Project, line: list
 
 def test_facts_that_are_not_cached_are_read_from_profiles(project: Project, line: list[str]) -> None:
     found = project.register(line[1], [1.0])
-    facts = project.repo.store.facts
+    facts = project.repo.store.profile_summaries
     project.forget()
-    assert project.before(known=KnownFacts(project.repo, most=0)) == ""
+    assert project.before(known=KnownSummaries(project.repo, most=0)) == ""
     assert facts.of([found]) == {}
     assert project.before() == line[1]
     headline = facts.of([found])[found].headline
@@ -268,15 +268,15 @@ def test_at_most_so_many_profiles_are_read(project: Project, line: list[str]) ->
     for number in range(5):
         project.register(line[1], [float(number)], args=str(number))
     project.forget()
-    known = KnownFacts(project.repo, most=3)
-    assert len(earlier.of_version(project.repo, line[1], known)) == 3
+    known = KnownSummaries(project.repo, most=3)
+    assert len(baseline.values_of_version(project.repo, line[1], known)) == 3
     assert known.unread == 2
-    known = KnownFacts(project.repo, most=2)
-    assert len(earlier.of_version(project.repo, line[1], known)) == 5
+    known = KnownSummaries(project.repo, most=2)
+    assert len(baseline.values_of_version(project.repo, line[1], known)) == 5
     assert known.unread == 0
     project.forget()
-    known = KnownFacts(project.repo, most_bytes=10)
-    assert (earlier.of_version(project.repo, line[1], known), known.unread) == ({}, 5)
+    known = KnownSummaries(project.repo, most_bytes=10)
+    assert (baseline.values_of_version(project.repo, line[1], known), known.unread) == ({}, 5)
 
 
 def test_a_lost_profile_has_no_value(project: Project, line: list[str]) -> None:
@@ -288,7 +288,7 @@ def test_a_lost_profile_has_no_value(project: Project, line: list[str]) -> None:
 
 def test_before_the_first_commit_nothing_is_earlier(git_repository: Callable[..., Any]) -> None:
     repo = Project(git_repository("unborn")).repo
-    assert earlier.lines(repo, "HEAD", [WANTED]) == {WANTED: []}
+    assert baseline.lines_of_ancestors(repo, "HEAD", [WANTED]) == {WANTED: []}
 
 
 def test_pending_facts_name_the_version(project: Project, line: list[str]) -> None:
@@ -297,9 +297,9 @@ def test_pending_facts_name_the_version(project: Project, line: list[str]) -> No
     profile["origin"] = line[0]
     project.repo.store.pending.save(profile, "again")
     infos = project.repo.store.pending.list()
-    facts = KnownFacts(project.repo).of(infos)
+    facts = KnownSummaries(project.repo).of(infos)
     assert facts[infos[0]].origin == line[0]
-    known = KnownFacts(project.repo, most=0)
+    known = KnownSummaries(project.repo, most=0)
     assert known.of(infos) == facts
     assert known.unread == 0
 
@@ -310,18 +310,18 @@ def test_pending_facts_name_the_version(project: Project, line: list[str]) -> No
 class Version(NamedTuple):
     name: str
     parents: tuple[str, ...]
-    values: dict[Wanted, Value]
+    values: dict[HeadlineSeries, SeriesValue]
 
 
-def wanted(name: str) -> Wanted:
-    return Wanted(Configuration("time", name, "", "", ()), "", "real time", "s")
+def wanted(name: str) -> HeadlineSeries:
+    return HeadlineSeries(Configuration("time", name, "", "", ()), "", "real time", "s")
 
 
-def measured(amount: float, rounds: int = 1) -> Value:
+def measured(amount: float, rounds: int = 1) -> SeriesValue:
     """A value of which the last digits are the noise."""
     sample = Sample(5, amount, 0.001)
     point = Point(tuple(Round("", number, {"": sample}) for number in range(rounds)), Kind.TIMED)
-    return Value("real time", "s", False, point)
+    return SeriesValue("real time", "s", False, point)
 
 
 def history(seed: int, count: int) -> list[Version]:
@@ -341,7 +341,7 @@ def history(seed: int, count: int) -> list[Version]:
     return made[::-1]
 
 
-def expected(walk: list[Version], position: int, one: Wanted) -> list[str]:
+def expected(walk: list[Version], position: int, one: HeadlineSeries) -> list[str]:
     """The ancestors that have it: those along first parents, then the others in the order of the walk."""
     by_name = {version.name: version for version in walk}
     line, name = [], walk[position].name
@@ -361,7 +361,7 @@ def joined(walk: list[Version], **options: int) -> list[tuple[Version, tuple[Log
     def version_of(version: Version) -> tuple[str, tuple[str, ...]]:
         return version.name, version.parents
 
-    return list(WithValues(version_of, lambda version: version.values, DEFAULTS, **options).join(walk))
+    return list(LogValues(version_of, lambda version: version.values, DEFAULTS, **options).join(walk))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -415,5 +415,5 @@ def test_no_version_waits_for_long() -> None:
         seen.append(version.name)
         return version.name, version.parents
 
-    next(WithValues(version_of, lambda version: version.values, DEFAULTS, 10).join(iter(line)))
+    next(LogValues(version_of, lambda version: version.values, DEFAULTS, 10).join(iter(line)))
     assert len(seen) == 11

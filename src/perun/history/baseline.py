@@ -16,7 +16,7 @@ from perun.profile.head import Configuration, ProfileHeader
 from perun.profile.helpers import ProfileInfo
 from perun.repository import walking
 from perun.repository.repository import Repository
-from perun.store.summaries import READ_BY_LISTS, Fact, fact_of, key_of
+from perun.store.summaries import READ_BY_LISTS, ProfileSummary, key_of, profile_summary_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -34,7 +34,7 @@ MOST_BYTES: Final = 32 * READ_BY_LISTS
 fsck --repair`."""
 
 
-class KnownFacts:
+class KnownSummaries:
     """The facts of profiles for one command. It takes no lock, and never waits.
 
     :param most: profiles that are read at most because the cache lacks them.
@@ -47,12 +47,12 @@ class KnownFacts:
         self._bytes = most_bytes
         self.unread = 0
 
-    def of(self, infos: Iterable[ProfileInfo]) -> dict[ProfileInfo, Fact]:
+    def of(self, infos: Iterable[ProfileInfo]) -> dict[ProfileInfo, ProfileSummary]:
         """The facts of profiles, as far as they are known or the bounds allow to read them."""
         keys = {info: key_of(info) for info in infos}
-        noted = self._store.facts.of(keys.values())
-        found: dict[ProfileInfo, Fact] = {}
-        new: dict[str, Fact] = {}
+        noted = self._store.profile_summaries.of(keys.values())
+        found: dict[ProfileInfo, ProfileSummary] = {}
+        new: dict[str, ProfileSummary] = {}
         for info, key in keys.items():
             fact = noted.get(key)
             if fact is None:
@@ -62,10 +62,10 @@ class KnownFacts:
                     continue
                 new[key] = fact
             found[info] = fact
-        self._store.facts.keep(new)
+        self._store.profile_summaries.keep(new)
         return found
 
-    def _read(self, info: ProfileInfo) -> Fact | None:
+    def _read(self, info: ProfileInfo) -> ProfileSummary | None:
         store = self._store
         path = str(store.object_path(info.checksum)) if info.checksum else info.realpath
         try:
@@ -74,7 +74,9 @@ class KnownFacts:
                 return None
             self._most -= 1
             self._bytes -= size
-            return fact_of(store.objects.get(info.checksum) if info.checksum else store.pending.load(path))
+            return profile_summary_of(
+                store.objects.get(info.checksum) if info.checksum else store.pending.load(path)
+            )
         except (PerunError, OSError):
             return None  # whoever needs the profile itself says what is wrong with it
 
@@ -83,7 +85,7 @@ MOST_VERSIONS: Final = 2000
 """Versions of the history that are looked at before the search ends."""
 
 
-class Wanted(NamedTuple):
+class HeadlineSeries(NamedTuple):
     """A series of a configuration on machines of one class; of what is counted, on any machine."""
 
     configuration: Configuration
@@ -92,7 +94,7 @@ class Wanted(NamedTuple):
     unit: str
 
 
-class Value(NamedTuple):
+class SeriesValue(NamedTuple):
     """What one version measured of a series: the point of all its profiles.
 
     :param processor: of a command that the processor limits, what it used of that.
@@ -110,26 +112,26 @@ class Value(NamedTuple):
         return estimate(self.point)
 
     @property
-    def by_processor(self) -> Value:
+    def by_processor(self) -> SeriesValue:
         """The same by the clock that the processor has of it, if there is one."""
         if self.processor is None:
             return self
         return self._replace(metric="cpu time", point=self.processor)
 
 
-Line = Sequence[tuple[str, Value]]
+Line = Sequence[tuple[str, SeriesValue]]
 """The ancestors that have a series, by their checksums and with its values: the nearest first, in the order
 of :func:`perun.repository.walking.ancestors`."""
 
 
-class Judged(NamedTuple):
+class BaselineComparison(NamedTuple):
     """A value beside the version before.
 
     :param verdict: None where no version before has the series. :param since: that version.
     :param confirmed: as of :func:`perun.measurement.verdict.confirmed`.
     """
 
-    value: Value
+    value: SeriesValue
     verdict: Verdict | None = None
     since: str = ""
     confirmed: bool = True
@@ -140,9 +142,14 @@ def rules_of(repo: Repository) -> Rules:
     return Rules.of(repo.config.section("degradation"))
 
 
-def judged(
-    value: Value, line: Line, rules: Rules, *, again: Callable[[], bool] = never, kept: Kept | None = None
-) -> Judged:
+def compare_with_line(
+    value: SeriesValue,
+    line: Line,
+    rules: Rules,
+    *,
+    again: Callable[[], bool] = never,
+    kept: Kept | None = None,
+) -> BaselineComparison:
     """The value beside the first one of the line, with what the others tell of the noise.
 
     Where the processor limits both, its clock is asked, which is the more precise one.
@@ -156,13 +163,13 @@ def judged(
     else:
         points = [one.point for _, one in line]
     if not points:
-        return Judged(value)
+        return BaselineComparison(value)
     verdict = along(value.point, points, rules, larger_is_better=value.larger_is_better, kept=kept)
     sure = verdict is None or confirmed(verdict, points[0], value.point, points, again)
-    return Judged(value, verdict, line[0][0], sure)
+    return BaselineComparison(value, verdict, line[0][0], sure)
 
 
-def limiting(facts: Sequence[Fact]) -> list[Headline] | None:
+def limiting_processor_times(facts: Sequence[ProfileSummary]) -> list[Headline] | None:
     """The processor times of profiles of a version that have a value, where the processor limits the command.
 
     Else None. On a busy machine few runs may not show that it does: one profile shows it for all.
@@ -171,24 +178,28 @@ def limiting(facts: Sequence[Fact]) -> list[Headline] | None:
     return found if len(found) == len(facts) and any(one.limits for one in found) else None
 
 
-def value_of(facts: Sequence[Fact]) -> Value:
+def value_of(facts: Sequence[ProfileSummary]) -> SeriesValue:
     """That of profiles of one version that have one, one at least, in the order of measuring."""
     headlines = [one.headline for one in facts if one.headline is not None]
-    limits, last = limiting(facts), headlines[-1]
+    limits, last = limiting_processor_times(facts), headlines[-1]
     processor = None if limits is None else point_of_headlines(limits)
-    return Value(last.metric, last.unit, last.larger_is_better, point_of_headlines(headlines), processor)
+    return SeriesValue(
+        last.metric, last.unit, last.larger_is_better, point_of_headlines(headlines), processor
+    )
 
 
-def wanted_of(configuration: Configuration, fact: Fact) -> Wanted | None:
+def headline_series_of(configuration: Configuration, fact: ProfileSummary) -> HeadlineSeries | None:
     """The series of a profile; None if it has no value, or is incomplete."""
     found = fact.headline
     if found is None or fact.incomplete:
         return None
     machine = "" if found.kind is Kind.COUNTED else fact.machine
-    return Wanted(configuration, machine, found.metric, found.unit)
+    return HeadlineSeries(configuration, machine, found.metric, found.unit)
 
 
-def of_version(repo: Repository, minor_version: str, known: KnownFacts | None = None) -> dict[Wanted, Value]:
+def values_of_version(
+    repo: Repository, minor_version: str, known: KnownSummaries | None = None
+) -> dict[HeadlineSeries, SeriesValue]:
     """The values of the complete profiles that are registered in the version.
 
     They are in the order in which the profiles were made.
@@ -197,40 +208,42 @@ def of_version(repo: Repository, minor_version: str, known: KnownFacts | None = 
     :raises DamagedStore: if its index cannot be read.
     """
     infos = [entry.info() for entry in repo.store.indexes.read(minor_version)]
-    facts = (known or KnownFacts(repo)).of(infos)
-    return {wanted: value_of(found) for wanted, found in by_series(infos, facts).items()}
+    facts = (known or KnownSummaries(repo)).of(infos)
+    return {wanted: value_of(found) for wanted, found in summaries_by_series(infos, facts).items()}
 
 
-def by_series(infos: Iterable[ProfileInfo], facts: Mapping[ProfileInfo, Fact]) -> dict[Wanted, list[Fact]]:
+def summaries_by_series(
+    infos: Iterable[ProfileInfo], facts: Mapping[ProfileInfo, ProfileSummary]
+) -> dict[HeadlineSeries, list[ProfileSummary]]:
     """The facts of the complete ones among profiles of one version, in the order of measuring."""
-    found: dict[Wanted, list[Fact]] = {}
+    found: dict[HeadlineSeries, list[ProfileSummary]] = {}
     for info in sorted(infos, key=lambda info: info.time):
         fact = facts.get(info)
-        wanted = None if fact is None else wanted_of(info.configuration, fact)
+        wanted = None if fact is None else headline_series_of(info.configuration, fact)
         if wanted is not None and fact is not None:
             found.setdefault(wanted, []).append(fact)
     return found
 
 
-def lines(
+def lines_of_ancestors(
     repo: Repository,
     minor_version: str,
-    wanted: Iterable[Wanted],
-    known: KnownFacts | None = None,
+    wanted: Iterable[HeadlineSeries],
+    known: KnownSummaries | None = None,
     most: int = MOST_VERSIONS,
     *,
     itself: bool = False,
-) -> Mapping[Wanted, Line]:
+) -> Mapping[HeadlineSeries, Line]:
     """The values in the ancestors of the version, as many as verdicts look at.
 
     What cannot be read is passed over: these values are shown beside others, `perun fsck` names the damage.
 
-    :param known: as in :func:`of_version`. :param most: versions of the history that are looked at.
+    :param known: as in :func:`values_of_version`. :param most: versions of the history that are looked at.
     :param itself: begin with the version itself; else it is left out.
     """
-    found: dict[Wanted, list[tuple[str, Value]]] = {one: [] for one in wanted}
+    found: dict[HeadlineSeries, list[tuple[str, SeriesValue]]] = {one: [] for one in wanted}
     open_ = set(found)
-    known = known or KnownFacts(repo)
+    known = known or KnownSummaries(repo)
     indexes = repo.store.indexes
     try:
         versions = [minor_version] if itself else []
@@ -240,7 +253,7 @@ def lines(
             if not indexes.has(checksum):
                 continue
             try:
-                values = of_version(repo, checksum, known)
+                values = values_of_version(repo, checksum, known)
             except DamagedStore:
                 continue
             for one in open_ & values.keys():
@@ -252,27 +265,27 @@ def lines(
     return found
 
 
-def of_profile(
+def comparison_of_profile(
     repo: Repository, minor_version: str, profile: Profile, *, registering: bool, itself: bool = False
-) -> Judged | None:
+) -> BaselineComparison | None:
     """The value of a profile that is not stored yet, beside the version before; None if it has none.
 
     :param registering: whether it will be one of the version's own, which are one point together.
     :param itself: whether the version itself is the one before, as where uncommitted changes were measured.
     """
-    fact = fact_of(profile)
+    fact = profile_summary_of(profile)
     if fact.headline is None:
         return None
-    wanted = wanted_of(ProfileHeader.of(profile).configuration, fact)
+    wanted = headline_series_of(ProfileHeader.of(profile).configuration, fact)
     if wanted is None:
-        return judged(value_of([fact]), (), rules_of(repo))
-    others: list[Fact] = []
+        return compare_with_line(value_of([fact]), (), rules_of(repo))
+    others: list[ProfileSummary] = []
     if registering:
         with suppress(DamagedStore):
             infos = [entry.info() for entry in repo.store.indexes.read(minor_version)]
-            others = by_series(infos, KnownFacts(repo).of(infos)).get(wanted, [])
-    line = lines(repo, minor_version, [wanted], itself=itself)[wanted]
-    return judged(value_of([*others, fact]), line, rules_of(repo))
+            others = summaries_by_series(infos, KnownSummaries(repo).of(infos)).get(wanted, [])
+    line = lines_of_ancestors(repo, minor_version, [wanted], itself=itself)[wanted]
+    return compare_with_line(value_of([*others, fact]), line, rules_of(repo))
 
 
 def _ancestors(repo: Repository, head: str, most: int) -> Iterator[str]:
