@@ -299,9 +299,9 @@ def test_no_process_is_left_where_perun_is_killed(program: Path, tmp_path: Path)
     own = tmp_path / "own"
     shutil.copy(program, own)  # so that no other test runs this one
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom perun.fuzz.coverage.api import Target\n"
+        "import os, sys\nfrom pathlib import Path\nfrom perun.fuzz.coverage.api import CoverageTarget\n"
         "from perun.fuzz.coverage.opening import open_coverage\n"
-        "target = Target((sys.argv[1],), 'file', Path.cwd(), dict(os.environ))\n"
+        "target = CoverageTarget((sys.argv[1],), 'file', Path.cwd(), dict(os.environ))\n"
         "coverage = open_coverage(target, Path(sys.argv[2]))\ncoverage.start()\n"
         "print('ready', flush=True)\ncoverage.run(b'~', 1000)\n"
     )
