@@ -489,6 +489,14 @@ def test_killed_while_it_is_built(scene: Scene) -> None:
     scene.assert_untouched()
 
 
+def test_what_is_left_is_listed_by_name_and_removed(scene: Scene) -> None:
+    for name in "dbhacegf":
+        (scene.root / ".perun/cache/builds" / name).mkdir(parents=True)
+    left = builds.unfinished(scene.repo)
+    assert [path.name for path in left] == list("abcdefgh")
+    assert all(map(builds.remove, left)) and scene.kept == []
+
+
 def test_two_processes_at_once(scene: Scene) -> None:
     with run(scene, "pause") as process:
         assert process.stdout is not None and process.stdout.readline() == "in use\n"
