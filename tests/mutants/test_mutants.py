@@ -1,8 +1,9 @@
 """The tests fail where the code that they test is wrong: small errors, one at a time.
 
-Each room has a file of them. It has for each test, or folder of tests, those that it should notice: the function
-or the constant that it is in, whatever its module is, what is replaced there, and by what. They were drawn from
-all that follow from the code by other operators, constants, comparisons, and by dropped branches and calls.
+Each room has a file of them. It has for each test, or folder of tests, those that it should notice: the
+function or the constant that it is in, whatever its module is, what is replaced there, and by what. They were
+drawn from all that follow from the code by other operators, constants, comparisons, and by dropped branches
+and calls.
 """
 
 from __future__ import annotations
@@ -109,7 +110,9 @@ def test_the_tests_notice_nearly_all_errors(room: str) -> None:
     passed = [line == "True" for line in done.stdout.split()]
     assert len(passed) == len(orders), done.stderr
     assert passed[0], "the tests fail without any error"
-    alive = [f"{name}: {new}" for (_, name, _, new), one in zip(MUTANTS[room], passed[1:], strict=True) if one]
+    alive = [
+        f"{name}: {new}" for (_, name, _, new), one in zip(MUTANTS[room], passed[1:], strict=True) if one
+    ]
     print("\n".join(alive))
     assert len(alive) <= (1 - KILLED) * len(MUTANTS[room]), alive
 

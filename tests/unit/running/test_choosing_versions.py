@@ -113,7 +113,10 @@ def test_what_is_no_history_is_not_drawn(merged: tuple[Repository, dict[str, Min
 
 
 def test_a_clock_needs_no_collector(merged: tuple[Repository, dict[str, MinorVersion]]) -> None:
-    assert quantity(merged[0], Case(Job("./app", "", "", PluginConfig("time", {})), ()), "wall", "").recorded is None
+    assert (
+        quantity(merged[0], Case(Job("./app", "", "", PluginConfig("time", {})), ()), "wall", "").recorded
+        is None
+    )
 
 
 class Pairs:
