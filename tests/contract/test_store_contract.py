@@ -190,7 +190,8 @@ def test_other_paths_are_of_the_disk(store, tmp_path):
     root = store.root
     for path in (tmp_path / "a", root / "local.yml", root / "cache" / "b", root / "objectsx"):
         store.files.write(path, b"x")
-        assert path.read_bytes() == store.files.read(path, 1) == b"x"
+        assert store.files.append(path, b"y") == 2
+        assert path.read_bytes() == store.files.read(path, 2) == b"xy"
         store.files.remove(path)
         assert not path.exists()
 

@@ -418,6 +418,14 @@ def test_a_pack_that_another_one_condemns_by_what_he_read_before(world: World) -
     world.check()
 
 
+def test_what_is_dead_counts_no_more_for_who_said_so(world: World) -> None:
+    world.push(0)(FileRemote(world.folder))
+    reader = RemoteReader(FileRemote(world.folder))
+    packs = reader.refresh().needed()
+    assert packs and reader.change(reader.head.state._replace(dead=tuple(sorted(packs))))
+    assert list(reader.union) == []
+
+
 def test_many_small_packs_become_one(world: World) -> None:
     for number in range(3):
         world.push(number)(FileRemote(world.folder))

@@ -81,6 +81,14 @@ def test_a_piece_is_there_without_the_ref_of_its_size(remote: Remote, tmp_path: 
     assert list(remote.list("packs/")) == [("packs/aa", 5)] and remote.get("packs/aa") == b"12345"
 
 
+def test_the_server_is_asked_once_for_a_list(remote: Remote, tmp_path: Path, monkeypatch) -> None:
+    remote.put("packs/aa", b"12345")
+    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    other = opened("git:origin", folder=tmp_path, environ=os.environ)
+    assert list(other.list("packs/")) == [("packs/aa", 5)]
+    assert (tmp_path / "trace").read_text().count("built-in: git ls-remote") == 1
+
+
 def test_what_somebody_else_put_there_is_passed_over(remote: Remote, tmp_path: Path) -> None:
     remote.put("packs/aa", b"12345")
     blob = git(tmp_path / "server.git", "rev-parse", "refs/perun/pieces/packs/aa=").strip()

@@ -177,9 +177,10 @@ def test_a_folder_that_is_no_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_process_left_in_a_folder_is_removed(tmp_path: Path) -> None:
-    remote = opened(f"file://{tmp_path}/remote")
+    remote = opened(f"file://{tmp_path}/not/there/yet")
+    assert remote.replace("heads/gc", b"1", None)
     remote.put("packs/aa", b"x")
-    left = tmp_path / f"remote/packs/{atomic.TEMPORARY_PREFIX}{2**22 + 1}-{atomic.system()}-{'0' * 12}"
+    left = tmp_path / f"not/there/yet/packs/{atomic.TEMPORARY_PREFIX}{2**22 + 1}-{atomic.system()}-{'0' * 12}"
     own = left.with_name(atomic.temporary_name())
     for path in (left, own):
         path.write_bytes(b"unfinished")

@@ -11,6 +11,7 @@ from perun.profile.factory import Profile
 from perun.repository.init import init
 from perun.repository.registering import SaveRequest, save_together
 from perun.repository.repository import open_repository
+from perun.store import Store
 
 
 def test_profiles_that_are_dated_back_have_names_of_their_own(git_repository: Callable[..., Any]) -> None:
@@ -27,3 +28,9 @@ def test_profiles_that_are_dated_back_have_names_of_their_own(git_repository: Ca
         save_together(repo, [SaveRequest(profile, head, registers=True, moment=now - age)])
     names = [entry.path for entry in repo.store.indexes.read(head)]
     assert sorted(names) == ["fixed(1).perf", "fixed(2).perf", "fixed.perf"]
+
+
+def test_a_store_alone_has_the_limit_of_the_configuration(git_repository: Callable[..., Any]) -> None:
+    git = git_repository(commits=1)
+    init(git.path, os.environ)
+    assert Store(git.path).limit == open_repository(git.path, os.environ).store.limit

@@ -336,6 +336,10 @@ def test_more_than_can_be_locked_are_kept(scene: Scene, monkeypatch: pytest.Monk
         places = [entered.enter(version).folder for version in scene.versions]
         assert [entered.enter(version).folder for version in scene.versions] == places
     assert scene.built == 3 and len(scene.kept) == 3
+    with Builds(scene.repo) as entered:
+        for number in (0, 1, 0, 2):
+            entered.enter(scene.versions[number])
+        assert not builds.remove(places[0].parent)  # it is locked still, as it was entered again
 
 
 def test_what_another_process_uses_is_left_to_it(scene: Scene) -> None:
@@ -348,6 +352,8 @@ def test_what_another_process_uses_is_left_to_it(scene: Scene) -> None:
             other = second.enter(one)
             assert not other.reused and other.folder != place and len(str(other.folder)) == len(str(place))
             assert (other.folder / "out/app").read_text() == "one\n"
+            with Builds(scene.repo):
+                assert other.folder.exists()  # it is not kept, but used
             second.enter(scene.versions[1])
         assert (place / "running").exists() and scene.kept == [place.parent]
         assert not builds.remove(place.parent)
@@ -481,6 +487,14 @@ def test_killed_while_it_is_built(scene: Scene) -> None:
         assert scene.kept == []
         entered.enter(scene.versions[0])
     scene.assert_untouched()
+
+
+def test_what_is_left_is_listed_by_name_and_removed(scene: Scene) -> None:
+    for name in "dbhacegf":
+        (scene.root / ".perun/cache/builds" / name).mkdir(parents=True)
+    left = builds.unfinished(scene.repo)
+    assert [path.name for path in left] == list("abcdefgh")
+    assert all(map(builds.remove, left)) and scene.kept == []
 
 
 def test_two_processes_at_once(scene: Scene) -> None:

@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 
+from perun.measurement.difference import DEFAULTS
 from perun.plugin.api import MinorVersion
+from perun.profile.changes import PerformanceChange
 from perun.repository.init import init
+from perun.repository.jobs import Job, PluginConfig
 from perun.repository.repository import Repository, open_repository
-from perun.running.bisect.judging import Bounds, bounds, middle
+from perun.running.bisect.data import CostRatio
+from perun.running.bisect.judging import Bounds, CostClassifier, bounds, middle
+from perun.running.bisect.measuring import PairComparison
+from perun.running.bisect.quantity import quantity
+from perun.running.compare.plan import CompareCase
 from perun.running.run.schedule import choose, parents_among
 
 
@@ -103,3 +110,44 @@ def test_what_is_no_history_is_not_drawn(merged: tuple[Repository, dict[str, Min
     assert drawn(merged, "Commit 1", "Merge") == {}
     assert drawn(merged, "Merge", "Commit 1", "Merge") == {}
     assert drawn(merged) == {}
+
+
+def test_a_clock_needs_no_collector(merged: tuple[Repository, dict[str, MinorVersion]]) -> None:
+    assert (
+        quantity(
+            merged[0], CompareCase(Job("./app", "", "", PluginConfig("time", {})), ()), "wall", ""
+        ).recorded
+        is None
+    )
+
+
+class Pairs:
+    """Answers for pairs of runs."""
+
+    is_counted = is_growth = False
+    rules = DEFAULTS
+
+    def __init__(self, *changes: PerformanceChange) -> None:
+        self._changes = iter(changes)
+
+    def learn(self, versions: object) -> None:
+        """Nothing is recorded."""
+
+    def left(self, steps: int) -> float:
+        return 1.0
+
+    def pairs(self, *asked: object) -> PairComparison:
+        ratio = CostRatio(1.1, 1.0, 1.2, (1.0, 1.1), "s")
+        return PairComparison(ratio, next(self._changes), False, "the rule", False, "time")
+
+
+@pytest.mark.parametrize(("change", "why"), [
+    (PerformanceChange.Degradation, ""),
+    (PerformanceChange.NoChange, "not confirmed beside its parent: the rule"),
+    (PerformanceChange.Optimization, "not confirmed beside its parent: the rule"),
+])  # fmt: skip
+def test_a_version_is_confirmed_where_it_differs_as_the_ends(merged, change, why: str) -> None:
+    good, bad = merged[1]["Commit 2"], merged[1]["Commit 3"]
+    judging = CostClassifier(Pairs(PerformanceChange.Degradation, change), {}, None)
+    assert judging.ends(good, bad).why == ""
+    assert judging.confirm(good, bad).why == why

@@ -1,5 +1,6 @@
 """Where functions begin and end, which lines of a diff are theirs, and what a sentence says of them."""
 
+import math
 import shutil
 import subprocess
 from pathlib import Path
@@ -219,6 +220,7 @@ def test_debug_information_has_lines_and_inlined_functions(tmp_path: Path) -> No
     assert found.has_lines and found.inlined == {"twice"}
     outer = found.ranges["inlined.c", "outer"]
     assert (outer.first, outer.last) == (6, 11)
+    assert sources.read(program, {"other.c"}) == ({}, frozenset(), True)
     data = program.read_bytes()
     half, wrong = data[: len(data) // 2], data.replace(b"GNU C", b"\xff" * 5)
     for damaged in (data[:200], half, wrong, b"", b"#!/bin/sh\n"):
@@ -229,6 +231,13 @@ def test_debug_information_has_lines_and_inlined_functions(tmp_path: Path) -> No
 def function(name: str, before: float, after: float, **others: object) -> FunctionChange:
     cost = CostChange("instructions", "instr", before, after, 1000)
     return FunctionChange(name, "a.c", "a.c", 3, 9, (cost,), **others)  # type: ignore[arg-type]
+
+
+def test_the_interval_of_a_cost() -> None:
+    counted = CostChange("instructions", "instr", 2, 3, 10)
+    assert counted.bounds == (1.5, 1.5) and counted._replace(before=0).bounds is None
+    assert counted._replace(low=1.4, high=1.7).bounds == (1.4, 1.7)
+    assert counted._replace(low=1.4, high=math.inf).bounds is None
 
 
 def test_sentences() -> None:

@@ -11,6 +11,7 @@ import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -30,7 +31,7 @@ from perun.running import doctor
 from perun.running.pool import orders, places
 from perun.running.pool.engine import Worker
 from perun.running.pool.folders import MachineLock
-from perun.running.pool.leases import Lease, Reservations
+from perun.running.pool.leases import EVERY, Inspector, Lease, Reservations
 from perun.running.pool.places import (
     Calibration,
     DaskPlace,
@@ -108,6 +109,30 @@ def test_a_busy_machine_is_no_reference_for_ever(tmp_path: Path) -> None:
     assert known.drift("a", "x86", slow_busy) == pytest.approx(100)
     assert known.drift("a", "x86", QUIET._replace(seconds=0.0077)) == pytest.approx(10)
     assert known.drift("a", "another processor", slow_busy) == 0
+
+
+class Answers:
+    """What the only worker of a pool answers, one after the other."""
+
+    def __init__(self, *answers: object) -> None:
+        self.left = list(answers)
+
+    def call(self, address: str, function: object) -> object:
+        return self.left.pop(0)
+
+
+def test_a_machine_that_has_become_slower_is_set_aside(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    init(tmp_path, os.environ)
+    now = [0.0]
+    inspector = Inspector(open_repository(tmp_path, os.environ), 5.0, clock=lambda: now[0])
+    pool: Any = Answers(None, QUIET, QUIET._replace(seconds=1.1 * QUIET.seconds))
+    worker = Worker("tcp://a", "a", "1", "3", "x86")
+    for left in (2, 1, 1):  # it is gone, it answers, and it is not asked again so soon
+        assert list(inspector.look(pool, [worker])) == [] and len(pool.left) == left
+    now[0] += EVERY
+    (told,) = inspector.look(pool, [worker])
+    assert told.serious and inspector.aside == {"a"} and pool.left == []
 
 
 # -- the noise of real runs ----------------------------------------------------------------------------------

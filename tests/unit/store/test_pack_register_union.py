@@ -146,3 +146,12 @@ def test_a_removal_does_not_take_back_what_it_did_not_know() -> None:
     assert entry not in union and union.was_removed(entry)
     union.apply("3", Register([RegisterAddition(entry, 0, place)], []))
     assert entry in union and not union.was_removed(entry)
+
+
+def test_of_dead_packs_nothing_counts() -> None:
+    entry = RegisterEntry("a" * 40, "b" * 40, 1, "x")
+    union = RegisterUnion()
+    union.apply("1", Register([RegisterAddition(entry, 0, PackSlice("c" * 64, 0, 0))], []))
+    assert entry in union and union.lacking([entry]) == []
+    union.dead.add("c" * 64)
+    assert entry not in union and union.lacking([entry]) == [entry]

@@ -203,6 +203,7 @@ def test_a_profile_with_another_date_is_read_anew(store: Store, make_profile: Ma
     age(store)
     (info,) = store.pending.list()
     assert (info.cmd, info.time) == ("./app", 1_600_000_000)
+    assert store.pending.info(path).time == 1_600_000_000
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ ORDERS: Final = ("random", "abba")
 MAX_PAIRS: Final = 1000
 SECONDS: Final = 60.0
 """Budget of each configuration, where the user gives none for all of them together."""
-MAX_BUILDS: Final = 16
 
 
 @dataclass(frozen=True)

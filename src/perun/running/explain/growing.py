@@ -94,7 +94,7 @@ def sized_calls(profile: Profile) -> set[str]:
 
 def _with_sizes(profile: Profile) -> Profile:
     """The calls whose sizes are known, without those that are only numbered."""
-    made = Profile({key: profile[key] for key in ("header", "collector_info", "machine") if key in profile})
+    made = Profile({})
     sized = (one for one in profile.groups() if one.constants.get("size-source", _NUMBERED) != _NUMBERED)
     made.add_groups(sized, {})
     return made
