@@ -97,9 +97,10 @@ def detect(
     rows = _rows(history)
     judged = _judged(history, rows, rules, remembered, points)
     for number, row in enumerate(rows):
-        found, before = remembered.of(row.name, row.track), remembered.before(row.name, row.track)
+        found = before = remembered.of(row.name, row.track)
         if found is None:
             progress(number, len(rows))
+            before = remembered.before(row.name, row.track)
             found = searched(row.track, row.key.exact, effect, before)
         if found.points != len(row.columns) or not found.digest:
             runs = _runs(row.track, row.key.exact, found, effect, before)
