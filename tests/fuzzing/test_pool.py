@@ -30,7 +30,15 @@ def test_a_process_that_ends_is_told_with_how_it_ended(counting, message, hint):
     assert caught.value.message == message and hint in caught.value.hint
 
 
-def test_a_defect_in_a_process_is_raised_here_with_where_it_is():
-    with pytest.raises(ValueError, match="no number") as caught:
-        answers_of(is_wrong)
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_defect_in_a_process_is_raised_here_with_where_it_is(is_gone):
+    pool = Pool([partial(InProcess, is_wrong)], os.environ)
+    try:
+        pool.begin(InputTask(0, b"some text", 1.0))
+        if is_gone:  # before it gets more to do
+            pool._workers[0]._process.wait(60)
+        with pytest.raises(ValueError, match="no number") as caught:
+            list(pool.run([InputTask(number, b"some text", 1.0) for number in range(1, 6)]))
+    finally:
+        pool.close()
     assert "in is_wrong" in "".join(caught.value.__notes__)

@@ -351,11 +351,9 @@ class _Worker:
         return self.tasks.pop(0), found
 
     def send(self, what: object) -> None:
-        """:raises JobFailed: if the process has ended."""
-        try:
+        """Send it; that the process has ended, and why, is found out when its answer is read."""
+        with contextlib.suppress(OSError):
             self.connection.send(what)
-        except OSError:
-            raise self._lost() from None
 
     def end(self) -> None:
         """Wait for its end, and kill it if that takes too long."""
