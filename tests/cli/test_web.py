@@ -1,5 +1,6 @@
 """`perun web`: the command, as it is typed."""
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -21,6 +22,7 @@ from perun.core.errors import PluginError
 from perun.store.cache import FILE, Cache
 from perun.web.data.pieces import Pieces, encoded
 from perun.web.data.state import load
+from perun.web.serving import _Lacks
 
 URL = re.compile(r"http://(?P<host>[^:/]+):(?P<port>\d+)/(?P<with>[?#]token=)(?P<token>\S+)")
 
@@ -199,3 +201,18 @@ def test_no_descriptor_for_a_connection(serving):
     assert asked_again(url["port"]) == 200
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=60) == ("", "")
+
+
+def test_a_loop_that_listens_again_after_the_end(capfd):
+    """Where it lacked descriptors, it does so for a second, also if its socket has been closed."""
+    listening = socket.socket()
+
+    async def listen_again():
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_Lacks(listening))
+        listening.close()
+        loop.call_soon(lambda: loop.add_reader(listening, print))
+        await asyncio.sleep(0)
+
+    asyncio.run(listen_again())
+    assert capfd.readouterr() == ("", "")

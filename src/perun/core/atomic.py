@@ -28,7 +28,12 @@ def process_mark() -> str:
     That are its number, eight digits for the system that gave it that, and four for when it started: a number
     alone is also that of other processes, elsewhere or later. All but the number has one length.
     """
-    return f"{os.getpid()}-{system()}{started('self')}"
+    return _mark_of(os.getpid())
+
+
+@cache
+def _mark_of(this_process: int) -> str:
+    return f"{this_process}-{system()}{started('self')}"
 
 
 @cache

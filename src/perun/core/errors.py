@@ -136,3 +136,7 @@ class PluginError(PerunError):
 
 class CollectorUnavailable(PluginError):
     """The collector cannot run here; raised before the workload starts. The hint installs what is missing."""
+
+
+class NoProfile(Exception):
+    """A collector was asked for something else than a profile, and has told it by `ctx.answer`."""

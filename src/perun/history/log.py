@@ -25,7 +25,7 @@ from perun.history.baseline import (
 from perun.measurement.difference import Rules
 from perun.measurement.noise import WINDOW, Kept
 from perun.measurement.verdict import is_change
-from perun.plugin.api import MinorVersion
+from perun.plugin.versions import MinorVersion
 from perun.repository.repository import Repository
 from perun.store.summaries import Snapshot, Summary
 

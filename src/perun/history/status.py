@@ -20,7 +20,7 @@ from perun.history.baseline import (
 )
 from perun.history.log import ChangeConfirmation
 from perun.measurement.noise import Kept
-from perun.plugin.api import MinorVersion
+from perun.plugin.versions import MinorVersion
 from perun.profile.helpers import ProfileInfo
 from perun.repository import lookup
 from perun.repository.lookup import in_order

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
-from copy import copy
 from typing import Final, NamedTuple
 
 from perun.core.wording import counted
@@ -188,6 +187,8 @@ def mirrored(change: PerformanceChange) -> PerformanceChange:
 
 def mirror(info: DegradationInfo) -> DegradationInfo:
     """The same change with the :func:`mirrored` labels, of its parts as well."""
+    from copy import copy
+
     turned = copy(info)
     turned.result = mirrored(info.result)
     parts = info.partial_intervals

@@ -12,8 +12,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from perun.core.errors import PerunError, Terminated
-from perun.plugin.api import NoProfile, Vcs
+from perun.core.errors import NoProfile, PerunError, Terminated
+from perun.plugin.versions import Vcs
+
+FAMILIES: Mapping[str, str] = {
+    "collect": "collector",
+    "postprocess": "postprocessor",
+    "view": "view",
+    "check": "check",
+    "workload": "workload generator",
+    "vcs": "version control system",
+}
+"""Families of plugins: the folder (and package) that holds them, and what one of them is called."""
 
 _PERUN = str(Path(__file__).parents[1])
 

@@ -14,8 +14,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from perun.core.errors import PluginError, Terminated
-from perun.plugin.api import FAMILIES
-from perun.plugin.loading import breach, short_string
+from perun.plugin.loading import FAMILIES, breach, short_string
 
 GROUPS: Mapping[str, str] = {
     "collect": "perun.collectors",

@@ -14,8 +14,8 @@ from typing import Any
 from perun.core.errors import UsageError
 from perun.repository import journal
 from perun.repository.journal import JournalFile
+from perun.repository.marks import marked
 from perun.repository.repository import BISECTIONS, PERUN_FOLDER, Repository
-from perun.repository.user import marked
 
 
 class BisectionJournal:

@@ -21,8 +21,8 @@ from perun.core.atomic import process_mark
 from perun.core.errors import DamagedStore, LockTimeout, PerunError, VersionControlError
 from perun.core.leftovers import is_left_over, is_of_a_run, remove_folder
 from perun.plugin.api import SavedState, WorkingCopy
+from perun.repository.marks import FIELD, marked
 from perun.repository.repository import PERUN_FOLDER, Repository
-from perun.repository.user import FIELD, marked
 from perun.store import tree
 from perun.store.lock import Lock, is_held
 

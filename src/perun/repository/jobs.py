@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from perun.core.config.layers import item_place
 from perun.core.errors import ConfigError, PerunError, UsageError
-from perun.plugin.api import FAMILIES, Run
+from perun.plugin.api import Run
+from perun.plugin.loading import FAMILIES
 from perun.plugin.params import from_mapping
 from perun.plugin.registry import Registry
 from perun.repository import workloads as workloads_of_jobs

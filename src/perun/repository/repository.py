@@ -20,8 +20,8 @@ from perun.core.errors import (
     PluginError,
     VersionControlError,
 )
-from perun.plugin.api import Vcs
 from perun.plugin.registry import PluginCandidate, Registry
+from perun.plugin.versions import Vcs
 from perun.repository.user import cache_folder, links_of, own_users, shared_folder
 from perun.store import Store
 

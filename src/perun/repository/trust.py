@@ -31,7 +31,7 @@ from perun.core.errors import ConfigError, NotTrusted, PerunError
 from perun.core.regular import open_regular, read_regular
 from perun.core.wording import listed, without_secrets
 from perun.plugin.registry import Registry
-from perun.repository import user
+from perun.repository import marks
 from perun.repository.journal import plans
 from perun.repository.user import links_of, own_users, shared_folder
 from perun.store import tree
@@ -110,7 +110,7 @@ class Brought(NamedTuple):
     @property
     def digest(self) -> str:
         """A SHA-256 of it all."""
-        return user.digest(self.where, self.what)
+        return marks.digest(self.where, self.what)
 
 
 Ask = Callable[[TrustState, str], bool]
@@ -279,7 +279,7 @@ def knows(root: Path, environ: Mapping[str, str]) -> bool:
 def record_file(root: Path, environ: Mapping[str, str]) -> Path:
     """The path of the decision about `root`: a file for each repository, so that writing needs no lock."""
     name = tree.sha1(os.fsencode(root)).hex()
-    return shared_folder(environ) / user.FOLDER / f"{name}.json"
+    return shared_folder(environ) / marks.FOLDER / f"{name}.json"
 
 
 def _is_kept_by_edits(root: Path, read: Callable[[], Config], environ: Mapping[str, str]) -> bool:
@@ -451,9 +451,9 @@ def _unmarked(root: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, Run
     folder = root / ".perun"
     for kind, described in _LATER.items():
         for path, plan in plans(folder / kind) if kind != _STATE else _state(folder):
-            if not user.is_marked(root, environ, kind, plan):
+            if not marks.is_marked(root, environ, kind, plan):
                 name = str(path.relative_to(folder))
-                yield user.digest(name, plan), RunnableItem(name, _short(described(plan)))
+                yield marks.digest(name, plan), RunnableItem(name, _short(described(plan)))
 
 
 def _state(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:

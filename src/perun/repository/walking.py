@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from datetime import UTC, datetime
 from typing import Final
 
 from perun.core.errors import VersionControlError
-from perun.plugin.api import MinorVersion
+from perun.plugin.versions import MinorVersion
 from perun.repository.repository import Repository
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -87,6 +86,8 @@ def _first_moment(day: str) -> str:
     """When the local day begins, in UTC as dates of versions are; empty if it is no day."""
     if not _DATE.fullmatch(day):
         return ""
+    from datetime import UTC, datetime
+
     try:
         return datetime.strptime(day, "%Y-%m-%d").astimezone(UTC).strftime(_MOMENT)
     except (ValueError, OverflowError):

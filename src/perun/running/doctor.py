@@ -31,7 +31,8 @@ from perun.measurement.comparable import speed_of, usual
 from perun.measurement.difference import DEFAULTS
 from perun.models.two_samples import sequential
 from perun.models.two_samples.ratio import Ratio, of_pairs
-from perun.plugin.api import FAMILIES, Readiness, Report, Run, silent
+from perun.plugin.api import Readiness, Report, Run, silent
+from perun.plugin.loading import FAMILIES
 from perun.plugin.registry import Registry
 from perun.profile.amounts import readable
 from perun.repository import hooks, jobs, walking

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perun.core.errors import UsageError
-from perun.plugin.api import FAMILIES
+from perun.plugin.loading import FAMILIES
 from perun.plugin.params import nearest
 
 

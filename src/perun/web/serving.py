@@ -96,7 +96,7 @@ class BoundServer:
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
-        asyncio.get_running_loop().set_exception_handler(_Lacks())
+        asyncio.get_running_loop().set_exception_handler(_Lacks(self._socket))
         await self._server.serve([self._socket])
 
     def end(self) -> None:
@@ -110,13 +110,16 @@ class BoundServer:
 
 class _Lacks:
     """Takes what an event loop fails of, and tells that no connection can be taken by one line a minute: the
-    loop tells it, and tries again, many times a second."""
+    loop tells it, and tries again, many times a second, and once more after the socket was closed."""
 
-    def __init__(self) -> None:
+    def __init__(self, listening: socket.socket) -> None:
+        self._listening = listening
         self._told = -_AGAIN
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         problem = context.get("exception")
+        if isinstance(problem, ValueError) and self._listening.fileno() < 0:
+            return
         if not isinstance(problem, OSError) or problem.errno not in _NO_ROOM:
             loop.default_exception_handler(context)
         elif time.monotonic() - self._told >= _AGAIN:

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from perun.core.errors import UsageError
-from perun.plugin.api import FAMILIES
+from perun.plugin.loading import FAMILIES
 from perun.plugin.registry import Registry
 from perun.profile.factory import Profile
 

@@ -10,8 +10,7 @@ import pytest
 
 import perun
 from perun.core.errors import PluginError
-from perun.plugin.api import FAMILIES
-from perun.plugin.loading import METHODS, short_string
+from perun.plugin.loading import FAMILIES, METHODS, short_string
 from perun.plugin.registry import GROUPS, Registry
 
 Write = Callable[[str, str], Path]

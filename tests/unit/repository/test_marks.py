@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from perun.repository import user
+from perun.repository import marks
 
 PLAN = {"asked": {"cmd": "./prog", "sizes": ("1", "2"), "budget": 1.5, "name": "odd \udcff"}}
 CODE = """\
 import sys
 from pathlib import Path
-from perun.repository import user as marks
+from perun.repository import marks
 print(marks.mark(Path("/"), {"PERUN_CONFIG_DIR": sys.argv[1]}, "kind", 1))
 """
 
@@ -32,16 +32,16 @@ def key(environ: dict[str, str]) -> Path:
 
 
 def test_what_was_written_and_read_again_has_its_mark(tmp_path: Path, environ: dict[str, str]) -> None:
-    written = user.marked(tmp_path, environ, "plan", PLAN)
+    written = marks.marked(tmp_path, environ, "plan", PLAN)
     again = json.loads(json.dumps(written))
-    assert user.is_marked(tmp_path, environ, "plan", again)
-    assert not user.is_marked(tmp_path, environ, "other", again)
-    assert not user.is_marked(tmp_path / "x", environ, "plan", again)
-    assert not user.is_marked(tmp_path, environ, "plan", PLAN)
+    assert marks.is_marked(tmp_path, environ, "plan", again)
+    assert not marks.is_marked(tmp_path, environ, "other", again)
+    assert not marks.is_marked(tmp_path / "x", environ, "plan", again)
+    assert not marks.is_marked(tmp_path, environ, "plan", PLAN)
     for odd in (None, 1, "", "0" * 64, again["mark"].upper(), "\udcff", [again["mark"]]):
-        assert not user.is_marked(tmp_path, environ, "plan", {**again, "mark": odd})
-    assert not user.is_marked(tmp_path, environ, "plan", {**again, "more": 1})
-    assert user.marked(tmp_path, environ, "plan", written) == written
+        assert not marks.is_marked(tmp_path, environ, "plan", {**again, "mark": odd})
+    assert not marks.is_marked(tmp_path, environ, "plan", {**again, "more": 1})
+    assert marks.marked(tmp_path, environ, "plan", written) == written
 
 
 def test_processes_that_begin_at_once_have_one_key(environ: dict[str, str]) -> None:
@@ -54,17 +54,17 @@ def test_processes_that_begin_at_once_have_one_key(environ: dict[str, str]) -> N
 
 @pytest.mark.parametrize("there", ["short", "another user's"])
 def test_a_key_that_cannot_be_used_is_replaced(tmp_path: Path, environ: dict[str, str], there: str) -> None:
-    before = user.mark(tmp_path, environ, "kind", 1)
+    before = marks.mark(tmp_path, environ, "kind", 1)
     if there == "short":
         key(environ).write_bytes(b"short")
     elif os.geteuid() == 0:
         os.chown(key(environ), 4321, -1)
     else:
         pytest.skip("only root can give files to another user")
-    assert not user.holds(tmp_path, environ, "kind", 1, before)
-    after = user.mark(tmp_path, environ, "kind", 1)
+    assert not marks.holds(tmp_path, environ, "kind", 1, before)
+    after = marks.mark(tmp_path, environ, "kind", 1)
     assert after and after != before
-    assert user.holds(tmp_path, environ, "kind", 1, after)
+    assert marks.holds(tmp_path, environ, "kind", 1, after)
 
 
 def test_without_hard_links_there_is_a_key(
@@ -74,11 +74,11 @@ def test_without_hard_links_there_is_a_key(
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
-    assert user.holds(tmp_path, environ, "kind", 1, user.mark(tmp_path, environ, "kind", 1))
+    assert marks.holds(tmp_path, environ, "kind", 1, marks.mark(tmp_path, environ, "kind", 1))
     assert [one.name for one in key(environ).parent.iterdir()] == ["key"]
 
 
 def test_where_no_key_can_be_kept_nothing_is_marked(tmp_path: Path) -> None:
     nowhere = {"PERUN_CONFIG_DIR": "/proc/none"}
-    assert user.mark(tmp_path, nowhere, "kind", 1) == ""
-    assert not user.holds(tmp_path, nowhere, "kind", 1, "")
+    assert marks.mark(tmp_path, nowhere, "kind", 1) == ""
+    assert not marks.holds(tmp_path, nowhere, "kind", 1, "")

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from perun.core.errors import PluginError
-from perun.plugin.api import FAMILIES
+from perun.plugin.loading import FAMILIES
 
 
 def adapt(family: str, name: str, loaded: object) -> Any:

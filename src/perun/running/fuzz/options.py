@@ -12,7 +12,7 @@ from perun.core.errors import ProfileError, UsageError
 from perun.fuzz.coverage.inputs import CompilerFlags, build
 from perun.fuzz.mutating import DEFAULT, SizeLimit
 from perun.plugin.api import MinorVersion, Report
-from perun.repository import user
+from perun.repository import marks
 from perun.repository.copies import refuse_after_interruption, remove_leftovers, scratch_folder
 from perun.repository.repository import Repository
 from perun.repository.trust import Brought, RunnableItem
@@ -106,7 +106,7 @@ _KIND: Final = "fuzz"
 def marked(repo: Repository, options: FuzzOptions) -> dict[str, Any]:
     """The options as JSON values, with the mark of the user, so that what they run is known as his own."""
     settings = options.as_settings()
-    return {**settings, user.FIELD: user.mark(repo.root, repo.environ, _KIND, _anywhere(settings))}
+    return {**settings, marks.FIELD: marks.mark(repo.root, repo.environ, _KIND, _anywhere(settings))}
 
 
 def trusted(repo: Repository, folder: Path, settings: Mapping[str, Any], doing: str) -> FuzzOptions:
@@ -124,9 +124,9 @@ def trusted(repo: Repository, folder: Path, settings: Mapping[str, Any], doing: 
             f"{folder} holds no campaign: its settings cannot be read: {problem}",
             "give the folder that perun fuzz --output-dir wrote",
         ) from None
-    own = _anywhere({key: value for key, value in settings.items() if key != user.FIELD})
+    own = _anywhere({key: value for key, value in settings.items() if key != marks.FIELD})
     brought = None
-    if not user.holds(repo.root, repo.environ, _KIND, own, settings.get(user.FIELD)):
+    if not marks.holds(repo.root, repo.environ, _KIND, own, settings.get(marks.FIELD)):
         brought = Brought(str(folder), runs, own)
     repo.require_trust(doing, brought)
     return options

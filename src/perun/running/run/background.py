@@ -18,7 +18,7 @@ from perun.core import atomic
 from perun.core.errors import DamagedStore, LockTimeout, PerunError
 from perun.core.process import programs
 from perun.core.regular import IrregularFile, open_for_writing, open_regular
-from perun.repository import user
+from perun.repository import marks
 from perun.repository.repository import PERUN_FOLDER, Repository
 from perun.store import tree
 from perun.store.lock import Lock, is_held
@@ -50,7 +50,7 @@ def start(repo: Repository, version: str, command: Sequence[str]) -> Path:
     :param command: the command that starts Perun.
     :raises DamagedStore: if a link or the like is in the place of its file in the queue.
     """
-    _enqueue(_queue(repo) / version, user.mark(repo.root, repo.environ, _QUEUE, version))
+    _enqueue(_queue(repo) / version, marks.mark(repo.root, repo.environ, _QUEUE, version))
     process = programs.Program(
         [*command, "hooks", "work"],
         cwd=repo.working_root,
@@ -131,7 +131,7 @@ def waiting(repo: Repository) -> list[str]:
 def _is_own(repo: Repository, version: str, mark: str) -> bool:
     """Whether this user has queued the version; where he can keep no key, trust in the whole must do."""
     if mark:
-        return user.holds(repo.root, repo.environ, _QUEUE, version, mark)
+        return marks.holds(repo.root, repo.environ, _QUEUE, version, mark)
     return repo.trust_state.because in ("environment", "plugins.trusted")
 
 

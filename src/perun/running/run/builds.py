@@ -29,8 +29,8 @@ from perun.core.leftovers import remove_folder
 from perun.core.process.command import split
 from perun.core.regular import open_regular, read_regular
 from perun.repository.copies import copy_folder, inside, refuse_after_interruption, remove_leftovers
+from perun.repository.marks import is_marked, marked
 from perun.repository.repository import PERUN_FOLDER, Repository
-from perun.repository.user import is_marked, marked
 from perun.running.run import pre_run
 from perun.store import tree
 from perun.store.lock import is_held, try_lock

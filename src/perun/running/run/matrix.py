@@ -18,8 +18,8 @@ from perun.plugin.api import MinorVersion, Report, silent
 from perun.repository import registering, walking
 from perun.repository.copies import IN_A_COPY, Placement
 from perun.repository.jobs import PARTS, Job, matrix, texts
+from perun.repository.marks import marked
 from perun.repository.repository import BATCHES, PERUN_FOLDER, Repository
-from perun.repository.user import marked
 from perun.running.run import journal as journals
 from perun.running.run import pre_run, schedule
 from perun.running.run.collecting import ProfileNaming

@@ -7,7 +7,7 @@ from typing import Final
 
 from perun.core.errors import VersionControlError
 from perun.core.process.git import GitCommand
-from perun.plugin.api import FileDiff, MinorVersion
+from perun.plugin.versions import FileDiff, MinorVersion
 
 # Reading what HEAD is, and versions from `git log`: six fields for each, every field ended by NUL.
 

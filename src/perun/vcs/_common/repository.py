@@ -12,7 +12,7 @@ from typing import Final
 from perun.core.errors import VersionControlError
 from perun.core.process.git import GitCommand, Purpose
 from perun.core.regular import read_regular
-from perun.plugin.api import FileDiff, KeptCopy, MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
+from perun.plugin.versions import FileDiff, KeptCopy, MajorVersion, MinorVersion, SavedState, Vcs, WorkingCopy
 from perun.vcs._common import history
 from perun.vcs._common.history import is_checksum
 
