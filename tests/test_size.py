@@ -6,8 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST_MODULES = 565
-MOST_LINES = 130_344
-MOST_LINES_OF_TESTS = 89_991
+MOST_LINES = 130_413
+MOST_LINES_OF_TESTS = 90_009
 """What is there today. The budget is 400 modules, 100,000 lines of Python, and 62,000 lines of tests. Who
 makes one of these numbers smaller writes it down here; what makes one larger needs a reason in its commit."""
 

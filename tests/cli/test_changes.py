@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from perun.profile.factory import Profile
+from perun.store import Store
 from perun.store.cache import FILE
 
 COMMITS = 40
@@ -167,3 +168,20 @@ def test_a_project_without_profiles(perun, project):
     done = perun("changes")
     assert done.out.startswith("nothing is registered in 3 versions")
     assert "perun run --crawl-parents matrix" in done.err
+
+
+def test_check_knows_the_versions_before_without_their_profiles(perun, measured):
+    """What `changes` has read is in the cache, and shows the noise to `check`, too."""
+    pair = "check", "diff", f"{measured.main[-1]}~1", measured.main[-1], "--json"
+    first = perun(*pair, cwd=measured.path).json
+    perun("changes", cwd=measured.path)
+    store = Store(measured.path / ".perun")
+    before, kept = (
+        {entry.checksum for version in versions for entry in store.indexes.read(version)}
+        for versions in (measured.main[:-2], measured.main[-2:])
+    )
+    for checksum in before - kept:
+        store.object_path(checksum).unlink()
+    assert perun(*pair, cwd=measured.path).json == first
+    (measured.path / ".perun" / "cache" / FILE).unlink()
+    assert perun(*pair, cwd=measured.path).json != first

@@ -319,7 +319,7 @@ def in_a_pull_request(
     repository.git("add", ".")
     repository.commit("Add a program")
     repository.git("checkout", "-q", "-b", "feature")
-    repository.path.joinpath("slow.sh").write_text("sleep 0.05\n")
+    repository.path.joinpath("slow.sh").write_text("sleep 0.4\n")
     repository.git("add", ".")
     repository.commit("Wait longer")
     repository.git("checkout", "-q", "main")

@@ -394,6 +394,8 @@ def combined(errors: Sequence[StandardError]) -> StandardError:
         return NONE
     if not math.isfinite(size) or any(one.size and one.freedom <= 0 for one in errors):
         return UNKNOWN
+    if len(errors) == 1:
+        return errors[0]
     return StandardError(
         size, 1 / math.fsum((one.size / size) ** 4 / one.freedom for one in errors if one.size)
     )

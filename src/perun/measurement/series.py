@@ -172,7 +172,10 @@ def measurements(profile: Profile) -> dict[str, Series]:
 
 
 class _Values:
-    """The values of a metric, and where each stands in the order of measuring; read once all are added."""
+    """The values of a metric, and where each stands in the order of measuring; read once all are added.
+
+    Most are of one group in that order already: nothing is sorted then.
+    """
 
     def __init__(self) -> None:
         self.absent: float | None = None
@@ -180,39 +183,43 @@ class _Values:
         self._order: list[Floats] = []
         self._sizes: list[NDArray[Any] | None] = []
         self._runs: list[Floats] = []
+        self._is_pooled = False
 
     def add(self, group: ResourceGroup, factor: float) -> None:
         """The amounts of one more group, times `factor`."""
         values = _numbers(group, "amount") * factor
         name = next((name for name in _ORDER if name in group.columns), None)
         start = sum(map(len, self._values))
-        order = np.arange(start, start + len(values)) if name is None else _numbers(group, name)
-        good = np.isfinite(values)
-        self._values.append(values[good])
-        self._order.append(order[good].astype(np.float64))
+        order = np.arange(start, start + len(values), dtype=float) if name is None else _numbers(group, name)
+        self._is_pooled |= RUN in group.columns
         runs = _numbers(group, RUN) if RUN in group.columns else np.zeros(values.size)
-        self._runs.append(runs[good])
         name = next((name for name in _SIZES if name in group.columns or name in group.constants), None)
-        self._sizes.append(None if name is None else _sizes(group, name)[good])
+        sizes = None if name is None else _sizes(group, name)
+        good = np.isfinite(values)
+        if np.count_nonzero(good) < good.size:
+            values, order, runs = values[good], order[good], runs[good]
+            sizes = None if sizes is None else sizes[good]
+        self._values.append(values)
+        self._order.append(order)
+        self._runs.append(runs)
+        self._sizes.append(sizes)
         if group.constants.get("absent") == 0:
             self.absent = 0.0
 
     @cached_property
     def order(self) -> Floats:
         """The places in the order of measuring, those of one pooled profile after the other, shape (n,)."""
-        places: Floats = np.concatenate(self._order)[self._ranked]
-        return places
+        return self._in_order(self._order)
 
     @cached_property
     def runs(self) -> Floats:
         """The number of the pooled profile that each of the values is of, ascending, shape (n,)."""
-        return np.sort(np.concatenate(self._runs))
+        return np.sort(_joined(self._runs))
 
     @cached_property
     def values(self) -> Floats:
         """The values in that order, shape (n,)."""
-        values: Floats = np.concatenate(self._values)[self._ranked]
-        return values
+        return self._in_order(self._values)
 
     @property
     def sizes(self) -> NDArray[Any] | None:
@@ -225,12 +232,24 @@ class _Values:
         ]
         if len({sizes.dtype.kind for sizes in given}) > 1:  # some have none
             return None
-        sizes: NDArray[Any] = np.concatenate(given)[self._ranked]
+        sizes: NDArray[Any] = self._in_order(given)
         return sizes if sizes.size and (sizes != sizes[0]).any() else None
 
+    def _in_order(self, parts: list[NDArray[Any]]) -> NDArray[Any]:
+        joined = _joined(parts)
+        return joined if self._ranked is None else joined[self._ranked]
+
     @cached_property
-    def _ranked(self) -> NDArray[np.intp]:
-        return np.lexsort((np.concatenate(self._order), np.concatenate(self._runs)))
+    def _ranked(self) -> NDArray[np.intp] | None:
+        """The places of the values in the order of measuring; None if they are in it."""
+        order = _joined(self._order)
+        if not self._is_pooled and np.count_nonzero(order[1:] >= order[:-1]) == order.size - 1:
+            return None
+        return np.lexsort((order, _joined(self._runs)))
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _series(gathered: Mapping[Metric, _Values], *, summed_up: bool) -> Iterator[Series]:

@@ -8,12 +8,19 @@ program have the same functions.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from perun.core.errors import PerunError
+from perun.measurement.comparable import conditions
 from perun.measurement.estimate import Readings
-from perun.measurement.series import SeriesName
+from perun.measurement.series import SeriesName, readings
 from perun.store.cache import Cache
+from perun.store.summaries import ProfileSummary, profile_summary_of
+
+if TYPE_CHECKING:
+    from perun.profile.factory import Profile
+    from perun.store import Store
 
 
 class ProfileSeries(NamedTuple):
@@ -76,3 +83,41 @@ class SeriesCache:
             self._names[checksum] = tuple(names)
             self._cache.put("names", {checksum: data})
         return checksum
+
+
+class KnownProfile(NamedTuple):
+    """What the cache has of a registered profile."""
+
+    summary: ProfileSummary
+    series: ProfileSeries
+
+
+def known_profiles(
+    store: Store,
+    checksums: Iterable[str],
+    failed: Callable[[PerunError], None],
+    read: Callable[[str], Profile],
+    readings_of: Callable[[Profile], Mapping[SeriesName, Readings]] = readings,
+) -> dict[str, KnownProfile]:
+    """What profiles measured: of the cache, else of the profiles themselves; then the cache has it, too.
+
+    :param failed: is given why one is left out, as it cannot be read. :param read: reads one.
+    :param readings_of: as :func:`~perun.measurement.series.readings`.
+    """
+    wanted = dict.fromkeys(checksums)
+    summaries, series = store.profile_summaries.of(wanted), store.series.of(wanted)
+    missing = [one for one in wanted if one not in summaries or one not in series]
+    for checksum in missing:
+        try:
+            profile = read(checksum)
+            own = readings_of(profile)
+            made = ProfileSeries(conditions(profile), tuple(own), tuple(own.values()))
+            summaries[checksum], series[checksum] = profile_summary_of(profile), made
+        except PerunError as problem:
+            failed(problem)
+    store.profile_summaries.keep({one: summaries[one] for one in missing if one in summaries})
+    store.series.keep({one: series[one] for one in missing if one in series})
+    return {
+        one: KnownProfile(summaries[one], series[one])
+        for one in wanted if one in summaries and one in series
+    }  # fmt: skip

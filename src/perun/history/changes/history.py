@@ -24,18 +24,17 @@ from perun.history.baseline import limiting_processor_times, summaries_by_series
 from perun.history.changes.data import Conditions as data_Conditions
 from perun.history.changes.data import History, SeriesKey
 from perun.measurement.changes import MANY
-from perun.measurement.comparable import Conditions, conditions
+from perun.measurement.comparable import Conditions
 from perun.measurement.estimate import Point, Readings, estimate, point
 from perun.measurement.noise import WINDOW
-from perun.measurement.series import readings
 from perun.plugin.api import MinorVersion
 from perun.profile.head import Configuration
 from perun.profile.helpers import ProfileInfo
 from perun.repository.repository import Repository
 from perun.repository.walking import ancestors, first_parents
 from perun.store.cache import Cache
-from perun.store.series import ProfileSeries
-from perun.store.summaries import ProfileSummary, profile_summary_of
+from perun.store.series import ProfileSeries, known_profiles
+from perun.store.summaries import ProfileSummary
 
 # The table of what all versions measured, of whatever branch.
 #
@@ -343,25 +342,13 @@ def _profiles(repo: Repository, minor: str, damaged: list[str]) -> list[_Known]:
     """The profiles of the version that can be read."""
     store = repo.store
     infos = [entry.info() for entry in store.indexes.read(minor)]
-    checksums = dict.fromkeys(info.checksum for info in infos)
-    facts, series = store.profile_summaries.of(checksums), store.series.of(checksums)
-    for checksum in checksums:
-        if checksum not in facts or checksum not in series:
-            try:
-                profile = store.objects.get(checksum)
-                own = readings(profile)
-                under = conditions(profile)
-                fact, one = profile_summary_of(profile), ProfileSeries(under, tuple(own), tuple(own.values()))
-            except PerunError as problem:
-                damaged.append(problem.message)
-                continue
-            facts[checksum], series[checksum] = fact, one
-            store.profile_summaries.keep({checksum: fact})
-            store.series.keep({checksum: one})
-    return [
-        _Known(info, facts[info.checksum], series[info.checksum])
-        for info in infos if info.checksum in facts and info.checksum in series
-    ]  # fmt: skip
+    known = known_profiles(
+        store,
+        (info.checksum for info in infos),
+        lambda problem: damaged.append(problem.message),
+        store.objects.get,
+    )
+    return [_Known(info, *known[info.checksum]) for info in infos if info.checksum in known]
 
 
 def _by_key(profiles: Iterable[_Known]) -> dict[SeriesKey, list[tuple[Readings, Conditions]]]:

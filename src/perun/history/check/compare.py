@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -13,7 +13,7 @@ from perun.history.baseline import KnownSummaries, headline_series_of
 from perun.history.check.pools import Pools, Profiles
 from perun.history.check.report import Comparison, ComparisonOptions, MethodResult
 from perun.history.log import ChangeConfirmation
-from perun.measurement.comparable import Conditions, ProfileMismatch, conditions, differences, refused
+from perun.measurement.comparable import Conditions, ProfileMismatch, differences, refused
 from perun.measurement.comparison import Measurements
 from perun.measurement.estimate import Point, Readings, point
 from perun.measurement.series import SeriesName, readings
@@ -29,6 +29,8 @@ from perun.profile.session import are_pairs
 from perun.profile.untraced import AlignedProfiles
 from perun.repository import jobs, postprocessing
 from perun.repository.repository import Repository
+from perun.store import Store
+from perun.store.series import ProfileSeries, known_profiles
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -161,17 +163,22 @@ class PairOutcome(NamedTuple):
 
 
 class BaselinePoints:
-    """The points of series at the versions before, read from profiles that are not too large to be read for
-    that."""
+    """The points of series at the versions before, by what the cache has of profiles; of what it lacks, those
+    are read that are not too large for that."""
 
-    def __init__(self, profiles: Profiles) -> None:
+    def __init__(self, store: Store, profiles: Profiles) -> None:
+        self._store = store
         self._profiles = profiles
+        self._pair: CheckPair | None = None
         self._known: OrderedDict[str, tuple[Mapping[SeriesName, Readings], Conditions]] = OrderedDict()
         # A version is on the lines of several pairs.
         self._point = lru_cache(KEPT_POINTS)(self._point_of)
 
     def of(self, pair: CheckPair, name: SeriesName) -> list[Point]:
         """The points of a series along the line of the pair."""
+        if pair is not self._pair:  # all of a pair at once
+            self._pair = pair
+            self._know(checksum for own in pair.line for checksum in own)
         return [found for own in pair.line if (found := self._point(own, name, own[-1])) is not None]
 
     def both(self, pair: CheckPair, name: SeriesName) -> tuple[Point, Point] | None:
@@ -192,25 +199,34 @@ class BaselinePoints:
     def _point_of(self, version: Sequence[str], name: SeriesName, like: str) -> Point | None:
         """What these profiles measured, under the conditions of one of them. Whether these matter has been
         decided."""
-        read = [(checksum, *self._readings(checksum)) for checksum in version]
+        if any(checksum not in self._known for checksum in version):
+            self._know(version)
+        read = [(checksum, *self._known[checksum]) for checksum in version]
         there = [(one[name], under) for _, one, under in read if name in one]
         ruling = next(((one[name], under) for own, one, under in read if own == like and name in one), None)
         return point(there, name.kind, ruling)._replace(conditions=()) if there else None
 
-    def _readings(self, checksum: str) -> tuple[Mapping[SeriesName, Readings], Conditions]:
-        known = self._known.get(checksum)
-        if known is None:
-            try:
-                profile = self._profiles.get(checksum, MOST_BYTES)
-                measured = self._profiles.cached(profile, Measurements).series
-                own = {} if incomplete.text_of(profile) else readings(profile, measured)
-                known = own, conditions(profile)
-            except ProfileError:  # whoever compares it says so
-                known = {}, ()
-            self._known[checksum] = known
-            if len(self._known) > KEPT_READINGS:
-                self._known.popitem(last=False)
-        return known
+    def _know(self, checksums: Iterable[str]) -> None:
+        """Take what these profiles measured into memory."""
+        wanted = dict.fromkeys(checksums)
+        for checksum in wanted:
+            if checksum in self._known:
+                self._known.move_to_end(checksum)
+        found = known_profiles(
+            self._store,
+            [checksum for checksum in wanted if checksum not in self._known],
+            lambda problem: None,  # whoever compares it says so
+            lambda checksum: self._profiles.get(checksum, MOST_BYTES),
+            lambda profile: readings(profile, self._profiles.cached(profile, Measurements).series),
+        )
+        for checksum in wanted:
+            if checksum not in self._known:
+                one = found.get(checksum)
+                whole = one is not None and not one.summary.incomplete
+                own = one.series if one is not None and whole else ProfileSeries((), (), ())
+                self._known[checksum] = dict(zip(own.names, own.readings, strict=True)), own.conditions
+        while len(self._known) > max(KEPT_READINGS, len(wanted)):
+            self._known.popitem(last=False)
 
 
 class Comparer:
@@ -224,7 +240,7 @@ class Comparer:
         self._rules = rules(repo)
         self._profiles = Profiles(repo)
         self._force = options.force
-        self._lines = BaselinePoints(self._profiles)
+        self._lines = BaselinePoints(repo.store, self._profiles)
         self._facts = KnownSummaries(repo)
         self._newer = ChangeConfirmation(repo)
         settings = repo.config.section("degradation")
