@@ -21,7 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,8 @@ SLOWED = {1.03: None, 1.05: 5, 1.10: 8}
 SLOWED_LENGTH = 0.030
 SHORT = {0.001: 2.7, 0.002: 1.6, 0.003: 2.0, 0.004: 1.3, 0.006: 1.45}
 """Seconds of short commands, and by how much each is slowed."""
+BOUND = 0.03
+"""The largest change that what stays open may be, and still be told to be none."""
 BUSY = 4
 """Busy processes for each processor that are the load."""
 EFFECTS = (0.0, 0.01, 0.02, 0.05, 0.10)
@@ -81,16 +83,20 @@ class Versions:
     def compare(self, base: int, head: int, budget: float) -> tuple[str, int]:
         """What is said of two versions of so many rounds, by wall and CPU time, and of how many pairs.
 
-        It is `worse`, `better`, `both`, `same` or `open`.
+        It is `worse`, `better`, `both`, `same`, `bounded` where no clock can have changed by more than
+        :data:`BOUND`, or `open`.
         """
         versions = self._commit(base), self._commit(head)
         options = ["--always", "--json", "--budget", f"{budget:g}"]
         answer = self._call(["compare", *versions, "-c", "./work", *options])
         comparisons = json.loads(answer)["comparisons"]
-        results = [change["result"] for one in comparisons for change in one["changes"]]
-        if not results:
+        changes = [change for one in comparisons for change in one["changes"]]
+        if not changes:
             raise SystemExit(f"nothing was compared: {answer}")
-        return _told(results), comparisons[0]["session"]["pairs"]
+        told = _told([change["result"] for change in changes])
+        if told == "open" and all(_is_bounded(change) for change in changes):
+            told = "bounded"
+        return told, comparisons[0]["session"]["pairs"]
 
     def check(self, base: int, head: int, rounds: int = 5) -> tuple[str, int]:
         """The same by what a new repository does with two new versions: `run matrix`, then `check head`."""
@@ -165,7 +171,8 @@ def unchanged(place: Place, settings: Settings = BRIEF) -> Iterator[Count]:
     name = f"the same program twice, 5 to 200 ms, {settings.budget:g} s each: false alarms at 99 %"
     yield Count(name, tally.definite, settings.unchanged, most=0, others=tally.others("worse", "better"))
     yield Count("the same: said to be unchanged within 2 %", tally.said["same"], settings.unchanged)
-    yield Count("the same: inconclusive", tally.said["open"], settings.unchanged)
+    settled = tally.said["same"] + tally.said["bounded"]
+    yield Count(f"the same: unchanged, or within {BOUND:.0%}", settled, settings.unchanged)
 
 
 def slowed(place: Place, settings: Settings = FULL) -> Iterator[Count]:
@@ -275,6 +282,10 @@ def _told(results: Sequence[str]) -> str:
     if _BETTER.intersection(results):
         return "better"
     return "same" if set(results) == {"NoChange"} else "open"
+
+
+def _is_bounded(change: Mapping[str, Any]) -> bool:
+    return change["result"] == "NoChange" or (change["limit"] is not None and change["limit"] <= BOUND)
 
 
 class _Tally:

@@ -441,7 +441,8 @@ def test_a_share_of_a_processor_is_held_by_stops(tmp_path: Path) -> None:
         "it used 0.05 of a processor, but for what it used before a look"
     )
     assert found.result.held == "duty cycle" and len(found.stops) > 2
-    assert found.by_rule["exact"] > found.live / 2
+    # On a busy machine it may wait longer for a processor than it is stopped.
+    assert found.by_rule["exact"] > sum(end - start for start, end in found.stops) / 2e9
 
 
 def test_a_control_group_holds_a_program_back_without_stops(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ class TestEnds:
     def test_a_sleep_that_is_interrupted_tells_what_was_asked(self, tmp_path: Path, native: bool) -> None:
         text = (
             "import signal, time\ndef stop(*arguments): raise KeyboardInterrupt\n"
-            "signal.signal(signal.SIGALRM, stop); signal.setitimer(signal.ITIMER_REAL, 0.02)\n"
+            "signal.signal(signal.SIGALRM, stop); signal.setitimer(signal.ITIMER_REAL, 0.5)\n"
             "try: time.sleep(30)\nexcept KeyboardInterrupt: print('interrupted')\n"
         )
         recording = run(text, tmp_path / "rec", native)

@@ -354,17 +354,17 @@ def wrapped(recorder: PureRecorder, original: Any, rule: Rule, limited: LimitHoo
         if limited.before:
             limited.before(api + kind * bool(rules & BY_KIND))
         outer = thread.top, thread.absorbing, thread.physical, thread.nested
-        thread.top, thread.absorbing, thread.physical, thread.nested = number << 32, 0, 0, 0
         at, base, start = thread.slot(), thread.base, now()
         shown = api + (kind if rules & BY_KIND else 0)
         # What is asked of a sleep counts however it ends.
         amount = amount_of(kind_of_amount, None, first, 0) if kind_of_amount == NANOSECONDS_OF_FIRST else 0
-        _pack(thread.buffer, at, start, 0, amount, shown, 0, number)
-        if rules & WAITS:
-            thread.spill()
         result, flags = None, layout.RAISED
         deadline = 0
-        try:
+        try:  # a handler of a signal may raise anywhere in it
+            thread.top, thread.absorbing, thread.physical, thread.nested = number << 32, 0, 0, 0
+            _pack(thread.buffer, at, start, 0, amount, shown, 0, number)
+            if rules & WAITS:
+                thread.spill()
             result = original(*arguments, **named)
             flags = layout.PHYSICAL if rules & RAW else 0
         finally:
