@@ -73,6 +73,7 @@ class Difference(Struct):
     limit: float | None
     confirmed: bool
     since: str
+    shares: str | None
 
 
 class Acknowledged(Struct):
