@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MOST_MODULES = 563
-MOST_LINES = 130_315
-MOST_LINES_OF_TESTS = 89_967
+MOST_MODULES = 564
+MOST_LINES = 130_788
+MOST_LINES_OF_TESTS = 90_365
 """What is there today. The budget is 400 modules, 100,000 lines of Python, and 62,000 lines of tests. Who
 makes one of these numbers smaller writes it down here; what makes one larger needs a reason in its commit."""
 

@@ -225,7 +225,7 @@ def of_one_measurement(values: tuple[float, float], sizes: tuple[int, int], vers
 
     :param version: the one that was measured.
     """
-    return Difference(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, Basis.ONCE, values, sizes, 1.0, shares=version)
+    return Difference(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, Basis.ONCE, values, sizes, shares=version)
 
 
 def of_levels(

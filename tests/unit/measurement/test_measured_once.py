@@ -1,4 +1,4 @@
-"""Versions with the same program and input share a measurement: what is said of them, and of others beside."""
+"""Versions with the same program and input share a measurement: what is said of them and of others."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_two_versions_that_were_measured_once_did_not_change(level: float, kind:
 
 def test_what_one_of_them_measured_beside_tells_nothing_else() -> None:
     both, own = visits(1, VERSION), visits(2, first=5)
-    more = Point((*both.rounds, *own.rounds))
+    more = Point((*own.rounds, *both.rounds))
     assert measured_once(both, more) == measured_once(more, both) == VERSION
     other = Point((*both.rounds, *visits(3, first=10).rounds))
     assert measured_once(more, other) == measured_once(both, visits(1, "fedc")) == ""
