@@ -168,6 +168,7 @@ def rounds(place: Place, settings: Settings | None = None) -> Iterator[Count]:
                         f"HEAD~{VERSIONS}",
                         "--budget",
                         str(settings.budget),
+                        "--no-share",  # versions without a step are the pairs that must not differ
                         "--json",
                     )
                 seconds += time.monotonic() - begun

@@ -73,6 +73,14 @@ class Difference(Struct):
     limit: float | None
     confirmed: bool
     since: str
+    shares: str | None
+
+
+class Shares(Struct):
+    """The version whose measurement a profile is, as that has the same program and input, and why."""
+
+    minor_version: str
+    reason: str
 
 
 class Acknowledged(Struct):
@@ -379,6 +387,7 @@ class RunProfile(Job):
     measured: Value | None
     difference: Difference | None
     notes: list[str]
+    shares: Shares | None
 
 
 class RunFailure(Job):

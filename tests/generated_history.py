@@ -9,7 +9,7 @@ import numpy as np
 from perun.history.changes.data import History, SeriesKey, VersionChanges
 from perun.history.changes.detecting import detect
 from perun.history.changes.finding import by_version
-from perun.history.changes.history import Cell, cell
+from perun.history.changes.history import Cell, cell, cells_of
 from perun.measurement.difference import Rules
 from perun.measurement.estimate import Kind, Point, Round, Sample, point_of, sample_of
 from perun.measurement.noise import WINDOW
@@ -96,12 +96,8 @@ def told(
 ) -> Told:  # fmt: skip
     """What is told of a history of one series, of which nothing was found before where that is None."""
     key = KEY._replace(exact=exact, type="instructions" if exact else type, location="main")
-    columns = [cell(one) for one in own]
-    kinds = (np.float64, np.float32, np.float32, np.int32, np.int32, np.int32, np.uint32)
-    cells = tuple(
-        np.array([[getattr(one, field) for one in columns]], kind)
-        for field, kind in zip(Cell._fields, kinds, strict=True)
-    )
+    columns = cells_of(map(cell, own))
+    cells = tuple(columns[field][np.newaxis] for field in Cell._fields)
     versions = [
         MinorVersion("2026-01-01 00:00:00", "A", "a@example.org", name(number), "", ())
         for number in range(len(own))

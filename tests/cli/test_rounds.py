@@ -7,9 +7,10 @@ import re
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from perun.repository.jobs import Job, make_unit
 from perun.repository.repository import Repository, open_repository
 from perun.running.run.finding import Search
 from perun.running.run.rounds import LOOKS, Rounds
-from perun.running.run.schedule import ROUNDS, choose, plan_slots, rounds_of
+from perun.running.run.schedule import ROUNDS, Share, choose, plan_slots, rounds_of, shared_last
 from profiles import profile_of
 from shared import wait_for
 
@@ -207,20 +208,35 @@ def measured(
     machine: Machine,
     budget: float,
     versions: list[MinorVersion] | None = None,
+    copies: Mapping[int, int] = MappingProxyType({}),
 ) -> Rounds:
-    """A session over versions, newest first, by default all there are, that take so many seconds each."""
+    """A session over versions, newest first, by default all there are, that take so many seconds each.
+
+    :param copies: the places of versions that share the measurement of another one, and its place.
+    """
     versions = versions or choose(repo, [], True)[: len(levels)]
     job = Job("./app", "", "", make_unit(repo, "collect", "time", {}, "the test"))
     slots = plan_slots([job], versions, rounds_of, machine.rng)
-    found = Rounds(repo, slots, versions, budget, f"s{machine.rng.random()}", rng=machine.rng)
+    shares = {
+        (versions[place].checksum, id(job)): Share(versions[of].checksum, "all files are the same")
+        for place, of in copies.items()
+    }
+    found = Rounds(repo, slots, versions, budget, f"s{machine.rng.random()}", shares=shares, rng=machine.rng)
+    slots = shared_last(slots, shares)
+    visits: dict[tuple[str, int], Any] = {}
     level = {version.checksum: one for version, one in zip(versions, levels, strict=True)}
     while slots:
         for slot in slots:
             for task in slot.tasks:
-                profile = machine.measure(level[slot.version.checksum], task.round)
-                noted = session.Session(found.id, round=task.round, levels=found.levels(task.round))
+                version = slot.version.checksum
+                share = found.share_of(version, job)
+                own = share or found.source(version, job) or Share("")
+                if share is None:
+                    visits[version, task.round] = machine.measure(level[version], task.round)
+                profile = visits[version if share is None else share.version, task.round]
+                noted = session.Session(found.id, "", task.round, False, found.levels(task.round), {}, *own)
                 session.mark(profile, noted)
-                found.learn(slot.version.checksum, task.job, profile, 0.05)
+                found.learn(version, task.job, profile, 0.05 if share is None else None)
         slots = found.more()
     return found
 
@@ -243,6 +259,18 @@ def test_rounds_go_on_where_neighbours_are_not_settled(repo) -> None:
     assert newest == (ROUNDS, "SevereDegradation")
     assert middle[0] == oldest[0] > ROUNDS and middle[1] == "Degradation"
     assert [rounds for rounds, _ in words(measured(repo, [0.18, 0.1031, 0.1], machine, 0))] == [ROUNDS] * 3
+
+
+def test_what_is_measured_again_is_shared_again(repo) -> None:
+    """The middle one is a copy of the oldest: it has the same rounds, and takes no part of the budget."""
+    machine = Machine(1, between=0.1, visit=0.012, within=0.012)
+    newest, middle, oldest = words(measured(repo, [0.1031, 0.1, 0.1], machine, 20, copies={1: 2}))
+    assert newest[0] == middle[0] == oldest[0] > ROUNDS
+    assert (newest[1], middle[1]) == ("Degradation", "NoChange")
+    assert machine.seconds == pytest.approx(0.05 * 2 * newest[0])
+    machine = Machine(3, between=0.1, visit=0.05, within=0.05)
+    measured(repo, [0.1, 0.1, 0.1], machine, 0.3, copies={1: 2})
+    assert machine.seconds == pytest.approx(2 * 0.3)
 
 
 def test_the_budget_ends_it(repo) -> None:

@@ -364,7 +364,7 @@ def test_numbers_in_json(perun, measured):
     assert difference == {
         "ratio": pytest.approx(1.5), "ratio_low": pytest.approx(0.746, abs=1e-3),
         "ratio_high": pytest.approx(3.018, abs=1e-3), "verdict": "Unknown", "decides": False, "limit": None,
-        "confirmed": True, "since": measured.git("rev-parse", "HEAD~1")
+        "confirmed": True, "since": measured.git("rev-parse", "HEAD~1"), "shares": None,
     }  # fmt: skip
     assert second["measured"]["low"] is second["measured"]["high"] is None
     assert second["difference"] is None

@@ -44,6 +44,7 @@ class Made(NamedTuple):
     :param values: by workload. :param session: empty for one that was measured alone. :param side: of a
         comparison. :param order: of measuring. :param kernel: of the machine, and
         :param speed: how many times as long as usual it took for the same work; 0 where that is unknown.
+    :param measured: the place of the version that was measured, where several share that.
     """
 
     version: int
@@ -56,6 +57,7 @@ class Made(NamedTuple):
     side: str = ""
     kernel: int = 0
     speed: float = 0.0
+    measured: int | None = None
 
 
 class History(NamedTuple):
@@ -97,7 +99,8 @@ def generated(seed: int, versions: tuple[int, int] = (5, 14), *, most: int = 4) 
         truth.append(levels)
         profiles += _measured(chance, number, benchmark, levels)
     profiles.sort(key=lambda one: one.order)
-    return History(seed, parents, benchmarks, tuple(_with_speeds(seed, profiles, count)), tuple(truth))
+    made = _sharing(seed, list(_with_speeds(seed, profiles, count)), parents, truth)
+    return History(seed, parents, benchmarks, tuple(made), tuple(truth))
 
 
 def _with_speeds(seed: int, profiles: Sequence[Made], count: int) -> Iterator[Made]:
@@ -107,6 +110,26 @@ def _with_speeds(seed: int, profiles: Sequence[Made], count: int) -> Iterator[Ma
     for one in profiles:
         speed = (factor if one.version >= at else 1.0) * math.exp(NOISE * chance.gauss(0, 1))
         yield one._replace(speed=speed * (known and chance.random() < 0.95))
+
+
+def _sharing(
+    seed: int, profiles: Sequence[Made], parents: Sequence[Sequence[int]], truth: Sequence[Sequence[float]]
+) -> Iterator[Made]:
+    """In every second history some versions that are as fast as the one before share its sessions."""
+    chance = random.Random(f"what {seed} shares")
+    share = chance.choice((0.0, 0.6))
+    measured = list(range(len(parents)))
+    for place, own in enumerate(parents):
+        if own and chance.random() < share and all(one[place] == one[own[0]] for one in truth):
+            measured[place] = measured[own[0]]
+    visits = {(one.version, one.benchmark, one.session, one.round): one for one in profiles if not one.side}
+    for one in profiles:
+        place = measured[one.version]
+        found = visits.get((place, one.benchmark, one.session, one.round))
+        if found is None or not one.session or one.side or measured.count(place) == 1:
+            yield one
+        else:
+            yield found._replace(version=one.version, order=one.order, measured=place)
 
 
 def _parents(chance: random.Random, count: int) -> tuple[tuple[int, ...], ...]:
@@ -233,14 +256,14 @@ def store(repo: Repository, history: History, checksums: Sequence[str]) -> None:
     """Register its profiles in their versions."""
     by_version: dict[int, list[tuple[Profile, str, float]]] = {}
     for number, made in enumerate(history.profiles):
-        item = (profile_of(history, made), f"{number}.perf", float(START + made.order))
+        item = (profile_of(history, made, checksums), f"{number}.perf", float(START + made.order))
         by_version.setdefault(made.version, []).append(item)
     for version, items in by_version.items():
         link(repo.store, checksums[version], items)
 
 
-def profile_of(history: History, made: Made) -> Profile:
-    """The profile as a collector makes it."""
+def profile_of(history: History, made: Made, checksums: Sequence[str] = ()) -> Profile:
+    """The profile as it is stored. :param checksums: of the versions, where several share it."""
     benchmark = history.benchmarks[made.benchmark]
     kind, unit, collector = {
         "memory": ("memory", "B", "memory"),
@@ -263,6 +286,9 @@ def profile_of(history: History, made: Made) -> Profile:
     if made.session:
         levels = LEVELS if made.side else None
         one = sessions.Session(made.session, made.side, made.round, bool(made.side), levels)  # type: ignore[arg-type]
+        if made.measured is not None and checksums:
+            reason = "all files are the same" if made.version != made.measured else ""
+            one = one._replace(measured=checksums[made.measured], reason=reason)
         sessions.mark(profile, one)
     return profile
 

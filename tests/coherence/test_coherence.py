@@ -22,6 +22,8 @@ SEEDS, STEP = 300, 10
 """Histories of the ordinary suite, and how many are one test, so that all processors have some."""
 REPORTED = 10
 """One of so many is asked for reports, too."""
+SHARING = 2
+"""One hundred has so many at least whose versions share a measurement."""
 MANY = 5000
 SMALL = (3, 5)
 """Versions of the many small ones."""
@@ -46,6 +48,17 @@ def with_reports(asked: Asked) -> list[str]:
 def test_commands_agree(hold: Hold, first: int) -> None:
     for seed in range(first, first + STEP):
         hold(generated(seed, SMALL, most=2), asked_in_turns(seed))
+
+
+@pytest.mark.parametrize("first", range(0, 1000, 100))
+def test_commands_agree_where_versions_share_a_measurement(hold: Hold, first: int) -> None:
+    sharing = [
+        history
+        for history in (generated(seed, (3, 6), most=2) for seed in range(first, first + 100))
+        if any(made.measured not in (None, made.version) for made in history.profiles)
+    ]
+    for history in sharing[:SHARING]:
+        hold(history, with_reports)
 
 
 @pytest.mark.slow

@@ -47,9 +47,9 @@ from perun.profile.format import json as formats
 from perun.profile.head import ProfileHeader
 from perun.profile.island import timeline_of, usage_of
 from perun.repository import copies
-from perun.running.compare.identical import loaded_parts
 from perun.running.explain import sources
 from perun.running.run import journal
+from perun.running.run.identical import loaded_parts
 from perun.store import Store, changes, index, tree, unpacking
 from perun.store import stats as stats_file
 from perun.vcs import tagit as tagit_files

@@ -27,7 +27,7 @@ ALLOWED = {
     "perun.cli.metrics": "the file that the user names",
     "perun.cli.options": "the file that the user names",
     "perun.running.bench.plan": "a program of the user, to see whether it is compiled",
-    "perun.running.compare.identical": "programs and files of working copies, which the user lets run",
+    "perun.running.run.identical": "programs and files of working copies, which the user lets run",
     "perun.running.compare.plan": "files of the user, links as links",
     "perun.running.explain.collecting": "the program of a working copy, which the user lets run",
     "perun.running.explain.sources": "the program of a working copy, which the user lets run",

@@ -24,7 +24,7 @@ from perun.history.baseline import (
 )
 from perun.measurement.difference import Rules
 from perun.measurement.noise import WINDOW, Kept
-from perun.measurement.verdict import is_change
+from perun.measurement.verdict import seen_again
 from perun.plugin.versions import MinorVersion
 from perun.repository.repository import Repository
 from perun.store.summaries import Snapshot, Summary
@@ -179,7 +179,7 @@ class LogValues(Generic[_T]):
             line = list(islice(one.lines[wanted], WINDOW))
             beyond = (lambda: True) if again else partial(self._newer, one.checksum, wanted)
             found = compare_with_line(value, line, self._rules, again=beyond, kept=self._kept)
-            if found.verdict is not None and not is_change(found.verdict):
+            if found.verdict is not None and seen_again(found.verdict, beyond):
                 self._again.setdefault(found.since, set()).add(wanted)
             given.append(LogValue(wanted, found, line, again))
         self._again.pop(one.checksum, None)

@@ -71,7 +71,8 @@ _SMALLEST: Final = 1e-5
 class Track(NamedTuple):
     """The points of a series, as :class:`perun.history.changes.history.Cell` has each of them.
 
-    :param marks: the same for points of the same session; 0 for one of its own, else :data:`MANY`.
+    :param marks: the same for points of the same session; 0 for one of its own, else :data:`MANY`. Versions
+        that share one measurement are one point.
     """
 
     values: Floats
@@ -90,9 +91,15 @@ class Track(NamedTuple):
         """The points from that one on."""
         return Track._make(one[place:] for one in self)
 
-    def repeats(self, start: int, place: int, stop: int) -> bool:
+    def repeats(self, type_: str, start: int, place: int, stop: int) -> bool:
         """Whether both levels, from `start` to `place` and to `stop`, are one number each, and one of them
-        that of three versions or more: nothing that reacts to the machine repeats so."""
+        that of three versions or more: nothing that reacts to the machine repeats so, but times may, by a
+        coarse clock.
+
+        :param type_: of the resources.
+        """
+        if type_ == "time":
+            return False
         levels = self.values[start:place], self.values[place:stop]
         one_each = all(own.min() == own.max() for own in levels)
         return one_each and max(own.size for own in levels) >= _REPEATED

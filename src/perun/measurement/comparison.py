@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from perun.measurement.comparable import SPEED, conditions, speed_of
-from perun.measurement.difference import Difference, Rules, allowing, difference, noise_before, of_ratio
-from perun.measurement.estimate import Point, point
+from perun.measurement.difference import (
+    Difference,
+    Rules,
+    allowing,
+    difference,
+    noise_before,
+    of_one_measurement,
+    of_ratio,
+)
+from perun.measurement.estimate import Point, measured_once, point
 from perun.measurement.headline import headline, processor
 from perun.measurement.series import (
     CALLS,
@@ -30,6 +38,7 @@ from perun.measurement.series import (
 from perun.measurement.verdict import Verdict, confirmed, judge, never, untold_parts
 from perun.models.two_samples.ratio import MIN_VALUES, Ratio, SampleSummary, described, of_each, of_sizes
 from perun.models.two_samples.sequential import benjamini_hochberg
+from perun.profile import session as sessions
 from perun.profile.amounts import written
 from perun.profile.changes import DegradationInfo, PerformanceChange
 
@@ -55,6 +64,7 @@ class Measurements:
 
     :ivar headline: the location of the series that stands for the profile; empty where none does.
     :ivar speed: of the machine, as of :func:`perun.measurement.comparable.speed_of`.
+    :ivar shared: whether other versions share a part of it.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -63,6 +73,7 @@ class Measurements:
         self.headline = "" if found is None else found.location
         self.profile = profile
         self.speed = speed_of(conditions(profile))
+        self.shared = sessions.is_shared(profile)
         self._points: dict[str, Point] = {}
         self._described: dict[str, SampleSummary] = {}
 
@@ -181,7 +192,11 @@ def _differences(
         if units[0] != units[1]:
             yield pair, f"the units differ: {units[0] or 'none'} and {units[1] or 'none'}"
         elif pair.is_of_calls:
-            if pair.location in of_calls:
+            sides = _points(pair, old, new, both) if old.shared and new.shared else ()
+            if sides and (version := measured_once(*sides)):
+                values, sizes = (sides[0].value, sides[1].value), (sides[0].size, sides[1].size)
+                yield pair, of_one_measurement(values, sizes, version)
+            elif pair.location in of_calls:
                 yield pair, of_calls[pair.location]
         else:
             found = _of_points(pair, old, new, rules, line, both)

@@ -13,8 +13,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.measurement.comparable import PROCESSOR, WALL, refused, slower, unlike
-from perun.measurement.estimate import NONE, Kind, Point, StandardError, combined, exp
-from perun.measurement.noise import NOTHING, WINDOW, Kept, Noise, learn, learn_numbers, shared
+from perun.measurement.estimate import NONE, Kind, Point, StandardError, combined, exp, measured_once
+from perun.measurement.noise import NOTHING, WINDOW, Kept, Noise, learn, learn_numbers, shared, together
 from perun.models.student import p_value as student
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class Basis(Enum):
     """What an interval rests on; the value says it after `by`."""
 
     COUNTS = "counts"
+    ONCE = "one measurement of both"
     ROUNDS = "rounds that visited both"
     SESSIONS = "several sessions of both"
     HISTORY = "how much earlier versions differ"
@@ -115,7 +116,8 @@ class Difference(NamedTuple):
         are.
     :param rounds: or sessions whose scatter the interval shows, so that more of these narrow it; 0 where
         single measurements do.
-    :param slower: as of :func:`allowing`.
+    :param slower: as of :func:`allowing`. :param shares: the version whose measurement both are; empty where
+        each has its own.
     """
 
     ratio: float
@@ -134,6 +136,7 @@ class Difference(NamedTuple):
     unknown: str = ""
     rounds: int = 0
     slower: float = 0.0
+    shares: str = ""
 
 
 def noise_before(baseline: Point, target: Point, line: Sequence[Point], kept: Kept | None = None) -> Noise:
@@ -166,6 +169,8 @@ def difference(
     common = tuple(name for name in target.workloads if name in there)
     if not common:
         return None
+    if version := measured_once(baseline, target):
+        return of_one_measurement((baseline.value, target.value), (baseline.size, target.size), version)
     if _is_counted(baseline, target):
         found = _of_counts(baseline, target, common)
     elif _hardly_varies(baseline) and _hardly_varies(target):
@@ -213,6 +218,14 @@ def of_counts(values: tuple[float, float], sizes: tuple[int, int]) -> Difference
     return Difference(
         ratio, ratio, ratio, ratio, ratio, float(old == new), 1.0, Basis.COUNTS, values, sizes, 1.0, delta
     )
+
+
+def of_one_measurement(values: tuple[float, float], sizes: tuple[int, int], version: str) -> Difference:
+    """That of two versions with the same program and input, which were measured once: there is none.
+
+    :param version: the one that was measured.
+    """
+    return Difference(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, Basis.ONCE, values, sizes, shares=version)
 
 
 def of_levels(
@@ -343,9 +356,9 @@ def _of_numbers(
     )
     error = combined([one.error_of(common, logarithmic=False) for one in (baseline, target)])
     shift, beside = new - old, 0.0
-    visited, others = ({(own.session, own.number) for own in one.rounds} for one in (baseline, target))
     steady = baseline.kind is Kind.COUNTED or (baseline.steady and target.steady)
-    if steady or len(visited & others) > 1:  # of rounds that visited both, their scatter says it all
+    # Of rounds that visited both, their scatter says it all.
+    if steady or len(list(together(baseline, target))) > 1:
         pass
     elif noise.numbers is not None:
         visits = (1 / baseline.sessions + 1 / target.sessions) / 2

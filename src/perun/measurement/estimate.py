@@ -58,11 +58,13 @@ class Round(NamedTuple):
 
     :param session: a stretch of measuring without another in between; rounds of one session and number
         stand side by side, whichever versions they are of.
+    :param measured: the version that was visited, where several that are the same share the visit; else "".
     """
 
     session: str
     number: int
     samples: Mapping[str, Sample]
+    measured: str = ""
 
 
 class Estimate(NamedTuple):
@@ -158,6 +160,11 @@ class Point(_Point):
     def sessions(self) -> int:
         """How many sessions have seen it."""
         return len({one.session for one in self.rounds}) if len(self.rounds) > 1 else 1
+
+    @cached_property
+    def shared(self) -> frozenset[tuple[str, int, str]]:
+        """Session, number and measured version of the rounds that several versions share."""
+        return frozenset((one.session, one.number, one.measured) for one in self.rounds if one.measured)
 
     @cached_property
     def workloads(self) -> tuple[str, ...]:
@@ -337,7 +344,7 @@ def point_of(profiles: Iterable[Sequence[Round]], kind: Kind) -> Point:
         for one in profile:
             session = one.session or f"#{place}"
             number = one.number + (last.get(session, -1) + 1 if after else 0)
-            own.append(Round(session, number, one.samples))
+            own.append(one._replace(session=session, number=number))
         rounds += own
         taken.update((one.session, one.number) for one in own)
         for one in own:
@@ -380,6 +387,24 @@ def _last_round(one: Readings) -> int:
 
 def _session_of(one: Readings) -> str:
     return one.rounds[0].session if one.rounds else ""
+
+
+def measured_once(one: Point, other: Point) -> str:
+    """The version whose measurement is all that there is of one of the two, and the other one has too; empty
+    where each has its own."""
+    few, many = sorted((one, other), key=lambda point: len(point.rounds))
+    if len(few.shared) < len(few.rounds) or not few.shared <= many.shared:
+        return ""
+    return few.rounds[-1].measured
+
+
+def each_once(points: Sequence[Point]) -> Sequence[Point]:
+    """The points in their order, of those that are one measurement the first."""
+    kept: list[Point] = []
+    for one in points:
+        if not (one.shared and any(measured_once(one, other) for other in kept)):
+            kept.append(one)
+    return kept
 
 
 def point_of_headlines(headlines: Sequence[Headline]) -> Point:

@@ -242,7 +242,7 @@ def _rounds(
         }
         kept = {workload: sample for workload, sample in of_each.items() if sample is not None}
         if kept:
-            rounds.append(Round(*key, kept))
+            rounds.append(Round(*key, kept, session.measured if session else ""))
     return tuple(rounds)
 
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perun.measurement.estimate import Point, Round, StandardError
+from perun.measurement.estimate import Point, Round, StandardError, each_once
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,10 +72,10 @@ def learn(points: Sequence[Point], kept: Kept | None = None) -> Noise:
     """What neighbouring versions of one series show.
 
     :param points: in the order of the history, the newest last; of more than :data:`WINDOW` the newest ones
-        count.
+        count. Those that are one measurement count once, as their difference is none of chance.
     :param kept: where the comparisons of neighbours are kept for the next call.
     """
-    points = points[-WINDOW:]
+    points = each_once(points[-WINDOW:])
     kept = {} if kept is None else kept
     if len(kept) > _KEPT:
         kept.clear()
@@ -104,7 +104,7 @@ def learn_numbers(points: Sequence[Point]) -> Noise:
     """As :func:`learn`, of values some of which are not above 0, so that they are compared as they are."""
     return Noise(numbers=scale([
         one
-        for old, new in itertools.pairwise(points[-WINDOW:])
+        for old, new in itertools.pairwise(each_once(points[-WINDOW:]))
         for one in _apart(old, new, logarithmic=False)
     ]))  # fmt: skip
 
@@ -189,13 +189,20 @@ def shared(old: Point, new: Point) -> dict[str, list[float]]:
     """
     if not (old.positive and new.positive):
         return {}
-    others = {(one.session, one.number): one for one in old.rounds}
     found: dict[str, list[float]] = {}
-    for one in new.rounds:
-        other = others.get((one.session, one.number))
-        if other is not None and (difference := _of_rounds(other, one)) is not None:
+    for other, one in together(old, new):
+        if (difference := _of_rounds(other, one)) is not None:
             found.setdefault(one.session, []).append(difference)
     return {session: own for session, own in found.items() if len(own) > 1}
+
+
+def together(old: Point, new: Point) -> Iterator[tuple[Round, Round]]:
+    """The rounds that visited both, each of them; one visit that both share is none."""
+    others = {(one.session, one.number): one for one in old.rounds}
+    for one in new.rounds:
+        other = others.get((one.session, one.number))
+        if other is not None and not one.measured == other.measured != "":
+            yield other, one
 
 
 def _of_rounds(old: Round, new: Round) -> float | None:

@@ -26,9 +26,11 @@ MARKS: Final = {
     "!": "definite",
     "!?": "unconfirmed, seen once: perun compare decides",
     "?": "maybe",
+    "=": "the same program and input, measured once",
 }
-"""What stands behind a difference that is none of chance alone, the strongest first."""
-_COLOURS: Final = {"!!": "bold {}", "!": "{}", "!?": "yellow", "?": "dim"}
+"""What stands behind a difference that is none of chance alone, the strongest first, and where there is
+none."""
+_COLOURS: Final = {"!!": "bold {}", "!": "{}", "!?": "yellow", "?": "dim", "=": "dim"}
 
 
 def value(one: Estimate, unit: str, *, counted: bool = True) -> str:
@@ -81,6 +83,8 @@ def mark(one: Verdict | None, *, confirmed: bool = True) -> str:
 
     :param confirmed: whether both sides were seen more than once.
     """
+    if one is not None and one.difference.shares:
+        return "="
     size = 0 if one is None else abs(severity(one.change))
     if size < 2:
         return "?" * size
@@ -98,6 +102,8 @@ def style(one: Verdict | None, *, confirmed: bool = True) -> str:
 def word(one: Verdict, *, confirmed: bool = True) -> str:
     """The word of the verdict, as :func:`name`; of a maybe that only a weaker interval than usual has found
     that it is this one: `Maybe Degradation by the 95 % interval`."""
+    if one.difference.shares:
+        return f"{name(one.change)}: {one.reason}"
     weaker = f" by the {100 * one.maybe_confidence:.4g} % interval" if one.maybe_confidence else ""
     return name(one.change, confirmed=confirmed, limit=one.limit) + weaker
 

@@ -364,15 +364,13 @@ def readings_of(profile: Profile, series: Series) -> Readings:
     """
     session = sessions.session_of(profile)
     calls = series.metric.kind is Kind.CALLS
-    rounds: dict[tuple[str, int], dict[str, Sample]] = {}
-    for (session_id, number), workload, values in _parts(profile, series, session):
+    rounds: dict[tuple[str, int, str], dict[str, Sample]] = {}
+    for visit, workload, values in _parts(profile, series, session):
         sample = sample_of(values)
         if sample is not None:
             # The number of calls in one run varies by nothing that is known.
-            rounds.setdefault((session_id, number), {})[workload] = (
-                sample._replace(spread=0.0) if calls else sample
-            )
-    own = tuple(Round(*key, samples) for key, samples in rounds.items())
+            rounds.setdefault(visit, {})[workload] = sample._replace(spread=0.0) if calls else sample
+    own = tuple(Round(id_, number, one, of) for (id_, number, of), one in rounds.items())
     whole = series.whole or 0.0
     if session is None:
         return Readings(own, whole=whole)
@@ -381,8 +379,8 @@ def readings_of(profile: Profile, series: Series) -> Readings:
 
 def _parts(
     profile: Profile, series: Series, session: sessions.Session | None
-) -> Iterator[tuple[tuple[str, int], str, list[float]]]:
-    """The values by session and number of their round, and by workload."""
+) -> Iterator[tuple[sessions.Visit, str, list[float]]]:
+    """The values by visit and by workload."""
     values = series.values.tolist()
     labels = ["" if series.sizes is None else _label(one) for one in
               (series.sizes.tolist() if series.sizes is not None else values)]  # fmt: skip
@@ -401,9 +399,10 @@ def _parts(
         if of_pool is not None:
             yield of_pool, label, own
         elif session is not None and series.runs is None:
-            yield (session.id, number if session.runs_are_rounds else session.round), label, own
+            round_ = number if session.runs_are_rounds else session.round
+            yield sessions.Visit(session.id, round_, session.measured), label, own
         else:
-            yield (f"#{number}" if series.runs is not None else "", 0), label, own
+            yield sessions.Visit(f"#{number}" if series.runs is not None else "", 0), label, own
 
 
 def _counted(labels: list[str]) -> list[int]:

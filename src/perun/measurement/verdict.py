@@ -29,11 +29,13 @@ from perun.measurement.difference import (
     more_needed,
     noise_before,
 )
-from perun.measurement.estimate import Point
+from perun.measurement.estimate import Point, each_once
 from perun.measurement.noise import NOTHING, Kept, Noise
 from perun.profile.changes import REPEATABLE, DegradationInfo, PerformanceChange
 
 MORE_IS_BETTER: Final = "more of it is better"
+_SHORT: Final = 10
+"""Digits of a checksum."""
 NARROW: Final = 0.1
 """The largest change, as a share, whose absence is worth saying where a smaller one would matter."""
 
@@ -162,6 +164,9 @@ def judge(
     """
     if found.unknown:
         return Verdict(PerformanceChange.Unknown, found.unknown, found, found.low, found.high)
+    if found.basis is Basis.ONCE:
+        reason = f"the same program and input as {found.shares[:_SHORT]}, measured once"
+        return Verdict(PerformanceChange.NoChange, reason, found, found.low, found.high)
     if found.basis is Basis.COUNTS:
         verdict = _judge_counts(found, rules, whole)
     elif found.delta is not None:
@@ -218,6 +223,14 @@ def is_change(verdict: Verdict) -> bool:
     return abs(severity(verdict.change)) > 1
 
 
+def seen_again(verdict: Verdict, again: Callable[[], bool]) -> bool:
+    """Whether a version, by the verdict on it, has seen once more what the one before it measured.
+
+    :param again: whether a version after it has: where both are one measurement, that is what tells.
+    """
+    return again() if verdict.difference.shares else not is_change(verdict)
+
+
 def never() -> bool:
     """That nothing newer is known."""
     return False
@@ -234,7 +247,7 @@ def confirmed(
     """
     if not is_change(verdict) or verdict.difference.basis is Basis.COUNTS:
         return True
-    before = len(line) > 1 or len(older.rounds) > 1
+    before = len(older.rounds) > 1 or len(each_once(line)) > 1
     return before and (len(newer.rounds) > 1 or again())
 
 

@@ -22,8 +22,18 @@ KEY: Final = "session"
 DUET: Final = "duet"
 """Key of what a profile says of its session: the processors of the two sides, where these ran at the same
 time."""
+SHARES: Final = "shares"
+"""Key of what a profile says of its session: the version that it shares the measurement of, and why."""
 POOLED_ROUNDS: Final = "pooled-rounds"
-"""Key in the header of a pooled profile: session and round of each of the profiles."""
+"""Key in the header of a pooled profile: the visit that each of the profiles is of."""
+
+
+class Visit(NamedTuple):
+    """One round of a session. :param measured: as of :class:`Session`."""
+
+    session: str
+    round: int
+    measured: str = ""
 
 
 class Session(NamedTuple):
@@ -34,6 +44,8 @@ class Session(NamedTuple):
     :param runs_are_rounds: whether the k-th measurement is of the k-th round.
     :param levels: the error probabilities that the last look at a session spent that ended when it was
         certain: of the confidence that decides, and of the weaker one.
+    :param measured: the version that was measured, where several that are the same share that; else "".
+    :param reason: why this one shares it; empty of the measured one.
     """
 
     id: str
@@ -42,6 +54,8 @@ class Session(NamedTuple):
     runs_are_rounds: bool = False
     levels: tuple[float, float] | None = None
     noise: Mapping[str, tuple[float, float]] = {}
+    measured: str = ""
+    reason: str = ""
 
     def noise_of(self, location: str) -> tuple[float, float] | None:
         """The interval at the location; of a comparison that did not measure it there, all that may be."""
@@ -57,6 +71,10 @@ def mark(profile: Profile, session: Session) -> None:
         noted["round"] = session.round
     if session.levels is not None:
         noted["levels"] = list(session.levels)
+    if session.reason:
+        noted[SHARES] = {"minor_version": session.measured, "reason": session.reason}
+    elif session.measured:
+        noted["minor_version"] = session.measured
     profile["header"] = {**profile.get("header", {}), KEY: noted}
 
 
@@ -76,7 +94,16 @@ def session_of(profile: Mapping[str, Any]) -> Session | None:
         not isinstance(number, int),
         _pair(session.get("levels")),
         _noise(session.get("noise")),
+        *_shared(session),
     )
+
+
+def _shared(noted: Mapping[str, Any]) -> tuple[str, str]:
+    """The measured version that several share, and why this one does."""
+    shares = noted.get(SHARES)
+    found = shares if isinstance(shares, Mapping) else noted
+    version, reason = (found.get(name) for name in ("minor_version", "reason"))
+    return version if isinstance(version, str) else "", reason if isinstance(reason, str) else ""
 
 
 def is_uncommitted(profile: Mapping[str, Any]) -> bool:
@@ -98,12 +125,17 @@ def are_pairs(baseline: Mapping[str, Any], target: Mapping[str, Any]) -> bool:
     )  # fmt: skip
 
 
-def pooled(profile: Mapping[str, Any]) -> list[tuple[str, int] | None]:
-    """Session and round of each of the profiles that were pooled into this one; None of one without a
-    session."""
+def is_shared(profile: Mapping[str, Any]) -> bool:
+    """Whether several versions share its measurement, or one of those that were pooled into it."""
+    visits: list[Visit | Session | None] = [*pooled(profile), session_of(profile)]
+    return any(one is not None and one.measured for one in visits)
+
+
+def pooled(profile: Mapping[str, Any]) -> list[Visit | None]:
+    """The visit of each of the profiles that were pooled into this one; None of one without a session."""
     header = profile.get("header")
     noted = header.get(POOLED_ROUNDS) if isinstance(header, Mapping) else None
-    return [None if one is None else (str(one[0]), int(one[1])) for one in noted] if noted else []
+    return [None if one is None else Visit(str(one[0]), int(one[1]), *one[2:]) for one in noted or ()]
 
 
 def _noted(profile: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -161,7 +193,7 @@ def pool(profiles: Iterable[Profile]) -> Profile:
     for region, value in last.regions().items():
         if region not in _OF_RESOURCES:
             pooled[region] = value
-    rounds = [None if one is None else [one.id, one.round] for one in sessions]
+    rounds = [None if one is None else Visit(one.id, one.round, one.measured) for one in sessions]
     header = {**_header(last), POOLED_PROFILES: len(sessions), POOLED_ROUNDS: rounds}
     if any(one != sessions[0] for one in sessions):
         # What was measured alike has this in common, whatever session it is of.

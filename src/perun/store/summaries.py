@@ -253,11 +253,11 @@ def _headline(
     for pair in (levels, noise):
         of_types(pair or (), (NUMBER, NUMBER) if pair else ())
     read = tuple(
-        Round(session, number, {name: Sample(*sample) for name, sample in samples.items()})
-        for session, number, samples in rounds
+        Round(session, number, {name: Sample(*sample) for name, sample in samples.items()}, measured)
+        for session, number, samples, measured in rounds
     )
     for one in read:
-        of_types(one[:2], (str, int))
+        of_types((*one[:2], one.measured), (str, int, str))
         for sample in one.samples.values():
             of_types(sample, _SAMPLE)
     for condition in conditions:

@@ -125,7 +125,7 @@ def test_what_is_not_compared_has_no_mark() -> None:
 
 
 def test_every_mark_is_explained_and_every_word_named() -> None:
-    assert set(present.MARKS) == {"!!", "!", "!?", "?"}
+    assert set(present.MARKS) == {"!!", "!", "!?", "?", "="}
     assert present.NAMES[Change.NotInBaseline] == "Not in Baseline"
     assert present.NAMES.keys() == set(Change)
 

@@ -191,6 +191,7 @@ def difference_data(one: BaselineComparison) -> dict[str, Any] | None:
             **present.verdict_data(one.verdict),
             "confirmed": one.confirmed,
             "since": one.since,
+            "shares": one.verdict.difference.shares or None,
         }
     )
 

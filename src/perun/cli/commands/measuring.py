@@ -112,6 +112,11 @@ class MatrixOptions:
         False,
         help="Measure a single version alone, and not beside the nearest one before it that was measured.",
     )
+    no_share: bool = param(
+        False,
+        help="Measure each version, also where its program and input are those of the version before, whose "
+        "measurement it shares by default.",
+    )
     find_changes: bool = param(
         False,
         help="Find the changes of a long history: measure a few of its versions, and more only between those "
@@ -258,6 +263,8 @@ class EventData:
                     "machine": event.machine or None,
                     **data.judged_data(event.judged),
                     "notes": list(event.notes),
+                    "shares": event.shares
+                    and {"minor_version": event.shares.version, "reason": event.shares.reason},
                 }
             )
         elif isinstance(event, (JobFailure, VersionSkipped)):
@@ -360,6 +367,8 @@ class EventPrinter:
                 return
             where = f" {event.version.checksum[:10]} on {one_line(event.machine)}" if event.machine else ""
             took = f"(measured{where} in {readable(event.seconds, 's')})"
+            if event.shares is not None:
+                took = f"(what {event.shares.version[:10]} has measured)"
             self._line(f"{word} {self._session.paint(event.name, 'bold')} {took}")
             self._odd(event)
             self._phases(event.phases)

@@ -247,6 +247,7 @@ def _run_matrix(
         where.placement,
         where.template,
         options.seed,
+        not options.no_share,
     )
     repo = session.repository
     journal: BatchJournal | None = None
@@ -358,7 +359,7 @@ def _run(
     def expected() -> float | None:
         if place is not None:
             return None  # the bar sees how quick the machines are together
-        estimate = forecast.estimate(tally.remaining)
+        estimate = forecast.estimate(tally.remaining, rounds.shares or {})
         return None if estimate.unknown else estimate.seconds
 
     def show_results() -> None:

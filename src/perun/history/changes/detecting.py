@@ -58,11 +58,17 @@ class Detection(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A series that is looked at. :param columns: those of the history that its points are of."""
+    """A series that is looked at.
+
+    :param columns: those of the history that its points are of; of versions that share one measurement, the
+        first one. :param lasts: the last one of each point. :param every: all in which it was measured.
+    """
 
     key: SeriesKey
     name: str
     columns: NDArray[np.intp]
+    lasts: NDArray[np.intp]
+    every: NDArray[np.intp]
     track: Track
     leads: bool
 
@@ -122,15 +128,26 @@ def _rows(history: History) -> list[_Row]:
     leading = history.leading
     rows = []
     for number, values in enumerate(history.values):
-        columns = np.flatnonzero(np.isfinite(values))
-        if columns.size < FEWEST:
+        every = np.flatnonzero(np.isfinite(values))
+        if every.size < FEWEST:
             continue
         key = history.keys[number]
-        value, _, error, *counts, marks = (one[number, columns] for one in history.cells)
+        firsts = _firsts(*(one[number, every] for one in history.cells[-2:]))
+        columns, lasts = every[firsts], every[np.append(firsts[1:], every.size) - 1]
+        value, _, error, *counts, marks, _, _ = (one[number, columns] for one in history.cells)
         samples, rounds, sessions = (one.astype(np.float64) for one in counts)
         track = Track(value, error.astype(np.float64), samples, rounds, sessions, marks)
-        rows.append(_Row(key, json.dumps(key), columns, track, key in leading))
+        rows.append(_Row(key, json.dumps(key), columns, lasts, every, track, key in leading))
     return rows
+
+
+def _firsts(shared: NDArray[np.integer], own: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The places of points that are no measurement of the one before them.
+
+    :param shared: and :param own: as of :class:`~perun.history.changes.history.Cell`, shape (n,).
+    """
+    same = (shared[1:] == shared[:-1]) & (shared[1:] != 0) & ~(own[1:] & own[:-1])
+    return np.flatnonzero(np.concatenate(([True], ~same)))
 
 
 def _judged(
@@ -169,7 +186,7 @@ def _judged(
 
 
 def _verdict(history: History, row: _Row, place: int, rules: Rules, points: HistoryPoints) -> Verdict | None:
-    nearest_first = row.columns[place::-1]
+    nearest_first = row.every[row.every <= row.columns[place]][::-1]
     checksums = (history.versions[history.measured[column]].checksum for column in nearest_first)
     version, before = next(checksums), next(checksums)
     target = points.at(version, row.key)
@@ -182,7 +199,7 @@ def _verdict(history: History, row: _Row, place: int, rules: Rules, points: Hist
 
 def _says(history: History, row: _Row, rules: Rules, points: HistoryPoints) -> bool:
     """Whether there are versions enough for levels, or a verdict on one of them decides."""
-    if len(row.columns) >= FEWEST_RUNS:
+    if len(row.columns) >= FEWEST_RUNS or len(row.columns) < len(row.every):
         return True
     verdicts = (_verdict(history, row, place, rules, points) for place in range(1, len(row.columns)))
     return any(one is not None and one.decides for one in verdicts)
@@ -329,9 +346,9 @@ class _Steps:
                     found[run.end] = self._step(run.first, run.end, stop, seen)
             for place in self._judged.keys() - found.keys():
                 found[place] = self._step(place - 1, place, place + 1, None)
-        columns = self._row.columns
+        columns, lasts = self._row.columns, self._row.lasts
         return [
-            ChangePointColumns(int(columns[place - 1]), int(columns[place]), step)
+            ChangePointColumns(int(lasts[place - 1]), int(columns[place]), step)
             for place, step in sorted(found.items())
             if severity(step.verdict) or step.conditions
         ]
@@ -395,7 +412,7 @@ class _Steps:
             decides = seen.certain and verdict.decides
         assert verdict is not None
         difference = verdict.difference
-        last, first = int(row.columns[place - 1]), int(row.columns[place])
+        last, first = int(row.lasts[place - 1]), int(row.columns[place])
         changed = _changed_conditions(self._history, row.key, last, first)
         if changed:
             reason = f"it may be the machine, which changed: {listed(changed, 4)}"
@@ -409,7 +426,7 @@ class _Steps:
     def _speeds_of(self, start: int, place: int, stop: int) -> tuple[list[str], list[str]]:
         """Those of the machine at the versions around the place that tell of both levels; none where the
         numbers do not depend on it."""
-        if self._row.key.type != "time" and self._row.track.repeats(start, place, stop):
+        if self._row.track.repeats(self._row.key.type, start, place, stop):
             return [], []
         return self._speeds(max(start, place - WINDOW), place), self._speeds(place, min(stop, place + WINDOW))
 

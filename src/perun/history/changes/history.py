@@ -54,6 +54,8 @@ class Cell(NamedTuple):
         not known. :param samples: how many there are. :param rounds: of them. :param sessions: of these.
     :param mark: what stands for the only session; 0 where that has no name, :data:`MANY` where there are
         several sessions or workloads.
+    :param shared: what stands for the rounds that several versions share; 0 where there are none.
+    :param own: whether there are others beside these.
     """
 
     value: float
@@ -63,11 +65,13 @@ class Cell(NamedTuple):
     rounds: int
     sessions: int
     mark: int
+    shared: int = 0
+    own: bool = True
 
 
-_TYPES: Final = ("<f8", "<f4", "<f4", "<i4", "<i4", "<i4", "<u4")
+_TYPES: Final = ("<f8", "<f4", "<f4", "<i4", "<i4", "<i4", "<u4", "<u4", "?")
 _CELL: Final = np.dtype(list(zip(Cell._fields, _TYPES, strict=True)))
-_NOTHING: Final = Cell(np.nan, np.nan, np.nan, 0, 0, 0, 0)
+_NOTHING: Final = Cell(np.nan, np.nan, np.nan, 0, 0, 0, 0, 0, False)
 
 
 class VersionColumn(NamedTuple):
@@ -368,11 +372,12 @@ def cell(of: Point) -> Cell:
     error = 0.0 if of.repeats else of.error_of(of.workloads, logarithmic=of.positive).size
     session = of.rounds[0].session
     mark = 0 if session.startswith("#") else max(zlib.crc32(session.encode()), MANY + 1)
-    if of.sessions > 1 or of.workloads != ("",):
+    if of.sessions > 1 or of.workloads != ("",) or of.shared:
         mark = MANY
+    shared = max(zlib.crc32(repr(sorted(of.shared)).encode()), 1) if of.shared else 0
     return Cell(
         value.value, half or math.nan, error if math.isfinite(error) else math.nan,
-        of.size, len(of.rounds), of.sessions, mark,
+        of.size, len(of.rounds), of.sessions, mark, shared, len(of.rounds) > len(of.shared),
     )  # fmt: skip
 
 

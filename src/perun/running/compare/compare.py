@@ -39,7 +39,6 @@ from perun.running.compare.decide import (
     one_core,
     usable_cores,
 )
-from perun.running.compare.identical import opens_any, why_identical
 from perun.running.compare.instruments import Clocks, CollectorInstrument, Instrument, MetricSpec, wanted
 from perun.running.compare.plan import (
     NOISE,
@@ -52,6 +51,7 @@ from perun.running.compare.plan import (
 )
 from perun.running.compare.trial import NewestProfiles, Trial, profiles_of, run, store
 from perun.running.run.collecting import describe_machine
+from perun.running.run.identical import opens_any, why_identical
 from perun.running.run.pre_run import environment
 
 if TYPE_CHECKING:

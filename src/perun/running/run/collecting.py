@@ -35,7 +35,7 @@ from perun.running.run import pre_run
 from perun.running.run.events import JobDone
 from perun.running.run.journal import StepLog
 from perun.running.run.pre_run import environment
-from perun.running.run.schedule import Task
+from perun.running.run.schedule import Share, Task
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
@@ -281,6 +281,7 @@ class Keeper:
         notes: Sequence[str],
         machine: str = "",
         levels: tuple[float, float] | None = None,
+        share: Share | None = None,
         judge: bool = True,
     ) -> JobDone:
         """Save the profile, and register it if the user wants that, unless its job was interrupted.
@@ -288,12 +289,17 @@ class Keeper:
         :param seconds: how long the job took, :param phases: and its parts.
         :param machine: the one of a pool that measured it. :param levels: as of
             :class:`~perun.profile.session.Session`, of a session that ends when it is certain.
+        :param share: what several versions share, of which this is the one that was measured, or another one.
         :param judge: put what was measured beside the version before.
         :raises PerunError: if it cannot be kept.
         """
         if self._session:  # what machines of a pool measure at the same time has no noise in common
             where = f"{self._session}@{machine}" if machine else self._session
-            session.mark(profile, session.Session(where, round=task.round, levels=levels))
+            shared = share or Share("")
+            own = session.Session(
+                where, round=task.round, levels=levels, measured=shared.version, reason=shared.reason
+            )
+            session.mark(profile, own)
         lacking = incomplete.text_of(profile)
         registering = self._registering and not interrupted
         judged = None
@@ -314,6 +320,7 @@ class Keeper:
             phases,
             judged,
             machine,
+            share if share is not None and share.reason else None,
         )
 
     def _saved(

@@ -20,7 +20,7 @@ from perun.repository.jobs import Job
 from perun.repository.repository import Repository
 from perun.running.run import schedule
 from perun.running.run.pre_run import PreparationRecord
-from perun.running.run.schedule import VersionSlot, configuration_of
+from perun.running.run.schedule import NO_SHARES, Share, Shares, VersionSlot, configuration_of
 
 if TYPE_CHECKING:
     from perun.profile.helpers import ProfileInfo
@@ -63,7 +63,7 @@ class JobDone:
     `notes` are the messages of its collector and postprocessors to the user. `incomplete` says which part of
     the run the profile lacks, and is empty if it is complete; that of an interrupted run is never
     registered. `judged` is the value that stands for the profile, beside the version before; None if there is
-    none. `machine` is the one of a pool that measured it.
+    none. `machine` is the one of a pool that measured it. `shares`: it is what another version has measured.
     """
 
     version: MinorVersion
@@ -77,6 +77,7 @@ class JobDone:
     phases: Mapping[str, float] = field(default_factory=dict)
     judged: BaselineComparison | None = None
     machine: str = ""
+    shares: Share | None = None
 
 
 @dataclass(frozen=True)
@@ -276,17 +277,19 @@ class Forecast:
         match event:
             case VersionStarted(seconds=seconds) if seconds:
                 self._preparation = seconds
-            case JobDone(job=job, seconds=seconds):
+            case JobDone(job=job, seconds=seconds, shares=None):
                 self._measured.setdefault(repr(job), []).append(seconds)
 
-    def estimate(self, schedule: Iterable[VersionSlot]) -> TimeEstimate:
-        """How long the schedule takes."""
+    def estimate(self, schedule: Iterable[VersionSlot], shares: Shares = NO_SHARES) -> TimeEstimate:
+        """How long the schedule takes. :param shares: what takes no time."""
         jobs, unknown, preparations = 0.0, 0, 0
         last = None
         for slot in schedule:
             preparations += slot.version != last
             last = slot.version
             for task in slot.tasks:
+                if (slot.version.checksum, id(task.job)) in shares:
+                    continue
                 seconds = self.seconds(task.job)
                 jobs += seconds or 0.0
                 unknown += seconds is None

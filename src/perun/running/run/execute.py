@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from perun.core.config.schema import is_true
 from perun.core.errors import DamagedStore, JobFailed, PerunError, ProfileError
@@ -41,26 +41,14 @@ from perun.running.run.events import (
 from perun.running.run.journal import StepLog
 from perun.running.run.pre_run import PreparationRecord
 from perun.running.run.rounds import Rounds
-from perun.running.run.schedule import Task, VersionSlot
+from perun.running.run.schedule import Task, VersionSlot, shared_last
+from perun.running.run.shares import VersionsAhead, VersionSource
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
 
 
 # Entering a version: check it out, run `execute.pre_run` there, and record how that went.
-
-
-class VersionSource(Protocol):
-    """What enters one version after the other, so that jobs can run there."""
-
-    def enter(self, slot: VersionSlot) -> VersionStarted | VersionSkipped:
-        """Make the version ready to be measured.
-
-        :raises PerunError: if no further version can be.
-        """
-
-    def save_changes(self) -> bool:
-        """The jobs of the version have run; whether they changed tracked files, which were kept."""
 
 
 class PreparedVersions:
@@ -196,9 +184,16 @@ def run_jobs(
             log.end()
             return
         runner = _JobRunner(repo, naming, registering, log, rounds)
-        again = len({slot.round for slot in schedule}) > 1
+        looks = rounds is not None and rounds.shares is None
+        again = looks or len({slot.round for slot in schedule}) > 1
         places = versions or prepared_versions(repo, placement, skip_broken=skip_broken, again=again)
         with places as entering:
+            if rounds is not None:
+                if looks:
+                    entering = VersionsAhead(entering)
+                    rounds.look(schedule, entering, lambda activity: report(activity, 0, tally.total))
+                    log.shared(rounds.jobs, rounds.shares or {})
+                schedule = shared_last(schedule, rounds.shares or {})
             while schedule:
                 for slot in schedule:
                     yield from _run_slot(slot, runner, entering, log, tally, report, report_inside)
@@ -218,8 +213,14 @@ def _run_slot(
     report: Report,
     report_inside: Report,
 ) -> Iterator[Event]:
-    """Enter the version, and run those of its tasks that did not fail in a round before."""
+    """Keep what the version shares with another one that is measured; enter it for the rest, and run those of
+    its tasks that did not fail in a round before."""
     short = slot.version.checksum[:10]
+    copies = {task.number: done for task in slot.tasks if (done := runner.copy(task, slot.version))}
+    yield from map(tally.count, copies.values())
+    slot = slot._replace(tasks=tuple(task for task in slot.tasks if task.number not in copies))
+    if copies and not slot.tasks:
+        return
     report(f"preparing {short}", tally.finished, tally.total)
     entered = places.enter(slot)
     yield tally.count(entered)
@@ -312,6 +313,7 @@ class _JobRunner:
                 phases=clock.phases,
                 notes=notes,
                 levels=levels,
+                share=None if rounds is None else rounds.source(version.checksum, task.job),
                 judge=rounds is None or not rounds.spread,
             )
             if rounds is not None and not done.incomplete:
@@ -321,12 +323,37 @@ class _JobRunner:
             self.answers = _answered(version, task.job, answers, ends=True)
             return None
         except PerunError as error:
-            self._failed.add((version.checksum, id(task.job)))
-            self._log.failed(task.number, error.message.partition("\n")[0])
-            return JobFailure(version, task.job, error)
+            return self._failure(task, version, error)
         clock.end("save")
         self.answers = _answered(version, task.job, answers)
         return replace(done, seconds=clock.seconds)
+
+    def copy(self, task: Task, version: MinorVersion) -> JobDone | JobFailure | None:
+        """Keep what the version shares with another one that was measured in this round; None where it is to
+        be measured."""
+        rounds, clock = self._rounds, _Clock()
+        share = None if rounds is None else rounds.share_of(version.checksum, task.job)
+        if rounds is None or share is None or self.has_failed(task, version):
+            return None
+        profile = rounds.measured(share.version, task)
+        if profile is None:
+            return None
+        clock.end("copy")
+        told = f"{version.checksum[:10]} shares the measurement of {share.version[:10]}: {share.reason}"
+        try:
+            done = self._keeper.keep(
+                task, version, profile, seconds=clock.seconds, phases=clock.phases, notes=[told],
+                levels=rounds.levels(task.round), share=share, judge=False,
+            )  # fmt: skip
+        except PerunError as error:
+            return self._failure(task, version, error)
+        rounds.learn(version.checksum, task.job, profile, None)
+        return done
+
+    def _failure(self, task: Task, version: MinorVersion, error: PerunError) -> JobFailure:
+        self._failed.add((version.checksum, id(task.job)))
+        self._log.failed(task.number, error.message.partition("\n")[0])
+        return JobFailure(version, task.job, error)
 
     def _processed(
         self,

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from perun.core.errors import NotPerunRepository
 from perun.repository import journal as journal_file
+from perun.repository.jobs import Job
 from perun.repository.journal import JournalFile
-from perun.running.run.schedule import VersionSlot, described
+from perun.running.run.schedule import Shares, VersionSlot, described
 
 
 class StepLog:
@@ -60,6 +61,9 @@ class StepLog:
     def added(self, slots: Sequence[VersionSlot]) -> None:
         """Another round is run, which was not planned."""
 
+    def shared(self, jobs: Mapping[int, Job], shares: Shares) -> None:
+        """It is known what versions share. :param jobs: by identity."""
+
 
 class UnfinishedTask(NamedTuple):
     """A task whose profile may be on the disk, but whose end is not in the journal; `name` may be empty."""
@@ -74,6 +78,8 @@ class BatchJournal(StepLog):
 
     :ivar machines: where each task was measured, or is, that a pool was given.
     :ivar added_stops: the stops of rounds that were not planned, as the plan has its own.
+    :ivar shares: what versions share: the version, the number of the job, the version that is measured, and
+        why; None where that is not known yet.
     """
 
     def __init__(self, file: JournalFile) -> None:
@@ -87,6 +93,7 @@ class BatchJournal(StepLog):
         self.names: set[str] = set()
         self.machines: dict[int, str] = {}
         self.added_stops: list[list[Any]] = []
+        self.shares: list[list[Any]] | None = None
         for line in file.lines:
             self._apply(line)
 
@@ -137,6 +144,14 @@ class BatchJournal(StepLog):
             tasks = [[one.number, jobs.index(described(one.job))] for one in slot.tasks]
             self._write_step("added", [slot.version.checksum, slot.round, tasks])
 
+    def shared(self, jobs: Mapping[int, Job], shares: Shares) -> None:
+        """As :class:`StepLog`, written at once."""
+        texts = self.plan["jobs"]
+        rows = [
+            [version, texts.index(described(jobs[key])), *share] for (version, key), share in shares.items()
+        ]
+        self._write_step("shared", rows)
+
     def resumed(self) -> None:
         """The batch goes on from now, after an interruption."""
         self._write_step("resumed", time.time())
@@ -177,6 +192,9 @@ class BatchJournal(StepLog):
             case ["added", [str(), int(), list()] as stop]:
                 self.added_stops.append(stop)
                 self.ended = False
+                return
+            case ["shared", list() as rows]:
+                self.shares = rows
                 return
             case ["leased", int(number), str(machine)]:
                 self.machines[number] = machine

@@ -28,7 +28,7 @@ from perun.running.run.execute import run_jobs
 from perun.running.run.finding import Search
 from perun.running.run.journal import BatchJournal
 from perun.running.run.rounds import Rounds
-from perun.running.run.schedule import Task, VersionSlot
+from perun.running.run.schedule import NO_SHARES, Share, Shares, Task, VersionSlot
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class BatchOptions:
     how often the whole of it is run; None to spread the runs of each job over several rounds, and to go on
     for `budget` seconds a version, None for those of the configuration, where neighbours are not settled.
     `missing`: only what no profile is stored of. `alone`: a single version without the one before it.
+    `share`: measure versions once that have the same program and input.
     """
 
     revisions: tuple[str, ...] = ()
@@ -52,6 +53,7 @@ class BatchOptions:
     placement: Placement = IN_A_COPY
     template: str | None = None
     seed: int | None = None
+    share: bool = True
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ class BatchPlan:
     `slots` are to be run; those of a resumed batch are what is left of the `whole`. `session` is the id of
     the session that all of it is. `spread`: the runs of each job are spread over rounds, which go on for
     `budget` seconds a version. `versions` are all of them, as they were chosen. `beside`: the one that was
-    added, as it is measured beside the chosen one.
+    added, as it is measured beside the chosen one. `shares`: what versions share; None where that is to be
+    looked for.
     """
 
     jobs: tuple[Job, ...]
@@ -76,6 +79,7 @@ class BatchPlan:
     beside: MinorVersion | None = None
     versions: tuple[MinorVersion, ...] = ()
     whole: tuple[VersionSlot, ...] = ()
+    shares: Shares | None = field(default_factory=lambda: NO_SHARES)
 
     @property
     def total(self) -> int:
@@ -124,6 +128,7 @@ def plan_of(
     return BatchPlan(
         tuple(jobs), tuple(slots), wanted.placement, wanted.template, repo.registers_after_run, wanted.seed,
         spread=spread, budget=max(budget, 0.0) if spread else 0.0, versions=tuple(chosen),
+        shares=None if spread and wanted.share and not wanted.placement.in_place else NO_SHARES,
     )  # fmt: skip
 
 
@@ -219,7 +224,9 @@ def rounds_of_plan(repo: Repository, planned: BatchPlan) -> Rounds:
     """The session that the batch is; of a resumed one with what was measured before."""
     slots = planned.whole or planned.slots
     versions = planned.versions
-    found = Rounds(repo, slots, versions, planned.budget, planned.session, spread=planned.spread)
+    found = Rounds(
+        repo, slots, versions, planned.budget, planned.session, spread=planned.spread, shares=planned.shares
+    )
     if planned.whole and planned.spread:
         found.recall()
     return found
@@ -285,6 +292,7 @@ def _to_json(planned: BatchPlan) -> dict[str, Any]:
         "session": planned.session,
         "spread": planned.spread,
         "budget": planned.budget,
+        "share": planned.shares is None,
     }
 
 
@@ -304,7 +312,7 @@ def _from_json(repo: Repository, journal: BatchJournal) -> BatchPlan:
         planned = BatchPlan(tuple(jobs), tuple(slots), placement, template, register, seed)
         planned = replace(
             planned, spread=bool(written.get("spread")), budget=float(written.get("budget") or 0.0),
-            versions=_versions(written),
+            versions=_versions(written), shares=_shares(written, jobs, journal),
         )  # fmt: skip
         session = written.get("session")  # a batch that an earlier release began has none
         return replace(planned, session=session) if isinstance(session, str) else planned
@@ -319,6 +327,15 @@ def _versions(written: Mapping[str, Any]) -> tuple[MinorVersion, ...]:
         MinorVersion(date, author, email, checksum, desc, tuple(parents))
         for date, author, email, checksum, desc, parents in written["versions"]
     )
+
+
+def _shares(written: Mapping[str, Any], jobs: Sequence[Job], journal: BatchJournal) -> Shares | None:
+    if journal.shares is None:
+        return None if written.get("share") else NO_SHARES
+    return {
+        (str(version), id(jobs[job])): Share(str(measured), str(reason))
+        for version, job, measured, reason in journal.shares
+    }
 
 
 def _slots(written: Mapping[str, Any], jobs: Sequence[Job], added: Sequence[Any]) -> list[VersionSlot]:

@@ -11,26 +11,41 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from perun.core.errors import ProfileError
 from perun.history import baseline
 from perun.history.baseline import BaselineComparison
 from perun.measurement.difference import more_needed
 from perun.measurement.noise import WINDOW
 from perun.measurement.verdict import Verdict, settled
 from perun.plugin.api import MinorVersion
-from perun.repository import lookup, walking
+from perun.repository import lookup
 from perun.repository.jobs import Job
 from perun.repository.repository import Repository
-from perun.running.run.schedule import ROUNDS, Task, VersionSlot, configuration_of, rounds_of
+from perun.running.run.schedule import (
+    NO_SHARES,
+    ROUNDS,
+    Share,
+    Shares,
+    Task,
+    VersionSlot,
+    configuration_of,
+    nearest_before,
+    rounds_of,
+    shared_last,
+)
+from perun.running.run.shares import VersionsAhead, looked
 from perun.store.summaries import ProfileSummary, profile_summary_of
 
 if TYPE_CHECKING:
     from perun.profile.factory import Profile
+    from perun.profile.helpers import ProfileInfo
 
 LOOKS: Final = (ROUNDS, 7, 10, 14, 20, 28, 40, 56)
 """Rounds after which neighbours are compared; the last is the end in any case."""
@@ -62,6 +77,8 @@ class Rounds:
     :param budget: seconds of visits for each version in all; 0 for no more rounds than these.
     :param spread: the runs that each job asks for are spread over its visits, else each has all of them.
     :param session_id: its id.
+    :param shares: what versions share with others; None where that is to be looked for: see :meth:`look`.
+    :ivar jobs: those of the slots, by identity.
     :ivar open: the versions, by checksum, and jobs, by identity, that a neighbour was not settled with at the
         last look.
     """
@@ -75,18 +92,21 @@ class Rounds:
         session_id: str,
         *,
         spread: bool = True,
+        shares: Shares | None = NO_SHARES,
         rng: random.Random | None = None,
     ) -> None:
         self.id = session_id
         self._repo = repo
         self.spread = spread
         self._rules = baseline.rules_of(repo)
+        self.shares = shares
         self._versions = list(versions)
-        self._budget = budget * len(self._versions)
+        self._budget = budget
+        self._known = baseline.KnownSummaries(repo)
         self._rng = rng or random.Random()
         self._spent = 0.0
         self._facts: dict[tuple[str, int], list[ProfileSummary]] = {}
-        self._jobs = {id(one.job): one.job for slot in slots for one in slot.tasks}
+        self.jobs = {id(one.job): one.job for slot in slots for one in slot.tasks}
         self._run_seconds: dict[int, float] = {}
         self._visit_seconds: dict[tuple[str, int], float] = {}
         self._next = max((one.number for slot in slots for one in slot.tasks), default=-1) + 1
@@ -101,7 +121,36 @@ class Rounds:
     @cached_property
     def _before(self) -> dict[str, str]:
         """The nearest of the versions before each of them; history is walked for it."""
-        return _before(self._repo, self._versions)
+        return nearest_before(self._repo, self._versions)
+
+    def look(
+        self, slots: Iterable[VersionSlot], places: VersionsAhead, report: Callable[[str], None]
+    ) -> None:
+        """Look which versions share what is measured of others, before any is.
+
+        :param slots: what is to be run. :param report: called with the activity.
+        """
+        tasks = {(slot.version.checksum, id(task.job)) for slot in slots for task in slot.tasks}
+        self.shares = looked(self._repo, self._versions, self.jobs, tasks, places, report)
+
+    def share_of(self, version: str, job: Job) -> Share | None:
+        """What the version shares with another one that is measured; None where it is measured itself."""
+        return (self.shares or {}).get((version, id(job)))
+
+    def source(self, version: str, job: Job) -> Share | None:
+        """What is measured of the version, where others share it; else None."""
+        shares = (self.shares or {}).items()
+        is_shared = any((share.version, key) == (version, id(job)) for (_, key), share in shares)
+        return Share(version) if is_shared else None
+
+    def measured(self, version: str, task: Task) -> Profile | None:
+        """What the version has measured in the round of the task, where that is complete and stored."""
+        for info, job, fact in self._stored(version):
+            number = fact.headline.rounds[0].number if fact.headline else None
+            if job is task.job and number == task.round and not fact.incomplete:
+                with suppress(ProfileError):  # removed meanwhile, or damaged
+                    return lookup.load(self._repo, lookup.ProfileLocation(info))
+        return None
 
     def levels(self, round: int) -> tuple[float, float] | None:
         """The error levels of a look after that round, which counts from 0; None where nobody looks."""
@@ -124,12 +173,15 @@ class Rounds:
             own["warmup"] = min(params.warmup, 1)
         return replace(job, collector=replace(job.collector, params=replace(params, **own)))
 
-    def learn(self, version: str, job: Job, profile: Profile, seconds: float) -> None:
-        """A visit has given a complete profile, and took so long. Where runs are not spread, nobody asks."""
+    def learn(self, version: str, job: Job, profile: Profile, seconds: float | None) -> None:
+        """A visit has given a complete profile, and took so long; None of what was measured of another
+        version. Where runs are not spread, nobody asks."""
         if not self.spread:
             return
-        self._spent += seconds
         self._facts.setdefault((version, id(job)), []).append(profile_summary_of(profile))
+        if seconds is None:
+            return
+        self._spent += seconds
         self._visit_seconds[version, id(job)] = seconds
         params = profile["collector_info"].get("params")
         if isinstance(params, Mapping) and (runs := params.get("repeat")):
@@ -142,17 +194,21 @@ class Rounds:
         if self._round in LOOKS:
             self._look()
         needed = sum(self._visit_seconds.get(one, 0.0) for one in self.open)
-        if not self.open or self._spent + needed > self._budget:
+        shares = self.shares or {}
+        measured = sum(
+            any((version.checksum, key) not in shares for key in self.jobs) for version in self._versions
+        )
+        if not self.open or self._spent + needed > self._budget * measured:
             return []
         self._round += 1
         made: list[VersionSlot] = []
         for version in self._rng.sample(self._versions, len(self._versions)):
-            jobs = [job for key, job in self._jobs.items() if (version.checksum, key) in self.open]
+            jobs = [job for key, job in self.jobs.items() if (version.checksum, key) in self.open]
             tasks = tuple(Task(place, job, self._round - 1) for place, job in enumerate(jobs, self._next))
             if tasks:
                 made.append(VersionSlot(version, tasks, self._round))
                 self._next += len(tasks)
-        return made
+        return shared_last(made, shares)
 
     def known(self) -> Iterator[SessionState]:
         """What the session says by now, in the order of the versions and jobs, of each beside the nearest
@@ -181,27 +237,31 @@ class Rounds:
 
     def _measured(self) -> Iterator[tuple[MinorVersion, Job, list[ProfileSummary]]]:
         for version in self._versions:
-            for job in self._jobs.values():
+            for job in self.jobs.values():
                 if facts := self._facts.get((version.checksum, id(job))):
                     yield version, job, facts
 
     def recall(self) -> None:
         """Take in what an earlier process has measured in this session, and stored."""
-        jobs = {configuration_of(job): job for job in self._jobs.values()}
-        known = baseline.KnownSummaries(self._repo)
-        waiting = known.of(lookup.pending(self._repo)).items()
         for version in self._versions:
-            own = known.of(lookup.registered(self._repo, version.checksum))
-            for info, fact in [*own.items(), *(one for one in waiting if one[1].origin == version.checksum)]:
+            for _, job, fact in self._stored(version.checksum):
+                self._facts.setdefault((version.checksum, id(job)), []).append(fact)
+
+    def _stored(self, version: str) -> Iterator[tuple[ProfileInfo, Job, ProfileSummary]]:
+        """The profiles of the version that this session has given, and that have a value."""
+        jobs = {configuration_of(job): job for job in self.jobs.values()}
+        for infos in (lookup.registered(self._repo, version), lookup.pending(self._repo)):
+            for info, fact in self._known.of(infos).items():
                 job, headline = jobs.get(info.configuration), fact.headline
-                if job is not None and headline is not None and headline.rounds[0].session == self.id:
-                    self._facts.setdefault((version.checksum, id(job)), []).append(fact)
+                is_own = info.is_registered or fact.origin == version
+                if is_own and job and headline and headline.rounds[0].session == self.id:
+                    yield info, job, fact
 
     def _look(self) -> None:
         """See which neighbours are settled: decided, with a narrow interval, or beyond what rounds decide."""
         self.open = set()
         for version, before in self._before.items():
-            for key, job in self._jobs.items():
+            for key, job in self.jobs.items():
                 rounds = len(self._facts.get((version, key), ()))
                 if rounds < ROUNDS or rounds_of(job) < ROUNDS:
                     continue
@@ -209,6 +269,10 @@ class Rounds:
                 verdict = None if found is None else found.verdict
                 if verdict is not None and not self._is_settled(verdict):
                     self.open |= {(version, key), (before, key)}
+        # What is measured again is so of all that share it.
+        shares = self.shares or {}
+        measured = {(shares[one].version if one in shares else one[0], one[1]) for one in self.open}
+        self.open = measured | {one for one, share in shares.items() if (share.version, one[1]) in measured}
 
     def _is_settled(self, verdict: Verdict) -> bool:
         found = verdict.difference
@@ -228,20 +292,6 @@ class Rounds:
         facts = self._facts.get((version, id(job)), ())
         valued = [one for one in facts if one.headline is not None and not one.incomplete]
         return baseline.value_of(valued) if valued else None
-
-
-def _before(repo: Repository, versions: Sequence[MinorVersion]) -> dict[str, str]:
-    """The nearest of the versions before each of them."""
-    chosen = {version.checksum for version in versions}
-    found = {}
-    for checksum, parents in ((version.checksum, version.parents) for version in versions):
-        before = parents[0] if parents and parents[0] in chosen else None
-        if before is None:
-            walk = walking.ancestors(repo, checksum, baseline.MOST_VERSIONS)
-            before = next((one.checksum for one in walk if one.checksum in chosen), None)
-        if before is not None:
-            found[checksum] = before
-    return found
 
 
 @lru_cache(maxsize=256)

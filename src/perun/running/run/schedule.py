@@ -7,7 +7,8 @@ import random
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perun.core.errors import ProfileError
@@ -44,6 +45,21 @@ class VersionSlot(NamedTuple):
     version: MinorVersion
     tasks: tuple[Task, ...]
     round: int = 0
+
+
+class Share(NamedTuple):
+    """What a version shares with one before it that has the same program and input.
+
+    :param version: the one that is measured. :param reason: why; empty where it is that version itself.
+    """
+
+    version: str
+    reason: str = ""
+
+
+Shares = Mapping[tuple[str, int], Share]
+"""By version, and by identity of the job."""
+NO_SHARES: Final[Shares] = MappingProxyType({})
 
 
 def plan_slots(
@@ -97,6 +113,20 @@ def without(schedule: Iterable[VersionSlot], numbers: Container[int]) -> list[Ve
         for slot in schedule
     )
     return [slot for slot in rest if slot.tasks]
+
+
+def shared_last(schedule: Iterable[VersionSlot], shares: Shares) -> list[VersionSlot]:
+    """The schedule with what versions share at the end of each round: what is measured is there then."""
+    made = []
+    for _, of_round in groupby(schedule, lambda slot: slot.round):
+        slots = list(of_round)
+        for last in (False, True):
+            for slot in slots:
+                key = slot.version.checksum
+                tasks = tuple(one for one in slot.tasks if ((key, id(one.job)) in shares) is last)
+                if tasks:
+                    made.append(slot._replace(tasks=tasks))
+    return made
 
 
 def missing(
@@ -232,6 +262,20 @@ def measured_before(repo: Repository, version: MinorVersion, jobs: Sequence[Job]
         if one.checksum in origins or any(info.configuration in wanted for info in own):
             return one
     return None
+
+
+def nearest_before(repo: Repository, versions: Sequence[MinorVersion]) -> dict[str, str]:
+    """The nearest of the versions before each of them, by checksums."""
+    chosen = {version.checksum for version in versions}
+    found = {}
+    for checksum, parents in ((version.checksum, version.parents) for version in versions):
+        before = parents[0] if parents and parents[0] in chosen else None
+        if before is None:
+            walk = walking.ancestors(repo, checksum, baseline.MOST_VERSIONS)
+            before = next((one.checksum for one in walk if one.checksum in chosen), None)
+        if before is not None:
+            found[checksum] = before
+    return found
 
 
 def parents_among(repo: Repository, versions: Sequence[MinorVersion]) -> dict[str, tuple[str, ...]]:
