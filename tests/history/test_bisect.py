@@ -79,6 +79,7 @@ def test_what_was_built_for_one_bisection_is_there_for_the_next(make: Callable[.
     assert history.leftovers == []
 
 
+@pytest.mark.slow
 def test_noise_is_decided_by_pairs(make: Callable[..., History]) -> None:
     history = make([100.0] * 2 + [110.0] * 2, noise=0.01)
     found = history.bisect(0, 3)

@@ -136,6 +136,7 @@ def test_the_commit_that_changed_the_order_by_the_sizes_of_calls(made: Project) 
     assert found.what == "complexity:growth of tidy: ./tidy 160"
 
 
+@pytest.mark.slow
 def test_the_time_of_a_function(made: Project) -> None:
     found = made.bisect(1, 2, metric="complexity", location="tidy")
     assert found.first is not None and found.first.subject == "Commit 2" and found.confirmed

@@ -42,6 +42,7 @@ def load(compiled: Callable[..., Path]) -> Path:
     return compiled("-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{SOURCES}", *LOAD)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("follow", ["0", "1"])
 @pytest.mark.parametrize("unwind", ["tables", "libunwind", "fp", "none"])
 @pytest.mark.each_value("unwind", "follow")
@@ -73,6 +74,7 @@ def test_recorder_is_clean_under_load(load: Path, tmp_path: Path, unwind: str, f
         assert recording.end.state == ExitState.QUICK_EXITED
 
 
+@pytest.mark.slow
 def test_threads_of_the_recorder_do_not_race(compiled: Callable[..., Path], tmp_path: Path) -> None:
     # Random addresses may be where the sanitizer has its own memory.
     fixed = ["setarch", "--addr-no-randomize"]

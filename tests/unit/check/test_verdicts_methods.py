@@ -33,6 +33,7 @@ def assert_goals(counted: Any, most_false: float) -> None:
                 assert effect < 20 or not counts["wrong"], (data, method, effect)
 
 
+@pytest.mark.slow
 def test_unchanged_functions_are_no_definite_change(benchmark: Any) -> None:
     """A few of the pairs. LREG and PREG say what FAST says."""
     methods = [method for method in benchmark.OF_CALLS if method not in ("lreg", "preg")]

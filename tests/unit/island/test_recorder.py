@@ -452,6 +452,7 @@ def _derived(line: str) -> str:
     return line.replace("cannot pickle '_io.BufferedWriter' object", "cannot pickle 'BufferedWriter' object")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
 @pytest.mark.parametrize("name", ["files", "others"])
 def test_other_pythons(version: str, name: str, tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def test_the_search_by_cross_validation_finds_what_statsmodels_finds(shape: str,
     oracle.check(estimator_settings(x, y, EstimatorSettings(regression)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regression", ["ll", "lc"])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.each_value("seed", "regression")
@@ -111,6 +112,7 @@ def test_the_search_is_no_worse_than_that_of_statsmodels_beside_outliers(seed: i
     assert ours <= other * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["uniform", "sizes"])
 def test_the_search_by_aic_finds_what_statsmodels_finds(shape: str) -> None:
     x, y = shapes()[shape]
@@ -134,6 +136,7 @@ def test_aic_is_infinite_where_the_formula_praises_an_estimate_through_all_point
     assert found.bandwidth > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("randomize", [False, True])
 @pytest.mark.parametrize("median", [False, True])
 @pytest.mark.each_value("randomize", "median")

@@ -84,6 +84,7 @@ def searched(x: Floats, y: Floats, smoother: Callable[[int], Floats]) -> int:
         w -= max(1, int(min(0.9 * w - 1, 0.15 * (w - 1) * (0.88 - r2))))
 
 
+@pytest.mark.slow
 @pytest.mark.each_value("method", "window")
 @pytest.mark.parametrize("method", ["sma", "smm", "triang"])
 @pytest.mark.parametrize("window", [AverageWindow(), AverageWindow(False), AverageWindow(True, 1)])

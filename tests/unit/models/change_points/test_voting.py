@@ -37,6 +37,7 @@ def scores(histories: Any, seeds: range) -> tuple[float, float, float]:
     return hits / found, hits / steps, flagged / quiet
 
 
+@pytest.mark.slow
 def test_it_finds_the_steps_and_little_else(histories: Any) -> None:
     precision, recall, flagged = scores(histories, range(100))
     assert precision >= 0.93 and recall >= 0.85 and flagged <= 0.06

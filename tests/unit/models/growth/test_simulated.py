@@ -89,6 +89,7 @@ def test_a_start_that_takes_long_hides_no_slope() -> None:
     assert found.factor.low < 2 < found.factor.high and found.level.high < 1.2
 
 
+@pytest.mark.slow
 def test_bounds_of_a_factor_miss_it_once_in_a_hundred() -> None:
     missed = 0
     for seed in range(150):

@@ -75,6 +75,7 @@ def test_sizes_do_not_hide_a_change(sizes: np.ndarray) -> None:
     assert of_samples(old, new, 0.99).low < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [np.repeat([10.0, 100, 1000, 4000], 5), np.arange(1.0, 30)])
 def test_without_a_change_there_are_no_more_alarms_than_the_level(sizes: np.ndarray) -> None:
     generator = np.random.default_rng(9)
