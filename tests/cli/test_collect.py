@@ -95,7 +95,9 @@ def test_arguments_and_workloads(perun, project, record, options, noted, parts) 
 
 def test_every_command_with_every_workload(perun: Callable[..., Any], project: Any) -> None:
     outcome = perun("collect", "-c", "true", "-c", "env true", "-w", "a", "-w", "b", "-a", "-i", *QUICK)
-    assert [line.split()[0] for line in outcome.lines] == ["stored", "real"] * 4
+    first = [line.split()[0] for line in outcome.lines]
+    assert first[::2] == ["stored"] * 4 and len(first) == 8
+    assert set(first[1::2]) <= {"real", "cpu"}  # the processor limits how long it takes, or not
     found = {
         (one["header"]["cmd"], one["header"]["args"], one["header"]["workload"]) for one in profiles(project)
     }
