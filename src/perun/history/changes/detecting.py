@@ -452,6 +452,9 @@ def _level(track: Track, start: int, stop: int) -> Segment:
 
     W. Conover: Practical Nonparametric Statistics, 3.2: ranks (n - 1.96 sqrt(n)) / 2 from either end.
     """
+    if stop - start == 1:  # most verdicts are on neighbours
+        value = float(track.values[start])
+        return Segment(value, value, value, 1, int(track.samples[start]))
     ordered = np.sort(track.values[start:stop])
     count = len(ordered)
     rank = max(0, math.floor((count - _NORMAL * math.sqrt(count)) / 2))
