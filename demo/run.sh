@@ -61,7 +61,7 @@ run "perun run matrix --since HEAD~12 --missing"
 run "perun check all"
 run "perun changes"
 run "perun log --short"
-run "perun show HEAD:0@i tableof models --headers subtype --headers model --headers explained --sort-by explained"
+run "perun show HEAD~1:0@i tableof models --headers subtype --headers model --headers explained --sort-by explained"
 
 echo
 python3 "$here/verify.py" history

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from perun.collect._common.recordings import DamagedRecording
@@ -119,6 +119,7 @@ STREAM = (
 def recording(folder: Path, stream: bytes, ending: str = "") -> PythonRecording:
     """The recording that an interpreter would read that writes the stream whatever it is asked."""
     (folder / "stream").write_bytes(stream)
+    (folder / "file").touch()
     python = folder / "python"
     if not python.exists():
         python.write_text(f"#!/bin/sh\ncat '{folder}/stream'\n{ending}\n")
@@ -153,6 +154,7 @@ def test_what_memray_cannot_read_is_told(tmp_path: Path) -> None:
 
 
 @given(cut=st.integers(0, len(STREAM)), place=st.integers(0, len(STREAM) - 1), value=st.integers(0, 255))
+@example(cut=len(ABOUT), place=0, value=ABOUT[0])
 @settings(
     max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
