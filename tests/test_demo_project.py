@@ -60,8 +60,8 @@ def test_demo_names_just_the_two_commits(tmp_path: Path) -> None:
     command = [DEMO / "run.sh", tmp_path / "demo"]
     done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Perun names the 2 that matter" in done.stdout
-    assert "Perun names the 1 that matter" in done.stdout
+    assert "check, log, trend, changes name the 2 that matter:" in done.stdout
+    assert "check, log, trend, changes name the 1 that matter:" in done.stdout
     page = tmp_path / "demo" / "dashboard" / "index.html"
     assert done.stdout.endswith(f"The dashboard is in {page}\n")
     assert page.is_file()

@@ -106,17 +106,24 @@ def known_profiles(
     """
     wanted = dict.fromkeys(checksums)
     summaries, series = store.profile_summaries.of(wanted), store.series.of(wanted)
-    missing = [one for one in wanted if one not in summaries or one not in series]
-    for checksum in missing:
+    summed: dict[str, ProfileSummary] = {}
+    made: dict[str, ProfileSeries] = {}
+    for checksum in wanted:
+        if checksum in summaries and checksum in series:
+            continue
         try:
             profile = read(checksum)
-            own = readings_of(profile)
-            made = ProfileSeries(conditions(profile), tuple(own), tuple(own.values()))
-            summaries[checksum], series[checksum] = profile_summary_of(profile), made
+            if checksum not in series:
+                own = readings_of(profile)
+                made[checksum] = ProfileSeries(conditions(profile), tuple(own), tuple(own.values()))
+            if checksum not in summaries:
+                summed[checksum] = profile_summary_of(profile)
         except PerunError as problem:
             failed(problem)
-    store.profile_summaries.keep({one: summaries[one] for one in missing if one in summaries})
-    store.series.keep({one: series[one] for one in missing if one in series})
+    store.profile_summaries.keep(summed)
+    store.series.keep(made)
+    summaries |= summed
+    series |= made
     return {
         one: KnownProfile(summaries[one], series[one])
         for one in wanted if one in summaries and one in series

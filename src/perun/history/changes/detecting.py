@@ -186,7 +186,7 @@ def _judged(
 
 
 def _verdict(history: History, row: _Row, place: int, rules: Rules, points: HistoryPoints) -> Verdict | None:
-    nearest_first = row.every[row.every <= row.columns[place]][::-1]
+    nearest_first = row.every[: np.searchsorted(row.every, row.columns[place], "right")][::-1]
     checksums = (history.versions[history.measured[column]].checksum for column in nearest_first)
     version, before = next(checksums), next(checksums)
     target = points.at(version, row.key)

@@ -209,22 +209,20 @@ class BaselinePoints:
     def _know(self, checksums: Iterable[str]) -> None:
         """Take what these profiles measured into memory."""
         wanted = dict.fromkeys(checksums)
-        for checksum in wanted:
-            if checksum in self._known:
-                self._known.move_to_end(checksum)
+        missing = [checksum for checksum in wanted if checksum not in self._known]
+        for checksum in wanted.keys() & self._known.keys():
+            self._known.move_to_end(checksum)
         found = known_profiles(
             self._store,
-            [checksum for checksum in wanted if checksum not in self._known],
+            missing,
             lambda problem: None,  # whoever compares it says so
             lambda checksum: self._profiles.get(checksum, MOST_BYTES),
             lambda profile: readings(profile, self._profiles.cached(profile, Measurements).series),
         )
-        for checksum in wanted:
-            if checksum not in self._known:
-                one = found.get(checksum)
-                whole = one is not None and not one.summary.incomplete
-                own = one.series if one is not None and whole else ProfileSeries((), (), ())
-                self._known[checksum] = dict(zip(own.names, own.readings, strict=True)), own.conditions
+        for checksum in missing:
+            one = found.get(checksum)
+            own = ProfileSeries((), (), ()) if one is None or one.summary.incomplete else one.series
+            self._known[checksum] = dict(zip(own.names, own.readings, strict=True)), own.conditions
         while len(self._known) > max(KEPT_READINGS, len(wanted)):
             self._known.popitem(last=False)
 
