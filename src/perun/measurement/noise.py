@@ -187,7 +187,7 @@ def shared(old: Point, new: Point) -> dict[str, list[float]]:
 
     Sessions with one such round only have stretches of measuring, one after the other, and no rounds.
     """
-    if not (old.positive and new.positive):
+    if min(len(old.rounds), len(new.rounds)) < 2 or not (old.positive and new.positive):
         return {}
     found: dict[str, list[float]] = {}
     for other, one in together(old, new):

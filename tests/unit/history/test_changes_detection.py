@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from generated_history import KEY, VERSIONS, Kept, counts, name, points, told
-from perun.history.changes.detecting import searched
+from perun.history.changes.detecting import DOUBTED, searched
 from perun.history.changes.history import cell
 from perun.history.changes.remembered import NEW, STEADY, ChangesCache, digest
 from perun.measurement.changes import Track, may_decide
@@ -123,6 +123,21 @@ def test_definite_verdicts_of_neighbours_are_changes_with_their_numbers():
                 numbers = (verdict.difference.ratio, verdict.low, verdict.high, verdict.change)
                 assert numbers == (step.ratio, step.low, step.high, step.verdict)
     assert {30, 34} <= set(found.definite())
+
+
+def test_what_neighbours_leave_in_doubt_is_told_of_the_newest_versions():
+    """Of older ones the levels after them have shown whether it was noise."""
+    own = points(np.ones(3 * DOUBTED), 7)
+    verdicts = {place: along(own[place], own[:place][::-1]) for place in range(1, len(own))}
+    doubts = {place for place, one in verdicts.items() if one is not None and severity(one.change)}
+    newest = {place for place in doubts if place >= 2 * DOUBTED}
+    every = set(told(own).every())
+    assert newest and newest <= every
+    older = doubts - newest
+    assert len(older) > 4 * len(older & every)
+    # Where levels are not looked for, nothing else tells.
+    zero = [*own, *points(np.zeros(1), 1)]
+    assert older <= set(told(zero).every())
 
 
 def test_levels_that_follow_each_other_begin_where_they_do():

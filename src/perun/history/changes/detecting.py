@@ -19,8 +19,8 @@ from perun.measurement.changes import FEWEST_RUNS, Excursion, Track, drift, is_c
 from perun.measurement.comparable import Conditions, speed_of, unlike
 from perun.measurement.difference import Basis, Rules, allowing, hodges_lehmann, of_levels
 from perun.measurement.estimate import Point, StandardError
-from perun.measurement.noise import WINDOW, shared
-from perun.measurement.verdict import Verdict, along, judge, reported, severity
+from perun.measurement.noise import WINDOW, Kept, shared
+from perun.measurement.verdict import Verdict, along, is_change, judge, reported, severity
 from perun.models import change_points
 from perun.models.two_samples.sequential import benjamini_hochberg
 from perun.profile.changes import PerformanceChange
@@ -34,6 +34,9 @@ FEWEST: Final = 2
 """Versions of a series, at least."""
 ENOUGH: Final = 400
 """Points before the newest ones of a long series that are searched with them."""
+DOUBTED: Final = 100
+"""The newest points of a series at which what two neighbours leave in doubt is told. Of older ones the levels
+are told, which so many versions after them have shown."""
 _NORMAL: Final = 1.96
 Progress = Callable[[int, int], None]
 
@@ -62,6 +65,7 @@ class _Row(NamedTuple):
 
     :param columns: those of the history that its points are of; of versions that share one measurement, the
         first one. :param lasts: the last one of each point. :param every: all in which it was measured.
+    :param unsettled: the first of the points at which what two neighbours leave in doubt is told.
     """
 
     key: SeriesKey
@@ -71,6 +75,7 @@ class _Row(NamedTuple):
     every: NDArray[np.intp]
     track: Track
     leads: bool
+    unsettled: int
 
 
 class _Seen(NamedTuple):
@@ -137,7 +142,8 @@ def _rows(history: History) -> list[_Row]:
         value, _, error, *counts, marks, _, _ = (one[number, columns] for one in history.cells)
         samples, rounds, sessions = (one.astype(np.float64) for one in counts)
         track = Track(value, error.astype(np.float64), samples, rounds, sessions, marks)
-        rows.append(_Row(key, json.dumps(key), columns, lasts, every, track, key in leading))
+        unsettled = max(len(columns) - DOUBTED, 0) if _has_levels(track, key.exact) else 0
+        rows.append(_Row(key, json.dumps(key), columns, lasts, every, track, key in leading, unsettled))
     return rows
 
 
@@ -156,16 +162,23 @@ def _judged(
     """By the name of the series, the verdicts on versions against those before them that say something."""
     found: defaultdict[str, list[VersionVerdict]] = defaultdict(list)
     places: defaultdict[int, list[tuple[_Row, int]]] = defaultdict(list)
+    by_name = {row.name: row for row in rows}
+    kept: Kept = {}
     for row in rows:
         known = remembered.before(row.name, row.track)
         start = 1
         if known is not None:
-            found[row.name] += known.judged
+            found[row.name] += (one for one in known.judged if _is_told(row, *one))
             start = known.points
         if start < len(row.columns):
             first = max(start - 3 * WINDOW, 0)  # what is learned before a version is of no more versions
             newest = row.track.since(first)
-            may = may_decide(newest, row.key.kind, rules, maybe=row.leads, alone=not points.merged)
+            alone = not points.merged
+            may = may_decide(newest, row.key.kind, rules, maybe=False, alone=alone)
+            if row.leads:
+                doubts = may_decide(newest, row.key.kind, rules, maybe=True, alone=alone)
+                unsettled = max(row.unsettled - first, 0)
+                may[unsettled:] |= doubts[unsettled:]
             for place in (np.flatnonzero(may[start - first :]) + start).tolist():
                 places[int(row.columns[place])].append((row, place))
     # By versions, as what a version measured is read as a whole.
@@ -173,19 +186,28 @@ def _judged(
         verdicts = {
             (row.name, place): verdict
             for row, place in places[column]
-            if (verdict := _verdict(history, row, place, rules, points)) is not None
+            if (verdict := _verdict(history, row, place, rules, points, kept)) is not None
         }
         details = [
             (row, place) for row, place in places[column] if not row.leads and (row.name, place) in verdicts
         ]
         _correct(history, rows, column, details, verdicts, rules)
         for (name, place), verdict in verdicts.items():
-            if severity(verdict.change) or verdict.difference.unknown:
+            if _is_told(by_name[name], place, verdict):
                 found[name].append(VersionVerdict(place, verdict))
     return found
 
 
-def _verdict(history: History, row: _Row, place: int, rules: Rules, points: HistoryPoints) -> Verdict | None:
+def _is_told(row: _Row, place: int, verdict: Verdict) -> bool:
+    """Whether the verdict on two neighbours says what the levels around them do not say better."""
+    if is_change(verdict) or verdict.difference.unknown:
+        return True
+    return bool(severity(verdict.change)) and place >= row.unsettled
+
+
+def _verdict(
+    history: History, row: _Row, place: int, rules: Rules, points: HistoryPoints, kept: Kept | None = None
+) -> Verdict | None:
     nearest_first = row.every[: np.searchsorted(row.every, row.columns[place], "right")][::-1]
     checksums = (history.versions[history.measured[column]].checksum for column in nearest_first)
     version, before = next(checksums), next(checksums)
@@ -194,7 +216,7 @@ def _verdict(history: History, row: _Row, place: int, rules: Rules, points: Hist
     if target is None or baseline is None or (not row.leads and not _is_apart(baseline, target, rules)):
         return None
     line = points.before(version, row.key, chain((before,), checksums))
-    return along(target, line, rules, larger_is_better=row.key.larger_is_better)
+    return along(target, line, rules, larger_is_better=row.key.larger_is_better, kept=kept)
 
 
 def _says(history: History, row: _Row, rules: Rules, points: HistoryPoints) -> bool:
@@ -323,6 +345,7 @@ class _Steps:
         self._row = row
         self._rules = rules
         self._judged = {one.place: one.verdict for one in found.judged}
+        self._levels: dict[tuple[int, int], Segment] = {}
         self._doubtful = [one for one in found.runs if not self._is_certain(one)]
         self._seen = self._places(found)
 
@@ -400,8 +423,8 @@ class _Steps:
 
     def _step(self, start: int, place: int, stop: int, seen: _Seen | None) -> ChangePoint:
         """The step between the levels `start` to `place` and `place` to `stop`."""
-        row, track = self._row, self._row.track
-        before, after = (_level(track, *ends) for ends in ((start, place), (place, stop)))
+        row = self._row
+        before, after = self._level(start, place), self._level(place, stop)
         verdict = self._judged.get(place)
         decides = verdict is not None and verdict.decides
         if not decides and seen is not None:
@@ -422,6 +445,13 @@ class _Steps:
             verdict.change, verdict.reason, decides, row.leads, seen.votes if seen else (),
             conditions=changed,
         )  # fmt: skip
+
+    def _level(self, start: int, stop: int) -> Segment:
+        """The level of those points; each one is between two steps."""
+        known = self._levels.get((start, stop))
+        if known is None:
+            known = self._levels[start, stop] = _level(self._row.track, start, stop)
+        return known
 
     def _speeds_of(self, start: int, place: int, stop: int) -> tuple[list[str], list[str]]:
         """Those of the machine at the versions around the place that tell of both levels; none where the
@@ -459,7 +489,7 @@ def _level(track: Track, start: int, stop: int) -> Segment:
     count = len(ordered)
     rank = max(0, math.floor((count - _NORMAL * math.sqrt(count)) / 2))
     samples = int(track.samples[start:stop].sum())
-    level = float(np.median(ordered))
+    level = float(ordered[(count - 1) // 2] + ordered[count // 2]) / 2
     return Segment(level, float(ordered[rank]), float(ordered[count - 1 - rank]), count, samples)
 
 
@@ -474,6 +504,8 @@ def _drifts(history: History, row: _Row, found: SeriesChanges, effect: float) ->
 
 def _changed_conditions(history: History, key: SeriesKey, last: int, first: int) -> tuple[str, ...]:
     """The names of conditions of the machine that differ between the two columns."""
+    if history.conditions[last] == history.conditions[first]:
+        return ()
     under = (_conditions_of(history, key, column) for column in (last, first))
     return tuple(one.name for one in unlike(*under))
 

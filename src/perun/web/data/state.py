@@ -321,8 +321,9 @@ class WebState:
     def changes_of(self) -> dict[str, list[VersionChangePoint]]:
         """The same by the id of the series."""
         found: defaultdict[str, list[VersionChangePoint]] = defaultdict(list)
+        ids = {key: identity(key) for key in {one.step.series for one in self.changes}}
         for one in self.changes:
-            found[identity(one.step.series)].append(one)
+            found[ids[one.step.series]].append(one)
         return dict(found)
 
     def place_of(self, checksum: str) -> int:
