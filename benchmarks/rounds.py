@@ -50,7 +50,10 @@ int main(void) {
   for (long i = 0; i < length * 1000; i++) sum += i;
 }
 """,
-    "Python": "total = 0\\nfor number in range(100 * int(open('length').read())):\\n    total += number\\n",
+    "Python": """total = 0
+for number in range(100 * int(open("length").read())):
+    total += number
+""",
     "files": """#include <stdio.h>
 #include <unistd.h>
 int main(void) {
@@ -127,7 +130,7 @@ class History:
         """All wall times of the version, in seconds."""
         store = open_repository(self._folder, os.environ).store
         profiles = [store.objects.get(one.checksum) for one in store.indexes.read(version)]
-        resources = [one for profile in profiles for one in profile["resources"]]
+        resources = [one for profile in profiles for _, one in profile.all_resources()]
         return np.array([float(one["amount"]) for one in resources if one.get("subtype") == "real"])
 
     def _calibrated(self) -> int:
