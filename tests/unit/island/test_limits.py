@@ -149,14 +149,6 @@ def test_a_burst_is_a_number_of_seconds(burst: float) -> None:
         Limits.parse([], burst)
 
 
-def test_a_child_process_finds_its_locks_free() -> None:
-    held = Limits.parse(["filewrite=10", "filesopened=1"])
-    with held._lock, held._buckets["filewrite"][0]._lock:
-        held.after_fork()
-        held.acquire("filesopened")
-        assert held.spend("filewrite", 1) > 0
-
-
 def test_of_two_limits_with_one_name_the_later_counts() -> None:
     clock = Clock()
     assert took(clock, limits(clock, "random=1", "random=10"), "random", 10) == 1.0

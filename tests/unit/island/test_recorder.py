@@ -374,6 +374,18 @@ LIMITS = Limits()
 """
 
 
+def test_a_child_process_finds_the_locks_of_limits_free(tmp_path: Path, native: bool) -> None:
+    text = (
+        "import os, signal, sys\nheld = recorder.limits\n"
+        "with held._lock, held._buckets['filewrite'][0]._lock:\n    child = os.fork()\n"
+        "    if not child:\n        signal.alarm(60)\n        open(sys.argv[1], 'w').write('child')\n"
+        "        os._exit(0)\nprint(os.waitpid(child, 0)[1], open(sys.argv[1]).read())\n"
+    )
+    parse = "from _perun_island.limits import Limits\nLIMITS = Limits.parse(['filewrite=1000', 'filesopened=9'])\n"
+    done = recorded(text, tmp_path / "rec", native, tmp_path / "x", limits=running.LOADED + parse)
+    assert done.stdout == "0 child\n", done.stderr
+
+
 def test_limits_wait_inside_of_the_call_and_refuse(tmp_path: Path, native: bool) -> None:
     text = (
         "import sys\nfile = open(sys.argv[1], 'w')\nfile.write('1234567890')\n"

@@ -200,6 +200,8 @@ class Recorder:
 
     def _forked(self) -> None:
         """In a new process: its calls go to a file of its own, in which names are said again."""
+        if self.limits is not None:
+            self.limits.after_fork()
         if self._closed:
             return
         _, island = self.state()
