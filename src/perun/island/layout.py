@@ -27,8 +27,6 @@ CHUNK = Struct("=IIIIQQQQQQ")
 the next two were read; CPU time of the thread [ns]; time it waited for a CPU [ns], all bits set where
 unknown; when the thread ended, 0 before; unused."""
 CHUNK_ALIGNMENT = 4096
-CHUNK_SIZES = (1 << 14, 1 << 16, 1 << 18)
-"""Bytes of the first, the second and all other chunks of a thread."""
 
 SLOT = Struct("=QQqHHI")
 """Start (0: no slot), end [ns, CLOCK_MONOTONIC], amount, number of the API, flags, number of the object."""

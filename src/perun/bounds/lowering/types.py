@@ -70,7 +70,6 @@ INT = Type("integer", 32)
 UNSIGNED = Type("integer", 32, signed=False)
 LONG = Type("integer", 64)
 SIZE = Type("integer", 64, signed=False)
-CHAR = Type("integer", 8)
 
 _NAMED = {
     "int8_t": Type("integer", 8), "uint8_t": Type("integer", 8, signed=False),

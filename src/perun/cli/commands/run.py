@@ -359,7 +359,7 @@ def _run(
     def expected() -> float | None:
         if place is not None:
             return None  # the bar sees how quick the machines are together
-        estimate = forecast.estimate(tally.remaining, rounds.shares or {})
+        estimate = forecast.estimate(tally.remaining, rounds.shares)
         return None if estimate.unknown else estimate.seconds
 
     def show_results() -> None:

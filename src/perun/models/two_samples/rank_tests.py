@@ -105,20 +105,6 @@ def _ties(values: Floats) -> Floats:
     return found
 
 
-def shift(baseline: Floats, target: Floats) -> float:
-    """The median of all differences target - baseline; shapes (m,) and (n,), neither empty."""
-    return float(_one(baseline, target, 0.5).shifts[0])
-
-
-def rank_sum_p_value(baseline: Floats, target: Floats, inflation: float = 1.0) -> float:
-    """The two-sided p-value of no shift, with ties counted as halves; parameters as :func:`interval`."""
-    return float(_one(baseline, target, 0.5, inflation).p_values[0])
-
-
-def _one(baseline: Floats, target: Floats, alpha: float, inflation: float = 1.0) -> ShiftEstimates:
-    return compare(baseline[np.newaxis], target[np.newaxis], alpha, (inflation,))
-
-
 @lru_cache(maxsize=4096)
 def rank_sum_critical_value(m: int, n: int, alpha: float, inflation: float = 1.0) -> int:
     """The largest u with P(U <= u) <= `alpha` / 2, U the Mann-Whitney statistic; -1 if there is none."""
@@ -168,11 +154,6 @@ def walsh_averages(differences: Floats) -> Floats:
     return np.sort((differences[rows] + differences[columns]) / 2)
 
 
-def centre(differences: Floats) -> float:
-    """The median of the Walsh averages, the Hodges-Lehmann estimate of the centre; shape (n,), n > 0."""
-    return float(np.median(walsh_averages(differences)))
-
-
 def signed_rank_interval(differences: Floats, alpha: float) -> tuple[float, float]:
     """Bounds of the centre that hold with a probability of at least 1 - `alpha`.
 
@@ -185,7 +166,8 @@ def signed_rank_interval(differences: Floats, alpha: float) -> tuple[float, floa
 
 
 def centre_with_interval(differences: Floats, alpha: float) -> tuple[float, float, float]:
-    """The :func:`centre` and the bounds of its :func:`interval`, which come of the same averages."""
+    """The median of the Walsh averages, the Hodges-Lehmann estimate of the centre, and the bounds of
+    :func:`signed_rank_interval`, which come of the same averages."""
     averages = walsh_averages(differences)
     middle, below = float(np.median(averages)), signed_rank_critical_value(differences.size, alpha)
     if below < 0:
@@ -276,16 +258,11 @@ def is_feasible(m: int, n: int) -> bool:
     return math.comb(m + n, m) <= MAX_DIVISIONS
 
 
-def permutation_p_value(baseline: Floats, target: Floats) -> float:
-    """The two-sided p-value of no difference of the means, of all divisions.
-
-    :param baseline: shape (m,). :param target: shape (n,); both finite, not empty, and :func:`is_feasible`.
-    """
-    return float(p_values(baseline[np.newaxis], target[np.newaxis])[0])
-
-
 def p_values(baselines: Floats, targets: Floats) -> Floats:
-    """The :func:`p_value` of each row of both sides, shapes (k, m) and (k, n); shape (k,)."""
+    """The two-sided p-values of no difference of the means of each row, of all divisions; shape (k,).
+
+    :param baselines: shape (k, m). :param targets: shape (k, n); both finite and :func:`is_feasible`.
+    """
     values = np.concatenate([baselines, targets], axis=1)
     m, size = baselines.shape[1], values.shape[1]
     divisions = _divisions(size, m)

@@ -112,11 +112,6 @@ class Ratio(NamedTuple):
     drift: float = 0.0
 
     @property
-    def bimodal(self) -> bool:
-        """Whether one of the samples has two modes."""
-        return any(self.modes)
-
-    @property
     def typical(self) -> tuple[float, float]:
         """A value of baseline and target to show beside the ratio: the medians, or where their quotient is
         on the other side of 1 or outside the interval, their middle with the ratio between the two."""

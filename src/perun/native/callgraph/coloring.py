@@ -41,7 +41,6 @@ Flags = NDArray[np.bool_]
 _FIRST_ARGUMENT: Final = 16
 """The number of the register of the first argument; those of the others come after it."""
 _READ, _WRITTEN = (np.uint64(number_of(name)) for name in ("read", "written"))
-_ONE: Final = np.uint64(1)
 
 
 class BasicBlocks(NamedTuple):

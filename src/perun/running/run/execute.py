@@ -184,7 +184,7 @@ def run_jobs(
             log.end()
             return
         runner = _JobRunner(repo, naming, registering, log, rounds)
-        looks = rounds is not None and rounds.shares is None
+        looks = rounds is not None and rounds.looks
         again = looks or len({slot.round for slot in schedule}) > 1
         places = versions or prepared_versions(repo, placement, skip_broken=skip_broken, again=again)
         with places as entering:
@@ -192,8 +192,8 @@ def run_jobs(
                 if looks:
                     entering = VersionsAhead(entering)
                     rounds.look(schedule, entering, lambda activity: report(activity, 0, tally.total))
-                    log.shared(rounds.jobs, rounds.shares or {})
-                schedule = shared_last(schedule, rounds.shares or {})
+                    log.shared(rounds.jobs, rounds.shares)
+                schedule = shared_last(schedule, rounds.shares)
             while schedule:
                 for slot in schedule:
                     yield from _run_slot(slot, runner, entering, log, tally, report, report_inside)

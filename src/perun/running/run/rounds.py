@@ -78,7 +78,7 @@ class Rounds:
     :param spread: the runs that each job asks for are spread over its visits, else each has all of them.
     :param session_id: its id.
     :param shares: what versions share with others; None where that is to be looked for: see :meth:`look`.
-    :ivar jobs: those of the slots, by identity.
+    :ivar looks: whether that is still to be done. :ivar jobs: those of the slots, by identity.
     :ivar open: the versions, by checksum, and jobs, by identity, that a neighbour was not settled with at the
         last look.
     """
@@ -99,7 +99,8 @@ class Rounds:
         self._repo = repo
         self.spread = spread
         self._rules = baseline.rules_of(repo)
-        self.shares = shares
+        self.looks = shares is None
+        self.shares = shares or NO_SHARES
         self._versions = list(versions)
         self._budget = budget
         self._known = baseline.KnownSummaries(repo)
@@ -131,16 +132,16 @@ class Rounds:
         :param slots: what is to be run. :param report: called with the activity.
         """
         tasks = {(slot.version.checksum, id(task.job)) for slot in slots for task in slot.tasks}
+        self.looks = False
         self.shares = looked(self._repo, self._versions, self.jobs, tasks, places, report)
 
     def share_of(self, version: str, job: Job) -> Share | None:
         """What the version shares with another one that is measured; None where it is measured itself."""
-        return (self.shares or {}).get((version, id(job)))
+        return self.shares.get((version, id(job)))
 
     def source(self, version: str, job: Job) -> Share | None:
         """What is measured of the version, where others share it; else None."""
-        shares = (self.shares or {}).items()
-        is_shared = any((share.version, key) == (version, id(job)) for (_, key), share in shares)
+        is_shared = any((share.version, key) == (version, id(job)) for (_, key), share in self.shares.items())
         return Share(version) if is_shared else None
 
     def measured(self, version: str, task: Task) -> Profile | None:
@@ -194,9 +195,9 @@ class Rounds:
         if self._round in LOOKS:
             self._look()
         needed = sum(self._visit_seconds.get(one, 0.0) for one in self.open)
-        shares = self.shares or {}
         measured = sum(
-            any((version.checksum, key) not in shares for key in self.jobs) for version in self._versions
+            any((version.checksum, key) not in self.shares for key in self.jobs)
+            for version in self._versions
         )
         if not self.open or self._spent + needed > self._budget * measured:
             return []
@@ -208,7 +209,7 @@ class Rounds:
             if tasks:
                 made.append(VersionSlot(version, tasks, self._round))
                 self._next += len(tasks)
-        return shared_last(made, shares)
+        return shared_last(made, self.shares)
 
     def known(self) -> Iterator[SessionState]:
         """What the session says by now, in the order of the versions and jobs, of each beside the nearest
@@ -270,7 +271,7 @@ class Rounds:
                 if verdict is not None and not self._is_settled(verdict):
                     self.open |= {(version, key), (before, key)}
         # What is measured again is so of all that share it.
-        shares = self.shares or {}
+        shares = self.shares
         measured = {(shares[one].version if one in shares else one[0], one[1]) for one in self.open}
         self.open = measured | {one for one, share in shares.items() if (share.version, one[1]) in measured}
 
