@@ -102,7 +102,7 @@ class History:
         self.call("config", "set", "profiles.register_after_run", "true")
         for one in build:
             subprocess.run(one.split(), cwd=folder, check=True)
-        self._length = self._calibrated()
+        self._length, self._start = self._calibrated()
         self._git("add", "-A")
         self._git("commit", "-q", "-m", "Begin")
 
@@ -111,7 +111,8 @@ class History:
         factor, found = 1.0, []
         for number, step in enumerate((0, *steps)):
             factor *= 1 + step / 100
-            (self._folder / "length").write_text(f"{round(self._length * factor)}\n")
+            length = round((self._length + self._start) * factor - self._start)
+            (self._folder / "length").write_text(f"{length}\n")
             (self._folder / "number").write_text(f"{time.time_ns()} {number}\n")
             self._git("add", "-A")
             self._git("commit", "-q", "-m", f"{step:+} %")
@@ -133,16 +134,22 @@ class History:
         resources = [one for profile in profiles for _, one in profile.all_resources()]
         return np.array([float(one["amount"]) for one in resources if one.get("subtype") == "real"])
 
-    def _calibrated(self) -> int:
-        length = 100
-        while True:
-            (self._folder / "length").write_text(f"{length}\n")
+    def _calibrated(self) -> tuple[int, float]:
+        """The number that takes :data:`SECONDS`, and how large it would be in the time of the start alone."""
+        start, length = self._taken(1), 100
+        while (took := self._taken(length) - start) < SECONDS:
+            length *= 2
+        return max(1, round(length * SECONDS / took)), length * start / took
+
+    def _taken(self, length: int) -> float:
+        """Seconds that the program takes, the least of some runs."""
+        (self._folder / "length").write_text(f"{length}\n")
+        took = []
+        for _ in range(5):
             begun = time.monotonic()
             subprocess.run(self._command, cwd=self._folder, check=True)
-            took = time.monotonic() - begun
-            if took > SECONDS * 2:
-                return max(1, round(length * SECONDS / took))
-            length *= 2
+            took.append(time.monotonic() - begun)
+        return min(took)
 
     def _git(self, *words: str) -> str:
         done = subprocess.run(["git", *words], cwd=self._folder, check=True, capture_output=True, text=True)

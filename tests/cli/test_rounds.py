@@ -60,11 +60,11 @@ def test_runs_are_spread_over_rounds_and_versions_built_once(perun, history, rec
     of_session = set()
     for back in range(3):
         profiles = headers(history, f"HEAD~{back}")
-        assert [one["collector_info"]["params"]["warmup"] for one in profiles] == [1] * ROUNDS
-        assert {one["header"]["session"]["round"] for one in profiles} == set(range(ROUNDS))
+        by_round = {one["header"]["session"]["round"]: one["collector_info"]["params"] for one in profiles}
+        assert [by_round[number]["warmup"] for number in range(ROUNDS)] == [1] + [0] * (ROUNDS - 1)
         of_session |= {one["header"]["session"]["id"] for one in profiles}
         runs = sum(one["collector_info"]["params"]["repeat"] for one in profiles)
-        assert runs >= 10 and noted[f"ran-{6 - back}"] == runs + ROUNDS
+        assert runs >= 10 and noted[f"ran-{6 - back}"] == runs + 1
     assert len(of_session) == 1
     assert told.out.count(f"registered {ROUNDS} profiles: sh prog") == 3
     assert told.out.count("since") == 2

@@ -6,6 +6,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -162,7 +163,6 @@ def _judged(
     """By the name of the series, the verdicts on versions against those before them that say something."""
     found: defaultdict[str, list[VersionVerdict]] = defaultdict(list)
     places: defaultdict[int, list[tuple[_Row, int]]] = defaultdict(list)
-    by_name = {row.name: row for row in rows}
     kept: Kept = {}
     for row in rows:
         known = remembered.before(row.name, row.track)
@@ -176,8 +176,8 @@ def _judged(
             alone = not points.merged
             may = may_decide(newest, row.key.kind, rules, maybe=False, alone=alone)
             if row.leads:
-                doubts = may_decide(newest, row.key.kind, rules, maybe=True, alone=alone)
                 unsettled = max(row.unsettled - first, 0)
+                doubts = may_decide(newest, row.key.kind, rules, maybe=True, alone=alone)
                 may[unsettled:] |= doubts[unsettled:]
             for place in (np.flatnonzero(may[start - first :]) + start).tolist():
                 places[int(row.columns[place])].append((row, place))
@@ -192,9 +192,10 @@ def _judged(
             (row, place) for row, place in places[column] if not row.leads and (row.name, place) in verdicts
         ]
         _correct(history, rows, column, details, verdicts, rules)
-        for (name, place), verdict in verdicts.items():
-            if _is_told(by_name[name], place, verdict):
-                found[name].append(VersionVerdict(place, verdict))
+        for row, place in places[column]:
+            verdict = verdicts.get((row.name, place))
+            if verdict is not None and _is_told(row, place, verdict):
+                found[row.name].append(VersionVerdict(place, verdict))
     return found
 
 
@@ -345,7 +346,7 @@ class _Steps:
         self._row = row
         self._rules = rules
         self._judged = {one.place: one.verdict for one in found.judged}
-        self._levels: dict[tuple[int, int], Segment] = {}
+        self._level = cache(partial(_level, row.track))  # each one is between two steps
         self._doubtful = [one for one in found.runs if not self._is_certain(one)]
         self._seen = self._places(found)
 
@@ -445,13 +446,6 @@ class _Steps:
             verdict.change, verdict.reason, decides, row.leads, seen.votes if seen else (),
             conditions=changed,
         )  # fmt: skip
-
-    def _level(self, start: int, stop: int) -> Segment:
-        """The level of those points; each one is between two steps."""
-        known = self._levels.get((start, stop))
-        if known is None:
-            known = self._levels[start, stop] = _level(self._row.track, start, stop)
-        return known
 
     def _speeds_of(self, start: int, place: int, stop: int) -> tuple[list[str], list[str]]:
         """Those of the machine at the versions around the place that tell of both levels; none where the

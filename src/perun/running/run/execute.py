@@ -295,7 +295,7 @@ class _JobRunner:
         rounds, folder = self._rounds, entered.measured_in
         job, levels = task.job, None
         if rounds is not None:
-            job, levels = rounds.visit(task.job), rounds.levels(task.round)
+            job, levels = rounds.visit(task), rounds.levels(task.round)
         clock = _Clock()
         notes: list[str] = []
         answers: list[Answer] = []

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from perun.core.errors import ProfileError
 from perun.history import baseline
 from perun.history.baseline import BaselineComparison
-from perun.measurement.difference import more_needed
 from perun.measurement.noise import WINDOW
 from perun.measurement.verdict import Verdict, settled
 from perun.plugin.api import MinorVersion
@@ -47,14 +46,14 @@ if TYPE_CHECKING:
     from perun.profile.factory import Profile
     from perun.profile.helpers import ProfileInfo
 
-LOOKS: Final = (ROUNDS, 7, 10, 14, 20, 28, 40, 56)
+LOOKS: Final = (ROUNDS, 7, 10, 14, 20, 28, 40, 56, 80, 112)
 """Rounds after which neighbours are compared; the last is the end in any case."""
 SPENDING: Final = 0.25
 """Exponent of the spending function of these looks: half of the level is spent by the first of them, as most
 neighbours are settled there."""
-VISIT: Final = 0.2
-"""Seconds that the timed runs of a visit take at least, as far as the job asks for so many runs: less time is
-lost between visits then."""
+VISIT: Final = 0.05
+"""Seconds that the timed runs of a visit take at least, as far as the job asks for so many runs. Of the same
+time many short visits tell more than few long ones, as machines are noisier between visits than within."""
 
 
 class SessionState(NamedTuple):
@@ -161,9 +160,9 @@ class Rounds:
             1 - self._rules.maybe_confidence, round + 1
         )
 
-    def visit(self, job: Job) -> Job:
-        """The job as one visit runs it: with a share of its runs, and one to warm up."""
-        params = job.collector.params
+    def visit(self, task: Task) -> Job:
+        """The job as one visit runs it: with a share of its runs, and in the first round one to warm up."""
+        job, params = task.job, task.job.collector.params
         if not self.spread or rounds_of(job) == 1:
             return job
         runs = math.ceil(params.repeat / rounds_of(job))
@@ -171,7 +170,7 @@ class Rounds:
             runs = min(max(runs, math.ceil(VISIT / seconds)), params.repeat)
         own = {"repeat": runs}
         if hasattr(params, "warmup"):
-            own["warmup"] = min(params.warmup, 1)
+            own["warmup"] = 0 if task.round else min(params.warmup, 1)
         return replace(job, collector=replace(job.collector, params=replace(params, **own)))
 
     def learn(self, version: str, job: Job, profile: Profile, seconds: float | None) -> None:
@@ -196,8 +195,7 @@ class Rounds:
             self._look()
         needed = sum(self._visit_seconds.get(one, 0.0) for one in self.open)
         measured = sum(
-            any((version.checksum, key) not in self.shares for key in self.jobs)
-            for version in self._versions
+            any((version.checksum, key) not in self.shares for key in self.jobs) for version in self._versions
         )
         if not self.open or self._spent + needed > self._budget * measured:
             return []
@@ -259,7 +257,7 @@ class Rounds:
                     yield info, job, fact
 
     def _look(self) -> None:
-        """See which neighbours are settled: decided, with a narrow interval, or beyond what rounds decide."""
+        """See which neighbours are settled: decided, or with a narrow interval."""
         self.open = set()
         for version, before in self._before.items():
             for key, job in self.jobs.items():
@@ -276,8 +274,7 @@ class Rounds:
         self.open = measured | {one for one, share in shares.items() if (share.version, one[1]) in measured}
 
     def _is_settled(self, verdict: Verdict) -> bool:
-        found = verdict.difference
-        return bool(found.unknown) or settled(verdict, self._rules) or more_needed(found, self._rules) is None
+        return bool(verdict.difference.unknown) or settled(verdict, self._rules)
 
     def _judged(self, version: str, job: Job) -> BaselineComparison | None:
         own = self._value(version, job)
