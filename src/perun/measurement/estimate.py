@@ -334,9 +334,6 @@ def point_of(profiles: Iterable[Sequence[Round]], kind: Kind) -> Point:
 
     :param profiles: the rounds of each.
     """
-    profiles = list(profiles)
-    if len(profiles) == 1:
-        return Point(tuple(one if one.session else one._replace(session="#0") for one in profiles[0]), kind)
     rounds: list[Round] = []
     taken: set[tuple[str, int]] = set()
     last: dict[str, int] = {}
@@ -377,9 +374,8 @@ def point(
     alike, speeds = zip(*both, strict=True)
     made = point_of([one.rounds for one in alike], kind)
     made = made._replace(whole=max(one.whole for one in alike), conditions=conditions, speeds=speeds)
-    if all(one.levels is None for one in alike):
-        return made
-    sequential = {_session_of(one): one for one in sorted(alike, key=_last_round) if one.levels is not None}
+    with_levels = sorted((one for one in alike if one.levels is not None), key=_last_round)
+    sequential = {_session_of(one): one for one in with_levels}
     if len(sequential) != 1:
         return made
     ((ended, last),) = sequential.items()

@@ -381,8 +381,8 @@ def test_a_child_process_finds_the_locks_of_limits_free(tmp_path: Path, native: 
         "    if not child:\n        signal.alarm(60)\n        open(sys.argv[1], 'w').write('child')\n"
         "        os._exit(0)\nprint(os.waitpid(child, 0)[1], open(sys.argv[1]).read())\n"
     )
-    limits = f"{running.LOADED}from _perun_island.limits import *\nLIMITS = Limits.parse(['filewrite=9'])"
-    done = recorded(text, tmp_path / "rec", native, tmp_path / "x", limits=limits)
+    made = "from _perun_island.limits import *\nLIMITS = Limits.parse(['filewrite=9', 'filesopened=9'])"
+    done = recorded(text, tmp_path / "rec", native, tmp_path / "x", limits=running.LOADED + made)
     assert done.stdout == "0 child\n", done.stderr
 
 

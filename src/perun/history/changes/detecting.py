@@ -174,11 +174,11 @@ def _judged(
             first = max(start - 3 * WINDOW, 0)  # what is learned before a version is of no more versions
             newest = row.track.since(first)
             alone = not points.merged
-            may = may_decide(newest, row.key.kind, rules, maybe=False, alone=alone)
-            if row.leads:
-                unsettled = max(row.unsettled - first, 0)
-                doubts = may_decide(newest, row.key.kind, rules, maybe=True, alone=alone)
-                may[unsettled:] |= doubts[unsettled:]
+            may = may_decide(newest, row.key.kind, rules, maybe=row.leads, alone=alone)
+            settled = row.unsettled - first
+            if row.leads and settled > 0:
+                definite = may_decide(newest, row.key.kind, rules, maybe=False, alone=alone)
+                may[:settled] = definite[:settled]
             for place in (np.flatnonzero(may[start - first :]) + start).tolist():
                 places[int(row.columns[place])].append((row, place))
     # By versions, as what a version measured is read as a whole.

@@ -210,8 +210,9 @@ class BaselinePoints:
         """Take what these profiles measured into memory."""
         wanted = dict.fromkeys(checksums)
         missing = [checksum for checksum in wanted if checksum not in self._known]
-        for checksum in wanted.keys() & self._known.keys():
-            self._known.move_to_end(checksum)
+        for checksum in wanted:
+            if checksum in self._known:
+                self._known.move_to_end(checksum)
         found = known_profiles(
             self._store,
             missing,

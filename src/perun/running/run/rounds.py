@@ -22,7 +22,7 @@ from perun.core.errors import ProfileError
 from perun.history import baseline
 from perun.history.baseline import BaselineComparison
 from perun.measurement.noise import WINDOW
-from perun.measurement.verdict import Verdict, settled
+from perun.measurement.verdict import settled
 from perun.plugin.api import MinorVersion
 from perun.repository import lookup
 from perun.repository.jobs import Job
@@ -266,15 +266,12 @@ class Rounds:
                     continue
                 found = self._judged(version, job)
                 verdict = None if found is None else found.verdict
-                if verdict is not None and not self._is_settled(verdict):
+                if verdict and not (verdict.difference.unknown or settled(verdict, self._rules)):
                     self.open |= {(version, key), (before, key)}
         # What is measured again is so of all that share it.
         shares = self.shares
         measured = {(shares[one].version if one in shares else one[0], one[1]) for one in self.open}
         self.open = measured | {one for one, share in shares.items() if (share.version, one[1]) in measured}
-
-    def _is_settled(self, verdict: Verdict) -> bool:
-        return bool(verdict.difference.unknown) or settled(verdict, self._rules)
 
     def _judged(self, version: str, job: Job) -> BaselineComparison | None:
         own = self._value(version, job)
